@@ -1,0 +1,212 @@
+-- A fresh database. `shared/schema.py` makes the first section once and the second once per network, in the schemas
+-- chain_mainnet, chain_preview and chain_preprod; `shared/migrations/` leads older databases here.
+
+-- == partner ==
+
+CREATE SCHEMA partner;
+
+CREATE TABLE partner.schema_version (version integer NOT NULL);
+COMMENT ON TABLE partner.schema_version IS 'One row: what shared/schema.py compares with the version it knows.';
+
+-- == chain ==
+
+-- Where the index stands ----------------------------------------------------------------------------------------------
+
+CREATE TABLE tip (
+    one            boolean  PRIMARY KEY DEFAULT true CHECK (one),
+    slot_no        bigint   NOT NULL,
+    block_no       bigint   NOT NULL,
+    block_hash     bytea    NOT NULL,
+    first_block_no bigint   NOT NULL,
+    tx_count       bigint   NOT NULL,
+    phase          text     NOT NULL CHECK (phase IN ('bulk', 'live')),
+    finalize_step  smallint NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE tip IS
+    'At most one row: the last committed block. It moves in the commit that writes the rows of its blocks. No row: nothing is indexed.';
+COMMENT ON COLUMN tip.first_block_no IS 'Above 0 the index is partial: inputs from before this block are unknown.';
+COMMENT ON COLUMN tip.phase IS 'bulk: histories are staged without index and nothing can be asked yet; live: complete.';
+COMMENT ON COLUMN tip.finalize_step IS 'How many steps from bulk to live are committed.';
+
+CREATE TABLE node_tip (
+    one      boolean     PRIMARY KEY DEFAULT true CHECK (one),
+    slot_no  bigint      NOT NULL,
+    block_no bigint      NOT NULL,
+    seen_at  timestamptz NOT NULL
+);
+COMMENT ON TABLE node_tip IS 'What the node last said of its own tip, for status and lag; no part of the chain.';
+
+-- Blocks and transactions ---------------------------------------------------------------------------------------------
+
+CREATE TABLE block (
+    slot_no  bigint  PRIMARY KEY,
+    block_no bigint  NOT NULL,
+    tx_count integer NOT NULL,
+    pool_id  integer,
+    hash     bytea   NOT NULL
+);
+COMMENT ON TABLE block IS 'Every block but epoch boundary blocks.';
+COMMENT ON COLUMN block.pool_id IS 'The pool of the issuer''s verification key (also of genesis delegates); null in Byron.';
+CREATE INDEX block_block_no ON block (block_no);
+CREATE INDEX block_hash ON block USING hash (hash);
+
+CREATE TABLE epoch_boundary_block (
+    slot_no  bigint PRIMARY KEY,
+    block_no bigint NOT NULL,
+    hash     bytea  NOT NULL
+);
+COMMENT ON TABLE epoch_boundary_block IS
+    'Byron''s blocks without slot: theirs is the first of their epoch, which a block may share, and comes before it.';
+
+CREATE TABLE tx (
+    tx_id   bigint  PRIMARY KEY,
+    fee     bigint,
+    size    integer,
+    hash    bytea   NOT NULL,
+    outputs bytea   NOT NULL,
+    inputs  bytea   NOT NULL,
+    extra   bytea
+);
+COMMENT ON TABLE tx IS 'One row per transaction; outputs, inputs and extra are packed by shared/packed.py.';
+COMMENT ON COLUMN tx.tx_id IS 'slot_no << 16 | index in the block; Dijkstra''s sub-transactions are numbered before their host.';
+COMMENT ON COLUMN tx.fee IS 'Lovelace; null where it depends on an input from before the first indexed block.';
+COMMENT ON COLUMN tx.size IS 'Bytes as the ledger counts them; null where the node does not send transactions as CBOR.';
+-- NOTE: packed bytes hardly compress, and Postgres would try on every row above 2 kB.
+ALTER TABLE tx ALTER outputs SET STORAGE EXTERNAL, ALTER inputs SET STORAGE EXTERNAL, ALTER extra SET STORAGE EXTERNAL;
+CREATE INDEX tx_hash ON tx USING hash (hash);
+
+CREATE TABLE genesis_output (
+    tx_hash  bytea  PRIMARY KEY,
+    address  bytea  NOT NULL,
+    lovelace bigint NOT NULL
+);
+COMMENT ON TABLE genesis_output IS 'Outputs, each at index 0, that exist before the first block and belong to no transaction.';
+
+-- Who is who: numbers for byte strings. Never deleted and never given twice, so that caches of them hold over rollbacks -
+
+CREATE TABLE stake (
+    stake_id integer PRIMARY KEY,
+    balance  bigint  NOT NULL DEFAULT 0,
+    raw      bytea   NOT NULL
+);
+COMMENT ON TABLE stake IS 'Stake credentials, as the 29 bytes of their reward account (CIP-19).';
+COMMENT ON COLUMN stake.balance IS 'Lovelace in unspent outputs.';
+CREATE INDEX stake_raw ON stake USING hash (raw);
+
+CREATE TABLE address (
+    address_id integer PRIMARY KEY,
+    stake_id   integer,
+    raw        bytea   NOT NULL
+);
+COMMENT ON TABLE address IS 'Payment addresses, as their bytes (CIP-19).';
+CREATE INDEX address_raw ON address USING hash (raw);
+
+CREATE TABLE pool (
+    pool_id integer PRIMARY KEY,
+    hash    bytea   NOT NULL
+);
+COMMENT ON TABLE pool IS 'Stake pools and other block issuers, by the hash of their cold key (28 bytes).';
+CREATE INDEX pool_hash ON pool USING hash (hash);
+
+CREATE TABLE policy (
+    policy_id integer PRIMARY KEY,
+    hash      bytea   NOT NULL
+);
+COMMENT ON TABLE policy IS 'Minting policies, by the hash of their script (28 bytes).';
+CREATE INDEX policy_hash ON policy USING hash (hash);
+
+CREATE TABLE asset (
+    asset_id         integer NOT NULL PRIMARY KEY,
+    policy_id        integer NOT NULL,
+    name             bytea   NOT NULL,
+    supply           numeric NOT NULL DEFAULT 0,
+    mint_count       integer NOT NULL DEFAULT 0,
+    burn_count       integer NOT NULL DEFAULT 0,
+    first_tx_id      bigint,
+    first_mint_tx_id bigint
+);
+COMMENT ON TABLE asset IS 'Native assets and their supply: what was minted less what was burned, as far as indexed.';
+COMMENT ON COLUMN asset.first_tx_id IS 'The first transaction that moved it; null where a rollback took all of them: then it does not exist.';
+COMMENT ON COLUMN asset.first_mint_tx_id IS 'The first transaction that minted it; null where that lies before the first indexed block.';
+CREATE INDEX asset_name ON asset (policy_id, name);
+CREATE INDEX asset_supply ON asset (policy_id, supply DESC, name) WHERE first_tx_id IS NOT NULL;
+
+-- Histories: seq counts 0, 1, 2 … without gap, so that a page is a range and the total is the last seq + 1 --------------
+
+CREATE TABLE address_tx (
+    address_id integer NOT NULL,
+    seq        integer NOT NULL,
+    tx_id      bigint  NOT NULL,
+    PRIMARY KEY (address_id, seq) INCLUDE (tx_id)
+);
+COMMENT ON TABLE address_tx IS 'Transactions that spend from or pay to an address, in order.';
+CREATE INDEX address_tx_tx_id ON address_tx USING brin (tx_id) WITH (autosummarize = on);
+
+CREATE TABLE asset_tx (
+    asset_id integer NOT NULL,
+    seq      integer NOT NULL,
+    tx_id    bigint  NOT NULL,
+    quantity bigint,
+    large    numeric,
+    PRIMARY KEY (asset_id, seq),
+    CHECK ((quantity IS NULL) <> (large IS NULL))
+);
+COMMENT ON TABLE asset_tx IS 'Transactions with the asset in at least one output, and how much of it in all their outputs.';
+COMMENT ON COLUMN asset_tx.large IS 'The quantity where it is beyond 63 bits.';
+CREATE INDEX asset_tx_tx_id ON asset_tx USING brin (tx_id) WITH (autosummarize = on);
+
+CREATE TABLE mint (
+    asset_id integer NOT NULL,
+    seq      integer NOT NULL,
+    tx_id    bigint  NOT NULL,
+    quantity bigint,
+    large    numeric,
+    named    boolean NOT NULL,
+    PRIMARY KEY (asset_id, seq),
+    CHECK ((quantity IS NULL) <> (large IS NULL))
+);
+COMMENT ON TABLE mint IS 'Net quantity that a transaction minted (above 0) or burned (below 0) of an asset; a net of 0 is no row.';
+COMMENT ON COLUMN mint.named IS 'Whether the transaction''s metadata label 721 names the asset (CIP-25).';
+CREATE INDEX mint_tx_id ON mint USING brin (tx_id) WITH (autosummarize = on);
+CREATE INDEX mint_named ON mint (asset_id, seq) WHERE named AND (quantity > 0 OR large > 0);
+
+CREATE TABLE address_tx_staged (address_id integer NOT NULL, tx_id bigint NOT NULL);
+CREATE TABLE asset_tx_staged (asset_id integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric);
+CREATE TABLE mint_staged (asset_id integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric, named boolean NOT NULL);
+COMMENT ON TABLE address_tx_staged IS 'Rows of address_tx while in bulk: sorted, numbered and indexed at its end; empty when live.';
+COMMENT ON TABLE asset_tx_staged IS 'Rows of asset_tx while in bulk.';
+COMMENT ON TABLE mint_staged IS 'Rows of mint while in bulk.';
+
+CREATE FUNCTION address_tx_rank(address integer, before bigint) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+-- How many transactions of an address have a tx_id below `before`: a binary search, 21 probes for two million.
+DECLARE
+    low integer := 0; high integer; middle integer; found bigint;
+BEGIN
+    SELECT coalesce(max(seq) + 1, 0) INTO high FROM address_tx WHERE address_id = address;
+    WHILE low < high LOOP
+        middle := (low + high) / 2;
+        SELECT tx_id INTO found FROM address_tx WHERE address_id = address AND seq = middle;
+        IF found < before THEN low := middle + 1; ELSE high := middle; END IF;
+    END LOOP;
+    RETURN low;
+END $$;
+
+-- Who holds what, at this block -----------------------------------------------------------------------------------------
+
+CREATE TABLE holder (
+    asset_id   integer NOT NULL,
+    address_id integer NOT NULL,
+    quantity   numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (asset_id, address_id)
+);
+COMMENT ON TABLE holder IS 'How much of an asset lies in the unspent outputs of an address; no row for none.';
+CREATE INDEX holder_quantity ON holder (asset_id, quantity DESC, address_id);
+
+CREATE TABLE policy_holder (
+    policy_id  integer NOT NULL,
+    address_id integer NOT NULL,
+    quantity   numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (policy_id, address_id)
+);
+COMMENT ON TABLE policy_holder IS 'The same over all assets of a policy.';
+CREATE INDEX policy_holder_quantity ON policy_holder (policy_id, quantity DESC, address_id);

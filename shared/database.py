@@ -1,0 +1,48 @@
+"""Connections to Postgres: one search path per network, one snapshot per answer, one writer per network."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from shared.network import Network
+
+_APPLICATION = "ledgerline"
+_WRITER_LOCK = 0x4C454447  # any constant of our own: the first half of the advisory lock, the network the second
+
+
+async def connect(url: str, network: Network | None = None) -> asyncpg.Connection:
+    """A connection whose bare table names are `network`'s chain; without a network they are nobody's."""
+    return await asyncpg.connect(url, server_settings=_server_settings(network), timeout=10)
+
+
+async def create_pool(url: str, network: Network | None, *, most: int) -> asyncpg.Pool:
+    """A pool of up to `most` connections like `connect`'s."""
+    return await asyncpg.create_pool(
+        url, server_settings=_server_settings(network), min_size=1, max_size=most, timeout=10
+    )
+
+
+@asynccontextmanager
+async def snapshot(pool: asyncpg.Pool) -> AsyncIterator[asyncpg.Connection]:
+    """A connection inside one read-only snapshot: every statement sees the same commit."""
+    async with pool.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+        yield connection
+
+
+async def become_writer(connection: asyncpg.Connection, network: Network) -> bool:
+    """Take the advisory lock that makes this connection the network's only writer; False while another has it.
+
+    The lock lives as long as the connection that also carries every commit, so a lost lock is a lost writer.
+    """
+    return bool(
+        await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _WRITER_LOCK, network.network_id)
+    )
+
+
+def _server_settings(network: Network | None) -> dict[str, str]:
+    return {
+        "application_name": _APPLICATION if network is None else f"{_APPLICATION} {network.name}",
+        "search_path": "pg_catalog" if network is None else network.schema,
+        "timezone": "UTC",
+    }

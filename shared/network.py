@@ -1,0 +1,88 @@
+"""The three networks: their identity, and the arithmetic of slots, time and epochs.
+
+The figures are those of each network's genesis files and of the hard fork from Byron to Shelley, after which a slot
+lasts one second. `indexer.ledger_state` checks them against the node's own era summaries at every start.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+
+class Network(msgspec.Struct, frozen=True):
+    """One Cardano network and where its chain lives in the database.
+
+    `byron_slots` is the first slot of the Shelley era; before it a slot lasts 20 seconds and an epoch
+    `byron_epoch_slots` slots, from it on a slot lasts one second and an epoch `epoch_slots`.
+    """
+
+    name: str
+    network_id: int
+    magic: int
+    start_time: datetime
+    byron_slots: int
+    epoch_slots: int
+    byron_epoch_slots: int = 21_600
+    byron_slot_s: int = 20
+
+    @property
+    def schema(self) -> str:
+        """The Postgres schema that this network's indexer owns."""
+        return f"chain_{self.name}"
+
+    @property
+    def is_mainnet(self) -> bool:
+        """Whether addresses carry the network tag 1 (CIP-19); all test networks share the tag 0."""
+        return self.network_id == 0
+
+    @property
+    def byron_epochs(self) -> int:
+        """How many epochs passed before the Shelley era."""
+        return self.byron_slots // self.byron_epoch_slots
+
+    def slot_time(self, slot_no: int) -> datetime:
+        """The UTC instant at which a slot begins."""
+        byron = min(slot_no, self.byron_slots)
+        return self.start_time + timedelta(seconds=byron * self.byron_slot_s + slot_no - byron)
+
+    def epoch_of(self, slot_no: int) -> int:
+        """The epoch that a slot lies in."""
+        if slot_no < self.byron_slots:
+            return slot_no // self.byron_epoch_slots
+        return self.byron_epochs + (slot_no - self.byron_slots) // self.epoch_slots
+
+    def epoch_start(self, epoch_no: int) -> int:
+        """The first slot of an epoch."""
+        if epoch_no < self.byron_epochs:
+            return epoch_no * self.byron_epoch_slots
+        return self.byron_slots + (epoch_no - self.byron_epochs) * self.epoch_slots
+
+
+MAINNET = Network(
+    name="mainnet",
+    network_id=0,
+    magic=764_824_073,
+    start_time=datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC),
+    byron_slots=4_492_800,
+    epoch_slots=432_000,
+)
+PREVIEW = Network(
+    name="preview",
+    network_id=1,
+    magic=2,
+    start_time=datetime(2022, 10, 25, tzinfo=UTC),
+    byron_slots=0,
+    epoch_slots=86_400,
+)
+PREPROD = Network(
+    name="preprod",
+    network_id=2,
+    magic=1,
+    start_time=datetime(2022, 6, 1, tzinfo=UTC),
+    byron_slots=86_400,
+    epoch_slots=432_000,
+)
+
+NETWORKS = (MAINNET, PREVIEW, PREPROD)
+by_name = {network.name: network for network in NETWORKS}
+by_id = {network.network_id: network for network in NETWORKS}
