@@ -8,6 +8,109 @@ CREATE SCHEMA partner;
 CREATE TABLE partner.schema_version (version integer NOT NULL);
 COMMENT ON TABLE partner.schema_version IS 'One row: what shared/schema.py compares with the version it knows.';
 
+-- Who may administrate ------------------------------------------------------------------------------------------------
+
+CREATE TABLE partner.admin_key (
+    id           uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    last_used_at timestamptz,
+    revoked_at   timestamptz,
+    is_bootstrap boolean     NOT NULL DEFAULT false,
+    entity_name  text        NOT NULL,
+    key_prefix   text        NOT NULL,
+    key_hash     bytea       UNIQUE,
+    permissions  text[]      NOT NULL
+);
+COMMENT ON TABLE partner.admin_key IS 'One row per partner, and one that stands for the operator: the bootstrap key and the command line act as it.';
+COMMENT ON COLUMN partner.admin_key.key_hash IS 'SHA-256 of the key, which is stored nowhere; null only where the operator has set no bootstrap key.';
+CREATE UNIQUE INDEX admin_key_bootstrap ON partner.admin_key (is_bootstrap) WHERE is_bootstrap;
+CREATE INDEX admin_key_page ON partner.admin_key (created_at DESC, id DESC);
+
+-- Whom a partner serves -----------------------------------------------------------------------------------------------
+
+CREATE TABLE partner.user_account (
+    id           uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
+    admin_key_id uuid        NOT NULL REFERENCES partner.admin_key,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    updated_at   timestamptz,
+    status       text        NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'suspended', 'pending')),
+    name         text        NOT NULL,
+    external_id  text,
+    email        text,
+    billing_plan text,
+    metadata     json        NOT NULL DEFAULT '{}',
+    UNIQUE (admin_key_id, external_id),
+    UNIQUE (id, admin_key_id)
+);
+COMMENT ON TABLE partner.user_account IS 'A customer of a partner, seen and changed by the admin key that created it alone.';
+COMMENT ON COLUMN partner.user_account.metadata IS 'json, not jsonb: given back as it came, order of keys and figures of numbers included.';
+CREATE INDEX user_account_page ON partner.user_account (admin_key_id, created_at DESC, id DESC);
+
+CREATE TABLE partner.credential (
+    id                    uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
+    user_account_id       uuid        NOT NULL,
+    admin_key_id          uuid        NOT NULL,
+    created_at            timestamptz NOT NULL DEFAULT now(),
+    last_used_at          timestamptz,
+    expires_at            timestamptz,
+    revoked_at            timestamptz,
+    rate_limit_per_minute integer     NOT NULL CHECK (rate_limit_per_minute BETWEEN 1 AND 10000),
+    network_id            smallint    NOT NULL CHECK (network_id IN (0, 1, 2)),
+    key_hash              bytea       NOT NULL UNIQUE,
+    api_key_prefix        text        NOT NULL,
+    name                  text        NOT NULL,
+    description           text,
+    metadata              json        NOT NULL DEFAULT '{}',
+    FOREIGN KEY (user_account_id, admin_key_id) REFERENCES partner.user_account (id, admin_key_id)
+);
+COMMENT ON TABLE partner.credential IS 'An API key: for one user account, on one network. Revoked rows stay.';
+COMMENT ON COLUMN partner.credential.admin_key_id IS 'The account''s owner, repeated here so that a partner''s list is one range of one index.';
+COMMENT ON COLUMN partner.credential.key_hash IS 'SHA-256 of the key, which is stored nowhere.';
+CREATE INDEX credential_page ON partner.credential (admin_key_id, created_at DESC, id DESC);
+CREATE INDEX credential_user_account ON partner.credential (user_account_id);
+
+-- What was asked ------------------------------------------------------------------------------------------------------
+
+CREATE TABLE partner.usage (
+    credential_id uuid        NOT NULL REFERENCES partner.credential,
+    minute        timestamptz NOT NULL,
+    successful    bigint      NOT NULL,
+    failed        bigint      NOT NULL,
+    took_us       bigint      NOT NULL,
+    PRIMARY KEY (credential_id, minute)
+);
+COMMENT ON TABLE partner.usage IS 'Requests answered per credential and minute (UTC). Written by the usage aggregator alone.';
+COMMENT ON COLUMN partner.usage.successful IS 'Answers with status 2xx and 3xx; failed: 4xx and 5xx.';
+COMMENT ON COLUMN partner.usage.took_us IS 'Response times of all of them, added up, in microseconds.';
+
+CREATE TABLE partner.usage_batch (
+    spool       text        PRIMARY KEY,
+    next_offset bigint      NOT NULL,
+    added_at    timestamptz NOT NULL DEFAULT now(),
+    closed_at   timestamptz
+);
+COMMENT ON TABLE partner.usage_batch IS
+    'The names of the batches in usage: of a spool, whose batches are added in order, all with an offset below next_offset.';
+COMMENT ON COLUMN partner.usage_batch.closed_at IS 'When the spool''s file was found added to its end and deleted. Such rows are dropped later, see api/usage.py.';
+CREATE INDEX usage_batch_closed ON partner.usage_batch (closed_at);
+
+-- Who did what --------------------------------------------------------------------------------------------------------
+
+CREATE TABLE partner.audit_log (
+    id           uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    admin_key_id uuid        NOT NULL REFERENCES partner.admin_key,
+    target_id    uuid,
+    target_type  text        NOT NULL CHECK (target_type IN ('credential', 'user_account', 'admin_key')),
+    action       text        NOT NULL,
+    ip_address   text,
+    details      json        NOT NULL DEFAULT '{}'
+);
+COMMENT ON TABLE partner.audit_log IS 'Written in the commit of the change, or of the reading, that it tells of; never changed.';
+CREATE INDEX audit_log_page ON partner.audit_log (created_at DESC, id DESC);
+CREATE INDEX audit_log_admin_key ON partner.audit_log (admin_key_id, created_at DESC, id DESC);
+CREATE INDEX audit_log_target ON partner.audit_log (target_id, created_at DESC, id DESC);
+
 -- == chain ==
 
 -- Where the index stands ----------------------------------------------------------------------------------------------
