@@ -1,0 +1,57 @@
+"""The three public networks as a node knows them: magic, start, slot lengths, epochs."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+BYRON_SLOT_S = 20
+BYRON_EPOCH_SLOTS = 21_600
+
+
+class Network(msgspec.Struct, frozen=True):
+    """Slots are counted from 0 at `start_time`: first `byron_epochs` epochs of Byron's, then the others."""
+
+    name: str
+    magic: int
+    start_time: datetime
+    byron_epochs: int
+    epoch_slots: int
+
+    @property
+    def network_id(self) -> int:
+        """The four bits of an address header (CIP-19): 1 is mainnet, 0 is any test network."""
+        return 1 if self.name == "mainnet" else 0
+
+    @property
+    def kind(self) -> str:
+        return "mainnet" if self.network_id else "testnet"
+
+    @property
+    def byron_slots(self) -> int:
+        return self.byron_epochs * BYRON_EPOCH_SLOTS
+
+    def epoch_of(self, slot: int) -> int:
+        if slot < self.byron_slots:
+            return slot // BYRON_EPOCH_SLOTS
+        return self.byron_epochs + (slot - self.byron_slots) // self.epoch_slots
+
+    def epoch_start(self, epoch: int) -> int:
+        """The first slot of the epoch."""
+        if epoch < self.byron_epochs:
+            return epoch * BYRON_EPOCH_SLOTS
+        return self.byron_slots + (epoch - self.byron_epochs) * self.epoch_slots
+
+    def seconds_at(self, slot: int) -> int:
+        """Seconds from the network's start to the slot's beginning."""
+        byron = min(slot, self.byron_slots)
+        return byron * BYRON_SLOT_S + slot - byron
+
+    def time_of(self, slot: int) -> datetime:
+        return self.start_time + timedelta(seconds=self.seconds_at(slot))
+
+
+MAINNET = Network("mainnet", 764_824_073, datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC), 208, 432_000)
+PREVIEW = Network("preview", 2, datetime(2022, 10, 25, tzinfo=UTC), 0, 86_400)
+PREPROD = Network("preprod", 1, datetime(2022, 6, 1, tzinfo=UTC), 4, 432_000)
+
+BY_NAME = {network.name: network for network in (MAINNET, PREVIEW, PREPROD)}

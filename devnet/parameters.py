@@ -1,0 +1,182 @@
+"""Protocol parameters and genesis configurations, with the figures of the public networks where those matter."""
+
+from typing import Any
+
+from devnet.blocks import Genesis
+from devnet.networks import Network
+
+Json = dict[str, Any]
+
+MAX_SUPPLY = 45_000_000_000_000_000
+STAKE_DEPOSIT = 2_000_000
+POOL_DEPOSIT = 500_000_000
+DREP_DEPOSIT = 500_000_000
+PROPOSAL_DEPOSIT = 100_000_000_000
+PROPOSAL_LIFETIME_EPOCHS = 3
+POOL_COST = 170_000_000
+DESIRED_POOLS = 500
+RETIREMENT_BOUND_EPOCHS = 18
+SECURITY_PARAMETER = 2_160
+PROTOCOL_MAJOR = {
+    "byron": 1, "shelley": 2, "allegra": 3, "mary": 4, "alonzo": 6, "babbage": 8, "conway": 10, "dijkstra": 12,
+}  # fmt: skip
+
+_POOL_THRESHOLDS = {
+    "noConfidence": "51/100",
+    "constitutionalCommittee": {"default": "51/100", "stateOfNoConfidence": "51/100"},
+    "hardForkInitiation": "51/100",
+    "protocolParametersUpdate": {"security": "51/100"},
+}
+_DREP_THRESHOLDS = {
+    "noConfidence": "67/100",
+    "constitution": "3/4",
+    "constitutionalCommittee": {"default": "67/100", "stateOfNoConfidence": "3/5"},
+    "hardForkInitiation": "3/5",
+    "protocolParametersUpdate": {
+        "network": "67/100", "economic": "67/100", "technical": "67/100", "governance": "3/4",
+    },
+    "treasuryWithdrawals": "67/100",
+}  # fmt: skip
+_COST_MODELS = {"plutus:v1": [205_665, 812, 1, 1, 1_000], "plutus:v2": [205_665, 812, 1, 1, 1_000]}
+_REFERENCE_SCRIPTS = {"base": 15.0, "range": 25_600, "multiplier": 1.2}
+_UNITS = {"memory": 14_000_000, "cpu": 10_000_000_000}
+_BLOCK_UNITS = {"memory": 62_000_000, "cpu": 20_000_000_000}
+_PRICES = {"memory": "577/10000", "cpu": "721/10000000"}
+
+
+def ada(lovelace: int) -> Json:
+    return {"ada": {"lovelace": lovelace}}
+
+
+def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
+    """The parameters in force, as `queryLedgerState/protocolParameters` words them in Ogmios of that version."""
+    parameters: Json = {
+        "minFeeCoefficient": 44,
+        "minFeeConstant": ada(155_381),
+        "maxBlockBodySize": {"bytes": 90_112},
+        "maxBlockHeaderSize": {"bytes": 1_100},
+        "maxTransactionSize": {"bytes": 16_384},
+        "stakeCredentialDeposit": ada(STAKE_DEPOSIT),
+        "stakePoolDeposit": ada(POOL_DEPOSIT),
+        "stakePoolRetirementEpochBound": RETIREMENT_BOUND_EPOCHS,
+        "desiredNumberOfStakePools": DESIRED_POOLS,
+        "stakePoolPledgeInfluence": "3/10",
+        "monetaryExpansion": "3/1000",
+        "treasuryExpansion": "1/5",
+        "minStakePoolCost": ada(POOL_COST),
+        "minUtxoDepositConstant": ada(0),
+        "minUtxoDepositCoefficient": 4_310,
+        "version": {"major": PROTOCOL_MAJOR[era], "minor": 0},
+    }
+    if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["alonzo"]:
+        parameters |= _alonzo_parameters() | {"maxValueSize": {"bytes": 5_000}}
+    if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["conway"]:
+        size = "maxReferenceScriptsSizePerTransaction" if version >= (7, 0) else "maxReferenceScriptsSize"
+        parameters |= _conway_parameters() | {"minFeeReferenceScripts": _REFERENCE_SCRIPTS, size: {"bytes": 204_800}}
+    return parameters
+
+
+def genesis_configuration(era: str, network: Network, genesis: Genesis, version: tuple[int, int]) -> Json | None:
+    """The genesis document of an era; None where that version knows none for it."""
+    match era:
+        case "byron":
+            return _byron(network, genesis)
+        case "shelley":
+            return _shelley(network, genesis, version)
+        case "alonzo":
+            return {"era": "alonzo", "updatableParameters": _alonzo_parameters() | {"maxValueSize": {"bytes": 5_000}}}
+        case "conway":
+            return _conway(version)
+        case "dijkstra" if version >= (7, 0):
+            return {
+                "era": "dijkstra",
+                "maxReferenceScriptsSizePerTransaction": {"bytes": 204_800},
+                "maxReferenceScriptsSizePerBlock": {"bytes": 1_048_576},
+                "minFeeReferenceScripts": {"range": 25_600, "multiplier": 1.2},
+            }
+        case _:
+            return None
+
+
+def _byron(network: Network, genesis: Genesis) -> Json:
+    return {
+        "era": "byron",
+        "genesisKeyHashes": [],
+        "genesisDelegations": {},
+        "startTime": network.start_time.isoformat().replace("+00:00", "Z"),
+        "initialFunds": {address: ada(lovelace) for address, lovelace in genesis.byron_funds.items()},
+        "initialVouchers": {key: ada(lovelace) for key, lovelace in genesis.byron_vouchers.items()},
+        "securityParameter": SECURITY_PARAMETER,
+        "networkMagic": network.magic,
+        "updatableParameters": {
+            "maxBlockBodySize": {"bytes": 2_000_000},
+            "maxTransactionSize": {"bytes": 4_096},
+            "slotDuration": 20_000,
+            "minFeeCoefficient": 44,
+            "minFeeConstant": ada(155_381),
+        },
+    }
+
+
+def _shelley(network: Network, genesis: Genesis, version: tuple[int, int]) -> Json:
+    return {
+        "era": "shelley",
+        "startTime": network.start_time.isoformat().replace("+00:00", "Z"),
+        "networkMagic": network.magic,
+        "network": network.kind,
+        "activeSlotsCoefficient": "1/20",
+        "securityParameter": SECURITY_PARAMETER,
+        "epochLength": network.epoch_slots,
+        "slotsPerKesPeriod": 129_600,
+        "maxKesEvolutions": 62,
+        "slotLength": {"milliseconds": 1_000},
+        "updateQuorum": 5,
+        "maxLovelaceSupply": MAX_SUPPLY,
+        "initialParameters": protocol_parameters("shelley", version),
+        "initialDelegates": [],
+        "initialFunds": {address: ada(lovelace) for address, lovelace in genesis.shelley_funds.items()},
+        "initialStakePools": {"stakePools": {}, "delegators": {}},
+    }
+
+
+def _conway(version: tuple[int, int]) -> Json:
+    parameters = _conway_parameters()
+    if version >= (7, 0):
+        parameters |= {
+            "plutusCostModels": {"plutus:v3": [100_788, 420, 1, 1, 1_000]},
+            "minFeeReferenceScripts": _REFERENCE_SCRIPTS,
+        }
+    return {
+        "era": "conway",
+        "constitution": {
+            "metadata": {"url": "ipfs://bafkreifnwj6zpu3ixa4siz2lndqybyc5wnnt3jkwyutci4e2tmbnj3xrdm", "hash": "00" * 32},
+            "guardrails": {"hash": "fa24fb305126805cf2164c161d852a0e7330cf988f1fe558cf7d4a64"},
+        },
+        "constitutionalCommittee": {"members": [], "quorum": "2/3"},
+        "updatableParameters": parameters,
+    }
+
+
+def _alonzo_parameters() -> Json:
+    return {
+        "minUtxoDepositCoefficient": 4_310,
+        "collateralPercentage": 150,
+        "plutusCostModels": _COST_MODELS,
+        "maxCollateralInputs": 3,
+        "maxExecutionUnitsPerBlock": _BLOCK_UNITS,
+        "maxExecutionUnitsPerTransaction": _UNITS,
+        "scriptExecutionPrices": _PRICES,
+    }
+
+
+def _conway_parameters() -> Json:
+    return {
+        "stakePoolVotingThresholds": _POOL_THRESHOLDS,
+        "delegateRepresentativeVotingThresholds": _DREP_THRESHOLDS,
+        "constitutionalCommitteeMinSize": 3,
+        "constitutionalCommitteeMaxTermLength": 365,
+        "governanceActionLifetime": PROPOSAL_LIFETIME_EPOCHS,
+        "governanceActionDeposit": ada(PROPOSAL_DEPOSIT),
+        "delegateRepresentativeDeposit": ada(DREP_DEPOSIT),
+        "delegateRepresentativeMaxIdleTime": 20,
+    }

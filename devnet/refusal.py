@@ -1,0 +1,15 @@
+"""The errors of Ogmios."""
+
+from typing import Any
+
+
+class Refusal(Exception):
+    """An error of Ogmios: its code and words, and what it says beside them."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+    def content(self) -> dict[str, Any]:
+        content = {"code": self.code, "message": self.message}
+        return content if self.data is None else {**content, "data": self.data}
