@@ -1,0 +1,131 @@
+"""Each list and object of the API, asked for in full and compared with the model."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.chain.harness import Caller
+from tests.chain.model import Json, Ledger, Transaction, page
+from tests.chain.model_assets import AssetKey
+from tests.chain.model_chain import Chain
+
+Show = Callable[[Transaction], Json]
+
+
+def address_list(ledger: Ledger, kind: str, grouped: bool = False) -> tuple[str, int, Show]:
+    """Path, greatest limit and the model's rows of one of the two address transaction lists."""
+    if kind == "history":
+        return "/v1/tx/history/", 500, ledger.entry
+    return "/v1/tx/address/", 100, lambda tx: ledger.detail(tx, grouped)
+
+
+def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query: Any) -> Json:
+    """One page of an address list equals the model's, cursor included; gives its pagination."""
+    path, _, show = address_list(ledger, kind, query.get("groupByPolicy") == "true")
+    limit, offset, order = (
+        query.get("limit", 20 if kind == "address" else 100),
+        query.get("offset", 0),
+        query.get("order", "desc"),
+    )
+    expected = page(ledger.history(address, order, query.get("fromSlot")), limit, offset)
+    body = caller.ok(path + address, **query)
+    assert body["data"] == [show(tx) for tx in expected.rows], (address, query)
+    assert body["last_updated"] == ledger.last_updated()
+    pagination: Json = body["pagination"]
+    cursor = pagination.pop("next_cursor", None)
+    counted = {"limit": limit, "offset": offset, "total": expected.total, "hasMore": expected.has_more}
+    assert pagination == counted, (address, query, pagination)
+    if expected.rows and expected.following is not None and expected.rows[-1].slot != expected.following.slot:
+        # Any slot after this page's last one and not beyond the next one's leads to the same next page.
+        last, following = expected.rows[-1].slot, expected.following.slot
+        assert cursor is not None, (address, query)
+        assert last < cursor <= following if order == "asc" else following <= cursor < last, (address, query, cursor)
+    else:
+        assert cursor is None, (address, query, cursor)
+    return pagination | {"next_cursor": cursor}
+
+
+def walk(caller: Caller, path: str, limit: int, order: str) -> list[Json]:
+    """All rows of an address list, as the contract says to walk it: by cursor while there is one, else by offset."""
+    rows: list[Json] = []
+    query: Json = {"limit": limit, "order": order}
+    offset = 0
+    while True:
+        body = caller.ok(path, **query, offset=offset)
+        rows += body["data"]
+        pagination = body["pagination"]
+        if not pagination["hasMore"]:
+            return rows
+        if "next_cursor" in pagination:
+            query["fromSlot"], offset = pagination["next_cursor"], 0
+        else:
+            offset += limit
+
+
+def collected(caller: Caller, path: str, count: int, total: bool, limit: int = 500, **query: Any) -> list[Json]:
+    """All rows of a list of so many, by offset, with the pagination of each page as the specification has it."""
+    rows: list[Json] = []
+    more = True
+    while more:
+        body = caller.ok(path, limit=limit, offset=len(rows), **query)
+        pagination = {"limit": limit, "offset": len(rows), "hasMore": len(rows) + limit < count}
+        assert body["pagination"] == pagination | ({"total": count} if total else {}), (path, query)
+        found = body["data"]["delegators"] if isinstance(body["data"], dict) else body["data"]
+        assert len(found) == min(limit, count - len(rows)), (path, query)
+        rows += found
+        more = body["pagination"]["hasMore"]
+    return rows
+
+
+def check_sorted(rows: list[Json], expected: list[Json], figure: str, descending: bool) -> None:
+    """The same rows by a figure; those that tie in it come in an order that only the service knows."""
+    figures = [int(row[figure]) for row in rows]
+    assert figures == sorted(figures, reverse=descending)
+    assert sorted(rows, key=as_text) == sorted(expected, key=as_text)
+
+
+def as_text(row: Json) -> str:
+    return json.dumps(row, sort_keys=True)
+
+
+def check_by_figure(caller: Caller, path: str, expected: list[Json], figure: str, total: bool) -> None:
+    for order in ("asc", "desc"):
+        check_sorted(collected(caller, path, len(expected), total, order=order), expected, figure, order == "desc")
+
+
+def check_by_slot(caller: Caller, path: str, oldest_first: list[Json], total: bool) -> None:
+    assert collected(caller, path, len(oldest_first), total, order="asc") == oldest_first, path
+    assert collected(caller, path, len(oldest_first), total, order="desc") == oldest_first[::-1], path
+
+
+def check_asset(caller: Caller, chain: Chain, asset: AssetKey, holders: list[Json]) -> None:
+    """Info, holders, transactions and mints of one asset."""
+    path = f"/v1/assets/{asset[0]}.{asset[1]}"
+    told = caller.ok(path)["data"]
+    metadata, source = chain.assets.metadata(asset)
+    told["metadata"] = told["metadata"] and {key: value for key, value in told["metadata"].items() if value is not None}
+    assert told == chain.assets.info(asset) | {"metadata": metadata, "metadata_source": source}
+    check_by_figure(caller, f"{path}/holders", holders, "quantity", total=False)
+    check_by_slot(caller, f"{path}/transactions", chain.assets.movements(asset), total=False)
+    check_by_slot(caller, f"{path}/mints", chain.assets.mints(asset), total=True)
+
+
+def check_policy(caller: Caller, chain: Chain, policy: str, holders: list[Json]) -> None:
+    """The assets of a policy and who holds them."""
+    listed = [chain.assets.listed(asset) for asset in chain.assets.of_policy(policy)]
+    check_by_figure(caller, f"/v1/assets/policy/{policy}", listed, "total_supply", total=True)
+    check_by_figure(caller, f"/v1/assets/policy/{policy}/holders", holders, "quantity", total=False)
+
+
+def check_pool(caller: Caller, chain: Chain, pool: str) -> None:
+    """A pool and its delegators, where the node reports no rewards."""
+    told = caller.ok(f"/v1/pools/{pool}")["data"]
+    del told["saturation"]
+    told["relays"] = [
+        {key: relay[key] for key in ("port", "ipv4", "dns") if relay.get(key) is not None} for relay in told["relays"]
+    ]
+    assert told == chain.pools.info(pool)
+    expected = chain.pools.delegators(pool)
+    for limit in (7, 500):
+        rows = collected(caller, f"/v1/pools/{pool}/delegators/list", len(expected), total=True, limit=limit)
+        check_sorted(rows, expected, "amount", descending=True)

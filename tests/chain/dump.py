@@ -1,0 +1,119 @@
+"""Everything a chain's tables hold, in a form that two databases with the same chain have in common."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import asyncpg
+
+Row = dict[str, Any]
+Dump = dict[str, list[Row]]
+
+# Tables that number byte strings. The numbers depend on the order of arrival and stay when a rollback leaves nothing
+# else of their row; a dump shows what they stand for instead. The columns named here say nothing beyond that.
+NATURAL_KEYS = {
+    "stake": ("raw",),
+    "address": ("raw", "stake_id"),
+    "pool": ("hash",),
+    "policy": ("hash",),
+    "asset": ("policy_id", "name"),
+}
+# What the node said of itself and of its ledger, at some time: no part of the chain.
+NOT_OF_THE_CHAIN = {"node_tip"}
+# How the rows came here, in one go or over the bulk steps.
+NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step")}
+
+
+async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
+    """All rows of a chain, table by table, sorted, numbers of byte strings replaced by what they number.
+
+    A column that ends in `_id` and is an integer of 32 bits must number rows of a table in NATURAL_KEYS: a new table is
+    covered without being named here, and one that can't be understood fails.
+    """
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1", schema)
+        names = [table["tablename"] for table in tables if table["tablename"] not in NOT_OF_THE_CHAIN]
+        numbered = await connection.fetch(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns"
+            " WHERE table_schema = $1 AND column_name LIKE '%\\_id%' AND data_type IN ('integer', 'ARRAY')",
+            schema,
+        )
+        content = {name: await connection.fetch(f'SELECT * FROM "{schema}"."{name}"') for name in names}  # noqa: S608
+    owners = {(each["table_name"], each["column_name"]): owner_of(each["column_name"]) for each in numbered}
+    keys: dict[str, dict[int, Any]] = {}
+    for name, columns in NATURAL_KEYS.items():
+        if name in content:
+            keys[name] = {
+                row[f"{name}_id"]: tuple(resolved(name, c, row[c], owners, keys) for c in columns)
+                for row in content[name]
+            }
+    referenced = references(content, owners)
+    return {name: table_dump(name, rows, owners, keys, referenced) for name, rows in content.items()}
+
+
+def owner_of(column: str) -> str:
+    stem = column.removesuffix("s").removesuffix("_id")
+    for name in NATURAL_KEYS:
+        if stem == name or stem.endswith(f"_{name}"):
+            return name
+    raise AssertionError(f"column {column} numbers rows of no table in NATURAL_KEYS")
+
+
+def resolved(
+    table: str, column: str, value: Any, owners: dict[tuple[str, str], str], keys: dict[str, dict[int, Any]]
+) -> Any:
+    owner = owners.get((table, column))
+    if owner is None or value is None:
+        return value
+    if isinstance(value, list):
+        return tuple(keys[owner][each] for each in value)
+    return keys[owner][value]
+
+
+def references(content: dict[str, Iterable[Any]], owners: dict[tuple[str, str], str]) -> dict[str, set[int]]:
+    """Which rows of the numbering tables are used by a row of another kind of table."""
+    used: dict[str, set[int]] = defaultdict(set)
+    for (table, column), owner in owners.items():
+        if table not in NATURAL_KEYS:
+            for row in content.get(table, ()):
+                value = row[column]
+                used[owner].update(value if isinstance(value, list) else [] if value is None else [value])
+    return used
+
+
+def table_dump(
+    name: str,
+    rows: Iterable[Any],
+    owners: dict[tuple[str, str], str],
+    keys: dict[str, dict[int, Any]],
+    referenced: dict[str, set[int]],
+) -> list[Row]:
+    dumped = []
+    for row in rows:
+        natural = NATURAL_KEYS.get(name, ())
+        says = [value for column, value in row.items() if column not in (f"{name}_id", *natural)]
+        if natural and row[f"{name}_id"] not in referenced[name] and not any(says):
+            continue
+        dumped.append(
+            {
+                column: resolved(name, column, value, owners, keys)
+                for column, value in row.items()
+                if not (natural and column == f"{name}_id") and (name, column) not in NOT_OF_THE_CHAIN_COLUMNS
+            }
+        )
+    return sorted(dumped, key=lambda row: tuple(sortable(value) for value in row.values()))
+
+
+def sortable(value: Any) -> tuple[bool, str]:
+    return (value is None, repr(value) if not isinstance(value, int) else f"{value:+041d}")
+
+
+def differences(left: Dump, right: Dump, most: int = 5) -> list[str]:
+    """The first rows of each table that are in one dump only, as lines to read in a failed test."""
+    found = [f"{name}: in one dump only" for name in left.keys() ^ right.keys()]
+    for name in left.keys() & right.keys():
+        if left[name] != right[name]:
+            ours, theirs = ({repr(row) for row in rows} for rows in (left[name], right[name]))
+            found += [f"{name} - {row}" for row in sorted(ours - theirs)[:most]]
+            found += [f"{name} + {row}" for row in sorted(theirs - ours)[:most]]
+    return found

@@ -1,0 +1,319 @@
+"""Real processes around a chain under test: the indexer, the API, and a caller with a key."""
+
+import asyncio
+import http.client
+import json
+import lzma
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import asyncpg
+import pytest
+
+from devnet import blocks
+from devnet.dialect import Dialect
+from devnet.server import Server
+from tests.chain.dump import Dump, dump
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
+SHARED = ROOT.parent / "shared"
+NETWORK_IDS = {"mainnet": 0, "preview": 1, "preprod": 2}
+
+
+def recorded(name: str) -> Path:
+    """A file of real blocks; without it the test that needs it is skipped."""
+    path = SHARED / "chain" / name
+    if not path.exists():
+        pytest.skip(f"recorded blocks {name} are not beside the checkout")
+    return path
+
+
+def blocks_of(path: Path) -> Iterator[Json]:
+    with lzma.open(path, "rt") as lines:
+        yield from map(json.loads, lines)
+
+
+def free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+def until(what: str, holds: Callable[[], Any], within_s: float = 60, every_s: float = 0.05) -> Any:
+    """Wait for something to be true, and give what it returned."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        found = holds()
+        if found:
+            return found
+        time.sleep(every_s)
+    raise AssertionError(f"{what}: not within {within_s} s")
+
+
+class Process:
+    """A process of ours, its output in a file that a failed test can quote."""
+
+    def __init__(self, args: list[str], settings: dict[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("ab") as output:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", *args],
+                cwd=ROOT,
+                env=environment(settings),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def says(self, *words: str, within_s: float = 30) -> None:
+        """Wait for one line of output with all these words."""
+
+        def said() -> bool:
+            if any(all(word in line for word in words) for line in self.output().splitlines()):
+                return True
+            assert self.popen.poll() is None, f"exited with {self.popen.returncode}: {self.output()[-3000:]}"
+            return False
+
+        try:
+            until(f"a line with {words}", said, within_s)
+        except AssertionError as missing:
+            raise AssertionError(f"{missing}; the output is: {self.output()[-3000:]}") from None
+
+    def ends(self, within_s: float) -> int:
+        """Wait for its exit and give the status."""
+        return self.popen.wait(within_s)
+
+    def stop(self) -> int:
+        """SIGTERM: a process of ours ends within 10 s."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(signal.SIGTERM)
+        try:
+            return self.popen.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"alive 10 s after SIGTERM: {self.output()[-3000:]}") from None
+
+    def kill(self) -> None:
+        """SIGKILL for it and its children."""
+        if self.popen.poll() is None:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+            self.popen.wait(10)
+
+
+def environment(settings: dict[str, str]) -> dict[str, str]:
+    ours = (
+        "DATABASE_URL",
+        "READ_DATABASE_URL",
+        "REDIS_URL",
+        "OGMIOS_URL_",
+        "API_",
+        "BOOTSTRAP_",
+        "TOKEN_",
+        "DATA_DIR",
+        "LOG_",
+    )
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return inherited | {"LOG_FORMAT": "json", "PYTHONUNBUFFERED": "1"} | settings
+
+
+class Node:
+    """The devnet server on a thread of its own, so that a test can kill, wait and ask in plain steps.
+
+    `do` runs a call in that thread and gives its result: everything that touches `server` goes through it.
+    """
+
+    def __init__(self, chain: blocks.Chain, dialect: Dialect | None = None, port: int = 0) -> None:
+        self.server = Server(chain, dialect=dialect, port=port)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> "Node":
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.server.__aenter__(), self._loop).result(30)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        asyncio.run_coroutine_threadsafe(self.server.__aexit__(None, None, None), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def do(self, call: Callable[..., T], *args: Any) -> T:
+        async def called() -> T:
+            return call(*args)
+
+        return asyncio.run_coroutine_threadsafe(called(), self._loop).result(60)
+
+    def blocks(self) -> list[Json]:
+        """The chain that the node has now, as plain JSON."""
+        return [json.loads(self.server.dialect.block(block.content)) for block in list(self.server.blocks)]
+
+
+class Caller:
+    """One keep-alive connection with API keys of one network, used in turn so that no rate limit is met."""
+
+    def __init__(self, port: int, keys: list[str]) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        self.keys = keys
+        self.asked = 0
+
+    def get(self, path: str, **query: Any) -> tuple[int, Json]:
+        self.asked += 1
+        key = self.keys[self.asked % len(self.keys)]
+        target = f"{path}?{urlencode(query)}" if query else path
+        self.connection.request("GET", target, headers={"Authorization": f"Bearer {key}"})
+        response = self.connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def ok(self, path: str, **query: Any) -> Json:
+        """The body of a 200 answer; any other is a failure."""
+        status, body = self.get(path, **query)
+        assert status == 200 and body["success"] is True, (path, query, status, body)
+        return body
+
+
+class Ledgerline:
+    """The product on a database of its own: indexers and API processes as a test needs them, and a caller with keys."""
+
+    caller: Caller
+
+    def __init__(self, database_url: str, redis_url: str, directory: Path) -> None:
+        self.database_url = database_url
+        self.directory = directory
+        self.settings = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "DATA_DIR": str(directory / "data")}
+        self._started = 0
+
+    def start(self, *args: str) -> Process:
+        """Start one of our commands; who starts it ends it."""
+        self._started += 1
+        return Process(list(args), self.settings, self.directory / f"{self._started}-{args[0]}.log")
+
+    def run(self, *args: str, within_s: float = 60) -> subprocess.CompletedProcess[str]:
+        """Run one of our commands to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", *args],
+            cwd=ROOT,
+            env=environment(self.settings),
+            capture_output=True,
+            text=True,
+            timeout=within_s,
+        )
+
+    def start_indexer(self, network: str, ogmios_url: str) -> Process:
+        return self.start("indexer", "run", "--network", network, "--ogmios-url", ogmios_url)
+
+    @contextmanager
+    def indexing(self, network: str, ogmios_url: str) -> Iterator[Process]:
+        process = self.start_indexer(network, ogmios_url)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+    @contextmanager
+    def serving(self, network: str) -> Iterator[Caller]:
+        """The API on a free port, with keys for one network."""
+        port = free_port()
+        process = self.start("api", "--port", str(port))
+
+        def listens() -> bool:
+            assert process.popen.poll() is None, f"the API ended: {process.output()[-3000:]}"
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        try:
+            until("the API listens", listens)
+            self.caller = Caller(port, asyncio.run(issue_keys(self.database_url, network)))
+            yield self.caller
+        finally:
+            process.kill()
+
+    def tip(self, network: str) -> tuple[int, str] | None:
+        """Slot and hash of the last committed block that can be asked for; None in bulk, or before the first."""
+        found = asyncio.run(query(self.database_url, network, "SELECT slot_no, block_hash, phase FROM tip"))
+        return (found[0]["slot_no"], found[0]["block_hash"].hex()) if found and found[0]["phase"] == "live" else None
+
+    def reaches(self, network: str, block: Json, process: Process | None = None, within_s: float = 60) -> None:
+        """Wait until a block is the tip, as long as the indexer lives."""
+
+        def reached() -> bool:
+            assert process is None or process.popen.poll() is None, f"the indexer ended: {process.output()[-3000:]}"
+            tip = self.tip(network)
+            return tip is not None and tip[1] == block["id"]
+
+        try:
+            until(f"the tip is block {block['id']} at slot {block.get('slot')}", reached, within_s, every_s=0.1)
+        except AssertionError as missing:
+            said = "" if process is None else process.output()[-3000:]
+            raise AssertionError(f"{missing}; the tip is {self.tip(network)}; {said}") from None
+
+    def dump(self, network: str) -> Dump:
+        async def dumped() -> Dump:
+            connection = await asyncpg.connect(self.database_url)
+            try:
+                return await dump(connection, f"chain_{network}")
+            finally:
+                await connection.close()
+
+        return asyncio.run(dumped())
+
+
+async def query(database_url: str, network: str, statement: str, *args: Any) -> list[asyncpg.Record]:
+    """The rows of one statement on a connection of its own; none while the tables are not there yet."""
+    connection = await asyncpg.connect(database_url, server_settings={"search_path": f"chain_{network}"})
+    try:
+        found: list[asyncpg.Record] = await connection.fetch(statement, *args)
+        return found
+    except asyncpg.UndefinedTableError:
+        return []
+    finally:
+        await connection.close()
+
+
+async def issue_keys(database_url: str, network: str, count: int = 12) -> list[str]:
+    """API keys straight in the partner tables, at the greatest rate that there is."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        owner = await connection.fetchval(
+            "INSERT INTO partner.admin_key (entity_name, key_prefix, key_hash, permissions)"
+            " VALUES ('tests', 'iiak_admin_', $1, '{manage_users}') RETURNING id",
+            sha256(os.urandom(16)).digest(),
+        )
+        account = await connection.fetchval(
+            "INSERT INTO partner.user_account (admin_key_id, name) VALUES ($1, 'tests') RETURNING id", owner
+        )
+        keys = [f"iiak_{os.urandom(24).hex()}" for _ in range(count)]
+        for key in keys:
+            await connection.execute(
+                "INSERT INTO partner.credential (user_account_id, admin_key_id, name, api_key_prefix, key_hash,"
+                " network_id, rate_limit_per_minute) VALUES ($1, $2, 'tests', $3, $4, $5, 10000)",
+                account,
+                owner,
+                key[:12],
+                sha256(key.encode()).digest(),
+                NETWORK_IDS[network],
+            )
+        return keys
+    finally:
+        await connection.close()

@@ -1,0 +1,284 @@
+"""The ledger and its answers in plain lines: what the API must say of a chain.
+
+Written from the specification and the ledger's rules, sharing nothing with the indexer, so that the two can disagree.
+It reads blocks as Ogmios writes them, keeps everything in dictionaries, sorts and filters lists on each question,
+and knows no rollback: a chain after a rollback is another model fed with the blocks that survived.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from hashlib import blake2b
+from typing import Any
+
+from pycardano.crypto.bech32 import Encoding, bech32_decode, bech32_encode, convertbits
+
+Json = dict[str, Any]
+OutputReference = tuple[str, int]
+
+WITHOUT_VALIDITY_FLAG = {"byron", "shelley", "allegra", "mary"}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Slots of one network: 20 s each before Shelley, 1 s afterwards."""
+
+    start: datetime
+    byron_slots: int
+    byron_epoch: int
+    epoch: int
+
+    def time(self, slot: int) -> str:
+        seconds = 20 * min(slot, self.byron_slots) + max(0, slot - self.byron_slots)
+        return (self.start + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def epoch_of(self, slot: int) -> int:
+        if slot < self.byron_slots:
+            return slot // self.byron_epoch
+        return self.byron_slots // self.byron_epoch + (slot - self.byron_slots) // self.epoch
+
+
+CLOCKS = {
+    "mainnet": Clock(datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC), 208 * 21_600, 21_600, 432_000),
+    "preview": Clock(datetime(2022, 10, 25, tzinfo=UTC), 0, 4_320, 86_400),
+    "preprod": Clock(datetime(2022, 6, 1, tzinfo=UTC), 4 * 21_600, 21_600, 432_000),
+}
+
+
+@dataclass(frozen=True)
+class Output:
+    """What an address was paid, with the datum that came along (hex of its CBOR, or its hash)."""
+
+    address: str
+    lovelace: int
+    assets: dict[tuple[str, str], int]
+    datum: str | None = None
+    datum_hash: str | None = None
+
+
+@dataclass
+class Transaction:
+    """What one transaction did, failed scripts accounted for.
+
+    The source of an input is None if it was made before the first block of a chain that starts in the middle.
+    """
+
+    tx_hash: str
+    block: Json
+    slot: int
+    fee: int | None
+    size: int | None
+    inputs: list[tuple[OutputReference, Output | None]]
+    outputs: list[tuple[int, Output]]
+    mint: dict[tuple[str, str], int] = field(default_factory=dict)
+    certificates: list[Json] = field(default_factory=list)
+    withdrawals: dict[str, int] = field(default_factory=dict)
+    metadata: Json = field(default_factory=dict)
+    datums: dict[str, str] = field(default_factory=dict)
+
+    def addresses(self) -> set[str]:
+        spent = {source.address for _, source in self.inputs if source is not None}
+        return spent | {output.address for _, output in self.outputs}
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a list, and what lies around it."""
+
+    rows: list[Any]
+    total: int
+    has_more: bool
+    following: Any  # the row after this page, None at the end
+
+
+def page(rows: list[Any], limit: int, offset: int = 0) -> Page:
+    end = offset + limit
+    following = rows[end] if end < len(rows) else None
+    return Page(rows[offset:end], len(rows), end < len(rows), following)
+
+
+class Ledger:
+    """Every block fed so far: transactions, who is concerned by them, and what is unspent."""
+
+    def __init__(self, network: str, genesis: Iterable[Json] = ()) -> None:
+        self.network = network
+        self.clock = CLOCKS[network]
+        self.tip: Json | None = None
+        self.slot = 0
+        self.transactions: dict[str, Transaction] = {}
+        self.of_address: dict[str, list[Transaction]] = defaultdict(list)
+        self.unspent: dict[OutputReference, Output] = {
+            (made["tx"], made["index"]): Output(made["address"], made["lovelace"], {}) for made in genesis
+        }
+
+    def forward(self, block: Json) -> list[Transaction]:
+        """Apply a block, and tell the transactions that happened in it, in order."""
+        self.slot, self.tip = self.slot_of(block), block
+        return [self.apply(tx, block) for host in block.get("transactions", []) for tx in happened(host)]
+
+    def apply(self, tx: Json, block: Json) -> Transaction:
+        valid = tx.get("spends", "inputs") == "inputs"
+        declared = [output_of(each) for each in tx.get("outputs", [])]
+        if valid:
+            spent, made = tx.get("inputs", []), list(enumerate(declared))
+        else:
+            spent = tx.get("collaterals", [])
+            made = [(len(declared), output_of(tx["collateralReturn"]))] if "collateralReturn" in tx else []
+        references = [(source["transaction"]["id"], source["index"]) for source in spent]
+        inputs = [(reference, self.unspent.pop(reference, None)) for reference in references]
+        done = Transaction(
+            tx["id"], block, self.slot, fee_of(tx, block, inputs, made), size_of(tx, block), inputs, made
+        )
+        if valid:
+            done.mint = assets_of(tx.get("mint", {}))
+            done.certificates = tx.get("certificates", [])
+            done.withdrawals = {account: paid["ada"]["lovelace"] for account, paid in tx.get("withdrawals", {}).items()}
+        done.metadata = tx.get("metadata", {}).get("labels", {}) if valid else {}
+        done.datums = tx.get("datums", {})
+        self.unspent.update({(done.tx_hash, index): output for index, output in made})
+        self.transactions[done.tx_hash] = done
+        for address in done.addresses():
+            self.of_address[address].append(done)
+        return done
+
+    def slot_of(self, block: Json) -> int:
+        """An epoch boundary block has no slot of its own: it stands at the first one of the epoch it opens."""
+        if "slot" in block:
+            return int(block["slot"])
+        return 0 if self.tip is None else (self.clock.epoch_of(self.slot) + 1) * self.clock.byron_epoch
+
+    # Answers
+
+    def last_updated(self) -> Json:
+        assert self.tip is not None
+        return {"slot_no": self.slot, "block_hash": self.tip["id"], "block_time": self.clock.time(self.slot)}
+
+    def history(self, address: str, order: str = "desc", from_slot: int | None = None) -> list[Transaction]:
+        """All transactions of an address that a list with these filters walks through."""
+        rows = self.of_address.get(address, [])
+        if order == "asc":
+            return [tx for tx in rows if from_slot is None or tx.slot >= from_slot]
+        return [tx for tx in reversed(rows) if from_slot is None or tx.slot <= from_slot]
+
+    def entry(self, tx: Transaction) -> Json:
+        """One row of GET /v1/tx/history/:address."""
+        return {
+            "tx_hash": tx.tx_hash,
+            "block_hash": tx.block["id"],
+            "slot_no": tx.slot,
+            "block_no": tx.block["height"],
+            "block_time": self.clock.time(tx.slot),
+        }
+
+    def detail(self, tx: Transaction, grouped: bool = False) -> Json:
+        """One row of GET /v1/tx/address/:address, and what GET /v1/tx/hash/:hash says at least."""
+        return self.entry(tx) | {
+            "fee": tx.fee,
+            "size": tx.size,
+            "inputs": [
+                {
+                    "tx_hash": reference[0],
+                    "output_index": reference[1],
+                    "address": None if source is None else source.address,
+                    "value": None if source is None else value_of(source, grouped),
+                }
+                for reference, source in tx.inputs
+            ],
+            "outputs": [
+                {"output_index": index, "address": output.address, "value": value_of(output, grouped)}
+                for index, output in tx.outputs
+            ],
+        }
+
+
+def happened(host: Json) -> Iterator[Json]:
+    """A transaction and what it carries: Dijkstra's sub-transactions come before it, and not at all if it failed."""
+    if host.get("spends", "inputs") == "inputs":
+        yield from host.get("subTransactions", [])
+    yield host
+
+
+def assets_of(value: Json) -> dict[tuple[str, str], int]:
+    return {(policy, name): n for policy, names in value.items() if policy != "ada" for name, n in names.items()}
+
+
+def output_of(output: Json) -> Output:
+    value = output["value"]
+    return Output(
+        output["address"], value["ada"]["lovelace"], assets_of(value), output.get("datum"), output.get("datumHash")
+    )
+
+
+def value_of(output: Output, grouped: bool) -> Json:
+    value: Json = {"lovelace": output.lovelace}
+    assets: Json = {}
+    for (policy, name), quantity in output.assets.items():
+        if grouped:
+            assets.setdefault(policy, {})[name] = quantity
+        else:
+            assets[f"{policy}.{name}"] = quantity
+    return value | ({"assets": assets} if assets else {})
+
+
+def fee_of(
+    tx: Json, block: Json, inputs: list[tuple[OutputReference, Output | None]], made: list[tuple[int, Output]]
+) -> int | None:
+    """The declared fee; but Byron declares none, and failed scripts cost the collateral.
+
+    A sub-transaction declares none either: its host pays.
+    """
+    valid = tx.get("spends", "inputs") == "inputs"
+    if valid and block["era"] != "byron":
+        return int(tx["fee"]["ada"]["lovelace"]) if "fee" in tx else 0
+    known = [source.lovelace for _, source in inputs if source is not None]
+    if len(known) == len(inputs):
+        return sum(known) - sum(output.lovelace for _, output in made)
+    return int(tx["totalCollateral"]["ada"]["lovelace"]) if "totalCollateral" in tx else None
+
+
+def size_of(tx: Json, block: Json) -> int | None:
+    """Bytes as the ledger counts them: since Alonzo the one byte of the validity flag does not count."""
+    if "cbor" not in tx:
+        return None
+    return len(tx["cbor"]) // 2 - (0 if block["era"] in WITHOUT_VALIDITY_FLAG else 1)
+
+
+# Texts of bytes, by CIP-5, CIP-14 and CIP-19, through pycardano's bech32
+
+
+def bech32(prefix: str, payload: bytes) -> str:
+    words = convertbits(list(payload), 8, 5)
+    assert words is not None
+    return str(bech32_encode(prefix, words, Encoding.BECH32))
+
+
+def bech32_payload(text: str) -> bytes:
+    _, words, encoding = bech32_decode(text)
+    assert words is not None and encoding == Encoding.BECH32, text
+    payload = convertbits(words, 5, 8, False)
+    assert payload is not None, text
+    return bytes(payload)
+
+
+def stake_address(network: str, credential: str, script: bool) -> str:
+    main = network == "mainnet"
+    header = (0xF0 if script else 0xE0) | main
+    return bech32("stake" if main else "stake_test", bytes([header]) + bytes.fromhex(credential))
+
+
+@cache
+def stake_address_of(address: str) -> str | None:
+    """The stake address inside a base address; Byron, enterprise and pointer addresses have none."""
+    if not address.startswith("addr"):
+        return None
+    raw = bech32_payload(address)
+    kind, main = raw[0] >> 4, raw[0] & 1
+    if kind > 3:
+        return None
+    return stake_address("mainnet" if main else "preview", raw[29:57].hex(), script=kind >= 2)
+
+
+def fingerprint(policy: str, name: str) -> str:
+    return bech32("asset", blake2b(bytes.fromhex(policy + name), digest_size=20).digest())

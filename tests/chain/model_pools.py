@@ -1,0 +1,132 @@
+"""What the API must say of stake pools, rewards aside: see model.py."""
+
+from collections import defaultdict
+from fractions import Fraction
+from hashlib import blake2b
+
+from tests.chain.model import Json, Ledger, Transaction, bech32, bech32_payload, stake_address, stake_address_of
+
+
+class Pools:
+    """Certificates in their order, blocks per pool, and the stake snapshot at each epoch boundary.
+
+    Pools and epochs go by the ledger's rules: at an epoch's first block the snapshot is taken first, then retiring
+    pools are reaped and the delegations to them end for good.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.epoch = 0
+        self.parameters: dict[str, Json] = {}
+        self.retiring: dict[str, int] = {}
+        self.retired: set[str] = set()
+        self.delegations: dict[str, tuple[str, int]] = {}  # stake address -> pool, epoch of the certificate
+        self.blocks: dict[str, int] = defaultdict(int)
+        self.blocks_in_epoch: dict[tuple[str, int], int] = defaultdict(int)
+        self.snapshots: dict[int, dict[str, int]] = {}  # epoch that the boundary opened -> pool -> lovelace
+
+    def enter(self, epoch: int) -> None:
+        """Cross the boundaries up to an epoch, before the block that opens it is applied."""
+        while self.epoch < epoch:
+            self.epoch += 1
+            self.snapshots[self.epoch] = self.live_stakes()
+            reaped = {pool for pool, at in self.retiring.items() if at == self.epoch}
+            for pool in reaped:
+                del self.retiring[pool]
+                self.retired.add(pool)
+            self.delegations = {
+                account: delegation for account, delegation in self.delegations.items() if delegation[0] not in reaped
+            }
+
+    def forward(self, block: Json, transactions: list[Transaction]) -> None:
+        if block["era"] != "byron":
+            issuer = blake2b(bytes.fromhex(block["issuer"]["verificationKey"]), digest_size=28).digest()
+            self.blocks[bech32("pool", issuer)] += 1
+            self.blocks_in_epoch[bech32("pool", issuer), self.epoch] += 1
+        for tx in transactions:
+            for certificate in tx.certificates:
+                self.certify(certificate)
+
+    def certify(self, certificate: Json) -> None:
+        kind, pool = certificate["type"], certificate.get("stakePool", {})
+        if kind == "stakePoolRegistration":
+            self.parameters[pool["id"]] = pool
+            self.retiring.pop(pool["id"], None)
+            self.retired.discard(pool["id"])
+        elif kind == "stakePoolRetirement":
+            self.retiring[pool["id"]] = pool["retirementEpoch"]
+        elif kind == "stakeCredentialDeregistration":
+            self.delegations.pop(self.account(certificate), None)
+        elif "id" in pool:
+            self.delegations[self.account(certificate)] = (pool["id"], self.epoch)
+
+    def account(self, certificate: Json) -> str:
+        script = certificate.get("from") == "script"
+        return stake_address(self.ledger.network, certificate["credential"], script)
+
+    def balances(self) -> dict[str, int]:
+        """Unspent lovelace by stake address."""
+        balances: dict[str, int] = defaultdict(int)
+        for output in self.ledger.unspent.values():
+            account = stake_address_of(output.address)
+            if account is not None:
+                balances[account] += output.lovelace
+        return balances
+
+    def live_stakes(self) -> dict[str, int]:
+        balances = self.balances()
+        stakes: dict[str, int] = defaultdict(int)
+        for account, (pool, _) in self.delegations.items():
+            stakes[pool] += balances.get(account, 0)
+        return stakes
+
+    def active_stake(self, pool: str) -> int:
+        """What counts in epoch N is the snapshot at the end of N-2, which the boundary into N-1 takes."""
+        return self.snapshots.get(self.epoch - 1, {}).get(pool, 0)
+
+    def delegators(self, pool: str) -> list[Json]:
+        """All rows of GET /v1/pools/:poolId/delegators/list, greatest first."""
+        balances = self.balances()
+        rows = [
+            {"stake_address": account, "amount": str(balances.get(account, 0)), "active_epoch_no": epoch + 2}
+            for account, (delegated, epoch) in self.delegations.items()
+            if delegated == pool
+        ]
+        return sorted(rows, key=lambda row: -int(str(row["amount"])))
+
+    def status(self, pool: str) -> str:
+        if pool in self.retired:
+            return "retired"
+        return "retiring" if pool in self.retiring else "active"
+
+    def info(self, pool: str) -> Json:
+        """GET /v1/pools/:poolId, without its saturation, which blocks don't say."""
+        known = self.parameters[pool]
+        metadata = known.get("metadata") or {}
+        delegators = self.delegators(pool)
+        return {
+            "pool_id": pool,
+            "pool_id_hex": bech32_payload(pool).hex(),
+            "vrf_key_hash": known["vrfVerificationKeyHash"],
+            "pledge": str(known["pledge"]["ada"]["lovelace"]),
+            "margin": float(Fraction(known["margin"])),
+            "fixed_cost": str(known["cost"]["ada"]["lovelace"]),
+            "reward_account": known["rewardAccount"],
+            "owners": [stake_address(self.ledger.network, owner, script=False) for owner in known["owners"]],
+            "relays": [relay_of(relay) for relay in known["relays"]],
+            "metadata_url": metadata.get("url"),
+            "metadata_hash": metadata.get("hash"),
+            "active_stake": str(self.active_stake(pool)),
+            "live_stake": str(sum(int(row["amount"]) for row in delegators)),
+            "delegator_count": len(delegators),
+            "blocks_minted": self.blocks[pool],
+            "blocks_epoch": self.blocks_in_epoch[pool, self.epoch],
+            "status": self.status(pool),
+            "retiring_epoch": self.retiring.get(pool),
+        }
+
+
+def relay_of(relay: Json) -> Json:
+    """A relay by its port and its IPv4 address or name, as far as the specification shows it."""
+    shown = {"port": relay.get("port"), "ipv4": relay.get("ipv4"), "dns": relay.get("hostname")}
+    return {key: value for key, value in shown.items() if value is not None}
