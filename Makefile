@@ -1,0 +1,36 @@
+# Two commands need nothing but Python 3.11 or newer, make and a package index:
+#   make demo    the whole service on this machine, with a chain to play with; Ctrl-C ends it
+#   make test    every check and test
+# They install into .venv and nowhere else.
+
+PYTHON_IN_VENV := .venv/bin/python
+
+.PHONY: demo test check format setup lock clean
+
+demo: setup
+	@$(PYTHON_IN_VENV) -m devnet.demo
+
+# The tests run even where a check fails, and their summary comes last. Either failure fails the target.
+test: setup
+	@$(MAKE) --no-print-directory check; checks=$$?; $(PYTHON_IN_VENV) -m pytest -n 2 --dist loadfile && exit $$checks
+
+check: setup
+	@$(PYTHON_IN_VENV) -m ruff check .
+	@$(PYTHON_IN_VENV) -m ruff format --check .
+	@$(PYTHON_IN_VENV) -m mypy
+	@.venv/bin/lint-imports
+
+format: setup
+	@$(PYTHON_IN_VENV) -m ruff check --fix .
+	@$(PYTHON_IN_VENV) -m ruff format .
+
+setup:
+	@scripts/setup.sh
+
+# After a change of the dependencies in pyproject.toml; needs uv.
+lock:
+	uv pip compile --universal --generate-hashes --no-emit-index-url --extra dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,59 @@
+#!/bin/sh
+# Make .venv hold what requirements.lock says, hashes checked. Quick when it does already.
+# Uses uv where it is on the PATH, else python3 -m venv and pip. PYTHON names another interpreter.
+set -eu
+cd "$(dirname "$0")/.."
+
+fail() {
+    printf '%s\n' "$@" >&2
+    exit 1
+}
+
+is_new_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+python=
+for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python}; do
+    if is_new_enough "$candidate"; then
+        python=$candidate
+        break
+    fi
+done
+[ -n "$python" ] || fail "Python 3.11 or newer is needed and was not found. On Debian or Ubuntu:" \
+    "    apt-get install python3 python3-venv" \
+    "Or name one: make PYTHON=/path/to/python3.12 ..."
+
+# The stamp is written last: it says which lock, interpreter and place a complete .venv was made of.
+stamp=.venv/complete
+wanted=$("$python" -c '
+import hashlib, pathlib, sys
+print(hashlib.sha256(pathlib.Path("requirements.lock").read_bytes()).hexdigest(), sys.version.split()[0], pathlib.Path.cwd())
+')
+if [ -f $stamp ] && [ "$(cat $stamp)" = "$wanted" ] && is_new_enough .venv/bin/python; then
+    exit 0
+fi
+
+echo "Setting up .venv: the libraries of requirements.lock, a minute or so the first time"
+rm -rf .venv
+
+with_uv() {
+    command -v uv >/dev/null || return 1
+    uv venv --quiet --python "$python" .venv &&
+        uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock && return 0
+    # NOTE: uv does not read pip's settings. Where only those name the package index, pip has to do it.
+    echo "uv could not do it, trying pip"
+    rm -rf .venv
+    return 1
+}
+
+with_pip() {
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || fail \
+        "$python has no venv and ensurepip, which Debian and Ubuntu ship in a package of their own. Install it with:" \
+        "    apt-get install $("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+    "$python" -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
+}
+
+with_uv || with_pip
+printf '%s\n' "$wanted" >$stamp
