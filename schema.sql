@@ -198,7 +198,6 @@ CREATE INDEX stake_raw ON stake USING hash (raw);
 
 CREATE TABLE address (
     address_id integer PRIMARY KEY,
-    stake_id   integer,
     raw        bytea   NOT NULL
 );
 COMMENT ON TABLE address IS 'Payment addresses, as their bytes (CIP-19).';

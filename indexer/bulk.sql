@@ -1,0 +1,43 @@
+-- From bulk to live: histories that were staged without index are sorted, numbered and indexed, once.
+
+-- name: indexes_of
+-- Every index of a table, with what makes it again; those of a constraint are made with it.
+SELECT i.indexrelid::regclass::text,
+       CASE WHEN c.oid IS NULL THEN pg_get_indexdef(i.indexrelid)
+            ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', i.indrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
+       END,
+       c.conname
+FROM pg_index i LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u')
+WHERE i.indrelid = $1::text::regclass
+ORDER BY c.conname NULLS LAST
+
+-- name: number_address_txs
+INSERT INTO address_tx (address_id, seq, tx_id)
+SELECT address_id, row_number() OVER (PARTITION BY address_id ORDER BY tx_id) - 1, tx_id FROM address_tx_staged
+ORDER BY address_id, tx_id
+
+-- name: number_asset_txs
+INSERT INTO asset_tx (asset_id, seq, tx_id, quantity, large)
+SELECT asset_id, row_number() OVER (PARTITION BY asset_id ORDER BY tx_id) - 1, tx_id, quantity, large
+FROM asset_tx_staged
+ORDER BY asset_id, tx_id
+
+-- name: number_mints
+INSERT INTO mint (asset_id, seq, tx_id, quantity, large, named)
+SELECT asset_id, row_number() OVER (PARTITION BY asset_id ORDER BY tx_id) - 1, tx_id, quantity, large, named
+FROM mint_staged
+ORDER BY asset_id, tx_id
+
+-- name: bear_assets
+-- Assets whose first transactions a rollback within bulk took and that moved again since.
+UPDATE asset SET first_tx_id = least(
+    (SELECT tx_id FROM asset_tx WHERE asset_tx.asset_id = asset.asset_id AND seq = 0),
+    (SELECT tx_id FROM mint WHERE mint.asset_id = asset.asset_id AND seq = 0)
+)
+WHERE first_tx_id IS NULL
+
+-- name: complete_step
+UPDATE tip SET finalize_step = $1
+
+-- name: go_live
+UPDATE tip SET phase = 'live', finalize_step = 0

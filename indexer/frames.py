@@ -1,0 +1,264 @@
+"""What Ogmios says, as Structs of the fields we use: versions 6.11 to 7.x, all eras.
+
+Ogmios' own words stay in this file and in its callers' hands only as far as `effects`; unknown fields are skipped
+without being looked at. The schema is Ogmios' `cardano.json` and `ogmios.json`.
+"""
+
+from typing import Any
+
+import msgspec
+
+from shared.ledger import Point
+
+NO_BYTES = msgspec.Raw()
+Lovelace = dict[str, dict[str, int]]
+"""`{"ada": {"lovelace": n}}`."""
+
+
+class Unreadable(Exception):
+    """A frame that is not what Ogmios' schema says."""
+
+
+class _Struct(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What all frames share: camelCase on the wire, no cycles for the collector to look for."""
+
+
+class _Id(_Struct):
+    id: str
+
+
+class Reference(_Struct):
+    """An output reference; legal indexes reach 32 bits."""
+
+    transaction: _Id
+    index: int
+
+
+class Output(_Struct):
+    """A transaction output. `value` holds `ada` and each policy, by name and quantity."""
+
+    address: str
+    value: dict[str, dict[str, int]]
+    datum_hash: str | None = None
+    datum: msgspec.Raw = NO_BYTES
+
+
+class Label(_Struct):
+    """A metadatum in the forms that the node's flags give it."""
+
+    cbor: str | None = None
+    json: msgspec.Raw = NO_BYTES
+
+
+class Metadata(_Struct):
+    """Metadata by label, a decimal number."""
+
+    labels: dict[str, Label]
+
+
+class Interval(_Struct):
+    """The slots between which a transaction may be in a block."""
+
+    invalid_before: int | None = None
+    invalid_after: int | None = None
+
+
+class Relay(_Struct):
+    """How to reach a pool: an address, or a host name with (A, AAAA) or without (SRV) a port."""
+
+    type: str | None = None
+    ipv4: str | None = None
+    ipv6: str | None = None
+    hostname: str | None = None
+    port: int | None = None
+
+
+class Anchor(_Struct):
+    """Where a pool's metadata lies, and its hash."""
+
+    url: str
+    hash: str
+
+
+class StakePool(_Struct):
+    """A pool as certificates name it: the id alone, with a retirement epoch, or with all its parameters."""
+
+    id: str
+    retirement_epoch: int | None = None
+    vrf_verification_key_hash: str | None = None
+    pledge: Lovelace | None = None
+    cost: Lovelace | None = None
+    margin: str | None = None
+    reward_account: str | None = None
+    owners: list[str] = []
+    relays: list[Relay] = []
+    metadata: Anchor | None = None
+
+
+class Certificate(_Struct):
+    """A certificate of any kind; the kinds we don't know keep their type."""
+
+    type: str
+    credential: str | None = None
+    origin: str | None = msgspec.field(name="from", default=None)
+    stake_pool: StakePool | None = None
+    deposit: Lovelace | None = None
+
+
+class Proposal(_Struct):
+    """A governance proposal, of which only the deposit moves value."""
+
+    deposit: Lovelace | None = None
+
+
+class Treasury(_Struct):
+    """What a transaction gives to the treasury; `{}` from Ogmios 6.14 where there is nothing."""
+
+    donation: Lovelace | None = None
+
+
+class SubTransaction(_Struct):
+    """What a Dijkstra sub-transaction and a transaction have in common."""
+
+    id: str
+    inputs: list[Reference] = []
+    outputs: list[Output] = []
+    certificates: list[Certificate] = []
+    withdrawals: dict[str, Lovelace] = {}
+    credits: dict[str, Lovelace] = {}
+    mint: dict[str, dict[str, int]] = {}
+    validity_interval: Interval = Interval()
+    metadata: Metadata | None = None
+    proposals: list[Proposal] = []
+    treasury: Treasury | None = None
+    datums: dict[str, msgspec.Raw] = {}
+    cbor: msgspec.Raw = NO_BYTES
+
+
+class Transaction(SubTransaction):
+    """A transaction. Byron's have no fee; `spends` is `collaterals` where the scripts failed."""
+
+    spends: str = "inputs"
+    collaterals: list[Reference] = []
+    collateral_return: Output | None = None
+    total_collateral: Lovelace | None = None
+    fee: Lovelace | None = None
+    sub_transactions: list[SubTransaction] = []
+
+
+class Issuer(_Struct):
+    """The cold key of the block's pool; Byron's has 64 bytes."""
+
+    verification_key: str
+
+
+class Block(_Struct):
+    """A block. An epoch boundary block (`ebb`) has no slot and no transactions."""
+
+    type: str
+    era: str
+    id: str
+    ancestor: str
+    height: int
+    slot: int | None = None
+    issuer: Issuer | None = None
+    transactions: list[Transaction] = []
+
+
+class NodePoint(_Struct):
+    """A point of the chain; `height` only where it is a tip."""
+
+    slot: int
+    id: str
+    height: int = 0
+
+    @property
+    def point(self) -> Point:
+        """The same in our words."""
+        return Point(self.slot, bytes.fromhex(self.id))
+
+
+class NextBlock(_Struct):
+    """The answer to `nextBlock`: a block forward, or a point to go back to; `origin` is the empty chain."""
+
+    direction: str
+    tip: NodePoint | str
+    block: Block | None = None
+    point: NodePoint | str | None = None
+
+
+class Intersection(_Struct):
+    """The answer to `findIntersection`."""
+
+    intersection: NodePoint | str
+    tip: NodePoint | str
+
+
+class Fault(_Struct):
+    """What Ogmios answers where it can't do what was asked."""
+
+    code: int
+    message: str
+
+
+class _Answer(_Struct):
+    method: str | None = None
+    result: msgspec.Raw = NO_BYTES
+    error: Fault | None = None
+
+
+class _Forward(_Struct):
+    """An answer to `nextBlock`, decoded in one pass: it is most of what arrives."""
+
+    result: NextBlock | None = None
+    error: Fault | None = None
+
+
+_next_block = msgspec.json.Decoder(_Forward)
+_intersection = msgspec.json.Decoder(Intersection)
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def read(frame: bytes) -> NextBlock | Fault:
+    """An answer to `nextBlock`. Raises Unreadable."""
+    try:
+        answer = _next_block.decode(frame)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Unreadable(f"{error} in {excerpt(frame)}") from error
+    result = answer.result
+    if result is None:
+        if answer.error is None:
+            raise Unreadable(f"neither result nor error in {excerpt(frame)}")
+        return answer.error
+    if result.direction == "forward" and result.block is not None:
+        return result
+    if result.direction == "backward" and result.point is not None:
+        return result
+    raise Unreadable(f"direction {result.direction!r} without its block or point in {excerpt(frame)}")
+
+
+def read_result(frame: bytes, method: str, kind: type[Any]) -> Any:
+    """The result of any other call as `kind`, or the Fault that came instead. Raises Unreadable."""
+    try:
+        answer = _answer.decode(frame)
+        if answer.error is not None:
+            return answer.error
+        if answer.method not in (None, method):
+            raise Unreadable(f"an answer to {answer.method} where {method} was asked")
+        return msgspec.json.decode(answer.result, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Unreadable(f"{error} in {excerpt(frame)}") from error
+
+
+def lovelace(value: Lovelace) -> int:
+    """The lovelace of an ada-only value. Raises Unreadable where there is none."""
+    try:
+        return value["ada"]["lovelace"]
+    except KeyError:
+        raise Unreadable(f"expected lovelace, not {value}") from None
+
+
+def excerpt(frame: bytes) -> str:
+    """The first bytes of a frame for a message."""
+    return repr(frame[:120].decode(errors="replace")) + ("…" if len(frame) > 120 else "")
+

@@ -1,0 +1,237 @@
+"""What rows need to know of the past: sources of inputs, numbers of addresses and assets, lengths of histories.
+
+A batch is learned in a handful of look-ups, whatever its size; caches answer most of it without any. The caches hold
+what is prepared but not yet committed as well, so the next batch can be prepared while the last one is written.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+
+from indexer.effects import BlockEffects, Effects
+from shared import address, packed, sql
+from shared.packed import Assets, Output
+from shared.sql import Connection
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+_REMEMBERED_TRANSACTIONS = 200_000
+_REMEMBERED_NUMBERS = 500_000
+
+stake_of = lru_cache(maxsize=1 << 18)(address.stake_of)
+
+
+class Unborn(msgspec.Struct, frozen=True):
+    """Byte strings that these blocks name for the first time, each with its new number.
+
+    `assets` have their policy's number between. `silent_assets` are those and the older ones that a rollback left
+    without any transaction.
+    """
+
+    addresses: list[tuple[int, bytes]]
+    stakes: list[tuple[int, bytes]]
+    pools: list[tuple[int, bytes]]
+    policies: list[tuple[int, bytes]]
+    assets: list[tuple[int, int, bytes]]
+    silent_assets: set[int]
+
+
+class Recent(dict[_Key, _Value]):
+    """A dict that forgets its older half when it grows beyond `most` entries, at a time of its owner's choosing."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._older: dict[_Key, _Value] = {}
+
+    def __missing__(self, key: _Key) -> _Value:
+        value = self[key] = self._older[key]
+        return value
+
+    def has(self, key: _Key) -> bool:
+        """Whether the key is known."""
+        return key in self or key in self._older
+
+    def trim(self) -> None:
+        """Forget. What was added since the last call but one stays."""
+        if len(self) > self._most // 2:
+            self._older = dict(self)
+            self.clear()
+
+
+class Numbers(Recent[bytes, int]):
+    """The numbers that stand for byte strings of one kind. A number is given once and never taken back."""
+
+    def __init__(self, known: "sql.Query[_Numbered]", unused: int) -> None:
+        super().__init__(_REMEMBERED_NUMBERS)
+        self._known, self._unused = known, unused
+
+    async def learn(self, db: Connection, keys: Iterable[bytes]) -> list[tuple[int, bytes]]:
+        """Know the number of each key; returns those that are new, with their number."""
+        self.trim()
+        missing = {key for key in keys if not self.has(key)}
+        if not missing:
+            return []
+        for row in await self._known.all(db, list(missing)):
+            self[row.key] = row.number
+            missing.discard(row.key)
+        new = list(enumerate(sorted(missing), start=self._unused))
+        self._unused += len(new)
+        self.update((key, number) for number, key in new)
+        return new
+
+
+class Lengths(Recent[int, int]):
+    """How many rows the history of each number has: the place of its next row."""
+
+    def __init__(self, known: "sql.Query[_Length]") -> None:
+        super().__init__(_REMEMBERED_NUMBERS)
+        self._known = known
+
+    async def learn(self, db: Connection, numbers: set[int]) -> None:
+        """Know the length of each number's history."""
+        self.trim()
+        missing = [number for number in numbers if not self.has(number)]
+        if missing:
+            self.update((row.number, row.length) for row in await self._known.all(db, missing))
+
+    def take(self, number: int) -> int:
+        """The place of the next row, which is thereby taken."""
+        place = self[number]
+        self[number] = place + 1
+        return place
+
+
+class Known:
+    """All of it for one network's only writer. In bulk, histories are numbered later and no length is known."""
+
+    def __init__(self, unused: "_NextNumbers", *, bulk: bool) -> None:
+        self.bulk = bulk
+        self.addresses = Numbers(_addresses, unused.address)
+        self.stakes = Numbers(_stakes, unused.stake)
+        self.pools = Numbers(_pools, unused.pool)
+        self.policies = Numbers(_policies, unused.policy)
+        self.assets = Numbers(_assets, unused.asset)
+        self.address_lengths = Lengths(_address_lengths)
+        self.asset_lengths = Lengths(_asset_lengths)
+        self.mint_lengths = Lengths(_mint_lengths)
+        self._sources: Recent[bytes, tuple[int, list[Output]]] = Recent(_REMEMBERED_TRANSACTIONS)
+
+    def source(self, tx_hash: bytes, output_index: int) -> Output | None:
+        """The output that an input spends; None where no indexed transaction made it."""
+        if not self._sources.has(tx_hash):
+            return None
+        first_index, outputs = self._sources[tx_hash]
+        place = output_index - first_index
+        return outputs[place] if 0 <= place < len(outputs) else None
+
+    async def learn(self, db: Connection, blocks: list[BlockEffects]) -> Unborn:
+        """Know everything that `rows.of` will ask about these blocks; returns what they name for the first time."""
+        transactions = [tx for block in blocks for group in block.transactions for tx in group]
+        self._sources.trim()
+        self._sources.update((tx.tx_hash, (tx.first_index, tx.outputs)) for tx in transactions)
+        await self._learn_sources(db, transactions)
+        outputs = list(self._touched(transactions))
+        unborn = await self.learn_numbers(db, outputs, [tx.mint for tx in transactions if tx.mint])
+        pools = {block.pool for block in blocks if block.pool is not None}
+        unborn.pools.extend(await self.pools.learn(db, pools))
+        return unborn
+
+    async def learn_numbers(self, db: Connection, outputs: list[Output], mints: list[Assets]) -> Unborn:
+        """Know the numbers of all addresses and assets of these outputs and mints, and the lengths of their histories."""
+        addresses = {output.address for output in outputs}
+        held = [output.assets for output in outputs if output.assets]
+        assets = {policy + name for quantities in (*held, *mints) for policy in quantities for name in quantities[policy]}
+        accounts = {account for raw in addresses if (account := stake_of(raw)) is not None}
+        stakes = await self.stakes.learn(db, accounts)
+        policies = await self.policies.learn(db, {key[:28] for key in assets})
+        new_assets = await self.assets.learn(db, assets)
+        unborn = Unborn(
+            addresses=await self.addresses.learn(db, addresses),
+            stakes=stakes,
+            pools=[],
+            policies=policies,
+            assets=[(number, self.policies[key[:28]], key[28:]) for number, key in new_assets],
+            silent_assets={number for number, _ in new_assets},
+        )
+        if not self.bulk:
+            numbers = {self.assets[key] for key in assets}
+            await self.address_lengths.learn(db, {self.addresses[raw] for raw in addresses})
+            await self.asset_lengths.learn(db, numbers)
+            await self.mint_lengths.learn(db, numbers)
+            unborn.silent_assets.update(number for number in numbers if self._is_silent(number))
+        return unborn
+
+    def _is_silent(self, asset_id: int) -> bool:
+        return self.asset_lengths[asset_id] == 0 and self.mint_lengths[asset_id] == 0
+
+    async def _learn_sources(self, db: Connection, transactions: list[Effects]) -> None:
+        missing = {ref.tx_hash for tx in transactions for ref in tx.inputs if not self._sources.has(ref.tx_hash)}
+        if not missing:
+            return
+        for row in await _sources.all(db, list(missing)):
+            self._sources[row.tx_hash] = packed.unpack_outputs(row.outputs)
+            missing.discard(row.tx_hash)
+        if missing:
+            for genesis in await _genesis_sources.all(db, list(missing)):
+                self._sources[genesis.tx_hash] = (0, [Output(genesis.address, genesis.lovelace)])
+
+    def _touched(self, transactions: list[Effects]) -> Iterator[Output]:
+        for tx in transactions:
+            yield from tx.outputs
+            for reference in tx.inputs:
+                source = self.source(reference.tx_hash, reference.output_index)
+                if source is not None:
+                    yield source
+
+
+async def known_to(db: Connection, *, bulk: bool) -> Known:
+    """What the database knows, before anything is remembered of it."""
+    unused = await _next_numbers.one(db)
+    assert unused is not None, "a statement without FROM has one row"
+    return Known(unused, bulk=bulk)
+
+
+class _Source(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    outputs: bytes
+
+
+class _GenesisSource(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    address: bytes
+    lovelace: int
+
+
+class _Numbered(msgspec.Struct, frozen=True):
+    key: bytes
+    number: int
+
+
+class _Length(msgspec.Struct, frozen=True):
+    number: int
+    length: int
+
+
+class _NextNumbers(msgspec.Struct, frozen=True):
+    address: int
+    stake: int
+    pool: int
+    policy: int
+    asset: int
+
+
+_sources = sql.query("sources", _Source)
+_genesis_sources = sql.query("genesis_sources", _GenesisSource)
+_addresses = sql.query("addresses", _Numbered)
+_stakes = sql.query("stakes", _Numbered)
+_pools = sql.query("pools", _Numbered)
+_policies = sql.query("policies", _Numbered)
+_assets = sql.query("assets", _Numbered)
+_address_lengths = sql.query("address_lengths", _Length)
+_asset_lengths = sql.query("asset_lengths", _Length)
+_mint_lengths = sql.query("mint_lengths", _Length)
+_next_numbers = sql.query("next_numbers", _NextNumbers)

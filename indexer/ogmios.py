@@ -1,0 +1,133 @@
+"""The socket to Ogmios: intersection, many requests in flight; yields what the node says, in order.
+
+It speaks Ogmios' JSON-RPC over aiohttp's WebSocket instead of through the `ogmios` package (docs/decisions/0003).
+"""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from indexer import frames
+from shared.ledger import Point
+
+IN_FLIGHT = 100
+_REFILL = IN_FLIGHT // 2
+_NEXT_BLOCK = '{"jsonrpc":"2.0","method":"nextBlock"}'
+_INTERSECTION_NOT_FOUND = 1000
+
+
+class Refused(Exception):
+    """Ogmios answered with an error, or with something that is no answer to what was asked."""
+
+
+class Forward(msgspec.Struct, frozen=True, gc=False):
+    """A block to add to the chain."""
+
+    block: frames.Block
+    tip: frames.NodePoint
+
+
+class Backward(msgspec.Struct, frozen=True):
+    """A point to go back to; None is the origin."""
+
+    point: Point | None
+    tip: frames.NodePoint | None
+
+
+Message = Forward | Backward
+
+
+class Ogmios:
+    """One connection. A lost one raises OSError or aiohttp.ClientError from whichever call notices."""
+
+    def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
+        self._ws = ws
+
+    async def call(self, method: str, kind: type[Any], **params: object) -> Any:
+        """The result of a call as `kind`. Raises Refused where Ogmios answers with an error."""
+        answer = await self._ask(method, kind, params)
+        if isinstance(answer, frames.Fault):
+            raise Refused(f"{method}: {answer.message} (code {answer.code})")
+        return answer
+
+    async def intersect(self, points: list[Point]) -> tuple[Point | None, frames.NodePoint | None]:
+        """The first of our points that is on the node's chain, None where only the origin is; and the node's tip."""
+        wanted: list[object] = [{"slot": point.slot_no, "id": point.block_hash.hex()} for point in points]
+        answer = await self._ask("findIntersection", frames.Intersection, {"points": [*wanted, "origin"]})
+        if isinstance(answer, frames.Fault):
+            raise Refused(f"findIntersection: {answer.message} (code {answer.code})")
+        return _point(answer.intersection), _tip(answer.tip)
+
+    async def messages(self) -> AsyncIterator[Message]:
+        """What follows the intersection, for ever. At the node's tip this waits for the next block without end.
+
+        Raises Refused and frames.Unreadable.
+        """
+        waiting = 0
+        while True:
+            if waiting <= IN_FLIGHT - _REFILL:
+                for _ in range(IN_FLIGHT - waiting):
+                    await self._ws.send_str(_NEXT_BLOCK)
+                waiting = IN_FLIGHT
+            answer = frames.read(await self._receive())
+            waiting -= 1
+            if isinstance(answer, frames.Fault):
+                raise Refused(f"nextBlock: {answer.message} (code {answer.code})")
+            yield _message(answer)
+
+    async def _ask(self, method: str, kind: type[Any], params: dict[str, object]) -> Any:
+        request = {"jsonrpc": "2.0", "method": method, "params": params}
+        await self._ws.send_str(msgspec.json.encode(request).decode())
+        return frames.read_result(await self._receive(), method, kind)
+
+    async def _receive(self) -> bytes:
+        message = await self._ws.receive()
+        if message.type is aiohttp.WSMsgType.TEXT:
+            return message.data.encode() if isinstance(message.data, str) else message.data
+        if message.type is aiohttp.WSMsgType.BINARY:
+            return bytes(message.data)
+        raise ConnectionResetError(f"the connection ended: {message.type.name.lower()} {message.extra or ''}".strip())
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Ogmios]:
+    """A connection to the Ogmios at `url`. Raises OSError or aiohttp.ClientError where there is none."""
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+    # NOTE: frames have no bound (a block of 90 kB is a frame of 1 MB and more); text stays bytes for the decoder.
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as session,
+        session.ws_connect(url, max_msg_size=0, decode_text=False) as ws,
+    ):
+        _keep_alive(ws)
+        yield Ogmios(ws)
+
+
+def _keep_alive(ws: aiohttp.ClientWebSocketResponse) -> None:
+    """Notice a dead peer although answers at the tip may take as long as they like."""
+    peer = ws.get_extra_info("socket")
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, option):  # macOS has other names
+            peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+
+
+def _message(answer: frames.NextBlock) -> Message:
+    if answer.block is None:
+        assert answer.point is not None, "frames.read looked"
+        return Backward(_point(answer.point), _tip(answer.tip))
+    tip = _tip(answer.tip)
+    if tip is None:
+        raise frames.Unreadable("a block forward with the origin as tip")
+    return Forward(answer.block, tip)
+
+
+def _tip(tip: frames.NodePoint | str) -> frames.NodePoint | None:
+    return tip if isinstance(tip, frames.NodePoint) else None
+
+
+def _point(point: frames.NodePoint | str) -> Point | None:
+    return point.point if isinstance(point, frames.NodePoint) else None

@@ -1,0 +1,138 @@
+"""Blocks, and what is known, as rows and amounts of every table. Pure: this is what the index means."""
+
+from collections import defaultdict
+
+import msgspec
+
+from indexer import balance
+from indexer.amounts import Amounts
+from indexer.effects import BlockEffects, Effects
+from indexer.known import Known, Unborn
+from shared import packed
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, Point, tx_id
+
+_MOST_INT8 = (1 << 63) - 1
+
+AssetQuantity = tuple[int | None, int | None]
+"""A quantity as its two columns: bigint, or numeric where it is beyond 63 bits."""
+
+
+class Rows(msgspec.Struct):
+    """The rows of a batch, each a tuple of its table's columns in order, and the amounts that it moves.
+
+    In bulk the three histories are without `seq`.
+    """
+
+    unborn: Unborn
+    tip: Point
+    tip_block_no: int
+    first_block_no: int
+    blocks: list[tuple[int, int, int, int | None, bytes]] = []
+    epoch_boundary_blocks: list[tuple[int, int, bytes]] = []
+    txs: list[tuple[int, int | None, int | None, bytes, bytes, bytes, bytes | None]] = []
+    address_txs: list[tuple[int, ...]] = []
+    asset_txs: list[tuple[int | None, ...]] = []
+    mints: list[tuple[int | bool | None, ...]] = []
+    amounts: Amounts = msgspec.field(default_factory=Amounts)
+
+
+def of(blocks: list[BlockEffects], known: Known, unborn: Unborn, rules: balance.Rules) -> Rows:
+    """The rows of consecutive blocks that `known` has learned; `unborn` is what it learned anew.
+
+    Raises balance.Unbalanced for a transaction that does not follow the ledger's rules.
+    """
+    last = blocks[-1]
+    rows = Rows(unborn=unborn, tip=last.point, tip_block_no=last.block_no, first_block_no=blocks[0].block_no)
+    for block in blocks:
+        _add_block(rows, block, known, rules)
+    return rows
+
+
+def quantity_columns(quantity: int) -> AssetQuantity:
+    """A quantity as the columns `quantity` and `large`."""
+    return (quantity, None) if -_MOST_INT8 <= quantity <= _MOST_INT8 else (None, quantity)
+
+
+def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rules) -> None:
+    slot_no, block_hash = block.point.slot_no, block.point.block_hash
+    if block.ebb:
+        rows.epoch_boundary_blocks.append((slot_no, block.block_no, block_hash))
+        return
+    index = 0
+    for group in block.transactions:
+        inputs = [
+            [
+                packed.Input(spent.tx_hash, spent.output_index, known.source(spent.tx_hash, spent.output_index))
+                for spent in tx.inputs
+            ]
+            for tx in group
+        ]
+        fee = balance.fee_of(group, inputs, rules, block.point)
+        for tx, spent_by_tx in zip(group, inputs, strict=True):
+            own_fee = fee if tx is group[-1] else 0
+            _add_transaction(rows, tx_id(slot_no, index), tx, spent_by_tx, own_fee, known)
+            index += 1
+    assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
+    pool_id = None if block.pool is None else known.pools[block.pool]
+    rows.blocks.append((slot_no, block.block_no, index, pool_id, block_hash))
+
+
+def _add_transaction(
+    rows: Rows, key: int, tx: Effects, inputs: list[packed.Input], fee: int | None, known: Known
+) -> None:
+    amounts = rows.amounts
+    touched = set()
+    received: defaultdict[int, int] = defaultdict(int)
+    for spent in inputs:
+        if spent.source is not None:
+            touched.add(known.addresses[spent.source.address])
+            amounts.move(known, spent.source, -1)
+    for output in tx.outputs:
+        touched.add(known.addresses[output.address])
+        amounts.move(known, output, 1)
+        for policy, quantities in output.assets.items():
+            for name, quantity in quantities.items():
+                received[known.assets[policy + name]] += quantity
+    amounts.mint(known, tx.mint, 1)
+    minted = {
+        known.assets[policy + name]: quantity
+        for policy, quantities in tx.mint.items()
+        for name, quantity in quantities.items()
+    }
+    _bear(rows, key, received.keys() | minted.keys(), minted)
+    rows.txs.append(
+        (
+            key,
+            fee,
+            tx.size,
+            tx.tx_hash,
+            packed.pack_outputs(tx.first_index, tx.outputs),
+            packed.pack_inputs(inputs),
+            packed.pack_extra(tx.extra),
+        )
+    )
+    if known.bulk:
+        rows.address_txs += [(address_id, key) for address_id in touched]
+        rows.asset_txs += [(asset_id, key, *quantity_columns(n)) for asset_id, n in received.items()]
+        rows.mints += [(asset_id, key, *quantity_columns(n), False) for asset_id, n in minted.items()]
+    else:
+        place = known.address_lengths.take
+        rows.address_txs += [(address_id, place(address_id), key) for address_id in touched]
+        place = known.asset_lengths.take
+        rows.asset_txs += [(asset_id, place(asset_id), key, *quantity_columns(n)) for asset_id, n in received.items()]
+        place = known.mint_lengths.take
+        rows.mints += [
+            (asset_id, place(asset_id), key, *quantity_columns(n), False) for asset_id, n in minted.items()
+        ]
+
+
+def _bear(rows: Rows, key: int, moved: set[int], minted: dict[int, int]) -> None:
+    """Note the first transaction, and the first mint, of assets that had none."""
+    silent = rows.unborn.silent_assets
+    for asset_id in moved & silent:
+        rows.amounts.supplies[asset_id].first_tx_id = key
+        silent.discard(asset_id)
+    for asset_id, quantity in minted.items():
+        supply = rows.amounts.supplies[asset_id]
+        if quantity > 0 and supply.first_mint_tx_id is None:
+            supply.first_mint_tx_id = key

@@ -1,0 +1,217 @@
+"""The only writer of a chain: append, rollback and the end of bulk, one commit each."""
+
+from collections.abc import Iterable, Sequence
+
+import asyncpg
+import msgspec
+import structlog
+
+from indexer import frames
+from indexer.amounts import Amounts
+from indexer.known import known_to
+from indexer.rows import Rows
+from shared import packed, sql
+from shared.ledger import Point, tx_id
+from shared.packed import Output
+
+log = structlog.get_logger()
+
+MOST_UNDONE_BLOCKS = 5_000
+"""How many blocks one commit undoes; a longer way back is several commits, each a chain of its own."""
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where the index stands: its last block, its first, and whether histories are still staged."""
+
+    slot_no: int
+    block_hash: bytes
+    block_no: int
+    first_block_no: int
+    tx_count: int
+    phase: str
+    finalize_step: int
+
+    @property
+    def point(self) -> Point:
+        """The last block."""
+        return Point(self.slot_no, self.block_hash)
+
+
+async def position(db: sql.Connection) -> Position | None:
+    """Where the index stands, None where nothing is indexed."""
+    return await _position.one(db)
+
+
+async def points(db: sql.Connection) -> list[Point]:
+    """Points of our chain to offer to a node, newest first."""
+    return await _points.all(db)
+
+
+async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint, *, bulk: bool) -> None:
+    """Write a batch and move the tip, in one commit."""
+    async with db.transaction():
+        if node_tip.height - rows.tip_block_no > _FAR_BLOCKS:
+            # Far from the tip a crash of Postgres may cost the last commits: they are followed again.
+            await db.execute("SET LOCAL synchronous_commit = off")
+        await _copy(db, "stake", ("stake_id", "raw"), rows.unborn.stakes)
+        await _copy(db, "address", ("address_id", "raw"), rows.unborn.addresses)
+        await _copy(db, "pool", ("pool_id", "hash"), rows.unborn.pools)
+        await _copy(db, "policy", ("policy_id", "hash"), rows.unborn.policies)
+        await _copy(db, "asset", ("asset_id", "policy_id", "name"), rows.unborn.assets)
+        await _copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_id", "hash"), rows.blocks)
+        await _copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
+        await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "extra"), rows.txs)
+        suffix, place = ("_staged", ()) if bulk else ("", ("seq",))
+        await _copy(db, f"address_tx{suffix}", ("address_id", *place, "tx_id"), rows.address_txs)
+        await _copy(db, f"asset_tx{suffix}", ("asset_id", *place, "tx_id", "quantity", "large"), rows.asset_txs)
+        await _copy(db, f"mint{suffix}", ("asset_id", *place, "tx_id", "quantity", "large", "named"), rows.mints)
+        await _move(db, rows.amounts)
+        await _move_tip.run(
+            db,
+            rows.tip.slot_no,
+            rows.tip_block_no,
+            rows.tip.block_hash,
+            rows.first_block_no,
+            len(rows.txs),
+            "bulk" if bulk else "live",
+        )
+        await _see_node_tip.run(db, node_tip.slot, node_tip.height)
+
+
+async def see(db: asyncpg.Connection, node_tip: frames.NodePoint) -> None:
+    """Note the node's own tip."""
+    await _see_node_tip.run(db, node_tip.slot, node_tip.height)
+
+
+async def begin(db: asyncpg.Connection, genesis: Iterable[tuple[bytes, bytes, int]]) -> None:
+    """Make an empty chain of the outputs (hash, address, lovelace) that exist before its first block."""
+    async with db.transaction():
+        await erase(db)
+        await _copy(db, "genesis_output", ("tx_hash", "address", "lovelace"), list(genesis))
+
+
+async def erase(db: asyncpg.Connection) -> None:
+    """Empty every table of the chain."""
+    tables = await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1")
+    await db.execute("TRUNCATE " + ", ".join(f'"{table["tablename"]}"' for table in tables))
+
+
+async def holds(db: sql.Connection, point: Point) -> bool:
+    """Whether a block of our chain, epoch boundary blocks included, is at this point."""
+    return await _block_at.one(db, point.slot_no, point.block_hash) is not None
+
+
+async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
+    """The last block at or before a slot."""
+    return await _last_at_or_before.one(db, slot_no)
+
+
+async def rollback(db: asyncpg.Connection, point: Point) -> None:
+    """Go back to a block of our chain. A long way is several commits, each leaving a chain that ends further back."""
+    boundary = await _boundary_at.one(db, point.slot_no, point.block_hash) is not None
+    while True:
+        above = await _newest_above.all(db, point.slot_no if boundary else point.slot_no + 1, MOST_UNDONE_BLOCKS + 1)
+        if len(above) <= MOST_UNDONE_BLOCKS:
+            await _undo(db, point, first_slot=point.slot_no if boundary else point.slot_no + 1)
+            return
+        await _undo(db, above[-1], first_slot=above[-1].slot_no + 1)
+
+
+async def _undo(db: asyncpg.Connection, point: Point, *, first_slot: int) -> None:
+    """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit."""
+    first_tx_id = tx_id(first_slot, 0)
+    async with db.transaction():
+        undone = [
+            _Undone(
+                row.hash,
+                packed.unpack_outputs(row.outputs)[1],
+                [source.source for source in packed.unpack_inputs(row.inputs) if source.source is not None],
+                packed.unpack_extra(row.extra).mint,
+            )
+            for row in await _transactions_from.all(db, first_tx_id)
+        ]
+        known = await known_to(db, bulk=True)
+        await known.learn_numbers(
+            db, [output for tx in undone for output in (*tx.outputs, *tx.spent)], [tx.mint for tx in undone]
+        )
+        amounts = Amounts()
+        for tx in undone:
+            for output in tx.outputs:
+                amounts.move(known, output, -1)
+            for output in tx.spent:
+                amounts.move(known, output, 1)
+            amounts.mint(known, tx.mint, -1)
+        await _move(db, amounts)
+        await _forget_firsts.run(db, sorted({asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)), first_tx_id)
+        for table in _BY_TX_ID:
+            await db.execute(f"DELETE FROM {table} WHERE tx_id >= $1", first_tx_id)
+        await db.execute("DELETE FROM block WHERE slot_no >= $1", first_slot)
+        await db.execute(
+            "DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2", first_slot, point.block_hash
+        )
+        await _move_tip_back.run(db, point.slot_no, point.block_hash, len(undone))
+    log.info("store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=len(undone))
+
+
+async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
+    balances = [(number, lovelace) for number, lovelace in amounts.balances.items() if lovelace]
+    if balances:
+        await _move_balances.run(db, *_columns(balances))
+    holders = [(*key, str(quantity)) for key, quantity in amounts.holders.items() if quantity]
+    if holders:
+        await _move_holders.run(db, *_columns(holders))
+    policy_holders = [(*key, str(quantity)) for key, quantity in amounts.policy_holders.items() if quantity]
+    if policy_holders:
+        await _move_policy_holders.run(db, *_columns(policy_holders))
+    supplies = [
+        (number, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
+        for number, s in amounts.supplies.items()
+    ]
+    if supplies:
+        await _move_supplies.run(db, *_columns(supplies))
+
+
+async def _copy(
+    db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]
+) -> None:
+    if rows:
+        await db.copy_records_to_table(table, columns=columns, records=rows)
+
+
+def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+class _Packed(msgspec.Struct, frozen=True):
+    hash: bytes
+    outputs: bytes
+    inputs: bytes
+    extra: bytes | None
+
+
+class _Undone(msgspec.Struct, frozen=True):
+    hash: bytes
+    outputs: list[Output]
+    spent: list[Output]
+    mint: packed.Assets
+
+
+# Tables of which a rollback deletes what comes after the point, by tx_id.
+_BY_TX_ID = ("tx", "address_tx", "asset_tx", "mint", "address_tx_staged", "asset_tx_staged", "mint_staged")
+_FAR_BLOCKS = 100
+
+_position = sql.query("position", Position)
+_points = sql.query("points", Point)
+_boundary_at = sql.query("boundary_at", Point)
+_block_at = sql.query("block_at", Point)
+_last_at_or_before = sql.query("last_at_or_before", Point)
+_newest_above = sql.query("newest_above", Point)
+_transactions_from = sql.query("transactions_from", _Packed)
+_move_balances = sql.command("move_balances")
+_move_holders = sql.command("move_holders")
+_move_policy_holders = sql.command("move_policy_holders")
+_move_supplies = sql.command("move_supplies")
+_forget_firsts = sql.command("forget_firsts")
+_move_tip = sql.command("move_tip")
+_see_node_tip = sql.command("see_node_tip")
+_move_tip_back = sql.command("move_tip_back")

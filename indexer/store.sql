@@ -1,0 +1,101 @@
+-- The only statements that write a chain. Each batch and each rollback runs its own in one commit.
+
+-- name: position
+SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_step FROM tip
+
+-- name: points
+-- Points of our chain, newest first: dense near the tip, twice as far apart each step towards the origin.
+SELECT slot_no, hash
+FROM (
+    SELECT b.slot_no, b.hash
+    FROM tip, generate_series(0, 9) AS back, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - back) b
+    UNION
+    SELECT b.slot_no, b.hash
+    FROM tip, generate_series(4, 24) AS power, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
+    UNION
+    SELECT e.slot_no, e.hash FROM (SELECT * FROM epoch_boundary_block ORDER BY slot_no DESC LIMIT 3) e
+    UNION
+    (SELECT slot_no, hash FROM block ORDER BY slot_no LIMIT 1)
+) points
+ORDER BY slot_no DESC
+
+-- name: boundary_at
+-- Whether a point is an epoch boundary block, which comes before the block of the same slot.
+SELECT slot_no, hash FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
+
+-- name: block_at
+SELECT slot_no, hash FROM block WHERE slot_no = $1 AND hash = $2
+UNION ALL
+SELECT slot_no, hash FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
+
+-- name: last_at_or_before
+-- The last block at or before a slot.
+SELECT slot_no, hash FROM block WHERE slot_no <= $1 ORDER BY slot_no DESC LIMIT 1
+
+-- name: newest_above
+-- The blocks above a point, newest first, as many as one commit may undo.
+SELECT slot_no, hash FROM block WHERE slot_no >= $1 ORDER BY slot_no DESC LIMIT $2
+
+-- name: transactions_from
+-- What a rollback undoes: every transaction with this tx_id or a later one.
+SELECT hash, outputs, inputs, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id
+
+-- name: move_balances
+UPDATE stake SET balance = stake.balance + moved.lovelace
+FROM unnest($1::integer[], $2::bigint[]) AS moved (id, lovelace)
+WHERE stake.stake_id = moved.id
+
+-- name: move_holders
+-- Quantities come as text because sums exceed bigint; no row stays at 0.
+MERGE INTO holder USING (
+    SELECT asset_id, address_id, quantity::numeric
+    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_id, address_id, quantity)
+) moved ON holder.asset_id = moved.asset_id AND holder.address_id = moved.address_id
+WHEN MATCHED AND holder.quantity + moved.quantity = 0 THEN DELETE
+WHEN MATCHED THEN UPDATE SET quantity = holder.quantity + moved.quantity
+WHEN NOT MATCHED THEN INSERT (asset_id, address_id, quantity) VALUES (moved.asset_id, moved.address_id, moved.quantity)
+
+-- name: move_policy_holders
+MERGE INTO policy_holder USING (
+    SELECT policy_id, address_id, quantity::numeric
+    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (policy_id, address_id, quantity)
+) moved ON policy_holder.policy_id = moved.policy_id AND policy_holder.address_id = moved.address_id
+WHEN MATCHED AND policy_holder.quantity + moved.quantity = 0 THEN DELETE
+WHEN MATCHED THEN UPDATE SET quantity = policy_holder.quantity + moved.quantity
+WHEN NOT MATCHED THEN INSERT (policy_id, address_id, quantity)
+    VALUES (moved.policy_id, moved.address_id, moved.quantity)
+
+-- name: move_supplies
+-- A first transaction, once there, stays until a rollback takes it.
+UPDATE asset SET
+    supply = asset.supply + moved.quantity::numeric,
+    mint_count = asset.mint_count + moved.mints,
+    burn_count = asset.burn_count + moved.burns,
+    first_tx_id = coalesce(asset.first_tx_id, moved.first_tx_id),
+    first_mint_tx_id = coalesce(asset.first_mint_tx_id, moved.first_mint_tx_id)
+FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
+    AS moved (asset_id, quantity, mints, burns, first_tx_id, first_mint_tx_id)
+WHERE asset.asset_id = moved.asset_id
+
+-- name: forget_firsts
+-- After a rollback to before $2, of the assets that it touched.
+UPDATE asset SET
+    first_tx_id = CASE WHEN first_tx_id < $2 THEN first_tx_id END,
+    first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
+WHERE asset_id = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
+
+-- name: move_tip
+INSERT INTO tip AS present (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (one) DO UPDATE SET
+    slot_no = excluded.slot_no, block_no = excluded.block_no, block_hash = excluded.block_hash,
+    tx_count = present.tx_count + excluded.tx_count
+
+-- name: see_node_tip
+INSERT INTO node_tip (slot_no, block_no, seen_at) VALUES ($1, $2, now())
+ON CONFLICT (one) DO UPDATE SET slot_no = excluded.slot_no, block_no = excluded.block_no, seen_at = excluded.seen_at
+
+-- name: move_tip_back
+UPDATE tip SET slot_no = $1, block_hash = $2, tx_count = tx_count - $3,
+    block_no = coalesce((SELECT block_no FROM block WHERE slot_no = $1 AND hash = $2),
+                        (SELECT block_no FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2))
