@@ -24,22 +24,26 @@ done
     "    apt-get install python3 python3-venv" \
     "Or name one: make PYTHON=/path/to/python3.12 ..."
 
-# The stamp is written last: it says which lock, interpreter and place a complete .venv was made of.
+# The stamp is written last: it says of which interpreter, place and lock a complete .venv was made.
 stamp=.venv/complete
-wanted=$("$python" -c '
-import hashlib, pathlib, sys
-print(hashlib.sha256(pathlib.Path("requirements.lock").read_bytes()).hexdigest(), sys.version.split()[0], pathlib.Path.cwd())
-')
-if [ -f $stamp ] && [ "$(cat $stamp)" = "$wanted" ] && is_new_enough .venv/bin/python; then
+made_of=$("$python" -c 'import sys; print(sys.version.split()[0], sys.argv[1])' "$PWD")
+lock=$("$python" -c 'import hashlib; print(hashlib.sha256(open("requirements.lock", "rb").read()).hexdigest())')
+if [ -f $stamp ] && [ "$(cat $stamp)" = "$made_of $lock" ] && is_new_enough .venv/bin/python; then
     exit 0
 fi
 
-echo "Setting up .venv: the libraries of requirements.lock, a minute or so the first time"
-rm -rf .venv
+case $(cat $stamp 2>/dev/null || true) in
+"$made_of "*) echo "Bringing .venv up to date with requirements.lock" ;;
+*)
+    echo "Setting up .venv: the libraries of requirements.lock, a minute or so the first time"
+    rm -rf .venv
+    ;;
+esac
+rm -f $stamp
 
 with_uv() {
     command -v uv >/dev/null || return 1
-    uv venv --quiet --python "$python" .venv &&
+    { [ -d .venv ] || uv venv --quiet --python "$python" .venv; } &&
         uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock && return 0
     # NOTE: uv does not read pip's settings. Where only those name the package index, pip has to do it.
     echo "uv could not do it, trying pip"
@@ -51,9 +55,10 @@ with_pip() {
     "$python" -c 'import ensurepip, venv' 2>/dev/null || fail \
         "$python has no venv and ensurepip, which Debian and Ubuntu ship in a package of their own. Install it with:" \
         "    apt-get install $("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+    # Also where .venv exists: uv makes one without pip.
     "$python" -m venv .venv
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
 }
 
 with_uv || with_pip
-printf '%s\n' "$wanted" >$stamp
+printf '%s\n' "$made_of $lock" >$stamp

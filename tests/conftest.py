@@ -1,0 +1,123 @@
+"""What tests stand on: one Postgres and one Valkey for the whole run, and of them something fresh for each test.
+
+They are embedded ones in a folder of their own, or those that TEST_DATABASE_URL and TEST_REDIS_URL name.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import asyncpg
+import pytest
+import redis
+
+from shared import schema, servers, settings
+
+Finish = Callable[[Coroutine[Any, Any, Any]], Any]
+
+# Databases of Valkey, of which it has 16, that belong to one worker of the test run: a service may use several.
+REDIS_DATABASES = 4
+FOLDER = "LEDGERLINE_TEST_FOLDER"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder of the embedded servers; the workers of a parallel run find it in their environment."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="ledgerline-test-")
+        Path(folder).chmod(0o755)  # the account that runs the servers for root has to reach them
+        os.environ[FOLDER] = folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove that folder when the last worker has let go of the servers."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(FOLDER), ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def finish() -> Iterator[Finish]:
+    """Runs a coroutine to its end on a loop that is not the tests' own, and returns its result."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
+    loop.call_soon_threadsafe(loop.stop)
+
+
+@pytest.fixture(scope="session")
+def session_servers(finish: Finish) -> Iterator[servers.Servers]:
+    """The servers of this run. Tests take `database_url` and `redis_url` instead."""
+    named = {"DATABASE_URL": "TEST_DATABASE_URL", "REDIS_URL": "TEST_REDIS_URL"}
+    environ = {name: os.environ[ours] for name, ours in named.items() if ours in os.environ}
+    stack = AsyncExitStack()
+    running = servers.running(settings.read({**environ, "DATA_DIR": os.environ[FOLDER]}))
+    yield finish(stack.enter_async_context(running))
+    finish(stack.aclose())
+
+
+@pytest.fixture(scope="session")
+def template_database(session_servers: servers.Servers, finish: Finish) -> Iterator[str]:
+    """The name of a database that holds our schema and no rows."""
+    name = f"ledgerline_template_{uuid4().hex}"
+
+    async def fill() -> None:
+        connection = await asyncpg.connect(_with_database(session_servers.database_url, name))
+        await schema.migrate(connection)
+        await connection.close()
+
+    finish(_execute(session_servers.database_url, f"CREATE DATABASE {name}"))
+    finish(fill())
+    yield name
+    finish(_execute(session_servers.database_url, f"DROP DATABASE {name}"))
+
+
+@pytest.fixture
+def database_url(session_servers: servers.Servers, template_database: str, finish: Finish) -> Iterator[str]:
+    """A fresh database with our schema, for one test."""
+    name = f"ledgerline_test_{uuid4().hex}"
+    finish(_execute(session_servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template_database}"))
+    yield _with_database(session_servers.database_url, name)
+    finish(_execute(session_servers.database_url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture
+def redis_url(session_servers: servers.Servers) -> str:
+    """Empty databases of Valkey for one test: the one in the address and REDIS_DATABASES - 1 after it."""
+    first = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) * REDIS_DATABASES
+    for number in range(first, first + REDIS_DATABASES):
+        with redis.Redis.from_url(_with_database(session_servers.redis_url, str(number))) as client:
+            client.flushdb()
+    return _with_database(session_servers.redis_url, str(first))
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    """An empty folder for what a process keeps: DATA_DIR."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def environment(database_url: str, redis_url: str, data_dir: Path) -> dict[str, str]:
+    """The environment of a process of ours under test, on that database, Valkey and folder."""
+    outside = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    ours = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "DATA_DIR": str(data_dir), "LOG_FORMAT": "json"}
+    return {**outside, **ours}
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(statement)
+    await connection.close()
+
+
+def _with_database(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
