@@ -201,3 +201,8 @@ def not_in_the_future() -> Refusal:
 def dates_reversed() -> Refusal:
     """A period that ends before it starts."""
     return Refusal(400, "start_date must not be after end_date")
+
+
+def invalid_transaction_hash() -> Refusal:
+    """Anything but 64 hex digits."""
+    return Refusal(400, "Invalid transaction hash format")

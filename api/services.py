@@ -1,0 +1,96 @@
+"""What requests are answered with: pools, Valkey, keys, the usage spool. Opened once per process, closed in reverse."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import asyncpg
+import msgspec
+import structlog
+from redis.asyncio import Redis
+
+from api import usage
+from api.caller import Callers
+from shared import database
+from shared.lifecycle import wait_for
+from shared.network import NETWORKS, Network
+from shared.servers import Servers
+from shared.settings import Settings
+
+log = structlog.get_logger()
+
+# Postgres grants 100 connections by default: two API processes, the indexers and the worker fit into them.
+CHAIN_CONNECTIONS = 8
+PARTNER_CONNECTIONS = 8
+
+
+class Chains:
+    """Read connections to each network's chain, taken from the replicas in turn."""
+
+    def __init__(self, replicas: Mapping[int, Sequence[asyncpg.Pool]]) -> None:
+        self._replicas = replicas
+        self._turn = itertools.count()
+
+    @asynccontextmanager
+    async def connection(self, network: Network) -> AsyncIterator[asyncpg.Connection]:
+        """A connection to one replica; one that can't be reached is passed over for the next.
+
+        Raises what the last replica raised where none can be reached.
+        """
+        pools = self._replicas[network.network_id]
+        first = next(self._turn)
+        for attempt in range(len(pools)):
+            pool = pools[(first + attempt) % len(pools)]
+            try:
+                connection = await pool.acquire()
+            except (OSError, asyncpg.PostgresError) as cause:
+                log.warning("replica.unreachable", network=network.name, cause=str(cause))
+                if attempt == len(pools) - 1:
+                    raise
+            else:
+                try:
+                    yield connection
+                finally:
+                    await pool.release(connection)
+                return
+
+
+class Services(msgspec.Struct, frozen=True):
+    """Everything a handler may need besides the request."""
+
+    settings: Settings
+    servers: Servers
+    partner: asyncpg.Pool
+    chains: Chains
+    valkey: Redis
+    callers: Callers
+    spool: usage.Spool
+
+
+@asynccontextmanager
+async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> AsyncIterator[Services]:
+    """Connect to the servers, each as soon as it answers. Raises Stopped where `stop` is set before that."""
+    async with AsyncExitStack() as stack:
+
+        async def pool(url: str, network: Network | None, most: int) -> asyncpg.Pool:
+            made = await wait_for("postgres", lambda: database.create_pool(url, network, most=most), stop)
+            stack.push_async_callback(made.close)
+            return made
+
+        partner = await pool(servers.database_url, None, PARTNER_CONNECTIONS)
+        replicas = {
+            network.network_id: [await pool(url, network, CHAIN_CONNECTIONS) for url in servers.read_database_urls]
+            for network in NETWORKS
+        }
+        valkey = await stack.enter_async_context(Redis.from_url(servers.redis_url))
+        await wait_for("valkey", valkey.ping, stop)
+        yield Services(
+            settings=settings,
+            servers=servers,
+            partner=partner,
+            chains=Chains(replicas),
+            valkey=valkey,
+            callers=Callers(partner, valkey, settings.bootstrap_admin_key),
+            spool=await stack.enter_async_context(usage.opened(settings, servers.redis_url)),
+        )
