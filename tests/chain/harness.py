@@ -251,16 +251,23 @@ class Ledgerline:
 
     def tip(self, network: str) -> tuple[int, str] | None:
         """Slot and hash of the last committed block that can be asked for; None in bulk, or before the first."""
-        found = asyncio.run(query(self.database_url, network, "SELECT slot_no, block_hash, phase FROM tip"))
+        found = self.rows(network, "SELECT slot_no, block_hash, phase FROM tip")
         return (found[0]["slot_no"], found[0]["block_hash"].hex()) if found and found[0]["phase"] == "live" else None
+
+    def tip_is(self, network: str, block: Json) -> bool:
+        tip = self.tip(network)
+        return tip is not None and tip[1] == block["id"]
+
+    def rows(self, network: str, statement: str) -> list[asyncpg.Record]:
+        """The rows of one statement on a network's tables; none while they are not there yet."""
+        return asyncio.run(query(self.database_url, network, statement))
 
     def reaches(self, network: str, block: Json, process: Process | None = None, within_s: float = 60) -> None:
         """Wait until a block is the tip, as long as the indexer lives."""
 
         def reached() -> bool:
             assert process is None or process.popen.poll() is None, f"the indexer ended: {process.output()[-3000:]}"
-            tip = self.tip(network)
-            return tip is not None and tip[1] == block["id"]
+            return self.tip_is(network, block)
 
         try:
             until(f"the tip is block {block['id']} at slot {block.get('slot')}", reached, within_s, every_s=0.1)

@@ -1,0 +1,48 @@
+"""The product on databases of its own, for the tests of chains and of processes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from shared.servers import Servers
+from tests.chain.harness import Ledgerline
+from tests.conftest import Finish
+
+NewLedgerline = Callable[[], Ledgerline]
+
+
+@pytest.fixture(scope="module")
+def new_ledgerline(
+    session_servers: Servers, template_database: str, finish: Finish, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NewLedgerline]:
+    """Makes one with a fresh database on each call; all are gone after the module."""
+    made: list[str] = []
+
+    def new() -> Ledgerline:
+        name = f"ledgerline_test_{uuid4().hex}"
+        finish(execute(session_servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template_database}"))
+        made.append(name)
+        directory: Path = tmp_path_factory.mktemp("ledgerline")
+        url = urlsplit(session_servers.database_url)._replace(path=f"/{name}").geturl()
+        return Ledgerline(url, session_servers.redis_url, directory)
+
+    yield new
+    for name in made:
+        finish(execute(session_servers.database_url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture
+def ledgerline(new_ledgerline: NewLedgerline) -> Ledgerline:
+    return new_ledgerline()
+
+
+async def execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()

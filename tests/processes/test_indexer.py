@@ -1,0 +1,169 @@
+"""The indexer as a process: what it waits for, how it stops, who takes over, what status and resync do."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.chain.dump import differences
+from tests.chain.harness import Json, Ledgerline, Node, Process, free_port, until
+from tests.processes.preview import preview
+from tests.processes.relay import Relay
+
+Start = Callable[[str], Process]
+
+
+@pytest.fixture
+def relay() -> Iterator[Relay]:
+    door = Relay()
+    yield door
+    door.end()
+
+
+def values(told: Any) -> Iterator[Any]:
+    """Every number and text in a JSON document."""
+    if isinstance(told, dict | list):
+        for each in told.values() if isinstance(told, dict) else told:
+            yield from values(each)
+    else:
+        yield told
+
+
+def test_an_unreachable_ogmios_is_waited_for(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+    port = free_port()
+    process = indexer(f"ws://127.0.0.1:{port}")
+    process.says("waiting", str(port))
+    with Node(preview(30), port=port):
+        ledgerline.reaches("preview", blocks[29], process)
+    assert process.stop() == 0
+
+
+def test_an_unreachable_postgres_is_waited_for(
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: Relay
+) -> None:
+    ledgerline.settings["DATABASE_URL"] = relay.in_front_of(ledgerline.database_url)
+    with Node(preview(30)) as node:
+        process = indexer(node.url)
+        process.says("waiting", "ostgres")
+        relay.open()
+        ledgerline.reaches("preview", blocks[29], process)
+        assert process.stop() == 0
+
+
+def test_a_lost_postgres_is_waited_for(
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: Relay
+) -> None:
+    ledgerline.settings["DATABASE_URL"] = relay.in_front_of(ledgerline.database_url)
+    relay.open()
+    with Node(preview(30)) as node:
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[29], process)
+        relay.close()
+        node.do(node.server.grow, 10)
+        process.says("waiting", "ostgres")
+        relay.open()
+        ledgerline.reaches("preview", blocks[39], process)
+
+
+def test_a_lost_ogmios_is_waited_for(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+    port = free_port()
+    with Node(preview(30), port=port):
+        process = indexer(f"ws://127.0.0.1:{port}")
+        ledgerline.reaches("preview", blocks[29], process)
+    process.says("waiting", str(port))
+    with Node(preview(40), port=port):
+        ledgerline.reaches("preview", blocks[39], process)
+
+
+def test_sigterm_ends_it_while_it_waits(indexer: Start) -> None:
+    port = free_port()
+    process = indexer(f"ws://127.0.0.1:{port}")
+    process.says("waiting", str(port))
+    assert process.stop() == 0
+
+
+def test_sigterm_ends_it_at_the_tip(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+    with Node(preview(30)) as node:
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[29], process)
+        assert process.stop() == 0
+
+
+def test_sigterm_ends_it_amid_blocks_and_the_next_run_goes_on(ledgerline: Ledgerline, indexer: Start) -> None:
+    with Node(preview(6000)) as node:
+        process = indexer(node.url)
+        until("some blocks are committed", lambda: ledgerline.rows("preview", "SELECT FROM tip"))
+        assert process.stop() == 0
+        process = indexer(node.url)
+        ledgerline.reaches("preview", node.blocks()[-1], process)
+
+
+def test_a_second_run_waits_as_standby_and_takes_over(
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json]
+) -> None:
+    with Node(preview(30)) as node:
+        first = indexer(node.url)
+        ledgerline.reaches("preview", blocks[29], first)
+        second = indexer(node.url)
+        second.says("standby")
+        node.do(node.server.grow, 5)
+        ledgerline.reaches("preview", blocks[34], first)
+        first.kill()
+        node.do(node.server.grow, 5)
+        ledgerline.reaches("preview", blocks[39], second)
+        assert second.stop() == 0
+
+
+def test_a_standby_ends_on_sigterm(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+    with Node(preview(30)) as node:
+        first = indexer(node.url)
+        ledgerline.reaches("preview", blocks[29], first)
+        second = indexer(node.url)
+        second.says("standby")
+        assert second.stop() == 0
+
+
+def test_status_tells_where_the_index_stands(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+    with Node(preview(30)) as node:
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[29], process)
+        told = ledgerline.run("indexer", "status", "--network", "preview", "--ogmios-url", node.url, "--json")
+        assert told.returncode == 0, told.stderr
+        assert {blocks[29]["slot"], blocks[29]["id"]} <= set(values(json.loads(told.stdout)))
+        for_people = ledgerline.run("indexer", "status", "--network", "preview", "--ogmios-url", node.url)
+        assert for_people.returncode == 0 and str(blocks[29]["slot"]) in for_people.stdout
+
+
+def test_status_of_a_network_never_indexed(ledgerline: Ledgerline) -> None:
+    told = ledgerline.run("indexer", "status", "--network", "preprod", "--json")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)
+
+
+@pytest.mark.parametrize("slot", [400, 399, 0])
+def test_resync_rolls_back_and_the_next_run_follows_again(
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json], slot: int
+) -> None:
+    with Node(preview(60)) as node:
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[59], process)
+        straight = ledgerline.dump("preview")
+        assert process.stop() == 0
+        told = ledgerline.run("indexer", "resync", "--network", "preview", "--from-slot", str(slot))
+        assert told.returncode == 0, told.stderr
+        left = [block for block in blocks[:60] if block["slot"] <= slot]
+        if slot:
+            assert ledgerline.tip("preview") == (left[-1]["slot"], left[-1]["id"])
+        else:
+            assert ledgerline.tip("preview") in (None, (0, blocks[0]["id"]))
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[59], process)
+        assert differences(straight, ledgerline.dump("preview")) == []
+
+
+@pytest.mark.parametrize("arguments", [["--network", "nowhere"], [], ["--network", "preview", "--from-slot", "-1"]])
+def test_a_wrong_command_line_ends_with_a_line_for_its_reader(ledgerline: Ledgerline, arguments: list[str]) -> None:
+    told = ledgerline.run("indexer", "resync", *arguments)
+    assert told.returncode == 2
+    assert "Traceback" not in told.stderr

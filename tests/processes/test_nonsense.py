@@ -1,0 +1,150 @@
+"""Answers that Ogmios should never give, in the place of a block."""
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.chain.dump import Dump, differences
+from tests.chain.harness import Json, Ledgerline, Node, Process, until
+from tests.processes.preview import preview
+
+# The index in the file of preview's first block with certificates: one transaction, four outputs.
+BUSY = 16
+
+
+def answer(result: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": "nextBlock", "result": result, "id": None}).encode()
+
+
+def changed(block: Json, **fields: Any) -> bytes:
+    """The block to come with other values; a value of ... leaves the field out."""
+    merged = {key: value for key, value in (block | fields).items() if value is not ...}
+    tip = {"slot": block["slot"], "id": block["id"], "height": block["height"]}
+    return answer({"direction": "forward", "block": merged, "tip": tip})
+
+
+def with_transaction(block: Json, **fields: Any) -> bytes:
+    tx = {key: value for key, value in (block["transactions"][0] | fields).items() if value is not ...}
+    return changed(block, transactions=[tx])
+
+
+def with_output(block: Json, **fields: Any) -> bytes:
+    outputs = deepcopy(block["transactions"][0]["outputs"])
+    outputs[0] = {key: value for key, value in (outputs[0] | fields).items() if value is not ...}
+    return with_transaction(block, outputs=outputs)
+
+
+def lovelace_of(block: Json) -> int:
+    return int(block["transactions"][0]["outputs"][0]["value"]["ada"]["lovelace"])
+
+
+def ada(lovelace: Any) -> Json:
+    return {"ada": {"lovelace": lovelace}}
+
+
+# The node's fault for a moment, or for good: the indexer may try again or end, but says where it stands.
+NONSENSE: dict[str, Callable[[Json], bytes]] = {
+    "no JSON": lambda _: b'{"jsonrpc":"2.0","method":"nextBl',
+    "not UTF-8": lambda _: b'{"jsonrpc":"2.0","method":"nextBlock\xff\xfe"}',
+    "nothing": lambda _: b"",
+    "a list": lambda _: b"[]",
+    "null": lambda _: b"null",
+    "no result": lambda _: b'{"jsonrpc":"2.0","method":"nextBlock","id":null}',
+    "result null": lambda _: answer(None),
+    "an error": lambda _: b'{"jsonrpc":"2.0","method":"nextBlock","error":{"code":-32603,"message":"oh"},"id":null}',
+    "an empty error": lambda _: b'{"jsonrpc":"2.0","method":"nextBlock","error":{},"id":null}',
+    "unknown direction": lambda _: answer({"direction": "sideways", "tip": "origin"}),
+    "no block": lambda _: answer({"direction": "forward", "tip": "origin"}),
+    "backward to nowhere": lambda block: answer(
+        {"direction": "backward", "point": {"slot": block["slot"] - 1, "id": "00" * 32}, "tip": "origin"}
+    ),
+    "backward beyond the tip": lambda _: answer(
+        {"direction": "backward", "point": {"slot": 10**9, "id": "00" * 32}, "tip": "origin"}
+    ),
+    "wrong ancestor": lambda block: changed(block, ancestor="00" * 32),
+    "no ancestor": lambda block: changed(block, ancestor=...),
+    "no id": lambda block: changed(block, id=...),
+    "id no hex": lambda block: changed(block, id="zz" * 32),
+    "id too short": lambda block: changed(block, id="00" * 31),
+    "no slot": lambda block: changed(block, slot=...),
+    "slot negative": lambda block: changed(block, slot=-1),
+    "slot text": lambda block: changed(block, slot="320"),
+    "slot huge": lambda block: changed(block, slot=2**70),
+    "slot beyond 48 bits": lambda block: changed(block, slot=2**48),
+    "slot of the tip": lambda block: changed(block, slot=0),
+    "height skipped": lambda block: changed(block, height=block["height"] + 1),
+    "height huge": lambda block: changed(block, height=2**64),
+    "transactions no list": lambda block: changed(block, transactions={}),
+    "transaction no object": lambda block: changed(block, transactions=[7]),
+    "transaction without id": lambda block: with_transaction(block, id=...),
+    "transaction without inputs": lambda block: with_transaction(block, inputs=...),
+    "transaction id no hex": lambda block: with_transaction(block, id="g" * 64),
+    "unknown input": lambda block: with_transaction(block, inputs=[{"transaction": {"id": "11" * 32}, "index": 0}]),
+    "input index negative": lambda block: with_transaction(
+        block, inputs=[{"transaction": {"id": "11" * 32}, "index": -1}]
+    ),
+    "unbalanced by one": lambda block: with_output(block, value=ada(lovelace_of(block) + 1)),
+    "an asset from nowhere": lambda block: with_output(block, value=ada(lovelace_of(block)) | {"22" * 28: {"abcd": 1}}),
+    "lovelace negative": lambda block: with_output(block, value=ada(-1)),
+    "lovelace huge": lambda block: with_output(block, value=ada(2**64)),
+    "lovelace a fraction": lambda block: with_output(block, value=ada(0.5)),
+    "lovelace missing": lambda block: with_output(block, value={}),
+    "policy no hex": lambda block: with_output(block, value=ada(lovelace_of(block)) | {"policy": {"ab": 1}}),
+    "address no address": lambda block: with_output(block, address="addr_test1"),
+    "address missing": lambda block: with_output(block, address=...),
+    "certificate without kind": lambda block: with_transaction(block, certificates=[{}]),
+    "pool without parameters": lambda block: with_transaction(
+        block, certificates=[{"type": "stakePoolRegistration", "stakePool": {}}]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def straight(new_ledgerline: Callable[[], Ledgerline], blocks: list[Json]) -> Dump:
+    """What the index of these blocks is when nothing goes wrong."""
+    ledgerline = new_ledgerline()
+    with Node(preview(BUSY + 10)) as node, ledgerline.indexing("preview", node.url) as process:
+        ledgerline.reaches("preview", blocks[BUSY + 9], process)
+        return ledgerline.dump("preview")
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE.values(), ids=NONSENSE.keys())
+def test_nonsense_is_named_and_leaves_nothing_behind(
+    ledgerline: Ledgerline,
+    indexer: Callable[[str], Process],
+    blocks: list[Json],
+    straight: Dump,
+    nonsense: Callable[[Json], bytes],
+) -> None:
+    """The indexer ends or tries again, and says near which point. Then all is as if it never was."""
+    before, bad = blocks[BUSY - 1], blocks[BUSY]
+    with Node(preview(BUSY - 1)) as node:
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[BUSY - 2], process)
+        node.do(node.server.inject, nonsense(bad))
+        # The request that waits already gets this block, the next one the injected answer.
+        node.do(node.server.grow, 1)
+        until("the point is named", lambda: complaints(process, before, bad), within_s=20)
+        assert "Traceback" not in process.output()
+        assert ledgerline.tip("preview") == (before["slot"], before["id"])
+        node.do(node.server.grow, 10)
+        until("it tries again or ends", lambda: has_ended(process) or ledgerline.tip_is("preview", blocks[BUSY + 9]))
+        if has_ended(process):
+            assert process.popen.returncode == 1
+            process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[BUSY + 9], process)
+        assert differences(straight, ledgerline.dump("preview")) == []
+
+
+def complaints(process: Process, *points: Json) -> list[str]:
+    """Lines of a warning or an error that name the slot or the hash of one of these blocks."""
+    names = [str(block[key]) for block in points for key in ("slot", "id")]
+    lines = [line for line in process.output().splitlines() if any(name in line for name in names)]
+    return [line for line in lines if not line.startswith("{") or json.loads(line)["level"] not in ("debug", "info")]
+
+
+def has_ended(process: Process) -> bool:
+    return process.popen.poll() is not None
