@@ -9,13 +9,17 @@ BYRON_EPOCH_SLOTS = 21_600
 
 
 class Network(msgspec.Struct, frozen=True):
-    """Slots are counted from 0 at `start_time`: first `byron_epochs` epochs of Byron's, then the others."""
+    """Slots are counted from 0 at `start_time`: first `byron_epochs` epochs of Byron's, then the others.
+
+    `eras` are (name, first epoch) as it happened.
+    """
 
     name: str
     magic: int
     start_time: datetime
     byron_epochs: int
     epoch_slots: int
+    eras: tuple[tuple[str, int], ...]
 
     @property
     def network_id(self) -> int:
@@ -50,8 +54,29 @@ class Network(msgspec.Struct, frozen=True):
         return self.start_time + timedelta(seconds=self.seconds_at(slot))
 
 
-MAINNET = Network("mainnet", 764_824_073, datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC), 208, 432_000)
-PREVIEW = Network("preview", 2, datetime(2022, 10, 25, tzinfo=UTC), 0, 86_400)
-PREPROD = Network("preprod", 1, datetime(2022, 6, 1, tzinfo=UTC), 4, 432_000)
+MAINNET = Network(
+    "mainnet",
+    764_824_073,
+    datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC),
+    208,
+    432_000,
+    (("byron", 0), ("shelley", 208), ("allegra", 236), ("mary", 251), ("alonzo", 290), ("babbage", 365), ("conway", 507)),
+)
+PREVIEW = Network(
+    "preview",
+    2,
+    datetime(2022, 10, 25, tzinfo=UTC),
+    0,
+    86_400,
+    (("byron", 0), ("shelley", 0), ("allegra", 0), ("mary", 0), ("alonzo", 0), ("babbage", 3), ("conway", 646)),
+)
+PREPROD = Network(
+    "preprod",
+    1,
+    datetime(2022, 6, 1, tzinfo=UTC),
+    4,
+    432_000,
+    (("byron", 0), ("shelley", 4), ("allegra", 5), ("mary", 6), ("alonzo", 7), ("babbage", 12), ("conway", 163)),
+)
 
 BY_NAME = {network.name: network for network in (MAINNET, PREVIEW, PREPROD)}

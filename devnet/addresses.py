@@ -1,0 +1,154 @@
+"""Addresses as text, made and read: CIP-19 in bech32 (CIP-5 prefixes), Byron's in base58."""
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+import cbor2
+
+_BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+
+
+class Credential(NamedTuple):
+    """A key's or a script's hash, 28 bytes in hex; `origin` in Ogmios' words: verificationKey or script."""
+
+    origin: str
+    hash: str
+
+    @property
+    def is_script(self) -> bool:
+        return self.origin == "script"
+
+
+def blake2b_224(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=28).hexdigest()
+
+
+def blake2b_256(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+def base_address(network_id: int, payment: Credential, stake: Credential) -> str:
+    header = (payment.is_script | stake.is_script << 1) << 4 | network_id
+    return _payment(network_id, header, payment.hash + stake.hash)
+
+
+def pointer_address(network_id: int, payment: Credential, pointer: tuple[int, int, int]) -> str:
+    """A stake part that points to a certificate by slot, transaction and index; absurd ones exist."""
+    header = (4 | payment.is_script) << 4 | network_id
+    return _payment(network_id, header, payment.hash + b"".join(map(_variable_length, pointer)).hex())
+
+
+def enterprise_address(network_id: int, payment: Credential) -> str:
+    return _payment(network_id, (6 | payment.is_script) << 4 | network_id, payment.hash)
+
+
+def stake_address(network_id: int, stake: Credential) -> str:
+    prefix = "stake" if network_id else "stake_test"
+    header = (14 | stake.is_script) << 4 | network_id
+    return _bech32(prefix, bytes([header]) + bytes.fromhex(stake.hash))
+
+
+def pool_id(verification_key: bytes) -> str:
+    """A pool is the hash of its operator's cold key: the key that its blocks name as issuer."""
+    return _bech32("pool", hashlib.blake2b(verification_key, digest_size=28).digest())
+
+
+def byron_address(magic: int | None, key: bytes) -> str:
+    """The address of an extended public key (64 bytes), or of a voucher's redeem key (32 bytes).
+
+    `magic` is that of a test network, None on mainnet. See the ledger's Byron CDDL, `address`.
+    """
+    kind = 2 if len(key) == 32 else 0
+    attributes = {} if magic is None else {2: cbor2.dumps(magic)}
+    root = hashlib.sha3_256(cbor2.dumps([kind, [kind, key], attributes])).digest()
+    payload = cbor2.dumps([hashlib.blake2b(root, digest_size=28).digest(), attributes, kind])
+    return base58(cbor2.dumps([cbor2.CBORTag(24, payload), zlib.crc32(payload)]))
+
+
+def genesis_output_id(address: str) -> str:
+    """A genesis output has no transaction: its id is the hash of its address, its index 0."""
+    return blake2b_256(raw(address))
+
+
+@lru_cache(maxsize=100_000)
+def stake_part(address: str) -> Credential | None:
+    """Whose stake an output at this address counts as. Pointers count for nobody's, as in Conway."""
+    if not address.startswith("addr"):
+        return None
+    content = raw(address)
+    kind = content[0] >> 4
+    return Credential("script" if kind & 2 else "verificationKey", content[29:].hex()) if kind < 4 else None
+
+
+@lru_cache(maxsize=100_000)
+def reward_credential(address: str) -> Credential:
+    """The credential of a stake address."""
+    content = raw(address)
+    return Credential("script" if content[0] & 0x10 else "verificationKey", content[1:].hex())
+
+
+def raw(address: str) -> bytes:
+    """The bytes of an address that this module wrote, or a node: no checksum is looked at."""
+    if "1" in address and address.partition("1")[0] in ("addr", "addr_test", "stake", "stake_test", "pool"):
+        digits = [_BECH32.index(letter) for letter in address.rpartition("1")[2][:-6]]
+        return bytes(_regroup(digits, 5, 8))
+    number = 0
+    for letter in address:
+        number = number * 58 + _BASE58.index(letter)
+    return number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def base58(data: bytes) -> str:
+    number, text = int.from_bytes(data, "big"), ""
+    while number:
+        number, digit = divmod(number, 58)
+        text = _BASE58[digit] + text
+    return text
+
+
+def _payment(network_id: int, header: int, rest: str) -> str:
+    return _bech32("addr" if network_id else "addr_test", bytes([header]) + bytes.fromhex(rest))
+
+
+def _variable_length(number: int) -> bytes:
+    """Seven bits a byte, the highest first, all but the last with the top bit set (CIP-19)."""
+    digits = [number & 0x7F]
+    while number := number >> 7:
+        digits.append(number & 0x7F | 0x80)
+    return bytes(reversed(digits))
+
+
+def _bech32(prefix: str, data: bytes) -> str:
+    digits = [*_regroup(data, 8, 5, pad=True)]
+    expanded = [ord(letter) >> 5 for letter in prefix] + [0] + [ord(letter) & 31 for letter in prefix]
+    remainder = _polymod(expanded + digits + [0] * 6) ^ 1
+    digits += [remainder >> 5 * (5 - place) & 31 for place in range(6)]
+    return prefix + "1" + "".join(_BECH32[digit] for digit in digits)
+
+
+def _polymod(values: list[int]) -> int:
+    checksum = 1
+    for value in values:
+        top = checksum >> 25
+        checksum = (checksum & 0x1FFFFFF) << 5 ^ value
+        for place, generator in enumerate(_GENERATORS):
+            if top >> place & 1:
+                checksum ^= generator
+    return checksum
+
+
+def _regroup(data: Iterable[int], width: int, into: int, pad: bool = False) -> Iterable[int]:
+    buffer = bits = 0
+    for value in data:
+        buffer = buffer << width | value
+        bits += width
+        while bits >= into:
+            bits -= into
+            yield buffer >> bits & (1 << into) - 1
+    if pad and bits:
+        yield buffer << into - bits & (1 << into) - 1

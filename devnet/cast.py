@@ -1,0 +1,150 @@
+"""Who acts on a generated chain: people with addresses of every kind, pools, policies, representatives.
+
+Everybody comes from the seed. Keys are hashes: of the right length, and no points on any curve; nothing checks them.
+"""
+
+import hashlib
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import msgspec
+
+from devnet import addresses, parameters
+from devnet.addresses import Credential
+from devnet.blocks import Genesis
+from devnet.networks import Network
+
+Json = dict[str, Any]
+
+PEOPLE = 400
+POOLS = 12
+POLICIES = 9
+REPRESENTATIVES = 8
+POPULARITY = 1.1  # the address of rank n acts n ** -POPULARITY times as often as the first
+FAUCETS = 3
+VOUCHERS = 4
+_ABSURD_POINTER = (18_446_744_073_709_551_615, 4_294_967_296, 12_345)
+
+
+class PoolKeys(msgspec.Struct, frozen=True):
+    """What names a pool: its id, and the keys that its blocks carry."""
+
+    id: str
+    cold_key: str
+    vrf_key: str
+    vrf_hash: str
+    owner: Credential
+
+
+class Cast:
+    """The same seed and network make the same cast."""
+
+    def __init__(self, seed: int, network: Network) -> None:
+        self.seed = seed
+        self.network = network
+        self.stakers = [
+            Credential("script" if number % 7 == 6 else "verificationKey", self.hash_of("stake", number))
+            for number in range(PEOPLE // 2)
+        ]
+        self.people = [self._address(number) for number in range(PEOPLE)]
+        self.policies = [self.hash_of("policy", number) for number in range(POLICIES)]
+        self.script_addresses = [
+            addresses.enterprise_address(network.network_id, Credential("script", self.hash_of("script", number)))
+            for number in range(4)
+        ]
+        self.representatives = [
+            Credential("script" if number % 3 == 2 else "verificationKey", self.hash_of("drep", number))
+            for number in range(REPRESENTATIVES)
+        ]
+        self.pools = [self._pool(number) for number in range(POOLS)]
+        self.delegates = [self.key("genesis delegate", number) for number in range(7)]
+        self._weights = list(_accumulated((rank + 1) ** -POPULARITY for rank in range(PEOPLE)))
+
+    @cached_property
+    def genesis(self) -> Genesis:
+        """Most funds belong to the faucets; where there was Byron, some to vouchers and to one of its addresses."""
+        byron = [self.byron(number) for number in range(FAUCETS)]
+        vouchers = [self.key("voucher", number) for number in range(VOUCHERS if self.network.byron_epochs else 0)]
+        shelley = {} if self.network.byron_epochs else {self.faucets[0]: 9_000_000_000_000_000}
+        return Genesis(
+            byron_funds={address: 6_000_000_000_000_000 for address in byron},
+            byron_vouchers={key: 7_000_000_000_000 + rank for rank, key in enumerate(vouchers)},
+            shelley_funds=shelley,
+        )
+
+    @cached_property
+    def faucets(self) -> list[str]:
+        """Whoever pays when nobody else can: enterprise addresses, and the Byron ones that genesis funds."""
+        shelley = Credential("verificationKey", self.hash_of("faucet", 0))
+        return [addresses.enterprise_address(self.network.network_id, shelley), *map(self.byron, range(FAUCETS))]
+
+    @cached_property
+    def voucher_addresses(self) -> list[str]:
+        magic = None if self.network.network_id else self.network.magic
+        return [addresses.byron_address(magic, bytes.fromhex(key)) for key in self.genesis.byron_vouchers]
+
+    @cached_property
+    def byron_people(self) -> list[str]:
+        return [self.byron(number) for number in range(100, 130)]
+
+    def somebody(self, random: Random) -> str:
+        """An address, the popular ones far more often than the others."""
+        return random.choices(self.people, cum_weights=self._weights)[0]
+
+    def reward_address(self, credential: Credential) -> str:
+        return addresses.stake_address(self.network.network_id, credential)
+
+    def byron(self, number: int) -> str:
+        magic = None if self.network.network_id else self.network.magic
+        return addresses.byron_address(magic, self._digest("byron", number, 64))
+
+    def key(self, kind: str, number: int) -> str:
+        """A verification key, 32 bytes in hex."""
+        return self._digest(kind, number, 32).hex()
+
+    def hash_of(self, kind: str, number: int) -> str:
+        """A credential's, policy's or script's hash, 28 bytes in hex."""
+        return self._digest(kind, number, 28).hex()
+
+    def _digest(self, kind: str, number: int, size: int) -> bytes:
+        name = f"{self.network.name} {self.seed} {kind} {number}".encode()
+        return hashlib.blake2b(name, digest_size=size).digest()
+
+    def _address(self, number: int) -> str:
+        """Of ten people six have an ordinary address, the others one of each rarer kind; two share each stake key."""
+        network_id = self.network.network_id
+        payment = Credential("verificationKey", self.hash_of("payment", number))
+        stake = self.stakers[number // 2]
+        match number % 10:
+            case 6:
+                return addresses.enterprise_address(network_id, payment)
+            case 7:
+                return addresses.base_address(network_id, Credential("script", payment.hash), stake)
+            case 8:
+                return self.byron(number)
+            case 9:
+                pointer = _ABSURD_POINTER if number % 20 == 9 else (2_498_243, 27, number)
+                return addresses.pointer_address(network_id, payment, pointer)
+            case _:
+                return addresses.base_address(network_id, payment, stake)
+
+    def _pool(self, number: int) -> PoolKeys:
+        cold_key = self.key("pool", number)
+        vrf_key = self.key("vrf", number)
+        return PoolKeys(
+            addresses.pool_id(bytes.fromhex(cold_key)),
+            cold_key,
+            vrf_key,
+            addresses.blake2b_256(bytes.fromhex(vrf_key)),
+            self.stakers[number * 3],
+        )
+
+
+def _accumulated(weights: Any) -> Any:
+    total = 0.0
+    for weight in weights:
+        total += weight
+        yield total
+
+

@@ -1,0 +1,30 @@
+"""Byron: ada only, no stated fee, addresses of its own; vouchers are redeemed."""
+
+from typing import Any
+
+from devnet.draft import Draft, Impossible
+from devnet.kinds import Kind
+
+Json = dict[str, Any]
+
+ADA = 1_000_000
+
+
+def pay(draft: Draft) -> Json:
+    senders = [person for person in draft.cast.byron_people if draft.references(person)]
+    payer = draft.fund(50 * ADA, draft.random.choice(senders) if senders else draft.cast.faucets[1])
+    for _ in range(draft.random.randint(1, 4)):
+        draft.pay(draft.random.choice(draft.cast.byron_people), draft.random.randint(1, 9) * ADA)
+    return draft.done(payer)
+
+
+def redeem(draft: Draft) -> Json:
+    """A voucher's ada, which genesis put under its redeem key."""
+    unredeemed = [address for address in draft.cast.voucher_addresses if draft.references(address)]
+    if not unredeemed:
+        raise Impossible
+    draft.spend(draft.references(unredeemed[0])[0])
+    return draft.done(draft.random.choice(draft.cast.byron_people))
+
+
+KINDS = [Kind(pay, since="byron", until="byron"), Kind(redeem, since="byron", until="byron")]

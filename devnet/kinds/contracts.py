@@ -1,0 +1,103 @@
+"""Transactions with Plutus scripts: outputs locked and taken, references, and scripts that fail."""
+
+from typing import Any
+
+from devnet import addresses
+from devnet.draft import Draft, Impossible
+from devnet.kinds import Kind
+
+Json = dict[str, Any]
+
+ADA = 1_000_000
+_PLUTUS = "4e4d01000033222220051200120011"  # the script that always succeeds, as in Plutus' own examples
+_DATUM = "d8799f4568656c6c6fff"
+
+
+def lock(draft: Draft) -> Json:
+    """Pay to a script; from Babbage on with the datum inline and the script beside it."""
+    payer = draft.fund(20 * ADA)
+    digest = addresses.blake2b_256(bytes.fromhex(_DATUM))
+    draft.pay(draft.cast.script_addresses[1], 5 * ADA, datumHash=digest)
+    if draft.since("babbage"):
+        script = {"language": "plutus:v2", "cbor": _PLUTUS}
+        draft.pay(draft.cast.script_addresses[2], 6 * ADA, datum=_DATUM, script=script)
+    return draft.done(payer)
+
+
+def unlock(draft: Draft) -> Json:
+    """Take from a script, with collateral put up and kept; the script lies in the witness or in a reference."""
+    _take_from_script(draft)
+    draft.tx.setdefault("requiredExtraSignatories", []).append(draft.cast.hash_of("payment", 0))
+    return draft.done(draft.cast.somebody(draft.random))
+
+
+def refer(draft: Draft) -> Json:
+    """Read outputs without spending them: their addresses take no part in the transaction."""
+    payer = draft.fund(3 * ADA)
+    others = [person for person in draft.cast.people[:40] if draft.references(person)]
+    for person in draft.random.sample(others, min(len(others), 2)):
+        draft.refer(draft.references(person)[0])
+    return draft.done(payer)
+
+
+def fail(draft: Draft) -> Json:
+    """Scripts fail: nothing that the transaction declares happens, and its collateral is spent.
+
+    From Babbage on most of the collateral comes back, with or without a stated total; the declared fee is another
+    figure than what is lost.
+    """
+    _take_from_script(draft)
+    draft.tx.pop("collaterals", None)
+    draft.tx.pop("references", None)
+    draft.mint(draft.cast.policies[1], b"NeverMade".hex(), 5)
+    draft.pay(draft.cast.somebody(draft.random), 2 * ADA, {(draft.cast.policies[1], b"NeverMade".hex()): 5})
+    staker = draft.random.choice(draft.cast.stakers)
+    if staker not in draft.ledger.accounts:
+        draft.certify(
+            {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}, deposit=2 * ADA
+        )
+    loser = draft.random.choice([person for person in draft.cast.people[:20] if draft.references(person)])
+    put_up = sum(draft.collateral(loser) for _ in range(draft.random.choice([1, 1, 2])))
+    if draft.since("babbage") and draft.random.random() < 0.7:
+        lost = min(put_up // 2, draft.random.randint(ADA, 3 * ADA))
+        change = {"address": draft.cast.somebody(draft.random), "value": {"ada": {"lovelace": put_up - lost}}}
+        draft.tx["collateralReturn"] = change
+        if draft.random.random() < 0.7:
+            draft.tx["totalCollateral"] = {"ada": {"lovelace": lost}}
+    draft.tx["spends"] = "collaterals"
+    return draft.done(loser)
+
+
+def redeem(draft: Draft, purpose: str, index: int = 0) -> None:
+    """What a script asks of whoever satisfies it."""
+    units = {"memory": 1_700, "cpu": 476_468}
+    validator = {"purpose": purpose, "index": index}
+    draft.tx.setdefault("redeemers", []).append(
+        {"redeemer": "d87980", "executionUnits": units, "validator": validator}
+    )
+    draft.tx["scriptIntegrityHash"] = addresses.blake2b_256(purpose.encode())
+    if "collaterals" not in draft.tx:
+        draft.collateral(draft.cast.faucets[0])
+
+
+def _take_from_script(draft: Draft) -> None:
+    script = draft.random.choice(draft.cast.script_addresses[1:3])
+    references = draft.references(script)
+    if not references:
+        raise Impossible
+    output = draft.spend(references[0])
+    if "datumHash" in output:
+        draft.tx["datums"] = {output["datumHash"]: _DATUM}
+        draft.tx["scripts"] = {addresses.raw(script)[1:].hex(): {"language": "plutus:v1", "cbor": _PLUTUS}}
+    elif references[1:]:
+        draft.refer(references[1])
+    draft.fund(12 * ADA)
+    redeem(draft, "spend")
+
+
+KINDS = [
+    Kind(lock, since="alonzo"),
+    Kind(unlock, since="alonzo"),
+    Kind(refer, since="babbage"),
+    Kind(fail, since="alonzo"),
+]

@@ -1,0 +1,55 @@
+"""Dijkstra: transactions inside a transaction, payments straight into reward accounts, guards.
+
+A batch balances as a whole: what one sub-transaction has too much another, or the host, may give away.
+"""
+
+from typing import Any
+
+from devnet import parameters
+from devnet.draft import Draft, Impossible
+from devnet.kinds import Kind
+
+Json = dict[str, Any]
+
+ADA = 1_000_000
+
+
+def batch(draft: Draft) -> Json:
+    """Somebody sells, somebody buys, the host brings them together and pays the fee."""
+    policy, name = draft.cast.policies[2], b"Batch".hex()
+    sale, purchase = draft.part(), draft.part()
+    sale.mint(policy, name, draft.random.randint(2, 900))
+    _spend_any(sale)
+    _spend_any(purchase)
+    purchase.pay(draft.cast.somebody(draft.random), min(purchase.lovelace, 2 * ADA))
+    if draft.random.random() < 0.5:
+        purchase.mint(policy, name, -1)
+    sale.tx["guards"] = [draft.cast.hash_of("guard", 0)]
+    draft.embrace(sale)
+    draft.embrace(purchase)
+    return draft.done(draft.cast.somebody(draft.random))
+
+
+def credit(draft: Draft) -> Json:
+    """Pay into reward accounts without an output."""
+    accounts = list(draft.ledger.accounts)
+    if not accounts:
+        raise Impossible
+    for account in draft.random.sample(accounts, min(len(accounts), 2)):
+        draft.tx.setdefault("credits", {})[draft.cast.reward_address(account)] = parameters.ada(3 * ADA)
+        draft.lovelace -= 3 * ADA
+    draft.fund(2 * ADA)
+    draft.tx["guards"] = [draft.cast.hash_of("guard", 1)]
+    return draft.done()
+
+
+def _spend_any(draft: Draft) -> None:
+    for _ in range(30):
+        references = draft.references(draft.cast.somebody(draft.random))
+        if references:
+            draft.spend(references[0])
+            return
+    raise Impossible
+
+
+KINDS = [Kind(batch, since="dijkstra"), Kind(credit, since="dijkstra")]

@@ -1,0 +1,223 @@
+"""Mints and burns, and what describes the tokens: CIP-25 in metadata, CIP-68 in the datum of a reference token."""
+
+from functools import lru_cache
+from typing import Any
+
+import cbor2
+
+from devnet import addresses
+from devnet.draft import Draft, Impossible
+from devnet.kinds import Kind
+from devnet.kinds.contracts import redeem
+
+Json = dict[str, Any]
+
+ADA = 1_000_000
+MOST_MINTED = 2**63 - 1  # a transaction's mint is a signed 64-bit number
+_EDITIONS = 12
+REFERENCE, NFT, FUNGIBLE, RICH = "000643b0", "000de140", "0014df10", "001bc280"  # CIP-67 labels 100, 222, 333, 444
+
+_FUNGIBLES = [b"Gold", b"SILVER-2", "Größe".encode(), b"", b"\xff\xfe\x00\x80", b"x" * 32, b"nul\x00inside"]
+
+
+def mint_fungible(draft: Draft) -> Json:
+    """More of one of few tokens: among their names the empty one and one that is no UTF-8."""
+    policy = _policy(draft)
+    name = draft.random.choice(_FUNGIBLES).hex()
+    owner = _owner(draft, policy)
+    payer = draft.fund(10 * ADA, owner)
+    quantity = draft.random.randint(1, 10**9)
+    draft.mint(policy, name, quantity)
+    draft.pay(draft.cast.somebody(draft.random), 2 * ADA, {(policy, name): (quantity + 1) // 2})
+    return draft.done(owner if payer in draft.cast.faucets else payer)
+
+
+def mint_huge(draft: Draft) -> Json:
+    """As much as a transaction can mint, again and again: the supply passes 63 bits, then 64."""
+    policy = draft.cast.policies[0]
+    name = b"Huge".hex()
+    draft.fund(10 * ADA)
+    draft.mint(policy, name, MOST_MINTED)
+    draft.pay(_owner(draft, policy), 2 * ADA, {(policy, name): MOST_MINTED})
+    return draft.done()
+
+
+def burn(draft: Draft) -> Json:
+    """Some or all of what the policy's owner holds, sometimes while another token of the policy is minted."""
+    policy = _policy(draft)
+    owner = _owner(draft, policy)
+    for reference in draft.references(owner)[:40]:
+        if policy in draft.ledger.unspent[reference]["value"]:
+            draft.spend(reference)
+            held = sorted(asset for asset in draft.assets if asset[0] == policy)
+            for _, name in draft.random.sample(held, min(len(held), 3)):
+                quantity = draft.assets[policy, name]
+                whole = draft.random.random() < 0.5
+                draft.mint(policy, name, -min(quantity if whole else (quantity + 1) // 2, MOST_MINTED))
+            if draft.random.random() < 0.3:
+                draft.mint(policy, draft.random.randbytes(4).hex(), 7)
+            return draft.done(owner)
+    raise Impossible
+
+
+def mint_collection(draft: Draft) -> Json:
+    """Up to ten NFTs of one policy with CIP-25 metadata of version 1."""
+    policy = _policy(draft)
+    draft.fund(30 * ADA)
+    names = [f"Piece{draft.random.randrange(100_000)}" for _ in range(draft.random.randint(1, 10))]
+    for name in dict.fromkeys(names):
+        draft.mint(policy, name.encode().hex(), 1)
+    described = {name: {"name": f"{name} of all", "image": f"ipfs://Qm{name}", "n": rank} for rank, name in
+                 enumerate(names)}  # fmt: skip
+    draft.describe({721: {policy: described}})
+    return _deliver(draft, policy)
+
+
+def mint_described(draft: Draft) -> Json:
+    """One token, described in one of the ways that CIP-25 allows, or that people use all the same."""
+    policy = _policy(draft)
+    draft.fund(10 * ADA)
+    name = f"Art{draft.random.randrange(100_000)}".encode()
+    draft.mint(policy, name.hex(), 1)
+    key, text = bytes.fromhex(policy), name.decode()
+    plain = {"name": text, "image": f"https://example.org/{text}.png", "description": "One line"}
+    long = {"name": text, "image": ["ipfs://ipfs/Qm" + "a" * 50, "b" * 40], "description": ["Two ", "lines"]}
+    odd = {"name": "nul \x00 inside", "image": "data:image/svg+xml;utf8,<svg/>", "ticker": "ART", "decimals": 2}
+    draft.describe(
+        draft.random.choice(
+            [
+                {721: {key: {name: plain}, "version": 2}},
+                {721: {key: {name: long}, "version": 2}, 20: {"beside": 1}},
+                {721: {policy: {text: long}, "version": "1.0"}},
+                {721: {policy: {text: plain}, "version": 2}},
+                {721: {policy: {name.hex(): plain}, "version": 1}},
+                {721: {policy.upper(): {text: odd}}},
+                {721: {policy: {text: odd, "another": plain}, draft.cast.policies[-1]: {"unminted": plain}}},
+                {721: {policy: {text: "no map"}}},
+                {721: {policy: [text], "version": 3}},
+            ]
+        )
+    )
+    return _deliver(draft, policy)
+
+
+def mint_pair(draft: Draft) -> Json:
+    """A CIP-68 token of label 222, 333 or 444 together with the reference token that holds its datum."""
+    policy = _policy(draft)
+    draft.fund(12 * ADA)
+    label, quantity = draft.random.choice([(NFT, 1), (FUNGIBLE, 1_000_000), (RICH, 40)])
+    name = draft.random.randbytes(4).hex()
+    draft.mint(policy, REFERENCE + name, 1)
+    draft.mint(policy, label + name, quantity)
+    _lock(draft, {(policy, REFERENCE + name): 1}, name)
+    return _deliver(draft, policy)
+
+
+def mint_without_reference(draft: Draft) -> Json:
+    """A token that looks like CIP-68's, alone; or a label whose checksum is wrong."""
+    policy = _policy(draft)
+    draft.fund(10 * ADA)
+    draft.mint(policy, draft.random.choice([NFT, "000de141", FUNGIBLE]) + draft.random.randbytes(3).hex(), 1)
+    return _deliver(draft, policy)
+
+
+def update_reference(draft: Draft) -> Json:
+    """Spend a reference token and lock it again with another datum."""
+    reference, asset = _locked(draft)
+    _unlock(draft, reference, asset[1][8:])
+    _lock(draft, {asset: 1}, asset[1][8:])
+    return draft.done()
+
+
+def move_reference(draft: Draft) -> Json:
+    """The reference token goes to an ordinary address, without any datum."""
+    reference, asset = _locked(draft)
+    _unlock(draft, reference, asset[1][8:])
+    draft.pay(draft.cast.somebody(draft.random), 2 * ADA, {asset: 1})
+    return draft.done()
+
+
+def burn_reference(draft: Draft) -> Json:
+    reference, (policy, name) = _locked(draft)
+    _unlock(draft, reference, name[8:])
+    draft.mint(policy, name, -1)
+    return draft.done()
+
+
+def _policy(draft: Draft) -> str:
+    return draft.random.choice(draft.cast.policies)
+
+
+def _owner(draft: Draft, policy: str) -> str:
+    """Who keeps a policy's tokens until they are sent on."""
+    return draft.cast.people[1 + draft.cast.policies.index(policy)]
+
+
+def _deliver(draft: Draft, policy: str) -> Json:
+    """Give what was minted to the policy's owner or to somebody, whatever else was in the purse to the payer."""
+    minted = {asset: draft.assets[asset] for asset in sorted(draft.assets) if asset[1] in draft.tx["mint"][policy]}
+    mine = {asset: quantity for asset, quantity in minted.items() if asset[0] == policy and quantity > 0}
+    receiver = draft.random.choice([_owner(draft, policy), draft.cast.somebody(draft.random)])
+    draft.pay(receiver, 2 * ADA, mine)
+    return draft.done()
+
+
+def _locked(draft: Draft) -> tuple[tuple[str, int], tuple[str, str]]:
+    """A reference token at the script's address."""
+    references = draft.references(draft.cast.script_addresses[0])
+    if not references:
+        raise Impossible
+    reference = draft.random.choice(references)
+    value = draft.ledger.unspent[reference]["value"]
+    policy = next(key for key in value if key != "ada")
+    return reference, (policy, next(iter(value[policy])))
+
+
+def _lock(draft: Draft, assets: dict[tuple[str, str], int], name: str) -> None:
+    """Put a reference token to the script's address: its datum inline, by hash with the body, or by hash alone."""
+    body = _datum(name, draft.random.randrange(_EDITIONS))
+    digest = addresses.blake2b_256(body)
+    inline = {"datum": body.hex()} if draft.since("babbage") else {"datumHash": digest}
+    form = draft.random.choice([inline, {"datumHash": digest}])
+    if "datumHash" in form and draft.random.random() < 0.7:
+        draft.tx.setdefault("datums", {})[digest] = body.hex()
+    draft.pay(draft.cast.script_addresses[0], 3 * ADA, assets, **form)
+
+
+def _unlock(draft: Draft, reference: tuple[str, int], name: str) -> None:
+    """Spend a script's output with all that it asks for: redeemer, collateral, the body of a datum known by hash."""
+    output = draft.spend(reference)
+    draft.fund(12 * ADA)
+    for edition in range(_EDITIONS if "datumHash" in output else 0):
+        body = _datum(name, edition)
+        if addresses.blake2b_256(body) == output["datumHash"]:
+            draft.tx.setdefault("datums", {})[output["datumHash"]] = body.hex()
+    redeem(draft, "spend")
+
+
+@lru_cache(maxsize=10_000)
+def _datum(name: str, edition: int) -> bytes:
+    """CIP-68 metadata: text in one piece and in chunks, with and without the third field, or nothing of the sort."""
+    title = f"Token {name}, edition {edition}".encode()
+    metadata: dict[bytes, Any] = {b"name": title, b"image": b"ipfs://Qm" + name.encode(), b"decimals": 6}
+    forms: list[Any] = [
+        cbor2.CBORTag(121, [metadata, 1, cbor2.CBORTag(121, [])]),
+        cbor2.CBORTag(121, [metadata | {b"description": [b"Text of more bytes than a datum's 64, ", b"in chunks"]}, 2, []]),
+        cbor2.CBORTag(121, [metadata | {b"description": b"\xff no text", b"url": b"https://example.org"}, 1]),
+        cbor2.CBORTag(122, [edition]),
+    ]
+    return cbor2.dumps(forms[edition % len(forms)])
+
+
+KINDS = [
+    Kind(mint_fungible, since="mary"),
+    Kind(mint_huge, since="mary"),
+    Kind(burn, since="mary"),
+    Kind(mint_collection, since="mary"),
+    Kind(mint_described, since="mary"),
+    Kind(mint_pair, since="alonzo"),
+    Kind(mint_without_reference, since="mary"),
+    Kind(update_reference, since="alonzo"),
+    Kind(move_reference, since="alonzo"),
+    Kind(burn_reference, since="alonzo"),
+]
