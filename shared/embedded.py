@@ -46,7 +46,9 @@ class Server(ABC):
     stop_signals: tuple[tuple[signal.Signals, float], ...]  # in this order, each with the seconds it is given
 
     def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
         self.folder = data_dir / self.name
+        self.log = data_dir / f"{self.name}.log"
 
     @property
     @abstractmethod
@@ -123,6 +125,11 @@ class Server(ABC):
                 os.kill(pid, number)
             while self.pid() is not None and time.monotonic() < given_up_at:
                 await asyncio.sleep(0.02)
+
+    def last_words(self) -> str:
+        """The last line of its log."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
 
     def write(self, name: str, text: str, account: Account) -> None:
         """One small file of the folder, whole or not at all, for the account's eyes only."""

@@ -37,9 +37,8 @@ def main(name: str, data_dir: Path) -> int:
     kept, held = FileLock(data_dir / f"{name}.kept"), FileLock(data_dir / f"{name}.held")
     if not kept.take():
         return 0
-    log = data_dir / f"{name}.log"
-    if log.stat().st_size > LOG_BYTES:
-        log.write_bytes(b"")
+    if server.log.exists() and server.log.stat().st_size > LOG_BYTES:
+        server.log.write_bytes(b"")
     try:
         if server.pid() is None:
             server.prepare()
@@ -58,7 +57,7 @@ async def _keep(server: Server, held: FileLock) -> None:
         running = (child is not None and child.poll() is None) or server.pid() is not None
         if not running:
             if starts == STARTS:
-                raise Failed(f"{server.name} does not start, its log is {server.folder}.log")
+                raise Failed(f"{server.name} does not start: {server.last_words()} (more in {server.log})")
             await asyncio.sleep(LOOK_EVERY_S * (2**starts - 1))
             child = server.start()
             starts, heard_at, ask_at = starts + 1, time.monotonic(), 0.0

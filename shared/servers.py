@@ -63,9 +63,10 @@ async def running(settings: Settings, *, postgres: bool = True, valkey: bool = T
 async def _held(name: str, data_dir: Path) -> AsyncIterator[str]:
     """The address of one embedded server, which stays up until the block ends."""
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        leave_to_owner(data_dir)
-        hold = _Hold(SERVERS[name](data_dir), data_dir)
+        if not data_dir.exists():
+            data_dir.mkdir(parents=True, exist_ok=True)
+            leave_to_owner(data_dir)
+        hold = _Hold(SERVERS[name](data_dir))
     except OSError as cause:
         raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
     try:
@@ -84,11 +85,10 @@ async def _held(name: str, data_dir: Path) -> AsyncIterator[str]:
 class _Hold:
     """This process' hold on one server, and the keeper that it may have started for it."""
 
-    def __init__(self, server: Server, data_dir: Path) -> None:
+    def __init__(self, server: Server) -> None:
         self.server = server
-        self._data_dir = data_dir
-        self._held = FileLock(data_dir / f"{server.name}.held")
-        self._kept = FileLock(data_dir / f"{server.name}.kept")
+        self._held = FileLock(server.data_dir / f"{server.name}.held")
+        self._kept = FileLock(server.data_dir / f"{server.name}.kept")
         self._keeper: subprocess.Popen[bytes] | None = None
 
     async def enter(self) -> None:
@@ -96,6 +96,7 @@ class _Hold:
         remind_at = time.monotonic() + REMIND_EVERY_S
         while not self._held.share():  # the keeper is stopping it for the last holder before us
             await asyncio.sleep(LOOK_EVERY_S)
+        self._have_it_kept()
         while await self.server.state() != "up":
             self._have_it_kept()
             if time.monotonic() > remind_at:
@@ -130,27 +131,17 @@ class _Hold:
                 return
             failed, self._keeper = self._keeper.returncode != 0, None
             if failed:
-                raise ServersError(_last_line(self._log))
+                raise ServersError(self.server.last_words())
         if not self._kept.share():
             return
         self._kept.release()
-        with self._log.open("ab") as log_file:
-            leave_to_owner(self._log)
+        with self.server.log.open("ab") as log_file:
+            leave_to_owner(self.server.log)
             self._keeper = subprocess.Popen(
-                [sys.executable, "-m", "shared.keeper", self.server.name, str(self._data_dir)],
+                [sys.executable, "-m", "shared.keeper", self.server.name, str(self.server.data_dir)],
                 cwd=Path(__file__).parents[1],  # where `shared` is
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,
                 stderr=log_file,
                 start_new_session=True,
             )
-
-    @property
-    def _log(self) -> Path:
-        return self._data_dir / f"{self.server.name}.log"
-
-
-def _last_line(file: Path) -> str:
-    """What a process that failed said last."""
-    lines = file.read_text(errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "no reason is known")

@@ -1,0 +1,296 @@
+"""The embedded servers: shared by processes, kept up while somebody holds them, gone with the last holder."""
+
+import asyncio
+import os
+import pwd
+import signal
+import socket
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+import redis.asyncio
+
+from shared import lifecycle, servers, settings
+
+CHECKOUT = Path(__file__).parents[2]
+# Generous: a machine that runs tests in parallel is a slow one.
+SOON_S = 30.0
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the servers as somebody else")
+
+
+class Holder:
+    """Another process that holds the servers."""
+
+    def __init__(self, process: asyncio.subprocess.Process, addresses: str) -> None:
+        self.process = process
+        self.database_url, self.redis_url = addresses.split()
+
+    async def end(self, number: signal.Signals) -> int:
+        """Send the signal; returns the exit status, which is the signal's number below zero where it killed."""
+        self.process.send_signal(number)
+        return await asyncio.wait_for(self.process.wait(), 10.0)
+
+
+Hold = Callable[[], Awaitable[Holder]]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A DATA_DIR to be made. What runs in it after the test is killed, and fails the test."""
+    with tempfile.TemporaryDirectory(prefix="ledgerline-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name) / "data"
+        left = processes_of(Path(name))
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        assert not left, "somebody outlived the last holder"
+
+
+@pytest.fixture
+async def hold(folder: Path) -> AsyncIterator[Hold]:
+    """Starts another process that holds the servers in `folder`, and returns when it has them."""
+    started: list[asyncio.subprocess.Process] = []
+
+    async def one() -> Holder:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.processes.holder",
+            cwd=CHECKOUT,
+            env={"PATH": os.environ["PATH"], "DATA_DIR": str(folder)},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), SOON_S)
+        return Holder(process, line.decode())
+
+    yield one
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    await eventually(lambda: not processes_of(folder))
+
+
+async def test_processes_share_the_servers_and_the_last_one_out_stops_them(hold: Hold, folder: Path) -> None:
+    one, other = await asyncio.gather(hold(), hold())
+    assert (one.database_url, one.redis_url) == (other.database_url, other.redis_url)
+    assert await one.end(signal.SIGTERM) == 0
+    await write(other)
+    assert await other.end(signal.SIGTERM) == 0
+    assert processes_of(folder) == []
+    again = await hold()
+    assert again.database_url == other.database_url, "the port is kept"
+    await assert_written(again)
+
+
+async def test_a_killed_holder_leaves_no_orphan(hold: Hold, folder: Path) -> None:
+    one, other = await hold(), await hold()
+    await one.end(signal.SIGKILL)
+    await write(other)
+    await other.end(signal.SIGKILL)
+    await eventually(lambda: not processes_of(folder))
+
+
+@pytest.mark.parametrize("name", ["postgres", "valkey"])
+async def test_a_killed_server_comes_back_while_it_is_held(hold: Hold, folder: Path, name: str) -> None:
+    holder = await hold()
+    await write(holder)
+    server_of(folder, name).kill()
+    await assert_written(holder)
+
+
+@pytest.mark.parametrize("name", ["postgres", "valkey"])
+async def test_a_killed_keeper_is_replaced_and_the_server_goes_on(hold: Hold, folder: Path, name: str) -> None:
+    holder = await hold()
+    await write(holder)
+    server, [keeper] = server_of(folder, name), keepers_of(folder, name)
+    keeper.kill()
+    await eventually(lambda: keepers_of(folder, name) not in ([], [keeper]))
+    assert server_of(folder, name) == server
+    keepers_of(folder, name)[0].kill()
+    server.kill()
+    await assert_written(holder)
+    assert await holder.end(signal.SIGTERM) == 0
+
+
+async def test_the_next_process_starts_what_was_killed_all_at_once(hold: Hold, folder: Path) -> None:
+    holder = await hold()
+    await write(holder)
+    for process in (*processes_of(folder), psutil.Process(holder.process.pid)):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    await holder.process.wait()
+    await assert_written(await hold())
+
+
+async def test_a_pid_file_that_names_a_foreign_process_stops_no_start(hold: Hold, folder: Path) -> None:
+    await (await hold()).end(signal.SIGTERM)
+    for file in ("postgres/cluster/postmaster.pid", "valkey/valkey.pid"):
+        (folder / file).write_text(f"{os.getpid()}\n")
+    await hold()
+
+
+async def test_a_port_taken_by_another_program_is_changed_before_anybody_uses_it(hold: Hold, folder: Path) -> None:
+    await (await hold()).end(signal.SIGTERM)
+    ports = [int((folder / name / "port").read_text()) for name in ("postgres", "valkey")]
+    with socket.create_server(("127.0.0.1", ports[0])), socket.create_server(("127.0.0.1", ports[1])):
+        holder = await hold()
+        await write(holder)
+        assert f":{ports[0]}/" not in holder.database_url
+        assert f":{ports[1]}/" not in holder.redis_url
+
+
+async def test_what_an_interrupted_creation_left_is_thrown_away(hold: Hold, folder: Path) -> None:
+    (folder / "postgres" / "cluster.unfinished" / "base").mkdir(parents=True)
+    await write(await hold())
+
+
+async def test_other_users_of_the_machine_are_kept_out(hold: Hold, folder: Path) -> None:
+    holder = await hold()
+    passwords = [(folder / name / "password").read_text() for name in ("postgres", "valkey")]
+    for name in ("postgres", "valkey"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder / name / "password").stat().st_mode) == 0o600
+    for process in processes_of(folder):
+        assert not any(password in word for word in process.cmdline() for password in passwords)
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await asyncpg.connect(holder.database_url.replace(passwords[0], "guess"))
+    async with redis.asyncio.Redis.from_url(holder.redis_url.replace(passwords[1], "guess")) as client:
+        with pytest.raises(redis.exceptions.AuthenticationError):
+            await client.ping()
+
+
+async def test_valkey_keeps_every_write_and_evicts_nothing(hold: Hold) -> None:
+    async with redis.asyncio.Redis.from_url((await hold()).redis_url) as client:
+        found: object = await client.config_get("appendonly", "save", "maxmemory-policy")
+    assert found == {"appendonly": "yes", "save": "", "maxmemory-policy": "noeviction"}
+
+
+async def test_postgres_sorts_text_by_its_bytes_and_folds_unicode(hold: Hold) -> None:
+    async with connected((await hold()).database_url) as connection:
+        assert await connection.fetchval("SELECT 'a' > 'B' COLLATE pg_catalog.\"default\"")
+        assert await connection.fetchval("SELECT lower('Ä')") == "ä"
+        assert await connection.fetchval("SHOW server_encoding") == "UTF8"
+
+
+async def test_named_servers_are_handed_through_and_nothing_is_started(folder: Path) -> None:
+    environ = {"DATABASE_URL": "postgresql://db/x", "REDIS_URL": "redis://queue", "DATA_DIR": str(folder)}
+    async with servers.running(settings.read(environ)) as found:
+        assert (found.database_url, found.redis_url) == ("postgresql://db/x", "redis://queue")
+        assert found.read_database_urls == ("postgresql://db/x",)
+    assert not folder.exists()
+
+
+async def test_a_folder_that_cannot_be_made_is_refused_in_one_line() -> None:
+    with pytest.raises(servers.ServersError, match=r"^DATA_DIR=/proc/ledgerline can't be used: [^\n]*$"):
+        async with servers.running(settings.read({"DATA_DIR": "/proc/ledgerline"})):
+            pass
+
+
+async def test_the_reason_of_a_failed_start_reaches_the_caller_in_one_line(folder: Path) -> None:
+    (folder / "postgres").mkdir(parents=True)
+    (folder / "postgres" / "cluster").mkdir()
+    with pytest.raises(servers.ServersError, match=r"^postgres does not start: [^\n]*postgresql.conf[^\n]*$"):
+        async with servers.running(settings.read({"DATA_DIR": str(folder)})):
+            pass
+
+
+@needs_root
+async def test_root_runs_them_as_somebody_else_also_where_that_one_may_not_go(hold: Hold, folder: Path) -> None:
+    folder.parent.chmod(0o700)
+    await write(await hold())
+    place = (folder / "postgres").resolve()
+    assert place.is_relative_to("/var/lib")
+    assert place.stat().st_uid != 0
+    assert server_of(folder, "postgres").uids().effective == place.stat().st_uid
+
+
+@needs_root
+async def test_root_leaves_an_ordinary_user_his_folder(hold: Hold, folder: Path) -> None:
+    folder.mkdir()
+    user = pwd.getpwnam("daemon").pw_uid
+    os.chown(folder, user, user)
+    await write(await hold())
+    assert {path.stat().st_uid for path in (folder, *folder.rglob("*"))} == {user}
+
+
+async def write(holder: Holder) -> None:
+    """Commit a row and a key that must not be lost."""
+    async with connected(holder.database_url) as connection:
+        await connection.execute("CREATE TABLE IF NOT EXISTS kept (word text)")
+        await connection.execute("INSERT INTO kept VALUES ('row')")
+    async with redis.asyncio.Redis.from_url(holder.redis_url) as client:
+        await client.set("kept", "key")
+
+
+async def assert_written(holder: Holder) -> None:
+    """At the address that the holder has had all the time, as soon as the servers answer."""
+
+    async def row() -> object:
+        async with connected(holder.database_url) as connection:
+            return await connection.fetchval("SELECT word FROM kept")
+
+    async def key() -> object:
+        async with redis.asyncio.Redis.from_url(holder.redis_url) as client:
+            return await client.get("kept")
+
+    async with asyncio.timeout(SOON_S):
+        assert await lifecycle.wait_for("postgres", row, asyncio.Event()) == "row"
+        assert await lifecycle.wait_for("valkey", key, asyncio.Event()) == b"key"
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    given_up_at = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < given_up_at, "it never came true"
+        await asyncio.sleep(0.05)
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """The keepers and servers of a DATA_DIR, and what these started."""
+    places = {str(folder), *(str(path.resolve()) for path in folder.glob("*") if path.is_dir())}
+    found: set[psutil.Process] = set()
+    for process in psutil.process_iter():
+        if any(place in word for word in words_of(process) for place in places):
+            with suppress(psutil.NoSuchProcess):
+                found.update((process, *process.children(recursive=True)))
+    return list(found)
+
+
+def server_of(folder: Path, name: str) -> psutil.Process:
+    file = {"postgres": "cluster/postmaster.pid", "valkey": "valkey.pid"}[name]
+    return psutil.Process(int((folder / name / file).read_text().split()[0]))
+
+
+def keepers_of(folder: Path, name: str) -> list[psutil.Process]:
+    words = ["-m", "shared.keeper", name, str(folder)]
+    return [process for process in psutil.process_iter() if words_of(process)[1:] == words]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Its command line, empty where it has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
