@@ -214,6 +214,14 @@ class _Forward(_Struct):
     error: Fault | None = None
 
 
+class _RawNextBlock(_Struct):
+    block: msgspec.Raw
+
+
+class _RawForward(_Struct):
+    result: _RawNextBlock
+
+
 _next_block = msgspec.json.Decoder(_Forward)
 _intersection = msgspec.json.Decoder(Intersection)
 _answer = msgspec.json.Decoder(_Answer)
@@ -235,6 +243,15 @@ def read(frame: bytes) -> NextBlock | Fault:
     if result.direction == "backward" and result.point is not None:
         return result
     raise Unreadable(f"direction {result.direction!r} without its block or point in {excerpt(frame)}")
+
+
+def read_raw_block(frame: bytes) -> tuple[int | None, bytes] | None:
+    """The slot and the JSON of a block forward, None for anything else that is readable. Raises Unreadable."""
+    answer = read(frame)
+    if isinstance(answer, Fault) or answer.block is None:
+        return None
+    raw = msgspec.json.decode(frame, type=_RawForward)
+    return answer.block.slot, bytes(raw.result.block)
 
 
 def read_result(frame: bytes, method: str, kind: type[Any]) -> Any:

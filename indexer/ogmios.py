@@ -5,7 +5,6 @@ It speaks Ogmios' JSON-RPC over aiohttp's WebSocket instead of through the `ogmi
 
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -17,7 +16,6 @@ from shared.ledger import Point
 IN_FLIGHT = 100
 _REFILL = IN_FLIGHT // 2
 _NEXT_BLOCK = '{"jsonrpc":"2.0","method":"nextBlock"}'
-_INTERSECTION_NOT_FOUND = 1000
 
 
 class Refused(Exception):
@@ -44,8 +42,12 @@ Message = Forward | Backward
 class Ogmios:
     """One connection. A lost one raises OSError or aiohttp.ClientError from whichever call notices."""
 
-    def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
-        self._ws = ws
+    def __init__(self, session: aiohttp.ClientSession, ws: "aiohttp.ClientWebSocketResponse[bool]") -> None:
+        self._session, self._ws = session, ws
+
+    async def close(self) -> None:
+        """End the connection without waiting for the node's goodbye: answers may still be on their way."""
+        await self._session.close()
 
     async def call(self, method: str, kind: type[Any], **params: object) -> Any:
         """The result of a call as `kind`. Raises Refused where Ogmios answers with an error."""
@@ -67,17 +69,28 @@ class Ogmios:
 
         Raises Refused and frames.Unreadable.
         """
+        async for frame in self._frames():
+            answer = frames.read(frame)
+            if isinstance(answer, frames.Fault):
+                raise Refused(f"nextBlock: {answer.message} (code {answer.code})")
+            yield _message(answer)
+
+    async def raw_blocks(self) -> AsyncIterator[tuple[int | None, bytes]]:
+        """The slot (None for an epoch boundary block) and the JSON of each block after the intersection."""
+        async for frame in self._frames():
+            block = frames.read_raw_block(frame)
+            if block is not None:
+                yield block
+
+    async def _frames(self) -> AsyncIterator[bytes]:
         waiting = 0
         while True:
             if waiting <= IN_FLIGHT - _REFILL:
                 for _ in range(IN_FLIGHT - waiting):
                     await self._ws.send_str(_NEXT_BLOCK)
                 waiting = IN_FLIGHT
-            answer = frames.read(await self._receive())
+            yield await self._receive()
             waiting -= 1
-            if isinstance(answer, frames.Fault):
-                raise Refused(f"nextBlock: {answer.message} (code {answer.code})")
-            yield _message(answer)
 
     async def _ask(self, method: str, kind: type[Any], params: dict[str, object]) -> Any:
         request = {"jsonrpc": "2.0", "method": method, "params": params}
@@ -93,20 +106,20 @@ class Ogmios:
         raise ConnectionResetError(f"the connection ended: {message.type.name.lower()} {message.extra or ''}".strip())
 
 
-@asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Ogmios]:
+async def connect(url: str) -> Ogmios:
     """A connection to the Ogmios at `url`. Raises OSError or aiohttp.ClientError where there is none."""
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
-    # NOTE: frames have no bound (a block of 90 kB is a frame of 1 MB and more); text stays bytes for the decoder.
-    async with (
-        aiohttp.ClientSession(timeout=timeout) as session,
-        session.ws_connect(url, max_msg_size=0, decode_text=False) as ws,
-    ):
-        _keep_alive(ws)
-        yield Ogmios(ws)
+    session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=10))
+    try:
+        # NOTE: frames have no bound (a block of 90 kB is a frame of 1 MB and more); text stays bytes for the decoder.
+        ws = await session.ws_connect(url, max_msg_size=0, decode_text=False)
+    except BaseException:
+        await session.close()
+        raise
+    _keep_alive(ws)
+    return Ogmios(session, ws)
 
 
-def _keep_alive(ws: aiohttp.ClientWebSocketResponse) -> None:
+def _keep_alive(ws: "aiohttp.ClientWebSocketResponse[bool]") -> None:
     """Notice a dead peer although answers at the tip may take as long as they like."""
     peer = ws.get_extra_info("socket")
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

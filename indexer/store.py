@@ -101,6 +101,13 @@ async def holds(db: sql.Connection, point: Point) -> bool:
     return await _block_at.one(db, point.slot_no, point.block_hash) is not None
 
 
+async def block_no_at(db: sql.Connection, point: Point) -> int:
+    """The number of the block of our chain at this point."""
+    block = await _block_at.one(db, point.slot_no, point.block_hash)
+    assert block is not None, f"{point} is not of our chain"
+    return block.block_no
+
+
 async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
     """The last block at or before a slot."""
     return await _last_at_or_before.one(db, slot_no)
@@ -182,6 +189,10 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
+class _BlockNo(msgspec.Struct, frozen=True):
+    block_no: int
+
+
 class _Packed(msgspec.Struct, frozen=True):
     hash: bytes
     outputs: bytes
@@ -203,7 +214,7 @@ _FAR_BLOCKS = 100
 _position = sql.query("position", Position)
 _points = sql.query("points", Point)
 _boundary_at = sql.query("boundary_at", Point)
-_block_at = sql.query("block_at", Point)
+_block_at = sql.query("block_at", _BlockNo)
 _last_at_or_before = sql.query("last_at_or_before", Point)
 _newest_above = sql.query("newest_above", Point)
 _transactions_from = sql.query("transactions_from", _Packed)

@@ -24,9 +24,10 @@ ORDER BY slot_no DESC
 SELECT slot_no, hash FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 
 -- name: block_at
-SELECT slot_no, hash FROM block WHERE slot_no = $1 AND hash = $2
+-- The block of our chain at a point, epoch boundary blocks included.
+SELECT block_no FROM block WHERE slot_no = $1 AND hash = $2
 UNION ALL
-SELECT slot_no, hash FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
+SELECT block_no FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 
 -- name: last_at_or_before
 -- The last block at or before a slot.

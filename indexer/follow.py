@@ -1,0 +1,267 @@
+"""The loop that joins socket, rows and store: chase the node's tip for ever."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import asyncpg
+import msgspec
+import structlog
+
+from indexer import balance, batches, bulk, effects, frames, genesis, ogmios, rows, store
+from indexer.known import known_to
+from indexer.progress import Progress
+from shared import database, lifecycle, schema
+from shared.ledger import Point
+from shared.network import Network
+from shared.settings import masked
+
+log = structlog.get_logger()
+
+STANDBY_POLL_S = 1.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+
+
+class NotFollowing(Exception):
+    """The node sent a block that is not the next one of our chain, or went back to one that we don't have."""
+
+
+class NodeBehind(Exception):
+    """The node knows less of the chain than we do, by more than a fork can explain."""
+
+
+class StartOver(Exception):
+    """The node went back to the origin: what we had is erased, and the next connection begins anew."""
+
+
+FATAL = (balance.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.NewerSchema)
+"""What waiting does not mend: the indexer stops, and says where."""
+
+_PASSING = (
+    *lifecycle.UNREACHABLE,
+    aiohttp.ClientError,
+    asyncpg.InterfaceError,
+    ogmios.Refused,
+    frames.Unreadable,
+    NodeBehind,
+    StartOver,
+)
+
+
+class Follower(msgspec.Struct, frozen=True):
+    """One network's indexer: where its database and its node are."""
+
+    network: Network
+    database_url: str
+    ogmios_url: str
+    progress: Progress
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follow the chain until `stop` is set, through every loss of database or node.
+
+        Raises one of FATAL.
+        """
+        chase = asyncio.create_task(self._for_ever(stop))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait((chase, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        chase.cancel()
+        try:
+            await chase
+        except (asyncio.CancelledError, lifecycle.Stopped):
+            log.info("follow.stopped", network=self.network.name, after=self.progress.at)
+
+    async def _for_ever(self, stop: asyncio.Event) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            before = self.progress.blocks
+            try:
+                async with self._writer(stop) as writer, self._reader() as reader, self._node(stop) as node:
+                    await _Chase(self, node, writer, reader).run()
+            except _PASSING as cause:
+                log.warning(
+                    "follow.interrupted",
+                    network=self.network.name,
+                    cause=f"{type(cause).__name__}: {cause}",
+                    after=self.progress.at,
+                )
+            pause_s = _FIRST_PAUSE_S if self.progress.blocks > before else min(pause_s * 2, _LONGEST_PAUSE_S)
+            await asyncio.sleep(pause_s)
+
+    @asynccontextmanager
+    async def _writer(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
+        """The connection that writes. It holds the network's lock, and waits as a standby while another's does."""
+        db = await lifecycle.wait_for("postgres", lambda: database.connect(self.database_url, self.network), stop)
+        try:
+            await schema.migrate(db)
+            standby = False
+            while not await database.become_writer(db, self.network):
+                if not standby:
+                    log.info("waiting", **{"for": "the indexer that serves this network"}, network=self.network.name)
+                    standby = True
+                await asyncio.sleep(STANDBY_POLL_S)
+            if standby:
+                log.info("follow.taken_over", network=self.network.name)
+            yield db
+        finally:
+            db.terminate()
+
+    @asynccontextmanager
+    async def _reader(self) -> AsyncIterator[asyncpg.Connection]:
+        """The connection that looks up what the next batch needs while the writer commits the last one."""
+        db = await database.connect(self.database_url, self.network)
+        try:
+            yield db
+        finally:
+            db.terminate()
+
+    @asynccontextmanager
+    async def _node(self, stop: asyncio.Event) -> AsyncIterator[ogmios.Ogmios]:
+        node = await lifecycle.wait_for(
+            f"ogmios at {masked(self.ogmios_url)}",
+            lambda: ogmios.connect(self.ogmios_url),
+            stop,
+            (OSError, aiohttp.ClientError),
+        )
+        try:
+            yield node
+        finally:
+            await node.close()
+
+
+class _Tip(msgspec.Struct, frozen=True):
+    """The last block that is prepared, committed or about to be."""
+
+    point: Point
+    block_no: int
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    rows: rows.Rows
+    node_tip: frames.NodePoint
+    bulk: bool
+    blocks: int
+
+
+class _Chase:
+    """One connection to the node, from its intersection with our chain until either side is lost."""
+
+    def __init__(
+        self, follower: Follower, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection
+    ) -> None:
+        self._network, self._progress = follower.network, follower.progress
+        self._node, self._writer, self._reader = node, writer, reader
+        # One batch waits while another is written and a third is prepared: three in memory, never more.
+        self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=1)
+
+    async def run(self) -> None:
+        """Prepare and write until something ends; raises what ended it."""
+        writing = asyncio.create_task(self._write())
+        preparing = asyncio.create_task(self._prepare())
+        try:
+            await asyncio.wait((writing, preparing), return_when=asyncio.FIRST_COMPLETED)
+            for ended in (writing, preparing):
+                if ended.done():
+                    ended.result()
+        finally:
+            writing.cancel()
+            preparing.cancel()
+            await asyncio.gather(writing, preparing, return_exceptions=True)
+
+    async def _write(self) -> None:
+        while True:
+            batch = await self._queue.get()
+            await store.append(self._writer, batch.rows, batch.node_tip, bulk=batch.bulk)
+            self._progress.advance(
+                batch.rows.tip, batch.rows.tip_block_no, batch.node_tip.height, batch.blocks, len(batch.rows.txs)
+            )
+            self._queue.task_done()
+
+    async def _prepare(self) -> None:
+        await self._open()
+        async for step in batches.group(self._node.messages()):
+            if isinstance(step, ogmios.Backward):
+                await self._go_back(step.point)
+            else:
+                await self._go_forward(step.blocks)
+
+    async def _open(self) -> None:
+        """Find where our chain and the node's part, and know what the ledger's genesis says."""
+        self._genesis = await genesis.load(self._node, self._network)
+        position = await store.position(self._writer)
+        if position is None:
+            await store.begin(self._writer, self._genesis.outputs)
+        elif position.finalize_step:
+            await bulk.finalize(self._writer, position.finalize_step)
+        point, node_tip = await self._node.intersect(await store.points(self._writer))
+        await self._remember()
+        if self._tip is not None:
+            await self._refuse_a_node_behind(self._tip, point, node_tip)
+        log.info("follow.intersected", network=self._network.name, at="the origin" if point is None else str(point))
+
+    async def _remember(self) -> None:
+        """Take everything that is known from the database again, as nothing is on its way there."""
+        position = await store.position(self._writer)
+        self._tip = None if position is None else _Tip(position.point, position.block_no)
+        self._first_block_no = None if position is None else position.first_block_no
+        self._known = await known_to(self._reader, bulk=position is not None and position.phase == "bulk")
+
+    async def _refuse_a_node_behind(self, tip: _Tip, point: Point | None, node_tip: frames.NodePoint | None) -> None:
+        """A node that is still reading its own chain must not make us throw ours away. Raises NodeBehind."""
+        node_block_no = -1 if node_tip is None else node_tip.height
+        common = -1 if point is None else await store.block_no_at(self._writer, point)
+        if node_block_no < tip.block_no and tip.block_no - common > bulk.SECURITY_PARAMETER:
+            raise NodeBehind(
+                f"the node stands at block {node_block_no}, we at {tip.block_no}; waiting for it, as going back more "
+                f"than {bulk.SECURITY_PARAMETER} blocks takes `python -m indexer resync`"
+            )
+
+    async def _go_back(self, point: Point | None) -> None:
+        if self._tip is None or point == self._tip.point:
+            return  # NOTE: Ogmios' first answer after an intersection goes back to that very point
+        await self._queue.join()
+        if point is None:
+            await store.erase(self._writer)
+            raise StartOver("the node went back to the origin")
+        if not await store.holds(self._writer, point):
+            raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {self._tip.point}")
+        await store.rollback(self._writer, point)
+        await self._remember()
+
+    async def _go_forward(self, forwards: list[ogmios.Forward]) -> None:
+        node_tip = forwards[-1].tip
+        behind = node_tip.height - forwards[-1].block.height
+        if self._tip is None:
+            self._first_block_no = forwards[0].block.height
+            self._known.bulk = node_tip.height - forwards[0].block.height > bulk.WORTH_BLOCKS
+        elif self._known.bulk and behind < bulk.SECURITY_PARAMETER:
+            await self._queue.join()
+            position = await store.position(self._writer)
+            assert position is not None, "bulk has written its first batch"
+            await bulk.finalize(self._writer, position.finalize_step)
+            await self._remember()
+        blocks = [self._follow(forward.block) for forward in forwards]
+        unborn = await self._known.learn(self._reader, blocks)
+        prepared = rows.of(blocks, self._known, unborn, self._rules())
+        await self._queue.put(_Prepared(prepared, node_tip, self._known.bulk, len(blocks)))
+
+    def _rules(self) -> balance.Rules:
+        return balance.Rules(self._genesis.stake_deposit, self._genesis.pool_deposit, self._first_block_no == 0)
+
+    def _follow(self, block: frames.Block) -> effects.BlockEffects:
+        """The effects of the next block of our chain. Raises NotFollowing for any other."""
+        tip = self._tip
+        epoch_no = 0 if tip is None else self._network.epoch_of(tip.point.slot_no) + 1
+        found = effects.of_block(block, boundary_slot=self._network.epoch_start(epoch_no))
+        if tip is not None:
+            # An epoch boundary block repeats the height before it, and its slot is that of the block after it.
+            height = tip.block_no if found.ebb else tip.block_no + 1
+            follows = found.ancestor == tip.point.block_hash.hex() and found.point.slot_no >= tip.point.slot_no
+            if not follows or found.block_no != height:
+                raise NotFollowing(
+                    f"the node sent block {found.block_no} at {found.point} with ancestor {found.ancestor} after our "
+                    f"block {tip.block_no} at {tip.point}"
+                )
+        self._tip = _Tip(found.point, found.block_no)
+        return found
