@@ -9,9 +9,12 @@ import asyncpg
 import msgspec
 import structlog
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
-from api import usage
+from api import batches
 from api.caller import Callers
+from api.usage import Spools
 from shared import database
 from shared.lifecycle import wait_for
 from shared.network import NETWORKS, Network
@@ -65,7 +68,7 @@ class Services(msgspec.Struct, frozen=True):
     chains: Chains
     valkey: Redis
     callers: Callers
-    spool: usage.Spool
+    spools: Spools
 
 
 @asynccontextmanager
@@ -83,7 +86,7 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             network.network_id: [await pool(url, network, CHAIN_CONNECTIONS) for url in servers.read_database_urls]
             for network in NETWORKS
         }
-        valkey = await stack.enter_async_context(Redis.from_url(servers.redis_url))
+        valkey = await stack.enter_async_context(Redis.from_url(servers.redis_url, retry=Retry(NoBackoff(), 1)))
         await wait_for("valkey", valkey.ping, stop)
         yield Services(
             settings=settings,
@@ -92,5 +95,5 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             chains=Chains(replicas),
             valkey=valkey,
             callers=Callers(partner, valkey, settings.bootstrap_admin_key),
-            spool=await stack.enter_async_context(usage.opened(settings, servers.redis_url)),
+            spools=await stack.enter_async_context(batches.spooling(settings.data_dir, servers.redis_url, partner)),
         )
