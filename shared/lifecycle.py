@@ -15,7 +15,7 @@ import uvloop
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
 
-STOP_WITHIN_S = 8.0  # of the 10 s that contract.md grants; the rest is for the interpreter's own exit
+STOP_WITHIN_S = 7.0  # of the 10 s that contract.md grants; closing what is open takes some of the rest
 LONGEST_PAUSE_S = 5.0
 REMIND_EVERY_S = 10.0
 

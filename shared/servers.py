@@ -26,8 +26,8 @@ log = structlog.get_logger()
 LOOK_EVERY_S = 0.05
 WATCH_EVERY_S = 1.0
 REMIND_EVERY_S = 10.0
-# How long the last holder waits for the server to be gone. A longer shutdown goes on without it.
-LEAVE_WITHIN_S = 3.0
+# How long the last holder waits for a server to be gone, within what SIGTERM grants. A longer shutdown goes on without it.
+LEAVE_WITHIN_S = 1.0
 
 
 class ServersError(Exception):

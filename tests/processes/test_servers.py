@@ -89,7 +89,7 @@ async def test_processes_share_the_servers_and_the_last_one_out_stops_them(hold:
     assert await one.end(signal.SIGTERM) == 0
     await write(other)
     assert await other.end(signal.SIGTERM) == 0
-    assert processes_of(folder) == []
+    await eventually(lambda: not processes_of(folder))
     again = await hold()
     assert again.database_url == other.database_url, "the port is kept"
     await assert_written(again)
