@@ -9,6 +9,7 @@ from typing import NamedTuple
 import cbor2
 
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_PREFIXES = ("addr", "addr_test", "stake", "stake_test", "stake_vkh", "script", "pool")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
@@ -94,7 +95,7 @@ def reward_credential(address: str) -> Credential:
 
 def raw(address: str) -> bytes:
     """The bytes of an address that this module wrote, or a node: no checksum is looked at."""
-    if "1" in address and address.partition("1")[0] in ("addr", "addr_test", "stake", "stake_test", "pool"):
+    if "1" in address and address.partition("1")[0] in _PREFIXES:
         digits = [_BECH32.index(letter) for letter in address.rpartition("1")[2][:-6]]
         return bytes(_regroup(digits, 5, 8))
     number = 0

@@ -57,6 +57,10 @@ class Chain(Protocol):
     genesis: Genesis
     blocks: list[Block]
 
+    @property
+    def eras(self) -> tuple[tuple[str, int], ...]:
+        """(name, first epoch) of each era, in order."""
+
     def grow(self, count: int) -> list[Block]:
         """Append up to `count` blocks and return them; fewer, or none, where the chain has an end."""
 
@@ -79,6 +83,10 @@ class Recorded:
         else:
             self.grow(visible)
 
+    @property
+    def eras(self) -> tuple[tuple[str, int], ...]:
+        return self.network.eras
+
     def grow(self, count: int) -> list[Block]:
         known = len(self.blocks)
         self._append(islice(self._lines, count))
@@ -94,6 +102,11 @@ def write(path: Path, blocks: list[bytes]) -> None:
     opener = lzma.open if path.suffix == ".xz" else open
     with opener(path, "wb") as file:
         file.writelines(block + b"\n" for block in blocks)
+
+
+def write_genesis(path: Path, outputs: list[tuple[str, int]]) -> None:
+    """Genesis outputs, as (address, lovelace), to a file that `read_genesis` reads."""
+    path.write_text(json.dumps([{"address": address, "lovelace": lovelace} for address, lovelace in outputs], indent=1))
 
 
 def read_genesis(path: Path) -> Genesis:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from devnet import addresses, parameters
+from devnet import addresses
 from devnet.addresses import Credential
 from devnet.blocks import Genesis
 from devnet.networks import Network
@@ -68,7 +68,7 @@ class Cast:
         vouchers = [self.key("voucher", number) for number in range(VOUCHERS if self.network.byron_epochs else 0)]
         shelley = {} if self.network.byron_epochs else {self.faucets[0]: 9_000_000_000_000_000}
         return Genesis(
-            byron_funds={address: 6_000_000_000_000_000 for address in byron},
+            byron_funds=dict.fromkeys(byron, 6_000_000_000_000_000),
             byron_vouchers={key: 7_000_000_000_000 + rank for rank, key in enumerate(vouchers)},
             shelley_funds=shelley,
         )
@@ -146,5 +146,3 @@ def _accumulated(weights: Any) -> Any:
     for weight in weights:
         total += weight
         yield total
-
-

@@ -52,7 +52,7 @@ class Dialect(msgspec.Struct, frozen=True):
             tx.setdefault("treasury", {})
 
     def _metadata(self, metadata: Json) -> Json:
-        """Labels with what the flags ask for; one of which plain JSON can say nothing is gone unless a flag keeps it."""
+        """Labels with what the flags ask for; one of which plain JSON says nothing is gone unless a flag keeps it."""
         labels = {}
         for label, value in metadata["labels"].items():
             shown = {"cbor": value["cbor"]} if self.metadata_cbor else {}

@@ -13,6 +13,7 @@ from devnet.blocks import Block
 from devnet.cast import Cast, PoolKeys
 from devnet.draft import Draft, Impossible
 from devnet.headers import Headers
+from devnet.history import COPY_EVERY, History
 from devnet.kinds import Kind, byron, contracts, governance, nested, payments, staking, tokens
 from devnet.ledger import Ledger, lovelace_of
 from devnet.networks import BY_NAME, Network
@@ -23,7 +24,6 @@ Json = dict[str, Any]
 KINDS: list[Kind] = [
     kind for module in (payments, tokens, contracts, staking, governance, nested, byron) for kind in module.KINDS
 ]
-COPY_EVERY = 250  # blocks between two kept copies of the ledger
 _TRIES = 8
 
 
@@ -61,16 +61,20 @@ class Generated:
         self.genesis = self.cast.genesis
         self.blocks: list[Block] = []
         self.ledger = Ledger(self.network, self.genesis)
-        self._copies: dict[int, Ledger] = {0: self.ledger.copy()}
+        self._history = History(self.network, self.genesis, self.blocks)
         self._headers = Headers(self.cast)
         self._seed = self.options.seed
         self.grow(blocks)
+
+    @property
+    def eras(self) -> tuple[tuple[str, int], ...]:
+        return self.options.eras
 
     def grow(self, count: int = 1) -> list[Block]:
         for _ in range(count):
             self.blocks.append(self._next())
             if len(self.blocks) % COPY_EVERY == 0:
-                self._copies[len(self.blocks)] = self.ledger.copy()
+                self._history.keep(len(self.blocks), self.ledger)
         return self.blocks[len(self.blocks) - count :]
 
     def fork(self, after: int, seed: int, blocks: int = 0) -> Self:
@@ -78,19 +82,11 @@ class Generated:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.blocks = self.blocks[: after + 1]
-        twin.ledger = self.ledger_after(after)
-        twin._copies = {length: ledger for length, ledger in self._copies.items() if length <= after + 1}
+        twin.ledger = self._history.after(after).copy()
+        twin._history = self._history.shared(twin.blocks)
         twin._seed = seed
         twin.grow(blocks)
         return twin
-
-    def ledger_after(self, index: int) -> Ledger:
-        """The ledger after the block at an index, -1 for genesis."""
-        length = max(length for length in self._copies if length <= index + 1)
-        ledger = self._copies[length].copy()
-        for block in self.blocks[length : index + 1]:
-            ledger.apply(block.decoded())
-        return ledger
 
     def _next(self) -> Block:
         parent = self.blocks[-1] if self.blocks else None
@@ -133,8 +129,9 @@ class Generated:
         pools = [keys for keys in self.cast.pools if stakes.get(keys.id)]
         if pools and random.random() < 0.9:
             return random.choices(pools, [stakes[keys.id] for keys in pools])[0]
-        registered = [keys for keys in self.cast.pools if keys.id in self.ledger.pools]
-        return random.choice(registered or self.cast.delegates)
+        if registered := [keys for keys in self.cast.pools if keys.id in self.ledger.pools]:
+            return random.choice(registered)
+        return random.choice(self.cast.delegates)
 
     def _transactions(self, random: Random, era: str, slot: int) -> list[Json]:
         """A block's transactions, each applied before the next is written, so that they may build on each other."""
@@ -161,7 +158,8 @@ class Generated:
     def _endow(self, draft: Draft) -> Json:
         """Spread a faucet's funds: to the first faucet in many outputs, and a little to people."""
         sources = [reference for faucet in self.cast.faucets for reference in draft.references(faucet)]
-        share = lovelace_of(draft.spend(max(sources, key=lambda source: lovelace_of(self.ledger.unspent[source])))) // 50
+        richest = max(sources, key=lambda source: lovelace_of(self.ledger.unspent[source]))
+        share = lovelace_of(draft.spend(richest)) // 50
         for _ in range(20):
             draft.pay(self.cast.faucets[0], share)
         for _ in range(40):

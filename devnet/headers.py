@@ -20,7 +20,9 @@ class Headers:
         self._cast = cast
         self._issuers: dict[str, Json] = {}
 
-    def praos(self, era: str, parent: Block | None, slot: int, leader: PoolKeys | str, transactions: list[Json]) -> Block:
+    def praos(
+        self, era: str, parent: Block | None, slot: int, leader: PoolKeys | str, transactions: list[Json]
+    ) -> Block:
         """A block by a pool, or by a genesis delegate with that key."""
         ancestor, height = _above(parent, "genesis")
         issuer = self._issuer(leader)

@@ -64,7 +64,7 @@ class Ledger:
         # Stake by pool and credential at the last three epoch boundaries, the newest first.
         self.snapshots: tuple[dict[str, dict[Credential, int]], ...] = ({}, {}, {})
         self.unknown_inputs = 0
-        for address, lovelace in _genesis_outputs(network, genesis):
+        for address, lovelace in genesis_outputs(network, genesis):
             self._produce((addresses.genesis_output_id(address), 0), _output(address, lovelace))
         self.reserves = parameters.MAX_SUPPLY - sum(map(lovelace_of, self.unspent.values()))
 
@@ -272,7 +272,8 @@ def lovelace_of(output: Json) -> int:
     return lovelace
 
 
-def _genesis_outputs(network: Network, genesis: Genesis) -> Iterator[tuple[str, int]]:
+def genesis_outputs(network: Network, genesis: Genesis) -> Iterator[tuple[str, int]]:
+    """(address, lovelace) of all that exists before the first block; a voucher lies at its redeem address."""
     magic = None if network.network_id else network.magic
     yield from genesis.byron_funds.items()
     yield from genesis.shelley_funds.items()

@@ -60,7 +60,15 @@ MAINNET = Network(
     datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC),
     208,
     432_000,
-    (("byron", 0), ("shelley", 208), ("allegra", 236), ("mary", 251), ("alonzo", 290), ("babbage", 365), ("conway", 507)),
+    (
+        ("byron", 0),
+        ("shelley", 208),
+        ("allegra", 236),
+        ("mary", 251),
+        ("alonzo", 290),
+        ("babbage", 365),
+        ("conway", 507),
+    ),
 )
 PREVIEW = Network(
     "preview",

@@ -149,7 +149,7 @@ def _conway(version: tuple[int, int]) -> Json:
     return {
         "era": "conway",
         "constitution": {
-            "metadata": {"url": "ipfs://bafkreifnwj6zpu3ixa4siz2lndqybyc5wnnt3jkwyutci4e2tmbnj3xrdm", "hash": "00" * 32},
+            "metadata": {"url": "https://example.org/constitution.txt", "hash": "00" * 32},
             "guardrails": {"hash": "fa24fb305126805cf2164c161d852a0e7330cf988f1fe558cf7d4a64"},
         },
         "constitutionalCommittee": {"members": [], "quorum": "2/3"},

@@ -1,13 +1,16 @@
 """What a node answers besides its blocks: about the network at its tip, and about the ledger at an acquired point."""
 
 from collections.abc import Callable
+from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from devnet import parameters
-from devnet.blocks import Chain, Point
-from devnet.networks import BYRON_EPOCH_SLOTS, Network
+from devnet import addresses, parameters
+from devnet.addresses import Credential
+from devnet.ledger import Account, Ledger
+from devnet.networks import BYRON_EPOCH_SLOTS, BYRON_SLOT_S, Network
 from devnet.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -16,20 +19,18 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-
-class Ledgers:
-    """Ledger states along a chain, made when somebody asks."""
-
-    def __init__(self, chain: Chain) -> None:
-        self.chain = chain
+_ERAS = ("byron", "shelley", "allegra", "mary", "alonzo", "babbage", "conway", "dijkstra")
 
 
-class Question(msgspec.Struct):
-    """A query with all that its answer may depend on."""
+class Question:
+    """A query with all that its answer may depend on.
 
-    node: "Server"
-    session: "Session"
-    params: Json
+    `index` is that of the block at which the ledger is looked at: the acquired point's, or the tip's.
+    """
+
+    def __init__(self, node: "Server", session: "Session", params: Json) -> None:
+        self.node, self.session, self.params = node, session, params
+        self.index = len(node.blocks) - 1
 
     @property
     def network(self) -> Network:
@@ -39,20 +40,42 @@ class Question(msgspec.Struct):
     def version(self) -> tuple[int, int]:
         return self.node.dialect.version
 
+    @property
+    def ledger(self) -> Ledger:
+        return self.node.ledger_after(self.index)
+
+    @property
+    def era(self) -> str:
+        return self.node.blocks[self.index].era if self.index >= 0 else self.node.chain.eras[0][0]
+
+    @property
+    def epoch(self) -> int:
+        return self.network.epoch_of(self.node.blocks[self.index].slot) if self.index >= 0 else 0
+
 
 def answer(node: "Server", session: "Session", method: str, params: msgspec.Raw) -> Any:
-    if method not in ANSWERS:
+    """The result of a query; raises Refusal."""
+    question = Question(node, session, msgspec.json.decode(params))
+    if method in NETWORK:
+        return NETWORK[method](question)
+    if method not in LEDGER:
         raise Refusal(-32601, "Invalid request: unknown method in 'method' (beware names are case-sensitive).")
-    return ANSWERS[method](Question(node, session, msgspec.json.decode(params)))
+    if session.acquired is not None:
+        index = node.index_of(session.acquired)
+        if index is None:
+            raise Refusal(2003, "Acquired ledger state is not available anymore.", "Point too old.")
+        question.index = index
+    if question.era == "byron" and method not in _KNOWN_IN_BYRON:
+        raise Refusal(2002, "This query isn't available in the current era.")
+    return LEDGER[method](question)
 
 
 def health(node: "Server") -> Json:
     """What `/health` says; a devnet is always in step with its own tip."""
     tip = node.tip
-    last_tip: Any = "origin" if tip is None else {"slot": tip.slot, "id": tip.id, "height": tip.height}
     return {
         "startTime": _text(node.chain.network.start_time),
-        "lastKnownTip": last_tip,
+        "lastKnownTip": "origin" if tip is None else {"slot": tip.slot, "id": tip.id, "height": tip.height},
         "lastTipUpdate": None if tip is None else _text(node.chain.network.time_of(tip.slot)),
         "networkSynchronization": 1.0,
         "currentEra": None if tip is None else tip.era,
@@ -64,37 +87,164 @@ def health(node: "Server") -> Json:
     }
 
 
-def _text(moment: Any) -> str:
-    return str(moment.isoformat().replace("+00:00", "Z"))
-
-
 def _start_time(question: Question) -> str:
     return _text(question.network.start_time)
 
 
-def _network_tip(question: Question) -> Any:
-    tip = question.node.tip
-    return "origin" if tip is None else {"slot": tip.slot, "id": tip.id}
-
-
 def _block_height(question: Question) -> Any:
-    tip = question.node.tip
-    return "origin" if tip is None else tip.height
+    return question.node.blocks[-1].height if question.node.blocks else "origin"
+
+
+def _tip(question: Question) -> Any:
+    return msgspec.Raw(question.node.point_json(question.index))
 
 
 def _genesis_configuration(question: Question) -> Json:
-    era = question.params.get("era")
-    found = parameters.genesis_configuration(
-        str(era), question.network, question.node.chain.genesis, question.version
-    )
+    era = str(question.params.get("era"))
+    genesis = question.node.chain.genesis
+    found = parameters.genesis_configuration(era, question.network, genesis, question.version)
     if found is None:
-        raise Refusal(-32602, f"Invalid request: unknown era {era!r}.")
+        raise Refusal(-32602, f"Invalid request: no genesis of era {era!r}.")
     return found
 
 
-ANSWERS: dict[str, Callable[[Question], Any]] = {
+def _acquire(question: Question) -> Json:
+    point = question.params.get("point")
+    if question.node.index_of(point) is None:
+        raise Refusal(2000, "Failed to acquire requested point.", "Unknown point.")
+    question.session.acquired = point
+    return {"acquired": "ledgerState", "point": point}
+
+
+def _release(question: Question) -> Json:
+    question.session.acquired = None
+    return {"released": "ledgerState"}
+
+
+def _epoch(question: Question) -> int:
+    return question.epoch
+
+
+def _era_start(question: Question) -> Json:
+    return _bound(question.network, dict(question.node.chain.eras)[question.era])
+
+
+def _era_summaries(question: Question) -> list[Json]:
+    """Every era up to the current one, those that took no time included; the current one is open."""
+    network, known = question.network, list(question.node.chain.eras)
+    skipped = [(name, known[0][1]) for name in _ERAS[: _ERAS.index(known[0][0])]]
+    eras = [(name, first) for name, first in [*skipped, *known] if _ERAS.index(name) <= _ERAS.index(question.era)]
+    summaries = []
+    for place, (name, first) in enumerate(eras):
+        summary: Json = {"start": _bound(network, first), "parameters": _era_parameters(network, name)}
+        if place + 1 < len(eras):
+            summary["end"] = _bound(network, eras[place + 1][1])
+        summaries.append(summary)
+    return summaries
+
+
+def _protocol_parameters(question: Question) -> Json:
+    return parameters.protocol_parameters(question.era, question.version)
+
+
+def _reward_account_summaries(question: Question) -> Any:
+    """A list from 6.13 on, before that an object by credential; `stakePool` was `delegate` before 6.12."""
+    ledger = question.ledger
+    asked = [
+        *(_credential("verificationKey", text) for text in question.params.get("keys", ())),
+        *(_credential("script", text) for text in question.params.get("scripts", ())),
+    ]
+    found = {who: ledger.accounts[who] for who in dict.fromkeys(asked) if who in ledger.accounts}
+    if question.version >= (6, 13):
+        return [
+            {"from": who.origin, "credential": who.hash, **_summary(account, "stakePool")}
+            for who, account in found.items()
+        ]
+    pool_field = "stakePool" if question.version >= (6, 12) else "delegate"
+    return {who.hash: _summary(account, pool_field) for who, account in found.items()}
+
+
+def _stake_pools(question: Question) -> Json:
+    """Pools by id, all of them or those asked for; with their live stake if asked to."""
+    ledger = question.ledger
+    asked = question.params.get("stakePools")
+    wanted = list(ledger.pools) if asked is None else [pool["id"] for pool in asked]
+    pools = {id_: dict(ledger.pools[id_].parameters) for id_ in wanted if id_ in ledger.pools}
+    if question.params.get("includeStake"):
+        stakes = ledger.live_stakes()
+        for id_, pool in pools.items():
+            pool["stake"] = parameters.ada(stakes[id_])
+    return pools
+
+
+def _live_stake_distribution(question: Question) -> Json:
+    ledger = question.ledger
+    stakes = ledger.live_stakes()
+    total = sum(stakes.values())
+    return {
+        id_: {
+            "stake": "{}/{}".format(*Fraction(stake, total or 1).as_integer_ratio()),
+            "vrf": ledger.pools[id_].parameters["vrfVerificationKeyHash"],
+        }
+        for id_, stake in stakes.items()
+    }
+
+
+def _treasury_and_reserves(question: Question) -> Json:
+    ledger = question.ledger
+    return {"treasury": parameters.ada(ledger.treasury), "reserves": parameters.ada(ledger.reserves)}
+
+
+NETWORK: dict[str, Callable[[Question], Any]] = {
     "queryNetwork/startTime": _start_time,
-    "queryNetwork/tip": _network_tip,
+    "queryNetwork/tip": _tip,
     "queryNetwork/blockHeight": _block_height,
     "queryNetwork/genesisConfiguration": _genesis_configuration,
+    "acquireLedgerState": _acquire,
+    "releaseLedgerState": _release,
 }
+LEDGER: dict[str, Callable[[Question], Any]] = {
+    "queryLedgerState/tip": _tip,
+    "queryLedgerState/epoch": _epoch,
+    "queryLedgerState/eraStart": _era_start,
+    "queryLedgerState/eraSummaries": _era_summaries,
+    "queryLedgerState/protocolParameters": _protocol_parameters,
+    "queryLedgerState/rewardAccountSummaries": _reward_account_summaries,
+    "queryLedgerState/stakePools": _stake_pools,
+    "queryLedgerState/liveStakeDistribution": _live_stake_distribution,
+    "queryLedgerState/treasuryAndReserves": _treasury_and_reserves,
+}
+_KNOWN_IN_BYRON = {f"queryLedgerState/{name}" for name in ("tip", "epoch", "eraStart", "eraSummaries")}
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _bound(network: Network, epoch: int) -> Json:
+    slot = network.epoch_start(epoch)
+    return {"time": {"seconds": network.seconds_at(slot)}, "slot": slot, "epoch": epoch}
+
+
+def _era_parameters(network: Network, era: str) -> Json:
+    if era == "byron":
+        length, slot_ms, safe_zone = BYRON_EPOCH_SLOTS, BYRON_SLOT_S * 1_000, 2 * parameters.SECURITY_PARAMETER
+    else:
+        length, slot_ms, safe_zone = network.epoch_slots, 1_000, 60 * parameters.SECURITY_PARAMETER
+    return {"epochLength": length, "slotLength": {"milliseconds": slot_ms}, "safeZone": safe_zone}
+
+
+def _summary(account: Account, pool_field: str) -> Json:
+    summary: Json = {"rewards": parameters.ada(account.rewards), "deposit": parameters.ada(account.deposit)}
+    if account.pool is not None:
+        summary[pool_field] = {"id": account.pool}
+    if account.representative is not None:
+        summary["delegateRepresentative"] = account.representative
+    return summary
+
+
+def _credential(origin: str, text: str) -> Credential:
+    """A credential in hex, in bech32 as `stake_vkh1…` or `script1…`, or as a stake address."""
+    if text.startswith(("stake1", "stake_test1")):
+        return addresses.reward_credential(text)
+    return Credential(origin, addresses.raw(text).hex() if "1" in text and len(text) != 56 else text)

@@ -1,6 +1,5 @@
 """A node with Ogmios in front of it: plays a chain over WebSocket, lets it grow, fork and fail as told."""
 
-import asyncio
 from collections import Counter, deque
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +10,8 @@ from aiohttp import web
 from devnet import queries
 from devnet.blocks import Block, Chain
 from devnet.dialect import Dialect
+from devnet.history import History
+from devnet.ledger import Ledger
 from devnet.session import Session
 
 
@@ -22,9 +23,7 @@ class Server:
     `injected` holds raw answers which the next `nextBlock` requests get instead of theirs.
     """
 
-    def __init__(
-        self, chain: Chain, *, host: str = "127.0.0.1", port: int = 0, dialect: Dialect | None = None
-    ) -> None:
+    def __init__(self, chain: Chain, *, host: str = "127.0.0.1", port: int = 0, dialect: Dialect | None = None) -> None:
         self.chain = chain
         self.dialect = dialect or Dialect()
         self.blocks: list[Block] = []
@@ -37,6 +36,7 @@ class Server:
         self._index: dict[str, int] = {}
         self._sessions: set[Session] = set()
         self._runner: web.AppRunner | None = None
+        self._history = History(chain.network, chain.genesis, self.blocks)
         self.extend(chain.blocks)
 
     @property
@@ -73,6 +73,7 @@ class Server:
         for block in self.blocks[ancestor + 1 :]:
             del self._index[block.id]
         del self.blocks[ancestor + 1 :], self.frames[ancestor + 1 :]
+        self._history.forget(ancestor + 1)
         for session in self._sessions:
             session.chain_forked(ancestor)
         self.extend(blocks)
@@ -112,6 +113,10 @@ class Server:
             return b'"origin"'
         block = self.blocks[index]
         return b'{"slot":%d,"id":"%b"}' % (block.slot, block.id.encode())
+
+    def ledger_after(self, index: int) -> Ledger:
+        """What the node knows of its ledger after the block at an index; to be read at once."""
+        return self._history.after(index)
 
     def query(self, session: Session, method: str, params: msgspec.Raw) -> Any:
         """The answer to anything that doesn't move along the chain."""
@@ -153,5 +158,5 @@ class Server:
             self._sessions.discard(session)
         return socket
 
-    async def _health(self, request: web.Request) -> web.Response:
+    async def _health(self, _request: web.Request) -> web.Response:
         return web.json_response(queries.health(self))

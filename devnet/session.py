@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import WSMsgType, web
 
-from devnet.blocks import Point
 from devnet.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Session:
 
     def __init__(self, node: "Server", socket: web.WebSocketResponse, transport: asyncio.Transport | None) -> None:
         self.cursor = -1
-        self.acquired: Point | None = None
+        self.acquired: Any = None  # the point, as the client named it
         self._node = node
         self._socket = socket
         self._transport = transport
@@ -99,9 +98,7 @@ class Session:
         row = self._chain_requests if request.method in CHAIN_METHODS else self._queries
         row.put_nowait(request)
 
-    async def _serve(
-        self, requests: asyncio.Queue[Request], handle: Callable[[Request], Awaitable[bytes]]
-    ) -> None:
+    async def _serve(self, requests: asyncio.Queue[Request], handle: Callable[[Request], Awaitable[bytes]]) -> None:
         try:
             while True:
                 request = await requests.get()

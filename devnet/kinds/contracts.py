@@ -72,9 +72,7 @@ def redeem(draft: Draft, purpose: str, index: int = 0) -> None:
     """What a script asks of whoever satisfies it."""
     units = {"memory": 1_700, "cpu": 476_468}
     validator = {"purpose": purpose, "index": index}
-    draft.tx.setdefault("redeemers", []).append(
-        {"redeemer": "d87980", "executionUnits": units, "validator": validator}
-    )
+    draft.tx.setdefault("redeemers", []).append({"redeemer": "d87980", "executionUnits": units, "validator": validator})
     draft.tx["scriptIntegrityHash"] = addresses.blake2b_256(purpose.encode())
     if "collaterals" not in draft.tx:
         draft.collateral(draft.cast.faucets[0])

@@ -125,12 +125,10 @@ def update_protocol(draft: Draft) -> Json:
         "guardrails": None,
     }
     draft.tx["proposals"] = [{"action": action}]
+    delegates = [draft.cast.hash_of("genesis", number) for number in range(5)]
     draft.tx["votes"] = [
-        {
-            "issuer": {"role": "genesisDelegate", "id": draft.cast.hash_of("genesis", number), "from": "verificationKey"},
-            "vote": "yes",
-        }
-        for number in range(5)
+        {"issuer": {"role": "genesisDelegate", "id": id_, "from": "verificationKey"}, "vote": "yes"}
+        for id_ in delegates
     ]
     return draft.done()
 

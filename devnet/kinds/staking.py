@@ -134,7 +134,7 @@ def delegate_genesis(draft: Draft) -> Json:
 
 
 def _register(draft: Draft, staker: Credential) -> None:
-    certificate = {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}
+    certificate: Json = {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}
     if draft.since("conway") and draft.random.random() < 0.5:
         certificate["deposit"] = parameters.ada(STAKE_DEPOSIT)
     draft.certify(certificate, deposit=STAKE_DEPOSIT)
@@ -148,7 +148,7 @@ def _leave(draft: Draft, staker: Credential) -> None:
 
 
 def _deregistration(draft: Draft, staker: Credential) -> Json:
-    certificate = {"type": "stakeCredentialDeregistration", "from": staker.origin, "credential": staker.hash}
+    certificate: Json = {"type": "stakeCredentialDeregistration", "from": staker.origin, "credential": staker.hash}
     if draft.since("conway") and draft.random.random() < 0.5:
         certificate["deposit"] = parameters.ada(STAKE_DEPOSIT)
     return certificate
@@ -170,7 +170,7 @@ def _retirement(draft: Draft, keys: PoolKeys, epochs: int) -> Json:
 
 def _registration_of_pool(draft: Draft, keys: PoolKeys) -> Json:
     random, number = draft.random, draft.cast.pools.index(keys)
-    owners = {keys.owner.hash, *(draft.cast.stakers[random.randrange(20) * 7].hash for _ in range(random.randint(0, 2)))}
+    partners = random.sample(draft.cast.stakers[:20], random.randint(0, 2))
     pool: Json = {
         "id": keys.id,
         "vrfVerificationKeyHash": keys.vrf_hash,
@@ -178,7 +178,7 @@ def _registration_of_pool(draft: Draft, keys: PoolKeys) -> Json:
         "cost": parameters.ada(parameters.POOL_COST * random.randint(1, 3)),
         "margin": random.choice(["0/1", "1/20", "3/40", "1/3", "1/1", "61576236620585531/100000000000000000"]),
         "rewardAccount": draft.cast.reward_address(random.choice([keys.owner, draft.cast.stakers[number]])),
-        "owners": sorted(owners),
+        "owners": sorted({owner.hash for owner in (keys.owner, *partners)}),
         "relays": random.sample(_relays(number), random.randint(0, 4)),
     }
     if random.random() < 0.7:

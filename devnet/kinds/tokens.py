@@ -67,8 +67,7 @@ def mint_collection(draft: Draft) -> Json:
     names = [f"Piece{draft.random.randrange(100_000)}" for _ in range(draft.random.randint(1, 10))]
     for name in dict.fromkeys(names):
         draft.mint(policy, name.encode().hex(), 1)
-    described = {name: {"name": f"{name} of all", "image": f"ipfs://Qm{name}", "n": rank} for rank, name in
-                 enumerate(names)}  # fmt: skip
+    described = {name: {"name": f"{name} of all", "image": f"ipfs://Qm{name}"} for name in names}
     draft.describe({721: {policy: described}})
     return _deliver(draft, policy)
 
@@ -200,9 +199,10 @@ def _datum(name: str, edition: int) -> bytes:
     """CIP-68 metadata: text in one piece and in chunks, with and without the third field, or nothing of the sort."""
     title = f"Token {name}, edition {edition}".encode()
     metadata: dict[bytes, Any] = {b"name": title, b"image": b"ipfs://Qm" + name.encode(), b"decimals": 6}
+    chunks = {b"description": [b"More bytes than a datum's 64: ", b"text in chunks"]}
     forms: list[Any] = [
         cbor2.CBORTag(121, [metadata, 1, cbor2.CBORTag(121, [])]),
-        cbor2.CBORTag(121, [metadata | {b"description": [b"Text of more bytes than a datum's 64, ", b"in chunks"]}, 2, []]),
+        cbor2.CBORTag(121, [metadata | chunks, 2, []]),
         cbor2.CBORTag(121, [metadata | {b"description": b"\xff no text", b"url": b"https://example.org"}, 1]),
         cbor2.CBORTag(122, [edition]),
     ]
