@@ -4,7 +4,6 @@ import asyncio
 import os
 import pwd
 import signal
-import socket
 import stat
 import sys
 import tempfile
@@ -145,7 +144,7 @@ async def test_a_pid_file_that_names_a_foreign_process_stops_no_start(hold: Hold
 async def test_a_port_taken_by_another_program_is_changed_before_anybody_uses_it(hold: Hold, folder: Path) -> None:
     await (await hold()).end(signal.SIGTERM)
     ports = [int((folder / name / "port").read_text()) for name in ("postgres", "valkey")]
-    with socket.create_server(("127.0.0.1", ports[0])), socket.create_server(("127.0.0.1", ports[1])):
+    async with await closing_at_once(ports[0]), await closing_at_once(ports[1]):
         holder = await hold()
         await write(holder)
         assert f":{ports[0]}/" not in holder.database_url
@@ -249,6 +248,11 @@ async def assert_written(holder: Holder) -> None:
     async with asyncio.timeout(SOON_S):
         assert await lifecycle.wait_for("postgres", row, asyncio.Event()) == "row"
         assert await lifecycle.wait_for("valkey", key, asyncio.Event()) == b"key"
+
+
+async def closing_at_once(port: int) -> asyncio.Server:
+    """Another program on that port, with nothing to say."""
+    return await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", port)
 
 
 @asynccontextmanager
