@@ -17,6 +17,7 @@ from rich.progress import Progress as Bar
 
 from indexer import follow, ogmios, status, store
 from indexer import record as recording
+from indexer.flags import Flags
 from indexer.progress import Progress
 from shared import database, lifecycle, schema, servers, settings
 from shared import log as logging
@@ -56,9 +57,12 @@ def run(network: NetworkOption, ogmios_url: OgmiosOption = None) -> None:
         async with servers.running(chosen, valkey=False) as running:
             progress.start()
             try:
-                await follow.Follower(by_name[network], running.database_url, url, progress).run(stop)
+                await follow.Follower(by_name[network], running.database_url, url, progress, Flags()).run(stop)
             except follow.FATAL as fatal:
                 log.error("follow.refused", network=network.value, cause=str(fatal), after=progress.at)
+                return 1
+            except Exception:
+                log.exception("follow.failed", network=network.value, after=progress.at)
                 return 1
             finally:
                 progress.stop()

@@ -28,7 +28,9 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             async with db.transaction():
                 await _rebuild(db, table, number)
                 await _complete_step.run(db, step)
-            log.info("bulk.finalized", table=table, step=step, steps=len(_STEPS), seconds=round(time.monotonic() - began, 1))
+            log.info(
+                "bulk.finalized", table=table, step=step, steps=len(_STEPS), seconds=round(time.monotonic() - began, 1)
+            )
     async with db.transaction():
         await _bear_assets.run(db)
         await _go_live.run(db)

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from indexer import balance, batches, bulk, effects, frames, genesis, ogmios, rows, store
+from indexer.flags import Flags
 from indexer.known import known_to
 from indexer.progress import Progress
 from shared import database, lifecycle, schema
@@ -38,10 +39,16 @@ class StartOver(Exception):
 FATAL = (balance.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.NewerSchema)
 """What waiting does not mend: the indexer stops, and says where."""
 
+_UNUSABLE_DATABASE = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 _PASSING = (
     *lifecycle.UNREACHABLE,
-    aiohttp.ClientError,
+    *_UNUSABLE_DATABASE,
     asyncpg.InterfaceError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.TransactionRollbackError,
+    aiohttp.ClientError,
     ogmios.Refused,
     frames.Unreadable,
     NodeBehind,
@@ -56,6 +63,7 @@ class Follower(msgspec.Struct, frozen=True):
     database_url: str
     ogmios_url: str
     progress: Progress
+    flags: Flags
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the chain until `stop` is set, through every loss of database or node.
@@ -92,7 +100,12 @@ class Follower(msgspec.Struct, frozen=True):
     @asynccontextmanager
     async def _writer(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
         """The connection that writes. It holds the network's lock, and waits as a standby while another's does."""
-        db = await lifecycle.wait_for("postgres", lambda: database.connect(self.database_url, self.network), stop)
+        db = await lifecycle.wait_for(
+            "postgres",
+            lambda: database.connect(self.database_url, self.network),
+            stop,
+            (*lifecycle.UNREACHABLE, *_UNUSABLE_DATABASE),
+        )
         try:
             await schema.migrate(db)
             standby = False
@@ -150,7 +163,7 @@ class _Chase:
     def __init__(
         self, follower: Follower, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection
     ) -> None:
-        self._network, self._progress = follower.network, follower.progress
+        self._network, self._progress, self._flags = follower.network, follower.progress, follower.flags
         self._node, self._writer, self._reader = node, writer, reader
         # One batch waits while another is written and a third is prepared: three in memory, never more.
         self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=1)
@@ -190,6 +203,8 @@ class _Chase:
         """Find where our chain and the node's part, and know what the ledger's genesis says."""
         self._genesis = await genesis.load(self._node, self._network)
         position = await store.position(self._writer)
+        if position is not None:
+            self._progress.at = str(position.point)
         if position is None:
             await store.begin(self._writer, self._genesis.outputs)
         elif position.finalize_step:
@@ -241,6 +256,7 @@ class _Chase:
             assert position is not None, "bulk has written its first batch"
             await bulk.finalize(self._writer, position.finalize_step)
             await self._remember()
+        self._flags.look(forwards)
         blocks = [self._follow(forward.block) for forward in forwards]
         unborn = await self._known.learn(self._reader, blocks)
         prepared = rows.of(blocks, self._known, unborn, self._rules())

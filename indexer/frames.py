@@ -23,18 +23,18 @@ class _Struct(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What all frames share: camelCase on the wire, no cycles for the collector to look for."""
 
 
-class _Id(_Struct):
+class _Id(_Struct, frozen=True):
     id: str
 
 
-class Reference(_Struct):
+class Reference(_Struct, frozen=True):
     """An output reference; legal indexes reach 32 bits."""
 
     transaction: _Id
     index: int
 
 
-class Output(_Struct):
+class Output(_Struct, frozen=True):
     """A transaction output. `value` holds `ada` and each policy, by name and quantity."""
 
     address: str
@@ -43,27 +43,27 @@ class Output(_Struct):
     datum: msgspec.Raw = NO_BYTES
 
 
-class Label(_Struct):
+class Label(_Struct, frozen=True):
     """A metadatum in the forms that the node's flags give it."""
 
     cbor: str | None = None
     json: msgspec.Raw = NO_BYTES
 
 
-class Metadata(_Struct):
+class Metadata(_Struct, frozen=True):
     """Metadata by label, a decimal number."""
 
     labels: dict[str, Label]
 
 
-class Interval(_Struct):
+class Interval(_Struct, frozen=True):
     """The slots between which a transaction may be in a block."""
 
     invalid_before: int | None = None
     invalid_after: int | None = None
 
 
-class Relay(_Struct):
+class Relay(_Struct, frozen=True):
     """How to reach a pool: an address, or a host name with (A, AAAA) or without (SRV) a port."""
 
     type: str | None = None
@@ -73,14 +73,14 @@ class Relay(_Struct):
     port: int | None = None
 
 
-class Anchor(_Struct):
+class Anchor(_Struct, frozen=True):
     """Where a pool's metadata lies, and its hash."""
 
     url: str
     hash: str
 
 
-class StakePool(_Struct):
+class StakePool(_Struct, frozen=True):
     """A pool as certificates name it: the id alone, with a retirement epoch, or with all its parameters."""
 
     id: str
@@ -95,7 +95,7 @@ class StakePool(_Struct):
     metadata: Anchor | None = None
 
 
-class Certificate(_Struct):
+class Certificate(_Struct, frozen=True):
     """A certificate of any kind; the kinds we don't know keep their type."""
 
     type: str
@@ -105,19 +105,19 @@ class Certificate(_Struct):
     deposit: Lovelace | None = None
 
 
-class Proposal(_Struct):
+class Proposal(_Struct, frozen=True):
     """A governance proposal, of which only the deposit moves value."""
 
     deposit: Lovelace | None = None
 
 
-class Treasury(_Struct):
+class Treasury(_Struct, frozen=True):
     """What a transaction gives to the treasury; `{}` from Ogmios 6.14 where there is nothing."""
 
     donation: Lovelace | None = None
 
 
-class SubTransaction(_Struct):
+class SubTransaction(_Struct, frozen=True):
     """What a Dijkstra sub-transaction and a transaction have in common."""
 
     id: str
@@ -135,7 +135,7 @@ class SubTransaction(_Struct):
     cbor: msgspec.Raw = NO_BYTES
 
 
-class Transaction(SubTransaction):
+class Transaction(SubTransaction, frozen=True):
     """A transaction. Byron's have no fee; `spends` is `collaterals` where the scripts failed."""
 
     spends: str = "inputs"
@@ -146,13 +146,13 @@ class Transaction(SubTransaction):
     sub_transactions: list[SubTransaction] = []
 
 
-class Issuer(_Struct):
+class Issuer(_Struct, frozen=True):
     """The cold key of the block's pool; Byron's has 64 bytes."""
 
     verification_key: str
 
 
-class Block(_Struct):
+class Block(_Struct, frozen=True):
     """A block. An epoch boundary block (`ebb`) has no slot and no transactions."""
 
     type: str
@@ -165,7 +165,7 @@ class Block(_Struct):
     transactions: list[Transaction] = []
 
 
-class NodePoint(_Struct):
+class NodePoint(_Struct, frozen=True):
     """A point of the chain; `height` only where it is a tip."""
 
     slot: int
@@ -178,7 +178,7 @@ class NodePoint(_Struct):
         return Point(self.slot, bytes.fromhex(self.id))
 
 
-class NextBlock(_Struct):
+class NextBlock(_Struct, frozen=True):
     """The answer to `nextBlock`: a block forward, or a point to go back to; `origin` is the empty chain."""
 
     direction: str
@@ -187,38 +187,38 @@ class NextBlock(_Struct):
     point: NodePoint | str | None = None
 
 
-class Intersection(_Struct):
+class Intersection(_Struct, frozen=True):
     """The answer to `findIntersection`."""
 
     intersection: NodePoint | str
     tip: NodePoint | str
 
 
-class Fault(_Struct):
+class Fault(_Struct, frozen=True):
     """What Ogmios answers where it can't do what was asked."""
 
     code: int
     message: str
 
 
-class _Answer(_Struct):
+class _Answer(_Struct, frozen=True):
     method: str | None = None
     result: msgspec.Raw = NO_BYTES
     error: Fault | None = None
 
 
-class _Forward(_Struct):
+class _Forward(_Struct, frozen=True):
     """An answer to `nextBlock`, decoded in one pass: it is most of what arrives."""
 
     result: NextBlock | None = None
     error: Fault | None = None
 
 
-class _RawNextBlock(_Struct):
+class _RawNextBlock(_Struct, frozen=True):
     block: msgspec.Raw
 
 
-class _RawForward(_Struct):
+class _RawForward(_Struct, frozen=True):
     result: _RawNextBlock
 
 
@@ -278,4 +278,3 @@ def lovelace(value: Lovelace) -> int:
 def excerpt(frame: bytes) -> str:
     """The first bytes of a frame for a message."""
     return repr(frame[:120].decode(errors="replace")) + ("…" if len(frame) > 120 else "")
-

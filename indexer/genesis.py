@@ -4,14 +4,20 @@ import base64
 import hashlib
 import zlib
 from datetime import datetime
+from typing import TypeVar
 
 import cbor2
 import msgspec
+import structlog
 
 from indexer import frames
-from indexer.ogmios import Ogmios
+from indexer.ogmios import Ogmios, Refused
 from shared import address
 from shared.network import Network
+
+log = structlog.get_logger()
+
+_Configuration = TypeVar("_Configuration")
 
 GenesisOutput = tuple[bytes, bytes, int]
 """Transaction hash, raw address, lovelace; the index is 0."""
@@ -32,15 +38,17 @@ class Genesis(msgspec.Struct, frozen=True):
 
 
 async def load(node: Ogmios, network: Network) -> Genesis:
-    """Ask the node for the genesis of its network. Raises WrongNetwork, ogmios.Refused and frames.Unreadable."""
-    byron = await node.call("queryNetwork/genesisConfiguration", _Byron, era="byron")
-    shelley = await node.call("queryNetwork/genesisConfiguration", _Shelley, era="shelley")
-    for configuration in (byron, shelley):
-        if configuration.network_magic != network.magic:
-            raise WrongNetwork(
-                f"the node's network magic is {configuration.network_magic}, {network.name} has {network.magic}"
-            )
-    if shelley.start_time != network.start_time:
+    """Ask the node for the genesis of its network. Raises WrongNetwork, frames.Unreadable and OSError.
+
+    A node that does not know a configuration is taken by its word, and the log says so: if anything spends what it
+    does not tell, the balance check stops at that transaction.
+    """
+    byron = await _configuration(node, "byron", _Byron) or _Byron()
+    shelley = await _configuration(node, "shelley", _Shelley) or _Shelley()
+    for magic in (byron.network_magic, shelley.network_magic):
+        if magic not in (None, network.magic):
+            raise WrongNetwork(f"the node's network magic is {magic}, that of {network.name} is {network.magic}")
+    if shelley.start_time not in (None, network.start_time):
         raise WrongNetwork(f"the node's network began {shelley.start_time}, {network.name} began {network.start_time}")
     try:
         funds = [
@@ -77,19 +85,30 @@ def _key(text: str) -> bytes:
     return key
 
 
+async def _configuration(node: Ogmios, era: str, kind: type[_Configuration]) -> _Configuration | None:
+    try:
+        found: _Configuration = await node.call("queryNetwork/genesisConfiguration", kind, era=era)
+    except Refused as refused:
+        log.warning("genesis.unknown", era=era, cause=str(refused))
+        return None
+    return found
+
+
 class _Byron(msgspec.Struct, frozen=True, rename="camel"):
-    network_magic: int
+    network_magic: int | None = None
     initial_funds: dict[str, frames.Lovelace] = {}
     initial_vouchers: dict[str, frames.Lovelace] = {}
 
 
 class _InitialParameters(msgspec.Struct, frozen=True, rename="camel"):
-    stake_credential_deposit: frames.Lovelace
-    stake_pool_deposit: frames.Lovelace
+    """The deposits of all three networks since Shelley, where the node does not say."""
+
+    stake_credential_deposit: frames.Lovelace = msgspec.field(default_factory=lambda: {"ada": {"lovelace": 2_000_000}})
+    stake_pool_deposit: frames.Lovelace = msgspec.field(default_factory=lambda: {"ada": {"lovelace": 500_000_000}})
 
 
 class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
-    network_magic: int
-    start_time: datetime
-    initial_parameters: _InitialParameters
+    network_magic: int | None = None
+    start_time: datetime | None = None
+    initial_parameters: _InitialParameters = _InitialParameters()
     initial_funds: dict[str, frames.Lovelace] = {}

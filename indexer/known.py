@@ -144,7 +144,9 @@ class Known:
         """Know the numbers of all addresses and assets of these outputs and mints, and the lengths of their histories."""
         addresses = {output.address for output in outputs}
         held = [output.assets for output in outputs if output.assets]
-        assets = {policy + name for quantities in (*held, *mints) for policy in quantities for name in quantities[policy]}
+        assets = {
+            policy + name for quantities in (*held, *mints) for policy in quantities for name in quantities[policy]
+        }
         accounts = {account for raw in addresses if (account := stake_of(raw)) is not None}
         stakes = await self.stakes.learn(db, accounts)
         policies = await self.policies.learn(db, {key[:28] for key in assets})

@@ -15,7 +15,7 @@ from shared.ledger import Point
 
 IN_FLIGHT = 100
 _REFILL = IN_FLIGHT // 2
-_NEXT_BLOCK = '{"jsonrpc":"2.0","method":"nextBlock"}'
+_NEXT_BLOCK = '{"jsonrpc":"2.0","method":"nextBlock","id":"nextBlock"}'
 
 
 class Refused(Exception):
@@ -93,7 +93,7 @@ class Ogmios:
             waiting -= 1
 
     async def _ask(self, method: str, kind: type[Any], params: dict[str, object]) -> Any:
-        request = {"jsonrpc": "2.0", "method": method, "params": params}
+        request = {"jsonrpc": "2.0", "method": method, "params": params, "id": method}
         await self._ws.send_str(msgspec.json.encode(request).decode())
         return frames.read_result(await self._receive(), method, kind)
 

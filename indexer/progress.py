@@ -6,7 +6,8 @@ from collections import deque
 
 import structlog
 from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bar
 
 from shared.ledger import Point
 from shared.network import Network

@@ -121,9 +121,7 @@ def _add_transaction(
         place = known.asset_lengths.take
         rows.asset_txs += [(asset_id, place(asset_id), key, *quantity_columns(n)) for asset_id, n in received.items()]
         place = known.mint_lengths.take
-        rows.mints += [
-            (asset_id, place(asset_id), key, *quantity_columns(n), False) for asset_id, n in minted.items()
-        ]
+        rows.mints += [(asset_id, place(asset_id), key, *quantity_columns(n), False) for asset_id, n in minted.items()]
 
 
 def _bear(rows: Rows, key: int, moved: set[int], minted: dict[int, int]) -> None:

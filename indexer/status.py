@@ -63,7 +63,9 @@ def show(state: dict[str, Any]) -> None:
     kind = "partial, from block {:,}".format(state["first_block_no"]) if state["partial"] else "from the origin"
     facts = Table.grid(padding=(0, 2))
     facts.add_row("state", f"{state['state']}, {kind}")
-    facts.add_row("tip", f"block {tip['block_no']:,}  slot {tip['slot_no']:,}  epoch {tip['epoch_no']}  {tip['block_time']}")
+    facts.add_row(
+        "tip", f"block {tip['block_no']:,}  slot {tip['slot_no']:,}  epoch {tip['epoch_no']}  {tip['block_time']}"
+    )
     facts.add_row("", tip["block_hash"])
     if node is not None:
         facts.add_row("node tip", f"block {node['block_no']:,}  slot {node['slot_no']:,}  seen {node['seen_at']}")

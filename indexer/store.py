@@ -149,13 +149,11 @@ async def _undo(db: asyncpg.Connection, point: Point, *, first_slot: int) -> Non
                 amounts.move(known, output, 1)
             amounts.mint(known, tx.mint, -1)
         await _move(db, amounts)
-        await _forget_firsts.run(db, sorted({asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)), first_tx_id)
-        for table in _BY_TX_ID:
-            await db.execute(f"DELETE FROM {table} WHERE tx_id >= $1", first_tx_id)
-        await db.execute("DELETE FROM block WHERE slot_no >= $1", first_slot)
-        await db.execute(
-            "DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2", first_slot, point.block_hash
+        await _forget_firsts.run(
+            db, sorted({asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)), first_tx_id
         )
+        await _forget_transactions.run(db, first_tx_id)
+        await _forget_blocks.run(db, first_slot, point.block_hash)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, len(undone))
     log.info("store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=len(undone))
 
@@ -178,9 +176,7 @@ async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
         await _move_supplies.run(db, *_columns(supplies))
 
 
-async def _copy(
-    db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]
-) -> None:
+async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
     if rows:
         await db.copy_records_to_table(table, columns=columns, records=rows)
 
@@ -207,8 +203,6 @@ class _Undone(msgspec.Struct, frozen=True):
     mint: packed.Assets
 
 
-# Tables of which a rollback deletes what comes after the point, by tx_id.
-_BY_TX_ID = ("tx", "address_tx", "asset_tx", "mint", "address_tx_staged", "asset_tx_staged", "mint_staged")
 _FAR_BLOCKS = 100
 
 _position = sql.query("position", Position)
@@ -223,6 +217,8 @@ _move_holders = sql.command("move_holders")
 _move_policy_holders = sql.command("move_policy_holders")
 _move_supplies = sql.command("move_supplies")
 _forget_firsts = sql.command("forget_firsts")
+_forget_transactions = sql.command("forget_transactions")
+_forget_blocks = sql.command("forget_blocks")
 _move_tip = sql.command("move_tip")
 _see_node_tip = sql.command("see_node_tip")
 _move_tip_back = sql.command("move_tip_back")

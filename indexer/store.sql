@@ -85,6 +85,21 @@ UPDATE asset SET
     first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
 WHERE asset_id = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
 
+-- name: forget_transactions
+-- Everything that carries a tx_id, from $1 on: found by primary key or BRIN range.
+WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $1),
+     gone_address_tx AS (DELETE FROM address_tx WHERE tx_id >= $1),
+     gone_asset_tx AS (DELETE FROM asset_tx WHERE tx_id >= $1),
+     gone_mint AS (DELETE FROM mint WHERE tx_id >= $1),
+     gone_address_tx_staged AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
+     gone_asset_tx_staged AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1)
+DELETE FROM mint_staged WHERE tx_id >= $1
+
+-- name: forget_blocks
+-- Blocks from slot $1 on, but for the epoch boundary block $2 of that slot where it is the new tip.
+WITH gone AS (DELETE FROM block WHERE slot_no >= $1)
+DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2
+
 -- name: move_tip
 INSERT INTO tip AS present (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
 VALUES ($1, $2, $3, $4, $5, $6)
