@@ -1,0 +1,307 @@
+"""Generated chains are valid: replayed here from their JSON alone, by the ledger's rules in plain lines."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from msgspec import json
+
+from devnet.addresses import genesis_output_id, raw, reward_credential
+from devnet.blocks import Block
+from devnet.dialect import Dialect
+from devnet.generator import Generated, Options, options_of
+from devnet.ledger import genesis_outputs
+
+Json = dict[str, Any]
+
+DIJKSTRA = Options(seed=5, eras=(("babbage", 0), ("conway", 1), ("dijkstra", 2)), era_epochs=1, blocks_per_epoch=60)
+CHAINS = {
+    "preview": (options_of("preview", seed=1), 1_500),
+    "preprod": (options_of("preprod", seed=2, blocks_per_epoch=50), 900),
+    "mainnet": (options_of("mainnet", seed=3, blocks_per_epoch=40), 900),
+    "dijkstra": (DIJKSTRA, 600),
+}
+CERTIFICATES = {
+    "stakeDelegation", "stakeCredentialRegistration", "stakeCredentialDeregistration", "stakePoolRegistration",
+    "stakePoolRetirement", "genesisDelegation", "constitutionalCommitteeDelegation",
+    "constitutionalCommitteeRetirement", "delegateRepresentativeRegistration", "delegateRepresentativeUpdate",
+    "delegateRepresentativeRetirement",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=CHAINS)
+def chain(request: pytest.FixtureRequest) -> Generated:
+    options, blocks = CHAINS[request.param]
+    return Generated(options, blocks)
+
+
+@pytest.fixture(scope="module")
+def preview() -> Generated:
+    options, blocks = CHAINS["preview"]
+    return Generated(options, blocks)
+
+
+class Replay:
+    """Unspent values by output, and the pools there are: all that tells whether a transaction balances."""
+
+    def __init__(self, chain: Generated) -> None:
+        self.chain = chain
+        self.unspent: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
+        self.pools: dict[str, int | None] = {}  # with the epoch in which they retire
+        self.epoch = 0
+        for address, lovelace in genesis_outputs(chain.network, chain.genesis):
+            self.unspent[genesis_output_id(address), 0] = Counter({("ada", "lovelace"): lovelace})
+
+    def follow(self, block: Block) -> None:
+        self.epoch = self.chain.network.epoch_of(block.slot)
+        self.pools = {id_: end for id_, end in self.pools.items() if end is None or end > self.epoch}
+        for tx in block.decoded().get("transactions", ()):
+            if tx["spends"] == "collaterals":
+                self.fail(tx)
+            else:
+                self.check(tx)
+
+    def fail(self, tx: Json) -> None:
+        assert all(reference(source) in self.unspent for source in tx["inputs"]), "declared inputs exist"
+        lost = sum((self.spend(source) for source in tx["collaterals"]), Counter())
+        if "collateralReturn" in tx:
+            self.unspent[tx["id"], len(tx["outputs"])] = value(tx["collateralReturn"]["value"])
+            lost -= value(tx["collateralReturn"]["value"])
+        assert set(lost) == {("ada", "lovelace")}
+        assert tx.get("totalCollateral", ada(lost.total())) == ada(lost.total())
+
+    def check(self, tx: Json) -> None:
+        """A batch balances as a whole; nothing is paid or spent twice."""
+        parts = [*tx.get("subTransactions", ()), tx]
+        ids = [reference(source) for part in parts for source in part["inputs"]]
+        assert ids, "a transaction spends something"
+        assert len(ids) == len(set(ids))
+        assert all(reference(source) in self.unspent for source in tx.get("references", ()))
+        assert all(reference(source) in self.unspent for source in tx.get("collaterals", ()))
+        left: Counter[tuple[str, str]] = Counter()
+        for part in parts:
+            for source in part["inputs"]:
+                left.update(self.spend(source))
+        for part in parts:
+            for index, output in enumerate(part.get("outputs", ())):
+                assert all(0 < quantity < 2**64 for quantity in value(output["value"]).values())
+                self.unspent[part["id"], index] = value(output["value"])
+                left.subtract(value(output["value"]))
+            left.update(value(part.get("mint", {})))
+            left["ada", "lovelace"] += self.other_lovelace(part)
+        if "fee" not in tx:  # Byron: what is left is the fee
+            assert self.chain.eras[0][0] == "byron"
+            assert left.pop(("ada", "lovelace")) > 0
+        assert not +left
+        assert not -left
+
+    def other_lovelace(self, tx: Json) -> int:
+        """Withdrawals and refunds, less fee, deposits and gifts."""
+        lovelace = sum(lovelace_of(amount) for amount in tx.get("withdrawals", {}).values())
+        lovelace -= sum(lovelace_of(amount) for amount in tx.get("credits", {}).values())
+        lovelace -= sum(lovelace_of(proposal.get("deposit", ada(0))) for proposal in tx.get("proposals", ()))
+        lovelace -= lovelace_of(tx.get("treasury", {}).get("donation", ada(0)))
+        lovelace -= lovelace_of(tx.get("fee", ada(0)))
+        return lovelace - sum(self.deposit(certificate) for certificate in tx.get("certificates", ()))
+
+    def deposit(self, certificate: Json) -> int:
+        """What a certificate takes, negative for what it gives back."""
+        match certificate["type"]:
+            case "stakeCredentialRegistration":
+                assert certificate.get("deposit", ada(2_000_000)) == ada(2_000_000)
+                return 2_000_000
+            case "stakeCredentialDeregistration":
+                assert certificate.get("deposit", ada(2_000_000)) == ada(2_000_000)
+                return -2_000_000
+            case "stakePoolRegistration":
+                fresh = certificate["stakePool"]["id"] not in self.pools
+                self.pools[certificate["stakePool"]["id"]] = None
+                return 500_000_000 if fresh else 0
+            case "stakePoolRetirement":
+                pool = certificate["stakePool"]
+                assert self.epoch < pool["retirementEpoch"] <= self.epoch + 18
+                assert pool["id"] in self.pools
+                self.pools[pool["id"]] = pool["retirementEpoch"]
+            case "stakeDelegation" if "stakePool" in certificate:
+                assert certificate["stakePool"]["id"] in self.pools
+            case "delegateRepresentativeRegistration":
+                return lovelace_of(certificate["deposit"])
+            case "delegateRepresentativeRetirement":
+                return -lovelace_of(certificate["deposit"])
+        return 0
+
+    def spend(self, source: Json) -> Counter[tuple[str, str]]:
+        return self.unspent.pop(reference(source))
+
+
+def reference(source: Json) -> tuple[str, int]:
+    return source["transaction"]["id"], source["index"]
+
+
+def value(content: Json) -> Counter[tuple[str, str]]:
+    return Counter({(policy, name): quantity for policy, names in content.items() for name, quantity in names.items()})
+
+
+def ada(lovelace: int) -> Json:
+    return {"ada": {"lovelace": lovelace}}
+
+
+def lovelace_of(content: Json) -> int:
+    lovelace: int = content["ada"]["lovelace"]
+    return lovelace
+
+
+def transactions(chain: Generated) -> list[Json]:
+    return [tx for block in chain.blocks for tx in block.decoded().get("transactions", ())]
+
+
+def test_every_transaction_balances_and_spends_what_is_there(chain: Generated) -> None:
+    replay = Replay(chain)
+    for block in chain.blocks:
+        replay.follow(block)
+    assert replay.unspent.keys() == chain.ledger.unspent.keys()
+
+
+def test_blocks_follow_each_other(chain: Generated) -> None:
+    for parent, block in zip(chain.blocks, chain.blocks[1:], strict=False):
+        assert block.ancestor == parent.id
+        if "slot" in block.content:
+            after_boundary = "slot" not in parent.content
+            assert block.slot > parent.slot or (after_boundary and block.slot == parent.slot)
+            assert block.height == parent.height + 1
+        else:
+            assert block.height == parent.height
+            assert block.slot == chain.network.epoch_start(chain.network.epoch_of(block.slot))
+    ids = [tx["id"] for tx in transactions(chain)]
+    assert len(set(ids)) == len(ids)
+    assert len({block.id for block in chain.blocks}) == len(chain.blocks)
+
+
+def test_no_lovelace_is_made_or_lost(chain: Generated) -> None:
+    assert chain.ledger.total() == 45_000_000_000_000_000
+    assert chain.ledger.unknown_inputs == 0
+    assert all(account.rewards >= 0 for account in chain.ledger.accounts.values())
+
+
+def test_withdrawals_are_all_that_the_account_holds(chain: Generated) -> None:
+    blocks = [index for index, block in enumerate(chain.blocks) if b"withdrawals" in json.encode(block.content)]
+    assert blocks
+    for index in blocks[:40]:
+        ledger = chain.fork(index - 1, seed=0).ledger
+        ledger.enter(chain.blocks[index].slot)
+        for tx in chain.blocks[index].decoded()["transactions"]:
+            for account, amount in tx.get("withdrawals", {}).items():
+                assert ledger.accounts[reward_credential(account)].rewards == lovelace_of(amount)
+            ledger.apply_transaction(tx)
+
+
+def test_supplies_are_what_outputs_hold(chain: Generated) -> None:
+    held: Counter[tuple[str, str]] = Counter()
+    for output in chain.ledger.unspent.values():
+        held.update(value(output["value"]))
+    del held["ada", "lovelace"]
+    assert held == Counter({asset: supply for asset, supply in chain.ledger.supplies.items() if supply})
+
+
+def test_the_same_seed_makes_the_same_chain() -> None:
+    options = Options(seed=11, blocks_per_epoch=30)
+    once, again = Generated(options, 150), Generated(options, 100)
+    again.grow(50)
+    assert once.blocks == again.blocks
+    assert once.blocks[0].id != Generated(Options(seed=12), 1).blocks[0].id
+
+
+def test_a_fork_shares_its_past_and_stays_valid(preview: Generated) -> None:
+    for after in (-1, 0, 700, 1_249, len(preview.blocks) - 1):
+        fork = preview.fork(after, seed=99, blocks=30)
+        assert fork.blocks[: after + 1] == preview.blocks[: after + 1]
+        assert {block.id for block in fork.blocks[after + 1 :]}.isdisjoint(block.id for block in preview.blocks)
+        replay = Replay(fork)
+        for block in fork.blocks:
+            replay.follow(block)
+        assert replay.unspent.keys() == fork.ledger.unspent.keys()
+
+
+def test_a_fork_of_a_fork_leaves_the_first_as_it_was(preview: Generated) -> None:
+    before, tip = preview.ledger.total(), preview.blocks[-1]
+    first = preview.fork(1_000, seed=1, blocks=300)
+    second = first.fork(1_200, seed=2, blocks=10)
+    assert second.blocks[:1_201] == first.blocks[:1_201]
+    assert (preview.ledger.total(), preview.blocks[-1]) == (before, tip)
+
+
+def test_all_that_chains_can_hold_occurs(preview: Generated) -> None:
+    found = transactions(preview)
+    certificates = [certificate for tx in found for certificate in tx.get("certificates", ())]
+    assert {certificate["type"] for certificate in certificates} == CERTIFICATES
+    assert any({"stakePool", "delegateRepresentative"} <= certificate.keys() for certificate in certificates)
+    assert {"deposit" in certificate for certificate in certificates} == {True, False}
+    failed = [tx for tx in found if tx["spends"] == "collaterals"]
+    assert {("collateralReturn" in tx, "totalCollateral" in tx) for tx in failed} >= {(False, False), (True, True)}
+    assert all(tx["mint"] and tx["outputs"] for tx in failed)
+    assert max(preview.ledger.supplies.values()) > 2**64
+    assert "" in {name for _, name in preview.ledger.supplies}
+    assert {name[:8] for _, name in preview.ledger.supplies} >= {"000643b0", "000de140", "0014df10", "001bc280"}
+    assert any(quantity < 0 for tx in found for quantity in value(tx.get("mint", {})).values())
+    fields = {field for tx in found for field in tx}
+    assert fields >= {
+        "references", "withdrawals", "proposals", "votes", "treasury", "datums", "redeemers", "validityInterval",
+        "metadata", "requiredExtraSignatories", "scriptIntegrityHash",
+    }  # fmt: skip
+    outputs = [output for tx in found for output in tx["outputs"]]
+    assert {field for output in outputs for field in output} == {"address", "value", "datum", "datumHash", "script"}
+    relays = [relay for certificate in certificates for relay in certificate.get("stakePool", {}).get("relays", ())]
+    assert {frozenset(relay) for relay in relays} >= {
+        frozenset({"type", "ipv4", "port"}), frozenset({"type", "ipv6", "port"}), frozenset({"type", "hostname"}),
+    }  # fmt: skip
+    assert {block.era for block in preview.blocks} == {"alonzo", "babbage", "conway"}
+    assert any(not block.decoded()["transactions"] for block in preview.blocks)
+
+
+def test_a_pool_lives_more_than_once(preview: Generated) -> None:
+    """Some pool is reaped and registers again, some retirement is taken back, some is moved."""
+    registered: dict[str, int | None] = {}
+    reborn = cancelled = moved = 0
+    known: set[str] = set()
+    for block in preview.blocks:
+        epoch = preview.network.epoch_of(block.slot)
+        registered = {id_: end for id_, end in registered.items() if end is None or end > epoch}
+        for tx in block.decoded()["transactions"]:
+            for certificate in tx.get("certificates", ()) if tx["spends"] == "inputs" else ():
+                if certificate["type"] == "stakePoolRegistration":
+                    id_ = certificate["stakePool"]["id"]
+                    reborn += id_ in known and id_ not in registered
+                    cancelled += registered.get(id_) is not None
+                    registered[id_] = None
+                    known.add(id_)
+                elif certificate["type"] == "stakePoolRetirement":
+                    id_ = certificate["stakePool"]["id"]
+                    moved += registered[id_] is not None
+                    registered[id_] = certificate["stakePool"]["retirementEpoch"]
+    assert reborn
+    assert cancelled
+    assert moved
+    assert registered.keys() == preview.ledger.pools.keys()
+
+
+def test_byron_vouchers_are_redeemed() -> None:
+    chain = Generated(options_of("mainnet", seed=4), 300)
+    vouchers = {genesis_output_id(address) for address in chain.cast.voucher_addresses}
+    spent = {source["transaction"]["id"] for tx in transactions(chain) for source in tx["inputs"]}
+    assert len(vouchers) == 4
+    assert vouchers <= spent
+    assert chain.blocks[0].content == json.decode(Dialect().block(chain.blocks[0].content))
+    assert {"slot", "size"}.isdisjoint(chain.blocks[0].decoded())
+
+
+def test_one_address_is_far_busier_than_most(preview: Generated) -> None:
+    paid = Counter(output["address"] for tx in transactions(preview) for output in tx["outputs"])
+    people = [paid[address] for address in preview.cast.people]
+    assert people[0] > 20 * sorted(people)[len(people) // 2]
+
+
+def test_addresses_of_every_kind_are_paid(preview: Generated) -> None:
+    paid = {output["address"] for tx in transactions(preview) for output in tx["outputs"]}
+    headers = {raw(address)[0] >> 4 for address in paid if address.startswith("addr_test1")}
+    assert headers == {0, 1, 2, 3, 4, 6, 7}  # CIP-19: four of base addresses, pointers, two without stake
+    assert any(address.startswith(("2cWKMJ", "FHnt4N")) for address in paid)  # Byron's
