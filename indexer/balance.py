@@ -75,7 +75,7 @@ def _check(group: list[Effects], spent: list[Output], left: int, rules: Rules, a
     for asset, quantity in _left_over(group, spent).items():
         if quantity:
             raise Unbalanced(
-                f"{at}: transaction {host.tx_hash.hex()} leaves {quantity} of asset {asset[:28].hex()}.{asset[28:].hex()}"
+                f"{at}: transaction {host.tx_hash.hex()} leaves {quantity} of {asset[:28].hex()}.{asset[28:].hex()}"
             )
 
 

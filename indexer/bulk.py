@@ -39,7 +39,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
 
 
 async def _rebuild(db: asyncpg.Connection, table: str, number: sql.Command) -> None:
-    """Move a staged history into its table, whose indexes are built at the end: several times faster than row by row."""
+    """Move a staged history into its table, whose indexes are built at the end: faster than row by row."""
     await db.execute("SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '1GB'")
     indexes = await _indexes_of.all(db, table)
     for index in indexes:

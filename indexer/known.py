@@ -141,7 +141,7 @@ class Known:
         return unborn
 
     async def learn_numbers(self, db: Connection, outputs: list[Output], mints: list[Assets]) -> Unborn:
-        """Know the numbers of all addresses and assets of these outputs and mints, and the lengths of their histories."""
+        """Know the numbers of the addresses and assets of these outputs and mints, and how long their histories are."""
         addresses = {output.address for output in outputs}
         held = [output.assets for output in outputs if output.assets]
         assets = {
