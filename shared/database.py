@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
+import msgspec
 
 from shared.network import Network
 
@@ -13,13 +14,15 @@ _WRITER_LOCK = 0x4C454447  # any constant of our own: the first half of the advi
 
 async def connect(url: str, network: Network | None = None) -> asyncpg.Connection:
     """A connection whose bare table names are `network`'s chain; without a network they are nobody's."""
-    return await asyncpg.connect(url, server_settings=_server_settings(network), timeout=10)
+    connection = await asyncpg.connect(url, server_settings=_server_settings(network), timeout=10)
+    await _translate_json(connection)
+    return connection
 
 
 async def create_pool(url: str, network: Network | None, *, most: int) -> asyncpg.Pool:
     """A pool of up to `most` connections like `connect`'s."""
     return await asyncpg.create_pool(
-        url, server_settings=_server_settings(network), min_size=1, max_size=most, timeout=10
+        url, server_settings=_server_settings(network), min_size=1, max_size=most, timeout=10, init=_translate_json
     )
 
 
@@ -35,8 +38,16 @@ async def become_writer(connection: asyncpg.Connection, network: Network) -> boo
 
     The lock lives as long as the connection that also carries every commit, so a lost lock is a lost writer.
     """
-    return bool(
-        await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _WRITER_LOCK, network.network_id)
+    return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _WRITER_LOCK, network.network_id))
+
+
+async def _translate_json(connection: asyncpg.Connection) -> None:
+    """Make columns of type json Python values, and the other way round."""
+    await connection.set_type_codec(
+        "json",
+        schema="pg_catalog",
+        encoder=lambda value: msgspec.json.encode(value).decode(),
+        decoder=msgspec.json.decode,
     )
 
 

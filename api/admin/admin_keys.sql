@@ -1,0 +1,33 @@
+-- Newest first, ties by id.
+-- name: admin_keys
+SELECT id, entity_name, key_prefix, permissions, is_bootstrap, created_at, last_used_at,
+       revoked_at IS NOT NULL AS revoked, revoked_at
+FROM partner.admin_key
+ORDER BY created_at DESC, id DESC
+LIMIT $1 OFFSET $2
+
+-- name: admin_key_count
+SELECT count(*) AS total FROM partner.admin_key
+
+-- name: create
+INSERT INTO partner.admin_key (entity_name, permissions, key_prefix, key_hash)
+VALUES ($1, $2, $3, $4)
+RETURNING id, entity_name, key_prefix, permissions, is_bootstrap, created_at, last_used_at,
+          revoked_at IS NOT NULL AS revoked, revoked_at
+
+-- name: is_bootstrap
+SELECT is_bootstrap FROM partner.admin_key WHERE id = $1
+
+-- No row: missing, revoked before, or the bootstrap key.
+-- name: revoke
+UPDATE partner.admin_key SET revoked_at = now()
+WHERE id = $1 AND revoked_at IS NULL AND NOT is_bootstrap
+RETURNING id, entity_name, key_prefix, permissions, is_bootstrap, created_at, last_used_at,
+          revoked_at IS NOT NULL AS revoked, revoked_at
+
+-- The record that the command line acts as, made where no bootstrap key has made it yet.
+-- name: operator
+INSERT INTO partner.admin_key (is_bootstrap, entity_name, key_prefix, permissions)
+VALUES (true, 'bootstrap', 'iiak_admin_', $1)
+ON CONFLICT (is_bootstrap) WHERE is_bootstrap DO UPDATE SET permissions = excluded.permissions
+RETURNING id, entity_name

@@ -1,0 +1,40 @@
+"""What the lists of this folder share: how long they are, and over which period usage is added up."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import msgspec
+
+from api import errors
+from api.parameters import Moment, Question
+
+USUAL_PERIOD = timedelta(days=30)
+
+
+class Total(msgspec.Struct, frozen=True):
+    """How many rows match."""
+
+    total: int
+
+
+class Period(Question, frozen=True, kw_only=True):
+    """From when to when. Both are exact to the minute: `start_date` counts from the beginning of its minute on, and
+    `end_date` up to the end of its minute, unless that is where the minute begins.
+    """
+
+    start_date: Annotated[datetime | None, Moment("Invalid start_date format")] = None
+    end_date: Annotated[datetime | None, Moment("Invalid end_date format", last=True)] = None
+
+    def check(self) -> None:
+        """Refuse a period that runs backwards."""
+        if self.start_date is not None and self.end_date is not None and self.start_date > self.end_date:
+            raise errors.dates_reversed()
+
+    def resolved(self, usual_start: datetime | None = None) -> tuple[datetime, datetime]:
+        """Start and end where they default to `usual_start`, 30 days ago if None, and now."""
+        now = datetime.now(UTC)
+        end = self.end_date or now
+        start = self.start_date or min(usual_start or now - USUAL_PERIOD, end)
+        if start > end:
+            raise errors.dates_reversed()
+        return start, end

@@ -1,0 +1,202 @@
+"""Usage: how many requests the credentials and accounts of a partner made, how they ended and how long they took."""
+
+import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from api import errors
+from api.admin.credentials import CredentialId
+from api.admin.page import Period, Total
+from api.admin.users import UserId
+from api.answers import Answer, Page, Paging, TotalPaging
+from api.ask import AdminAsk
+from api.parameters import Integer, Offset
+from shared import sql
+
+
+class UsagePart(Period, frozen=True, kw_only=True):
+    """Which part of a list, over which period."""
+
+    limit: Annotated[int, Integer(1, 100)] = 20
+    offset: Offset = 0
+
+
+class CredentialPeriod(Period, frozen=True, kw_only=True):
+    """Which credential, over which period."""
+
+    id: CredentialId
+
+
+class UserPeriod(Period, frozen=True, kw_only=True):
+    """Which account, over which period."""
+
+    id: UserId
+
+
+class ListedUsage(msgspec.Struct, frozen=True):
+    """The requests of one of the caller's credentials."""
+
+    credential_id: UUID
+    credential_name: str
+    api_key_prefix: str
+    user_account_id: UUID
+    user_account_name: str
+    total_requests: int
+    successful_requests: int
+    failed_requests: int
+    last_used_at: datetime.datetime | None
+
+
+class CredentialUsage(msgspec.Struct, frozen=True):
+    """The requests of a credential in a period. Successful are answers with status 2xx and 3xx, failed 4xx and 5xx."""
+
+    credential_id: UUID
+    credential_name: str
+    api_key_prefix: str
+    user_account_id: UUID
+    user_account_name: str
+    total_requests: int
+    successful_requests: int
+    failed_requests: int
+    period_start: datetime.datetime
+    period_end: datetime.datetime
+
+
+class Day(msgspec.Struct, frozen=True):
+    """The requests of one day (UTC)."""
+
+    date: datetime.date
+    total_requests: int
+    successful_requests: int
+    failed_requests: int
+
+
+class CredentialUsageDetail(msgspec.Struct, frozen=True):
+    """The requests of a credential in a period, and on each day of it that had any, newest first."""
+
+    summary: CredentialUsage
+    daily: list[Day]
+
+
+class UserUsage(msgspec.Struct, frozen=True):
+    """The requests of all credentials of an account in a period. `credential_count`: neither revoked nor expired."""
+
+    user_account_id: UUID
+    user_name: str
+    external_id: str | None
+    total_requests: int
+    successful_requests: int
+    failed_requests: int
+    avg_response_time_ms: float
+    credential_count: int
+    period_start: datetime.datetime
+    period_end: datetime.datetime
+
+
+class _CredentialRow(msgspec.Struct, frozen=True):
+    credential_id: UUID
+    credential_name: str
+    api_key_prefix: str
+    user_account_id: UUID
+    user_account_name: str
+    created_at: datetime.datetime
+
+
+class _UserRow(msgspec.Struct, frozen=True):
+    user_account_id: UUID
+    user_name: str
+    external_id: str | None
+    total_requests: int
+    successful_requests: int
+    failed_requests: int
+    took_us: int
+    credential_count: int
+
+
+_credentials_usage = sql.query("credentials_usage", ListedUsage)
+_credential_count = sql.query("credential_count", Total)
+_credential = sql.query("credential", _CredentialRow)
+_days = sql.query("days", Day)
+_user_usage = sql.query("user_usage", _UserRow)
+_users_usage = sql.query("users_usage", _UserRow)
+_active_user_count = sql.query("active_user_count", Total)
+
+
+async def of_credentials(ask: AdminAsk[UsagePart, None]) -> Page[ListedUsage, TotalPaging]:
+    """List the usage of every credential of the caller, most requests first.
+
+    Revoked and never used credentials are listed, too. Without dates all requests count.
+    """
+    page = ask.question
+    async with ask.connection() as db:
+        used = await _credentials_usage.all(db, ask.key.id, page.start_date, page.end_date, page.limit, page.offset)
+        count = await _credential_count.one(db, ask.key.id)
+    assert count is not None, "a count is one row"
+    return Page(data=used, pagination=TotalPaging(page.limit, page.offset, count.total))
+
+
+async def of_credential(ask: AdminAsk[CredentialPeriod, None]) -> Answer[CredentialUsageDetail]:
+    """Read the usage of one credential, in all and by day.
+
+    Without dates the period runs from the credential's creation to now.
+    """
+    async with ask.connection() as db:
+        credential = await _credential.one(db, ask.question.id, ask.key.id)
+        if credential is None:
+            raise errors.credential_not_found()
+        start, end = ask.question.resolved(credential.created_at)
+        days = await _days.all(db, credential.credential_id, start, end)
+    summary = CredentialUsage(
+        credential_id=credential.credential_id,
+        credential_name=credential.credential_name,
+        api_key_prefix=credential.api_key_prefix,
+        user_account_id=credential.user_account_id,
+        user_account_name=credential.user_account_name,
+        total_requests=sum(day.total_requests for day in days),
+        successful_requests=sum(day.successful_requests for day in days),
+        failed_requests=sum(day.failed_requests for day in days),
+        period_start=start,
+        period_end=end,
+    )
+    return Answer(data=CredentialUsageDetail(summary, days))
+
+
+async def of_user(ask: AdminAsk[UserPeriod, None]) -> Answer[UserUsage]:
+    """Read the usage of one user account. Without dates the period is the last 30 days."""
+    start, end = ask.question.resolved()
+    async with ask.connection() as db:
+        row = await _user_usage.one(db, ask.question.id, ask.key.id, start, end)
+    if row is None:
+        raise errors.user_account_not_found()
+    return Answer(data=_shown(row, start, end))
+
+
+async def of_users(ask: AdminAsk[UsagePart, None]) -> Page[UserUsage, Paging]:
+    """List the usage of the caller's active accounts, most requests first. Without dates: of the last 30 days."""
+    page = ask.question
+    start, end = page.resolved()
+    async with ask.connection() as db:
+        rows = await _users_usage.all(db, ask.key.id, start, end, page.limit, page.offset)
+        count = await _active_user_count.one(db, ask.key.id)
+    assert count is not None, "a count is one row"
+    more = page.offset + len(rows) < count.total
+    shown = [_shown(row, start, end) for row in rows]
+    return Page(data=shown, pagination=Paging(page.limit, page.offset, count.total, more))
+
+
+def _shown(row: _UserRow, start: datetime.datetime, end: datetime.datetime) -> UserUsage:
+    average_ms = row.took_us / row.total_requests / 1000 if row.total_requests else 0.0
+    return UserUsage(
+        user_account_id=row.user_account_id,
+        user_name=row.user_name,
+        external_id=row.external_id,
+        total_requests=row.total_requests,
+        successful_requests=row.successful_requests,
+        failed_requests=row.failed_requests,
+        avg_response_time_ms=round(average_ms, 3),
+        credential_count=row.credential_count,
+        period_start=start,
+        period_end=end,
+    )

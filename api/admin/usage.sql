@@ -1,0 +1,87 @@
+-- Every credential of an owner with its requests from minute $2 (null: the first) up to $3 (null: now), most requests
+-- first, then newest, ties by id.
+-- name: credentials_usage
+SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
+       credential.user_account_id, user_account.name AS user_account_name,
+       (coalesce(sum(usage.successful), 0) + coalesce(sum(usage.failed), 0))::bigint AS total_requests,
+       coalesce(sum(usage.successful), 0)::bigint AS successful_requests,
+       coalesce(sum(usage.failed), 0)::bigint AS failed_requests,
+       credential.last_used_at
+FROM partner.credential
+JOIN partner.user_account ON user_account.id = credential.user_account_id
+LEFT JOIN partner.usage ON usage.credential_id = credential.id
+     AND usage.minute >= coalesce(date_trunc('minute', $2::timestamptz), '-infinity')
+     AND usage.minute < coalesce($3::timestamptz, 'infinity')
+WHERE credential.admin_key_id = $1
+GROUP BY credential.id, user_account.name
+ORDER BY total_requests DESC, credential.created_at DESC, credential.id DESC
+LIMIT $4 OFFSET $5
+
+-- name: credential_count
+SELECT count(*) AS total FROM partner.credential WHERE admin_key_id = $1
+
+-- No row: foreign or missing.
+-- name: credential
+SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
+       credential.user_account_id, user_account.name AS user_account_name, credential.created_at
+FROM partner.credential
+JOIN partner.user_account ON user_account.id = credential.user_account_id
+WHERE credential.id = $1 AND credential.admin_key_id = $2
+
+-- The days (UTC) of a period with requests of a credential, newest first.
+-- name: days
+SELECT (minute AT TIME ZONE 'UTC')::date AS date,
+       (sum(successful) + sum(failed))::bigint AS total_requests,
+       sum(successful)::bigint AS successful_requests,
+       sum(failed)::bigint AS failed_requests
+FROM partner.usage
+WHERE credential_id = $1 AND minute >= date_trunc('minute', $2::timestamptz) AND minute < $3::timestamptz
+GROUP BY 1
+ORDER BY 1 DESC
+
+-- An account of an owner with the requests of all its credentials in a period. No row: foreign or missing.
+-- name: user_usage
+SELECT user_account.id AS user_account_id, user_account.name AS user_name, user_account.external_id,
+       (coalesce(sum(used.successful), 0) + coalesce(sum(used.failed), 0))::bigint AS total_requests,
+       coalesce(sum(used.successful), 0)::bigint AS successful_requests,
+       coalesce(sum(used.failed), 0)::bigint AS failed_requests,
+       coalesce(sum(used.took_us), 0)::bigint AS took_us,
+       count(credential.id) FILTER (
+           WHERE credential.revoked_at IS NULL AND (credential.expires_at IS NULL OR credential.expires_at > now())
+       ) AS credential_count
+FROM partner.user_account
+LEFT JOIN partner.credential ON credential.user_account_id = user_account.id
+LEFT JOIN LATERAL (
+    SELECT sum(successful) AS successful, sum(failed) AS failed, sum(took_us) AS took_us
+    FROM partner.usage
+    WHERE usage.credential_id = credential.id
+      AND minute >= date_trunc('minute', $3::timestamptz) AND minute < $4::timestamptz
+) AS used ON true
+WHERE user_account.id = $1 AND user_account.admin_key_id = $2
+GROUP BY user_account.id
+
+-- The same of every active account of an owner, most requests first, then newest, ties by id.
+-- name: users_usage
+SELECT user_account.id AS user_account_id, user_account.name AS user_name, user_account.external_id,
+       (coalesce(sum(used.successful), 0) + coalesce(sum(used.failed), 0))::bigint AS total_requests,
+       coalesce(sum(used.successful), 0)::bigint AS successful_requests,
+       coalesce(sum(used.failed), 0)::bigint AS failed_requests,
+       coalesce(sum(used.took_us), 0)::bigint AS took_us,
+       count(credential.id) FILTER (
+           WHERE credential.revoked_at IS NULL AND (credential.expires_at IS NULL OR credential.expires_at > now())
+       ) AS credential_count
+FROM partner.user_account
+LEFT JOIN partner.credential ON credential.user_account_id = user_account.id
+LEFT JOIN LATERAL (
+    SELECT sum(successful) AS successful, sum(failed) AS failed, sum(took_us) AS took_us
+    FROM partner.usage
+    WHERE usage.credential_id = credential.id
+      AND minute >= date_trunc('minute', $2::timestamptz) AND minute < $3::timestamptz
+) AS used ON true
+WHERE user_account.admin_key_id = $1 AND user_account.status = 'active'
+GROUP BY user_account.id
+ORDER BY total_requests DESC, user_account.created_at DESC, user_account.id DESC
+LIMIT $4 OFFSET $5
+
+-- name: active_user_count
+SELECT count(*) AS total FROM partner.user_account WHERE admin_key_id = $1 AND status = 'active'
