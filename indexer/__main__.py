@@ -12,7 +12,7 @@ from typing import Annotated
 import asyncpg
 import structlog
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn
+from rich.progress import MofNCompleteColumn
 from rich.progress import Progress as Bar
 
 from indexer import follow, ogmios, status, store
@@ -133,7 +133,7 @@ def record(
             node = await ogmios.connect(url)
         except OSError as cause:
             raise _Refused(f"no Ogmios at {settings.masked(url)}: {cause}") from cause
-        with Bar(*Bar.get_default_columns(), MofNCompleteColumn(), BarColumn()) as bar:
+        with Bar(*Bar.get_default_columns(), MofNCompleteColumn()) as bar:
             task = bar.add_task(f"blocks of {chain.name}", total=blocks)
             try:
                 await recording.record(node, start, from_slot, blocks, out, lambda n: bar.update(task, completed=n))

@@ -1,0 +1,145 @@
+"""Addresses and encodings against pycardano, which shares no code with ours, and against real ones."""
+
+import contextlib
+import string
+
+import cbor2
+import pycardano
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared import address, encoding
+from shared.address import ForeignAddress, InvalidAddress
+from shared.network import MAINNET, PREPROD, PREVIEW, Network
+
+MAINNET_BYRON = "Ae2tdPwUPEZ3DdaWu8jn553npu6jwEPAJiahruj3xQjPXxgoxfYDWusJz7x"
+PREVIEW_BYRON = "FHnt4NL7yPXvDWHa8bVs73UEUdJd64VxWXSFNqetECtYfTd9TtJguJ14Lu3feth"
+PREVIEW_BASE = (
+    "addr_test1xrdtrqt94egrn8z7galqe7ec6ze4kvk8taltz58tc7r55hk6kxqkttjs8xw9u3m7pnan359ntvevwhm7k9gwh3u8ff0qlk99af"
+)
+
+hashes = st.binary(min_size=28, max_size=28)
+
+
+def shelley_addresses(tag: int) -> st.SearchStrategy[bytes]:
+    """Raw base, pointer and enterprise addresses with this network tag."""
+    head = st.integers(0, 7).map(lambda kind: bytes((kind << 4 | tag,)))
+    pointer = st.binary(min_size=3, max_size=30)
+    tails = {0: hashes, 1: hashes, 2: hashes, 3: hashes, 4: pointer, 5: pointer}
+    return head.flatmap(lambda h: st.tuples(st.just(h), hashes, tails.get(h[0] >> 4, st.just(b"")))).map(b"".join)
+
+
+@given(shelley_addresses(1))
+def test_mainnet_addresses_survive_text(raw: bytes) -> None:
+    text = address.show(raw)
+    assert text.startswith("addr1")
+    assert address.parse(text, MAINNET) == address.parse(text.upper(), MAINNET) == address.of_node(text) == raw
+    with pytest.raises(ForeignAddress):
+        address.parse(text, PREVIEW)
+
+
+@given(shelley_addresses(0))
+def test_test_addresses_belong_to_both_test_networks(raw: bytes) -> None:
+    text = address.show(raw)
+    assert address.parse(text, PREVIEW) == address.parse(text, PREPROD) == raw
+    with pytest.raises(ForeignAddress):
+        address.parse(text, MAINNET)
+
+
+@given(hashes, hashes, st.booleans())
+def test_base_addresses_are_pycardanos(payment: bytes, stake: bytes, script: bool) -> None:
+    credential = pycardano.ScriptHash if script else pycardano.VerificationKeyHash
+    theirs = pycardano.Address(
+        pycardano.VerificationKeyHash(payment), credential(stake), network=pycardano.Network.MAINNET
+    )
+    raw = address.parse(str(theirs), MAINNET)
+    assert raw == bytes(theirs)
+    stake_only = pycardano.Address(staking_part=credential(stake), network=pycardano.Network.MAINNET)
+    assert address.stake_of(raw) == bytes(stake_only)
+    assert address.stake_address(raw) == str(stake_only)
+
+
+@given(st.sampled_from(["a", "addr", "asset", "pool"]), st.binary(max_size=120))
+def test_bech32_survives_and_needs_its_checksum(hrp: str, payload: bytes) -> None:
+    text = encoding.bech32_encode(hrp, payload)
+    assert encoding.bech32_decode(text) == (hrp, payload)
+    assert encoding.bech32_payload(text) == payload
+    wrong = text[:-1] + ("q" if text[-1] != "q" else "p")
+    with pytest.raises(ValueError, match="checksum"):
+        encoding.bech32_decode(wrong)
+
+
+@given(st.binary(max_size=100))
+def test_base58_survives(payload: bytes) -> None:
+    assert encoding.base58_decode(encoding.base58_encode(payload)) == payload
+
+
+@pytest.mark.parametrize(
+    ("text", "network"), [(MAINNET_BYRON, MAINNET), (PREVIEW_BYRON, PREVIEW), (PREVIEW_BYRON, PREPROD)]
+)
+def test_byron_addresses_are_read_and_shown(text: str, network: Network) -> None:
+    assert address.show(address.parse(text, network)) == text
+
+
+@pytest.mark.parametrize(("text", "network"), [(MAINNET_BYRON, PREVIEW), (PREVIEW_BYRON, MAINNET)])
+def test_byron_addresses_of_other_networks_are_foreign(text: str, network: Network) -> None:
+    with pytest.raises(ForeignAddress):
+        address.parse(text, network)
+
+
+def _bech32(hrp: str, raw: bytes) -> str:
+    return encoding.bech32_encode(hrp, raw)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "addr",
+        "addr_test1",
+        "x",
+        PREVIEW_BASE[:-1],
+        PREVIEW_BASE + "q",
+        PREVIEW_BASE[:-1] + "q",
+        PREVIEW_BASE.capitalize(),
+        PREVIEW_BASE.replace("addr_test1x", "addr_test1X"),
+        " " + PREVIEW_BASE,
+        PREVIEW_BASE + "\n",
+        "\u0430ddr" + PREVIEW_BASE[4:],  # begins with a letter that only looks like an a
+        PREVIEW_BYRON[:-1],
+        PREVIEW_BYRON[:-1] + "i",
+        PREVIEW_BYRON + "1",
+        "1" + PREVIEW_BYRON,
+        "1" * 2_000,
+        _bech32("stake_test", b"\xe0" + bytes(28)),
+        _bech32("addr_test", b"\xe0" + bytes(28)),
+        _bech32("addr_test", b"\x60" + bytes(27)),
+        _bech32("addr_test", b"\x60" + bytes(29)),
+        _bech32("addr_test", b"\x00" + bytes(28)),
+        _bech32("addr_test", b"\x61" + bytes(28)),
+        _bech32("addr", b"\x60" + bytes(28)),
+        _bech32("addr_test", b"\x62" + bytes(28)),
+        _bech32("addr_test", b"\x80" + bytes(28)),
+        _bech32("addr_test", b"\x90" + bytes(28)),
+        _bech32("addr_test", b""),
+        _bech32("pool", bytes(28)),
+        encoding.base58_encode(cbor2.dumps([1, 2])),
+        encoding.base58_encode(cbor2.dumps([cbor2.CBORTag(24, b"\xff"), 0])),
+        encoding.base58_encode(cbor2.dumps({})),
+    ],
+)
+def test_anything_else_is_invalid(text: str) -> None:
+    with pytest.raises(InvalidAddress):
+        address.parse(text, PREVIEW)
+
+
+@given(st.text(string.printable, max_size=120))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    with contextlib.suppress(InvalidAddress, ForeignAddress):
+        address.parse(text, PREVIEW)
+
+
+@pytest.mark.parametrize("kind", range(4, 9))
+def test_pointer_enterprise_and_byron_addresses_have_no_stake(kind: int) -> None:
+    assert address.stake_of(bytes((kind << 4,)) + bytes(56)) is None

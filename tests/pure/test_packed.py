@@ -1,0 +1,42 @@
+"""Rows survive packing, whatever a ledger can hold."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared import packed
+from shared.packed import Extra, Input, Output
+
+U64, I64 = st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1)
+names = st.binary(max_size=32)
+assets = st.dictionaries(
+    st.binary(min_size=28, max_size=28), st.dictionaries(names, U64, min_size=1, max_size=3), max_size=3
+)
+outputs = st.builds(Output, st.binary(min_size=1, max_size=120), U64, assets)
+inputs = st.builds(Input, st.binary(min_size=32, max_size=32), st.integers(0, 2**32 - 1), st.none() | outputs)
+extras = st.builds(
+    Extra,
+    mint=st.dictionaries(st.binary(min_size=28, max_size=28), st.dictionaries(names, I64, min_size=1), max_size=2),
+    withdrawals=st.dictionaries(st.binary(min_size=29, max_size=29), U64, max_size=2),
+    metadata_cbor=st.dictionaries(U64, st.binary(max_size=40), max_size=2),
+    metadata_json=st.dictionaries(U64, st.binary(max_size=40), max_size=2),
+    invalid_before=st.none() | U64,
+    invalid_hereafter=st.none() | U64,
+    valid=st.booleans(),
+)
+
+
+@given(U64, st.lists(outputs, max_size=4))
+def test_outputs_survive(first_index: int, held: list[Output]) -> None:
+    assert packed.unpack_outputs(packed.pack_outputs(first_index, held)) == (first_index, held)
+
+
+@given(st.lists(inputs, max_size=4))
+def test_inputs_survive(spent: list[Input]) -> None:
+    assert packed.unpack_inputs(packed.pack_inputs(spent)) == spent
+
+
+@given(extras)
+def test_extras_survive_and_nothing_is_no_bytes(extra: Extra) -> None:
+    data = packed.pack_extra(extra)
+    assert packed.unpack_extra(data) == extra
+    assert (data is None) == (extra == Extra())

@@ -1,0 +1,93 @@
+"""The schema, the statements of the program and the Structs of their rows agree."""
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+import api
+import indexer
+from shared import database, schema, sql
+from shared.network import NETWORKS, PREVIEW
+
+ROOT = Path(__file__).parents[1]
+
+
+def _statements() -> list[sql.Command | sql.Query[Any]]:
+    """Every statement of the program, known once all its modules are imported."""
+    for package in (indexer, api):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    return sorted(sql.statements, key=lambda statement: (str(statement.source), statement.name))
+
+
+STATEMENTS = _statements()
+
+
+async def test_every_statement_prepares_and_its_columns_are_its_struct(database_url: str) -> None:
+    wrong = []
+    connection = await database.connect(database_url, PREVIEW)
+    for statement in STATEMENTS:
+        name = f"{statement.source.name}: {statement.name}"
+        try:
+            columns = (await connection.prepare(statement.text)).get_attributes()
+        except asyncpg.PostgresError as error:
+            wrong.append(f"{name}: {error}")
+            continue
+        if isinstance(statement, sql.Query) and len(columns) != len(statement.row.__struct_fields__):
+            wrong.append(f"{name}: {len(columns)} columns for {statement.row.__struct_fields__}")
+    await connection.close()
+    assert wrong == []
+
+
+def test_every_statement_of_a_file_is_used() -> None:
+    used = {(statement.source, statement.name) for statement in STATEMENTS}
+    for source in (*ROOT.glob("indexer/**/*.sql"), *ROOT.glob("api/**/*.sql")):
+        for line in source.read_text().splitlines():
+            if line.startswith("-- name: "):
+                assert (source, line.removeprefix("-- name: ")) in used, f"{line} of {source.name} has no caller"
+
+
+async def test_every_table_says_what_it_is(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    silent = await connection.fetch(
+        """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind = 'r' AND (n.nspname = 'partner' OR n.nspname LIKE 'chain\\_%')
+        AND obj_description(c.oid) IS NULL"""
+    )
+    await connection.close()
+    assert silent == []
+
+
+async def test_all_networks_have_the_same_tables(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    tables = [
+        await connection.fetch(
+            """SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns
+            WHERE table_schema = $1 ORDER BY 1, 2""",
+            network.schema,
+        )
+        for network in NETWORKS
+    ]
+    await connection.close()
+    assert tables[0] and tables[0] == tables[1] == tables[2]
+
+
+async def test_migrating_again_changes_nothing(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("INSERT INTO chain_preview.genesis_output VALUES ('\\x01', '\\x02', 3)")
+    await schema.migrate(connection)
+    assert await connection.fetchval("SELECT count(*) FROM chain_preview.genesis_output") == 1
+    await connection.close()
+
+
+async def test_a_newer_schema_is_refused(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("UPDATE partner.schema_version SET version = version + 1")
+    with pytest.raises(schema.NewerSchema, match=f"{schema.VERSION + 1}.*{schema.VERSION}"):
+        await schema.migrate(connection)
+    await connection.close()
