@@ -9,7 +9,7 @@ import asyncpg
 import structlog
 import typer
 
-from api import workers
+from api import keys, workers
 from shared import database, lifecycle, schema
 from shared import log as logs
 from shared import settings as environment
@@ -19,6 +19,7 @@ from shared.settings import Settings
 log = structlog.get_logger()
 
 commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+commands.add_typer(keys.commands, name="keys")
 
 
 @commands.callback(invoke_without_command=True)
@@ -41,8 +42,6 @@ def serve(
         with listening:
             async with running(settings) as servers:
                 await _migrate(servers.database_url, stop)
-                address, number, *_ = listening.getsockname()
-                log.info("api.listening", host=address, port=number, workers=count)
                 if count == 1:
                     await workers.serve(settings, servers, listening, stop)
                 else:

@@ -72,11 +72,11 @@ class ChainPage(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=Tru
     last_updated: LastUpdated
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A refusal or a fault."""
 
-    error: str
     success: Failed = False
+    error: str
 
 
 class Paging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
@@ -123,4 +123,4 @@ encode = msgspec.json.Encoder().encode
 
 def failure(refusal: Refusal) -> bytes:
     """The body of an answer that is no success."""
-    return encode(Failure(refusal.message))
+    return encode(Failure(error=refusal.message))

@@ -4,6 +4,7 @@ It is aiohttp's low-level server: with an Application, some refusals (malformed 
 """
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,6 +53,8 @@ class Api:
         await runner.setup()
         try:
             await web.SockSite(runner, listening, backlog=1024).start()
+            host, port, *_ = listening.getsockname()
+            log.info("api.listening", host=host, port=port, pid=os.getpid())
             await stop.wait()
         finally:
             await runner.cleanup()
@@ -76,7 +79,7 @@ class Api:
         if admission is not None:
             response.headers.update(admission.headers)
             try:
-                self._services.spool.count(admission.key.credential_id, response.status, took_s)
+                self._services.spools.count(admission.key.credential_id, response.status, took_s)
             except Refusal as refusal:
                 response = _failed(refusal)
         metrics.observe(route, response.status, took_s)

@@ -28,7 +28,6 @@ _PAUSE_S = 1.0  # before a worker that died young is replaced
 async def serve(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
     """Answer on a listening socket until `stop` is set and the requests under way are answered."""
     async with services.opened(settings, servers, stop) as opened:
-        log.info("api.serving", pid=os.getpid())
         await Api(opened, ROUTES).serve(listening, stop)
 
 

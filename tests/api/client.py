@@ -1,0 +1,85 @@
+"""An API served in this process, and a client that shows what came over the socket."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from api import services
+from api.answers import CONTENT_TYPE
+from api.app import Api
+from api.routes import ROUTES
+from shared.servers import Servers
+from shared.settings import read
+
+
+class Reply(msgspec.Struct):
+    """An answer; `body` is decoded where it is JSON, integers exact."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def error(self) -> str:
+        """What a failure says. Asserts that it comes in the envelope."""
+        assert list(self.body) == ["success", "error"]
+        assert self.body["success"] is False
+        error: str = self.body["error"]
+        return error
+
+
+class Client:
+    """Calls one API. Paths are sent as they are given, percent signs included."""
+
+    def __init__(self, port: int, session: aiohttp.ClientSession) -> None:
+        self.port = port
+        self._session = session
+
+    async def get(self, path: str, key: str | None = None) -> Reply:
+        """GET, with a key if there is one."""
+        return await self.call("GET", path, key)
+
+    async def call(self, method: str, path: str, key: str | None = None, **options: Any) -> Reply:
+        """Any method; `json` or `data` is the body, `headers` go with it."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        url = URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
+        async with self._session.request(
+            method, url, headers=headers | options.pop("headers", {}), **options
+        ) as response:
+            text = await response.read()
+            is_json = response.headers.get("Content-Type") == CONTENT_TYPE and text
+            return Reply(response.status, response.headers, msgspec.json.decode(text) if is_json else text)
+
+    async def raw(self, sent: bytes) -> bytes:
+        """Bytes as they are, and all that comes back until the other side closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(sent)
+        try:
+            async with asyncio.timeout(10):
+                return await reader.read()
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(environment: Mapping[str, str]) -> AsyncIterator[Client]:
+    """An API with the settings of `environment`, which names its servers, on a port of its own."""
+    settings = read(environment)
+    assert settings.database_url is not None
+    assert settings.redis_url is not None
+    replicas = settings.read_database_urls or (settings.database_url,)
+    servers = Servers(settings.database_url, replicas, settings.redis_url)
+    stop = asyncio.Event()
+    async with services.opened(settings, servers, stop) as opened:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            served = asyncio.create_task(Api(opened, ROUTES).serve(listening, stop))
+            async with aiohttp.ClientSession() as session:
+                yield Client(listening.getsockname()[1], session)
+            stop.set()
+            await served
