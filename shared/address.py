@@ -33,9 +33,12 @@ def show(raw: bytes) -> str:
 def of_node(text: str) -> bytes:
     """The raw bytes of an address as the node writes it, whose checksum is not looked at again.
 
-    Raises ValueError where it is neither bech32 nor base58.
+    Raises ValueError where it is neither bech32 nor base58, or too short for an address.
     """
-    return bech32_payload(text) if text.startswith("addr") else base58_decode(text)
+    raw = bech32_payload(text) if text.startswith("addr") else base58_decode(text)
+    if len(raw) < _ENTERPRISE_BYTES:
+        raise ValueError(f"no address: {text!r}")
+    return raw
 
 
 def parse(text: str, network: Network) -> bytes:
