@@ -106,6 +106,8 @@ class Session:
                     answer = await handle(request)
                 except Refusal as refusal:
                     answer = request.refusal(refusal)
+                except msgspec.DecodeError as fault:
+                    answer = request.refusal(Refusal(-32602, f"Invalid request: {fault}"))
                 if self._node.delay_s:
                     await asyncio.sleep(self._node.delay_s)
                 await self._send(answer)

@@ -1,0 +1,411 @@
+"""The devnet server speaks as Ogmios does: over real WebSockets, by Ogmios' own schemas, in both major versions."""
+
+import asyncio
+import lzma
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import jsonschema
+import msgspec
+import pytest
+import referencing
+from referencing.jsonschema import DRAFT7
+
+from devnet.blocks import Block, Recorded, read_genesis, write
+from devnet.dialect import Dialect
+from devnet.generator import Generated, Options, options_of
+from devnet.networks import MAINNET, PREVIEW
+from devnet.server import Server
+
+Json = dict[str, Any]
+
+SHARED = Path(__file__).parents[2] / "../shared"
+CHAINS = SHARED / "chain"
+SCHEMAS = {(6, 14): SHARED / "ogmios/v6.14", (7, 0): SHARED / "ogmios/v7.0"}
+NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
+LEDGER_QUERIES = (
+    "tip", "epoch", "eraStart", "eraSummaries", "protocolParameters", "stakePools", "liveStakeDistribution",
+    "treasuryAndReserves",
+)  # fmt: skip
+
+needs_schemas = pytest.mark.skipif(not SCHEMAS[7, 0].exists(), reason="Ogmios' schemas are not beside the checkout")
+needs_chains = pytest.mark.skipif(not CHAINS.exists(), reason="the recorded chains are not beside the checkout")
+
+
+class Client:
+    """A connection that asks, and waits for each answer unless told otherwise."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.asked = 0
+
+    async def send(self, method: str, **params: Any) -> int:
+        self.asked += 1
+        request: Json = {"jsonrpc": "2.0", "method": method, "id": self.asked}
+        await self.socket.send_json(request | ({"params": params} if params else {}))
+        return self.asked
+
+    async def receive(self) -> Json:
+        message = await self.socket.receive(timeout=10)
+        assert message.type is aiohttp.WSMsgType.TEXT, message
+        answer: Json = msgspec.json.decode(message.data)
+        return answer
+
+    async def ask(self, method: str, **params: Any) -> Any:
+        id_ = await self.send(method, **params)
+        answer = await self.receive()
+        assert answer["id"] == id_
+        return answer["error"] if "error" in answer else answer["result"]
+
+
+@asynccontextmanager
+async def client(node: Server) -> AsyncIterator[Client]:
+    async with aiohttp.ClientSession() as session, session.ws_connect(node.url, max_msg_size=0) as socket:
+        yield Client(socket)
+
+
+@pytest.fixture(scope="module")
+def chain() -> Generated:
+    return Generated(Options(seed=21, density=4.0, blocks_per_epoch=40), 330)
+
+
+def validator(version: tuple[int, int], answer: str) -> Any:
+    """Checks an answer by Ogmios' own schema, whose slips are put right."""
+    files = ("ogmios.json", "cardano.json")
+    documents = {name: msgspec.json.decode((SCHEMAS[version] / name).read_bytes()) for name in files}
+    value = documents["cardano.json"]["definitions"]["Value"]
+    value["propertyNames"]["pattern"] = "^([0-9a-f]{56}|ada)$"  # forbids the "ada" that it demands
+    byron = documents["cardano.json"]["definitions"]["Genesis<Byron>"]
+    byron["required"].remove("protocolParameters")  # demanded under a name that the same schema forbids
+    byron["properties"]["updatableParameters"] = {"$ref": "cardano.json#/definitions/BootstrapProtocolParameters"}
+    registry: Any = referencing.Registry().with_resources(
+        (name, DRAFT7.create_resource(content)) for name, content in documents.items()
+    )
+    return jsonschema.Draft7Validator({"$ref": f"ogmios.json#/properties/{answer}"}, registry=registry)
+
+
+def answered(dialect: Dialect, block: Block) -> Json:
+    tip = {"slot": block.slot, "id": block.id, "height": block.height}
+    result = {"direction": "forward", "block": msgspec.json.decode(dialect.block(block.content)), "tip": tip}
+    return {"jsonrpc": "2.0", "method": "nextBlock", "result": result, "id": None}
+
+
+@needs_schemas
+@pytest.mark.parametrize("detailed", [False, True])
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_blocks_of_every_era_are_what_ogmios_writes(version: tuple[int, int], detailed: bool) -> None:
+    dialect = Dialect(version, detailed=detailed, metadata_cbor=not detailed)
+    check = validator(version, "NextBlockResponse")
+    eras: tuple[tuple[str, int], ...] = (("shelley", 0), ("mary", 1), ("alonzo", 2), ("babbage", 3), ("conway", 4))
+    if version >= (7, 0):
+        eras = (*eras, ("dijkstra", 5))
+    options = Options(seed=8, density=9, plain=0.1, eras=eras, era_epochs=1, blocks_per_epoch=22)
+    blocks = Generated(options, 150).blocks
+    transactions = [tx for block in blocks for tx in block.decoded()["transactions"]]
+    assert len({certificate["type"] for tx in transactions for certificate in tx.get("certificates", ())}) == 11
+    assert {tx["spends"] for tx in transactions} == {"inputs", "collaterals"}
+    byron = Generated(options_of("mainnet", seed=8, blocks_per_epoch=8, density=2), 20)
+    assert {block.decoded()["type"] for block in byron.blocks} == {"ebb", "bft", "praos"}
+    for block in blocks + byron.blocks:
+        problem = jsonschema.exceptions.best_match(check.iter_errors(answered(dialect, block)))
+        assert problem is None, (block.point, problem.json_path, problem.message)
+
+
+@needs_schemas
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_the_schemas_as_put_right_accept_what_ogmios_wrote(version: tuple[int, int]) -> None:
+    answers = SHARED / "ogmios/answers/v{}.{}".format(*version)
+    for folder in answers.iterdir():
+        name = folder.name.partition("_")[0].removesuffix("Response") + "Response"
+        for path in sorted(folder.glob("*.json"))[:4]:
+            validator(version, name).validate(msgspec.json.decode(path.read_bytes()))
+
+
+@needs_schemas
+@pytest.mark.parametrize("version", SCHEMAS)
+async def test_answers_to_queries_are_what_ogmios_writes(chain: Generated, version: tuple[int, int]) -> None:
+    accounts = chain.ledger.accounts
+    credentials = {
+        "keys": [who.hash for who in accounts if not who.is_script],
+        "scripts": [who.hash for who in accounts if who.is_script],
+    }
+    async with Server(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
+        await ogmios.send("queryNetwork/genesisConfiguration", era="byron")
+        await ogmios.send("queryNetwork/genesisConfiguration", era="shelley")
+        await ogmios.send("queryNetwork/genesisConfiguration", era="alonzo")
+        await ogmios.send("queryNetwork/genesisConfiguration", era="conway")
+        for name in NETWORK_QUERIES:
+            await ogmios.send(f"queryNetwork/{name}")
+        for name in LEDGER_QUERIES:
+            await ogmios.send(f"queryLedgerState/{name}")
+        await ogmios.send("queryLedgerState/stakePools", includeStake=True)
+        await ogmios.send("queryLedgerState/rewardAccountSummaries", **credentials)
+        await ogmios.send("acquireLedgerState", point="origin")
+        await ogmios.send("acquireLedgerState", point={"slot": 1, "id": "00" * 32})
+        await ogmios.send("releaseLedgerState")
+        for _ in range(ogmios.asked):
+            answer = await ogmios.receive()
+            scope, _, name = answer["method"].partition("/")
+            title = scope[0].upper() + scope[1:] + name[:1].upper() + name[1:] + "Response"
+            validator(version, title).validate(answer)
+
+
+@needs_schemas
+@pytest.mark.parametrize("version", SCHEMAS)
+async def test_intersections_and_rollbacks_are_what_ogmios_writes(chain: Generated, version: tuple[int, int]) -> None:
+    async with Server(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
+        for points in (["origin"], [{"slot": 5, "id": "11" * 32}], [{"slot": 0, "id": chain.blocks[0].id}]):
+            await ogmios.send("findIntersection", points=points)
+            validator(version, "FindIntersectionResponse").validate(await ogmios.receive())
+            await ogmios.send("nextBlock")
+            validator(version, "NextBlockResponse").validate(await ogmios.receive())
+
+
+async def test_a_chain_is_followed_from_its_origin(chain: Generated) -> None:
+    async with Server(chain) as node, client(node) as ogmios:
+        found = await ogmios.ask("findIntersection", points=["origin"])
+        assert found == {"intersection": "origin", "tip": point_of(chain.blocks[-1]) | {"height": 329}}
+        assert (await ogmios.ask("nextBlock"))["point"] == "origin"
+        for block in chain.blocks:
+            answer = await ogmios.ask("nextBlock")
+            assert answer["direction"] == "forward"
+            assert answer["block"]["id"] == block.id
+
+
+async def test_an_intersection_is_the_first_known_point(chain: Generated) -> None:
+    async with Server(chain) as node, client(node) as ogmios:
+        unknown = {"slot": chain.blocks[50].slot, "id": "22" * 32}
+        displaced = point_of(chain.blocks[60]) | {"slot": chain.blocks[60].slot + 1}
+        points = [unknown, displaced, point_of(chain.blocks[40]), point_of(chain.blocks[45])]
+        assert (await ogmios.ask("findIntersection", points=points))["intersection"] == point_of(chain.blocks[40])
+        assert (await ogmios.ask("nextBlock"))["point"] == point_of(chain.blocks[40])
+        assert (await ogmios.ask("nextBlock"))["block"]["id"] == chain.blocks[41].id
+        refusal = await ogmios.ask("findIntersection", points=[unknown])
+        assert (refusal["code"], refusal["data"]["tip"]["height"]) == (1000, 329)
+        # A search in vain leaves the client where it was.
+        assert (await ogmios.ask("nextBlock"))["block"]["id"] == chain.blocks[42].id
+
+
+async def test_answers_come_in_the_order_of_requests(chain: Generated) -> None:
+    async with Server(chain) as node, client(node) as ogmios:
+        for _ in range(101):
+            await ogmios.send("nextBlock")
+        answers = [await ogmios.receive() for _ in range(101)]
+        assert [answer["id"] for answer in answers] == list(range(1, 102))
+        assert [answer["result"]["block"]["height"] for answer in answers[1:]] == list(range(100))
+
+
+async def test_at_the_tip_an_answer_waits_for_a_block_and_queries_do_not() -> None:
+    growing = Generated(Options(seed=3), 5)
+    async with Server(growing) as node, client(node) as ogmios:
+        await ogmios.ask("findIntersection", points=[point_of(growing.blocks[-1])])
+        await ogmios.ask("nextBlock")
+        waiting = await ogmios.send("nextBlock")
+        assert await query(ogmios, "queryNetwork/blockHeight") == 4
+        node.grow()
+        answer = await ogmios.receive()
+        assert (answer["id"], answer["result"]["block"]["height"]) == (waiting, 5)
+        assert answer["result"]["tip"]["height"] == 5
+
+
+async def query(ogmios: Client, method: str) -> Any:
+    """A query's answer, while a `nextBlock` that came first is still waiting for its own."""
+    id_ = await ogmios.send(method)
+    answer = await ogmios.receive()
+    assert answer["id"] == id_
+    return answer["result"]
+
+
+async def test_a_fork_rolls_each_client_back_to_what_it_shares() -> None:
+    growing = Generated(Options(seed=3), 40)
+    fork = growing.fork(29, seed=4, blocks=12)
+    async with Server(growing) as node, client(node) as ahead, client(node) as behind:
+        for follower, index in ((ahead, 39), (behind, 9)):
+            await follower.ask("findIntersection", points=[point_of(growing.blocks[index])])
+            await follower.ask("nextBlock")
+        waiting = await ahead.send("nextBlock")
+        assert node.switch(fork) == 29
+        answer = await ahead.receive()
+        assert answer["id"] == waiting
+        assert answer["result"]["direction"] == "backward"
+        assert answer["result"]["point"] == point_of(growing.blocks[29])
+        assert answer["result"]["tip"]["id"] == fork.blocks[-1].id
+        assert (await ahead.ask("nextBlock"))["block"]["id"] == fork.blocks[30].id
+        # Who stood below the fork never hears of it.
+        for block in fork.blocks[10:]:
+            assert (await behind.ask("nextBlock"))["block"]["id"] == block.id
+        refusal = await ahead.ask("findIntersection", points=[point_of(growing.blocks[35])])
+        assert refusal["code"] == 1000
+
+
+async def test_a_fork_may_leave_nothing_behind() -> None:
+    growing = Generated(Options(seed=3), 3)
+    async with Server(growing) as node, client(node) as ogmios:
+        for _ in range(4):
+            await ogmios.ask("nextBlock")
+        node.fork(-1, [])
+        assert await ogmios.ask("nextBlock") == {"direction": "backward", "point": "origin", "tip": "origin"}
+        assert await ogmios.ask("queryNetwork/tip") == "origin"
+        node.extend(growing.blocks)
+        assert (await ogmios.ask("nextBlock"))["block"]["height"] == 0
+
+
+async def test_ledger_queries_speak_of_the_acquired_point(chain: Generated) -> None:
+    async with Server(chain) as node, client(node) as ogmios:
+        at = chain.blocks[120]
+        await ogmios.ask("acquireLedgerState", point=point_of(at))
+        assert await ogmios.ask("queryLedgerState/tip") == point_of(at)
+        assert await ogmios.ask("queryLedgerState/epoch") == chain.network.epoch_of(at.slot)
+        then = chain.fork(120, seed=0).ledger
+        pools = await ogmios.ask("queryLedgerState/stakePools", includeStake=True)
+        assert {id_: pool["stake"]["ada"]["lovelace"] for id_, pool in pools.items()} == then.live_stakes()
+        await ogmios.ask("releaseLedgerState")
+        reserves = await ogmios.ask("queryLedgerState/treasuryAndReserves")
+        assert reserves["reserves"]["ada"]["lovelace"] == chain.ledger.reserves
+        await ogmios.ask("acquireLedgerState", point=point_of(at))
+        node.fork(100, [])
+        assert (await ogmios.ask("queryLedgerState/epoch"))["code"] == 2003
+
+
+async def test_reward_accounts_in_the_words_of_each_version(chain: Generated) -> None:
+    who, account = next((who, account) for who, account in chain.ledger.accounts.items() if account.pool)
+    params = {"scripts" if who.is_script else "keys": [who.hash, "00" * 28]}
+    pool, rewards = {"id": account.pool}, {"ada": {"lovelace": account.rewards}}
+    shown = {}
+    for version in ((6, 11), (6, 12), (6, 13), (6, 14), (7, 0)):
+        async with Server(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
+            shown[version] = await ogmios.ask("queryLedgerState/rewardAccountSummaries", **params)
+            named = chain.cast.reward_address(who)
+            assert await ogmios.ask("queryLedgerState/rewardAccountSummaries", keys=[named]) == shown[version]
+    assert shown[6, 11].keys() == shown[6, 12].keys() == {who.hash}
+    assert (shown[6, 11][who.hash]["delegate"], shown[6, 12][who.hash]["stakePool"]) == (pool, pool)
+    assert shown[6, 13] == shown[6, 14] == shown[7, 0]
+    assert [(entry["credential"], entry["rewards"], entry["stakePool"]) for entry in shown[7, 0]] == [
+        (who.hash, rewards, pool)
+    ]
+
+
+async def test_what_is_no_request_is_refused_and_the_rest_goes_on(chain: Generated) -> None:
+    async with Server(chain) as node, client(node) as ogmios:
+        await ogmios.socket.send_str("{not json")
+        assert (await ogmios.receive())["error"]["code"] == -32700
+        await ogmios.socket.send_str('{"jsonrpc":"2.0"}')
+        assert (await ogmios.receive())["error"]["code"] == -32600
+        assert (await ogmios.ask("queryLedgerState/everything"))["code"] == -32601
+        await ogmios.socket.send_str('{"jsonrpc":"2.0","method":"queryNetwork/blockHeight","id":{"any":["thing"]}}')
+        assert (await ogmios.receive())["id"] == {"any": ["thing"]}
+        await ogmios.socket.send_str('{"jsonrpc":"2.0","method":"queryNetwork/blockHeight"}')
+        assert (await ogmios.receive())["id"] is None
+        assert (await ogmios.ask("findIntersection", points="origin"))["code"] == -32602
+
+
+async def test_a_test_can_drop_delay_and_distort(chain: Generated) -> None:
+    async with Server(chain) as node, client(node) as ogmios:
+        node.inject(b"[1, 2")
+        await ogmios.send("nextBlock")
+        assert (await ogmios.socket.receive()).data == "[1, 2"
+        assert (await ogmios.ask("nextBlock"))["direction"] == "backward"
+        assert node.requests == {"nextBlock": 2}
+        node.delay_s = 0.2
+        began = asyncio.get_running_loop().time()
+        await ogmios.ask("nextBlock")
+        assert asyncio.get_running_loop().time() - began >= 0.2
+        assert node.connections == 1
+        node.drop_connections()
+        assert (await ogmios.socket.receive(timeout=5)).type is aiohttp.WSMsgType.CLOSED
+        assert ogmios.socket.close_code == aiohttp.WSCloseCode.ABNORMAL_CLOSURE
+
+
+@pytest.mark.parametrize("version", [(6, 13), (6, 14), (7, 0)])
+async def test_versions_differ_in_fields_that_hold_nothing(chain: Generated, version: tuple[int, int]) -> None:
+    block = next(block for block in reversed(chain.blocks) if block.decoded()["transactions"])
+    shown = msgspec.json.decode(Dialect(version).block(block.content))["transactions"]
+    plain = [tx for tx in shown if not tx.get("treasury", {}) and not tx.get("validityInterval", {})]
+    assert plain
+    for tx in plain:
+        assert ("validityInterval" in tx) is (version < (7, 0))
+        assert ("treasury" in tx) is (version == (6, 14))
+
+
+async def test_flags_decide_what_blocks_say(chain: Generated) -> None:
+    content = next(
+        block.content for block in chain.blocks for tx in block.decoded()["transactions"]
+        if "61284" in tx.get("metadata", {"labels": {}})["labels"]
+    )  # fmt: skip
+    bare = msgspec.json.decode(Dialect(transaction_cbor=False, metadata_cbor=False).block(content))["transactions"]
+    assert not any("cbor" in tx for tx in bare)
+    said = [tx["metadata"]["labels"] for tx in bare if "metadata" in tx]
+    assert not any("61285" in labels for labels in said), "bytes have no plain JSON"
+    detailed = msgspec.json.decode(Dialect(metadata_cbor=False, detailed=True).block(content))["transactions"]
+    labels = next(
+        tx["metadata"]["labels"] for tx in detailed if "61284" in tx.get("metadata", {"labels": {}})["labels"]
+    )
+    assert labels["61284"]["json"]["map"][0]["v"].keys() == {"bytes"}
+
+
+@needs_chains
+@pytest.mark.parametrize("name", ["mainnet-byron-from-genesis", "mainnet-conway", "mainnet-conway-defaults"])
+async def test_recorded_blocks_pass_as_they_are(name: str) -> None:
+    path = CHAINS / f"{name}.jsonl.xz"
+    with lzma.open(path) as file:
+        lines = [file.readline().strip() for _ in range(20)]
+    recorded = Recorded(path, MAINNET, visible=10)
+    async with Server(recorded) as node, client(node) as ogmios:
+        assert node.grow(10) == 10
+        await ogmios.ask("findIntersection", points=["origin"])
+        await ogmios.ask("nextBlock")
+        for line in lines:
+            await ogmios.send("nextBlock")
+            assert line in (await ogmios.socket.receive()).data.encode()
+
+
+@needs_chains
+def test_a_recorded_chain_keeps_the_ledger_in_balance() -> None:
+    genesis = read_genesis(CHAINS / "genesis-preview-outputs.json")
+    recorded = Recorded(CHAINS / "preview-from-genesis.jsonl.xz", PREVIEW, genesis, visible=20_000)
+    ledger = Server(recorded).ledger_after(19_999)
+    assert ledger.unknown_inputs == 0
+    assert ledger.total() == 45_000_000_000_000_000
+
+
+async def test_a_written_chain_plays_like_the_one_it_came_from(chain: Generated, tmp_path: Path) -> None:
+    write(tmp_path / "chain.jsonl.xz", [Dialect().block(block.content) for block in chain.blocks])
+    recorded = Recorded(tmp_path / "chain.jsonl.xz", PREVIEW)
+    assert [block.point for block in recorded.blocks] == [block.point for block in chain.blocks]
+    assert recorded.blocks[7].decoded() == msgspec.json.decode(Dialect().block(chain.blocks[7].content))
+
+
+async def test_the_command_serves_grows_and_ends_on_sigterm(tmp_path: Path) -> None:
+    command = ["serve", "--port", "0", "--blocks", "30", "--pace", "50", "--fork-every", "5", "--ogmios", "7"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "devnet",
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"HOME": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    try:
+        url = (await process.stdout.readline()).decode().split()[0]
+        async with aiohttp.ClientSession() as session:
+            async with session.get(url.replace("ws", "http") + "/health") as response:
+                health = await response.json()
+                assert (health["network"], health["version"]) == ("preview", "v7.0.0")
+            async with session.ws_connect(url) as socket:
+                ogmios = Client(socket)
+                turns = [await ogmios.ask("nextBlock") for _ in range(60)]
+                assert [turn["direction"] for turn in turns[1:]].count("backward") >= 2
+    finally:
+        process.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(process.wait(), 10) == 0
+
+
+def point_of(block: Block) -> Json:
+    return {"slot": block.slot, "id": block.id}
