@@ -10,8 +10,15 @@ from shared import database
 from shared.network import PREVIEW
 from tests.api.chains import Chain
 from tests.api.client import Client, serving
+from tests.api.partners import BOOTSTRAP_KEY, Partner, partner_of
 
 IssueKey = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    """That of any process under test, with a bootstrap key."""
+    return environment | {"BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
 
 
 @pytest.fixture
@@ -71,3 +78,21 @@ async def issue_key(db: asyncpg.Connection) -> IssueKey:
 async def key(issue_key: IssueKey) -> str:
     """An API key for network preview."""
     return await issue_key()
+
+
+@pytest.fixture
+def bootstrap(api: Client) -> Partner:
+    """The operator, with the bootstrap key."""
+    return Partner(api, BOOTSTRAP_KEY)
+
+
+@pytest.fixture
+async def partner(api: Client) -> Partner:
+    """A partner with every permission."""
+    return await partner_of(api, "ACME")
+
+
+@pytest.fixture
+async def rival(api: Client) -> Partner:
+    """Another one."""
+    return await partner_of(api, "Rival")

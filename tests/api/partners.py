@@ -1,0 +1,60 @@
+"""Partners under test: what one does with its admin key, in one line each."""
+
+from typing import Any
+
+from tests.api.client import Client, Reply
+
+BOOTSTRAP_KEY = "iiak_admin_" + "0123456789" * 4
+ALL = ["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]
+NOWHERE = "00000000-0000-4000-8000-000000000000"
+"""An id that nothing has."""
+
+# Chain data costs the least where nothing is indexed: 503 `Network not available`, which counts like any answer.
+CHAIN_PATH = "/v1/tx/hash/" + "0" * 64
+NOTHING_INDEXED = 503
+
+
+class Partner:
+    """Somebody with an admin key."""
+
+    def __init__(self, api: Client, admin_key: str, record: dict[str, Any] | None = None) -> None:
+        self.api, self.admin_key, self.record = api, admin_key, record or {}
+
+    async def get(self, path: str) -> Reply:
+        """GET below /v1/admin."""
+        return await self.call("GET", path)
+
+    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
+        """Any method below /v1/admin; a body goes as JSON."""
+        options |= {} if body is None else {"json": body}
+        return await self.api.call(method, f"/v1/admin{path}", self.admin_key, **options)
+
+    async def data(self, method: str, path: str, body: Any = None) -> Any:
+        """The data of an answer that must be a success."""
+        reply = await self.call(method, path, body)
+        assert reply.status in {200, 201}, reply.body
+        assert reply.body["success"] is True
+        return reply.body["data"]
+
+    async def user(self, **fields: Any) -> dict[str, Any]:
+        """A new user account."""
+        made: dict[str, Any] = await self.data("POST", "/users", {"name": "a customer"} | fields)
+        return made
+
+    async def issued(self, user: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], str]:
+        """A new credential of an account, and its key."""
+        body = {"name": "a key", "user_account_id": user["id"], "network_id": 1} | fields
+        made = await self.data("POST", "/credentials", body)
+        return made["credential"], made["api_key"]
+
+    async def actions(self, query: str = "limit=100") -> list[str]:
+        """What the audit log says, newest first."""
+        return [entry["action"] for entry in await self.data("GET", f"/audit-logs?{query}")]
+
+
+async def partner_of(api: Client, entity_name: str, permissions: list[str] | None = None) -> Partner:
+    """A new partner, by the bootstrap key."""
+    made = await Partner(api, BOOTSTRAP_KEY).data(
+        "POST", "/admin-keys", {"entity_name": entity_name, "permissions": permissions or ALL}
+    )
+    return Partner(api, made["key"], made["admin_key"])
