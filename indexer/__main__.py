@@ -68,8 +68,8 @@ def run(network: NetworkOption, ogmios_url: OgmiosOption = None) -> None:
                 progress.stop()
         return 0
 
-    # Batches are trees without cycles: the collector would only walk the caches again and again.
-    gc.disable()
+    # Batches are trees without cycles: at its usual pace the collector would walk the caches again and again.
+    gc.set_threshold(100_000, 20, 100)
     raise typer.Exit(_run(follow_chain))
 
 

@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 import structlog
 
+from indexer import store
 from shared import sql
 
 log = structlog.get_logger()
@@ -35,7 +36,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
         await _bear_assets.run(db)
         await _go_live.run(db)
     # Fresh tables have no statistics yet, and the first questions would be planned without any.
-    await db.execute("ANALYZE")
+    await store.analyze(db)
 
 
 async def _rebuild(db: asyncpg.Connection, table: str, number: sql.Command) -> None:

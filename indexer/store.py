@@ -53,18 +53,7 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         if node_tip.height - rows.tip_block_no > _FAR_BLOCKS:
             # Far from the tip a crash of Postgres may cost the last commits: they are followed again.
             await db.execute("SET LOCAL synchronous_commit = off")
-        await _copy(db, "stake", ("stake_id", "raw"), rows.unborn.stakes)
-        await _copy(db, "address", ("address_id", "raw"), rows.unborn.addresses)
-        await _copy(db, "pool", ("pool_id", "hash"), rows.unborn.pools)
-        await _copy(db, "policy", ("policy_id", "hash"), rows.unborn.policies)
-        await _copy(db, "asset", ("asset_id", "policy_id", "name"), rows.unborn.assets)
-        await _copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_id", "hash"), rows.blocks)
-        await _copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
-        await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "extra"), rows.txs)
-        suffix, place = ("_staged", ()) if bulk else ("", ("seq",))
-        await _copy(db, f"address_tx{suffix}", ("address_id", *place, "tx_id"), rows.address_txs)
-        await _copy(db, f"asset_tx{suffix}", ("asset_id", *place, "tx_id", "quantity", "large"), rows.asset_txs)
-        await _copy(db, f"mint{suffix}", ("asset_id", *place, "tx_id", "quantity", "large", "named"), rows.mints)
+        await copy(db, rows, bulk=bulk)
         await _move(db, rows.amounts)
         await _move_tip.run(
             db,
@@ -78,9 +67,20 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         await _see_node_tip.run(db, node_tip.slot, node_tip.height)
 
 
-async def see(db: asyncpg.Connection, node_tip: frames.NodePoint) -> None:
-    """Note the node's own tip."""
-    await _see_node_tip.run(db, node_tip.slot, node_tip.height)
+async def copy(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
+    """Write the rows of a batch, and no amounts."""
+    await _copy(db, "stake", ("stake_id", "raw"), rows.unborn.stakes)
+    await _copy(db, "address", ("address_id", "raw"), rows.unborn.addresses)
+    await _copy(db, "pool", ("pool_id", "hash"), rows.unborn.pools)
+    await _copy(db, "policy", ("policy_id", "hash"), rows.unborn.policies)
+    await _copy(db, "asset", ("asset_id", "policy_id", "name"), rows.unborn.assets)
+    await _copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_id", "hash"), rows.blocks)
+    await _copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
+    await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "extra"), rows.txs)
+    suffix, place = ("_staged", ()) if bulk else ("", ("seq",))
+    await _copy(db, f"address_tx{suffix}", ("address_id", *place, "tx_id"), rows.address_txs)
+    await _copy(db, f"asset_tx{suffix}", ("asset_id", *place, "tx_id", "quantity", "large"), rows.asset_txs)
+    await _copy(db, f"mint{suffix}", ("asset_id", *place, "tx_id", "quantity", "large", "named"), rows.mints)
 
 
 async def begin(db: asyncpg.Connection, genesis: Iterable[tuple[bytes, bytes, int]]) -> None:
@@ -92,8 +92,12 @@ async def begin(db: asyncpg.Connection, genesis: Iterable[tuple[bytes, bytes, in
 
 async def erase(db: asyncpg.Connection) -> None:
     """Empty every table of the chain."""
-    tables = await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1")
-    await db.execute("TRUNCATE " + ", ".join(f'"{table["tablename"]}"' for table in tables))
+    await db.execute("TRUNCATE " + await _tables(db))
+
+
+async def analyze(db: asyncpg.Connection) -> None:
+    """Take statistics of every table of the chain."""
+    await db.execute("ANALYZE " + await _tables(db))
 
 
 async def holds(db: sql.Connection, point: Point) -> bool:
@@ -156,6 +160,13 @@ async def _undo(db: asyncpg.Connection, point: Point, *, first_slot: int) -> Non
         await _forget_blocks.run(db, first_slot, point.block_hash)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, len(undone))
     log.info("store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=len(undone))
+
+
+async def _tables(db: asyncpg.Connection) -> str:
+    names: str = await db.fetchval(
+        "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables WHERE schemaname = current_schema()"
+    )
+    return names
 
 
 async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
