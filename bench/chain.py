@@ -78,7 +78,7 @@ class Chain:
             content = ",".join([self._transaction(slot) for _ in range(BLOCK_TRANSACTIONS)])
             yield (
                 f'{{"jsonrpc":"2.0","method":"nextBlock","result":{{"direction":"forward","block":{{"type":"praos",'
-                f'"era":"conway","id":"{block_id}","size":{{"bytes":{len(content) // 3}}},"height":{height},"slot":{slot},'
+                f'"era":"conway","id":"{block_id}","size":{{"bytes":50000}},"height":{height},"slot":{slot},'
                 f'"ancestor":"{ancestor}","issuer":{{"verificationKey":"{height % _POOLS:064x}",'
                 f'"vrfVerificationKey":"{self._filling(64)}","leaderValue":{{"proof":"{self._filling(160)}"}}}},'
                 f'"transactions":[{content}]}},"tip":{{"slot":{slot},"id":"{block_id}","height":{height}}}}},"id":null}}'

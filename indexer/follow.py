@@ -86,7 +86,7 @@ class Follower(msgspec.Struct, frozen=True):
             before = self.progress.blocks
             try:
                 async with self._writer(stop) as writer, self._reader() as reader, self._node(stop) as node:
-                    await _Chase(self, node, writer, reader).run()
+                    await Chase(self, node, writer, reader).run()
             except _PASSING as cause:
                 log.warning(
                     "follow.interrupted",
@@ -157,7 +157,7 @@ class _Prepared(msgspec.Struct, frozen=True):
     blocks: int
 
 
-class _Chase:
+class Chase:
     """One connection to the node, from its intersection with our chain until either side is lost."""
 
     def __init__(

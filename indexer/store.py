@@ -53,7 +53,7 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         if node_tip.height - rows.tip_block_no > _FAR_BLOCKS:
             # Far from the tip a crash of Postgres may cost the last commits: they are followed again.
             await db.execute("SET LOCAL synchronous_commit = off")
-        await copy(db, rows, bulk=bulk)
+        await copy_rows(db, rows, bulk=bulk)
         await _move(db, rows.amounts)
         await _move_tip.run(
             db,
@@ -67,7 +67,7 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         await _see_node_tip.run(db, node_tip.slot, node_tip.height)
 
 
-async def copy(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
+async def copy_rows(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
     """Write the rows of a batch, and no amounts."""
     await _copy(db, "stake", ("stake_id", "raw"), rows.unborn.stakes)
     await _copy(db, "address", ("address_id", "raw"), rows.unborn.addresses)
