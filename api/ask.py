@@ -60,7 +60,8 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
 
     def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
         """A connection for one statement, or for several that need no common commit."""
-        return self.services.partner.acquire()
+        acquired: AbstractAsyncContextManager[asyncpg.Connection] = self.services.partner.acquire()
+        return acquired
 
     @asynccontextmanager
     async def commit(self) -> AsyncIterator[asyncpg.Connection]:

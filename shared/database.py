@@ -22,7 +22,13 @@ async def connect(url: str, network: Network | None = None) -> asyncpg.Connectio
 async def create_pool(url: str, network: Network | None, *, most: int) -> asyncpg.Pool:
     """A pool of up to `most` connections like `connect`'s."""
     return await asyncpg.create_pool(
-        url, server_settings=_server_settings(network), min_size=1, max_size=most, timeout=10, init=_translate_json
+        url,
+        server_settings=_server_settings(network),
+        min_size=1,
+        max_size=most,
+        timeout=10,
+        init=_translate_json,
+        reset=_leave,
     )
 
 
@@ -39,6 +45,23 @@ async def become_writer(connection: asyncpg.Connection, network: Network) -> boo
     The lock lives as long as the connection that also carries every commit, so a lost lock is a lost writer.
     """
     return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _WRITER_LOCK, network.network_id))
+
+
+async def writers(connection: asyncpg.Connection) -> set[int]:
+    """The ids of the networks that have a writer now. Ask the primary: locks are not replicated."""
+    held = await connection.fetch(
+        """
+        SELECT objid FROM pg_locks
+        WHERE locktype = 'advisory' AND granted AND classid = $1 AND objsubid = 2
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        """,
+        _WRITER_LOCK,
+    )
+    return {network_id for (network_id,) in held}
+
+
+async def _leave(_connection: asyncpg.Connection) -> None:
+    """Spare a round trip after each use: no statement of ours leaves settings, cursors, listeners or locks behind."""
 
 
 async def _translate_json(connection: asyncpg.Connection) -> None:
