@@ -59,13 +59,16 @@ def pool_id(verification_key: bytes) -> str:
     return _bech32("pool", hashlib.blake2b(verification_key, digest_size=28).digest())
 
 
-def byron_address(magic: int | None, key: bytes) -> str:
+def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
     """The address of an extended public key (64 bytes), or of a voucher's redeem key (32 bytes).
 
-    `magic` is that of a test network, None on mainnet. See the ledger's Byron CDDL, `address`.
+    `magic` is that of a test network, None on mainnet; `path` the encrypted derivation path that old wallets put into
+    their addresses. See the ledger's Byron CDDL, `address`.
     """
     kind = 2 if len(key) == 32 else 0
-    attributes = {} if magic is None else {2: cbor2.dumps(magic)}
+    attributes = {1: cbor2.dumps(path)} if path else {}
+    if magic is not None:
+        attributes[2] = cbor2.dumps(magic)
     root = hashlib.sha3_256(cbor2.dumps([kind, [kind, key], attributes])).digest()
     payload = cbor2.dumps([hashlib.blake2b(root, digest_size=28).digest(), attributes, kind])
     return base58(cbor2.dumps([cbor2.CBORTag(24, payload), zlib.crc32(payload)]))

@@ -97,7 +97,8 @@ class Cast:
 
     def byron(self, number: int) -> str:
         magic = None if self.network.network_id else self.network.magic
-        return addresses.byron_address(magic, self._digest("byron", number, 64))
+        path = self._digest("path", number, 28) * (number % 4)
+        return addresses.byron_address(magic, self._digest("byron", number, 64), path)
 
     def key(self, kind: str, number: int) -> str:
         """A verification key, 32 bytes in hex."""

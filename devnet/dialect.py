@@ -3,6 +3,7 @@
 A generated block is made in the fullest form: as Ogmios 7 writes it, with everything that flags can add.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import cbor2
@@ -92,9 +93,9 @@ def _detailed(value: Any) -> Json:
             return {"bytes": value.hex()}
         case str():
             return {"string": value}
-        case list():
+        case list() | tuple():
             return {"list": [_detailed(item) for item in value]}
-        case dict():
+        case Mapping():
             return {"map": [{"k": _detailed(key), "v": _detailed(item)} for key, item in value.items()]}
         case _:
             return {"int": value}

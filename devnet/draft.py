@@ -1,5 +1,6 @@
 """A transaction in the making: gathers what it does, and balances it when done."""
 
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -43,10 +44,10 @@ class Draft:
     def since(self, era: str) -> bool:
         return parameters.PROTOCOL_MAJOR[self.era] >= parameters.PROTOCOL_MAJOR[era]
 
-    def references(self, address: str) -> list[Reference]:
-        """The outputs at an address that this transaction doesn't use yet, oldest first."""
+    def references(self, address: str, most: int = 12) -> list[Reference]:
+        """The oldest outputs at an address that this transaction doesn't use yet."""
         wallet = self.ledger.wallets.get(address, ())
-        return [reference for reference in wallet if reference not in self._taken]
+        return list(islice((reference for reference in wallet if reference not in self._taken), most))
 
     def spend(self, reference: Reference) -> Json:
         """Add an input and return the output that it spends."""
@@ -70,17 +71,17 @@ class Draft:
         source = {"transaction": {"id": reference[0]}, "index": reference[1]}
         self.tx.setdefault("references", []).append(source)
 
-    def fund(self, lovelace: int, address: str | None = None, most: int = 4) -> str:
+    def fund(self, lovelace: int, address: str | None = None) -> str:
         """Spend outputs of an address, of somebody if None, until the draft holds so much; who paid.
 
         A faucet helps out when they don't suffice.
         """
         payer = address or self.cast.somebody(self.random)
-        for reference in self.references(payer)[:most]:
+        for reference in self.references(payer, most=4) if self._wants(lovelace) else ():
             if self._wants(lovelace):
                 self.spend(reference)
-        for faucet in self.cast.faucets:
-            for reference in self.references(faucet)[:1]:
+        for faucet in self.cast.faucets if self._wants(lovelace) else ():
+            for reference in self.references(faucet, most=1):
                 if self._wants(lovelace):
                     self.spend(reference)
                     payer = self._lender = faucet

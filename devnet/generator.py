@@ -172,7 +172,8 @@ def _knows(era: str, kind: Kind) -> bool:
 
 
 def _count(random: Random, density: float) -> int:
-    """Transactions of one block: none in one of ten, else spread about the mean."""
-    if random.random() < 0.1:
-        return 0
-    return random.randint(0, max(round(2 * density / 0.9), 1))
+    """Transactions of one block: none in one of ten, four times the mean in one of fifty, else spread about it."""
+    chance = random.random()
+    if chance < 0.12:
+        return 0 if chance < 0.1 else round(4 * density)
+    return random.randint(0, max(round(2 * density), 1))

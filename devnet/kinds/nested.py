@@ -15,19 +15,30 @@ ADA = 1_000_000
 
 
 def batch(draft: Draft) -> Json:
-    """Somebody sells, somebody buys, the host brings them together and pays the fee."""
+    """Somebody sells, somebody buys, the host brings them together and pays the fee.
+
+    One part may burn some of what the other minted, or all of it.
+    """
     policy, name = draft.cast.policies[2], b"Batch".hex()
     sale, purchase = draft.part(), draft.part()
-    sale.mint(policy, name, draft.random.randint(2, 900))
+    quantity = draft.random.randint(2, 900)
+    sale.mint(policy, name, quantity)
     _spend_any(sale)
     _spend_any(purchase)
     purchase.pay(draft.cast.somebody(draft.random), min(purchase.lovelace, 2 * ADA))
-    if draft.random.random() < 0.5:
-        purchase.mint(policy, name, -1)
+    if burned := draft.random.choice([0, 1, quantity]):
+        purchase.mint(policy, name, -burned)
     sale.tx["guards"] = [draft.cast.hash_of("guard", 0)]
     draft.embrace(sale)
     draft.embrace(purchase)
     return draft.done(draft.cast.somebody(draft.random))
+
+
+def fail_batch(draft: Draft) -> Json:
+    """Where a batch's scripts fail, none of its parts happens; the host's collateral is spent."""
+    draft.collateral(draft.cast.faucets[0])
+    draft.tx["spends"] = "collaterals"
+    return batch(draft)
 
 
 def credit(draft: Draft) -> Json:
@@ -52,4 +63,4 @@ def _spend_any(draft: Draft) -> None:
     raise Impossible
 
 
-KINDS = [Kind(batch, since="dijkstra"), Kind(credit, since="dijkstra")]
+KINDS = [Kind(batch, since="dijkstra"), Kind(fail_batch, since="dijkstra"), Kind(credit, since="dijkstra")]

@@ -48,7 +48,7 @@ def spend_rare_address(draft: Draft) -> Json:
 def gather(draft: Draft) -> Json:
     """Many small outputs of one address become one."""
     person = draft.cast.somebody(draft.random)
-    for reference in draft.references(person)[:12]:
+    for reference in draft.references(person):
         draft.spend(reference)
     return draft.done(person)
 
@@ -66,7 +66,7 @@ def send_tokens(draft: Draft) -> Json:
     """Part of somebody's tokens to somebody else."""
     for _ in range(30):
         sender = draft.cast.somebody(draft.random)
-        for reference in draft.references(sender)[:3]:
+        for reference in draft.references(sender, most=3):
             if len(draft.ledger.unspent[reference]["value"]) > 1:
                 draft.spend(reference)
                 held = draft.random.sample(sorted(draft.assets), min(len(draft.assets), 5))

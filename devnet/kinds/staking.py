@@ -76,6 +76,15 @@ def withdraw(draft: Draft) -> Json:
     return draft.done(draft.cast.somebody(draft.random))
 
 
+def withdraw_nothing(draft: Draft) -> Json:
+    """From an empty account: how scripts of stake credentials are made to run."""
+    poor = [credential for credential, account in draft.ledger.accounts.items() if not account.rewards]
+    if not poor:
+        raise Impossible
+    draft.withdraw(draft.random.choice(poor))
+    return draft.done()
+
+
 def found_pool(draft: Draft) -> Json:
     """A pool's first registration, or its next life after it was reaped; its owner pledges to it."""
     strangers = [keys for keys in draft.cast.pools if keys.id not in draft.ledger.pools]
@@ -182,7 +191,8 @@ def _registration_of_pool(draft: Draft, keys: PoolKeys) -> Json:
         "relays": random.sample(_relays(number), random.randint(0, 4)),
     }
     if random.random() < 0.7:
-        url = f"https://pool{number}.example.org/{random.randrange(100)}.json"
+        odd = "\0" if random.random() < 0.05 else ""  # any text is a valid address of metadata, as it is of a relay
+        url = f"https://pool{number}.example.org/{odd}{random.randrange(100)}.json"
         pool["metadata"] = {"url": url, "hash": draft.cast.key("pool metadata", number)}
     return {"type": "stakePoolRegistration", "stakePool": pool}
 
@@ -241,6 +251,7 @@ KINDS = [
     Kind(turn_around),
     Kind(come_and_go),
     Kind(withdraw),
+    Kind(withdraw_nothing),
     Kind(found_pool),
     Kind(change_pool),
     Kind(change_retiring_pool),

@@ -46,7 +46,7 @@ def burn(draft: Draft) -> Json:
     """Some or all of what the policy's owner holds, sometimes while another token of the policy is minted."""
     policy = _policy(draft)
     owner = _owner(draft, policy)
-    for reference in draft.references(owner)[:40]:
+    for reference in draft.references(owner, most=40):
         if policy in draft.ledger.unspent[reference]["value"]:
             draft.spend(reference)
             held = sorted(asset for asset in draft.assets if asset[0] == policy)
@@ -163,7 +163,7 @@ def _deliver(draft: Draft, policy: str) -> Json:
 
 def _locked(draft: Draft) -> tuple[tuple[str, int], tuple[str, str]]:
     """A reference token at the script's address."""
-    references = draft.references(draft.cast.script_addresses[0])
+    references = draft.references(draft.cast.script_addresses[0], most=100)
     if not references:
         raise Impossible
     reference = draft.random.choice(references)

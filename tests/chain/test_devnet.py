@@ -110,7 +110,7 @@ def test_blocks_of_every_era_are_what_ogmios_writes(version: tuple[int, int], de
     transactions = [tx for block in blocks for tx in block.decoded()["transactions"]]
     assert len({certificate["type"] for tx in transactions for certificate in tx.get("certificates", ())}) == 11
     assert {tx["spends"] for tx in transactions} == {"inputs", "collaterals"}
-    byron = Generated(options_of("mainnet", seed=8, blocks_per_epoch=8, density=2), 20)
+    byron = Generated(options_of("mainnet", seed=8, blocks_per_epoch=8, density=2), 30)
     assert {block.decoded()["type"] for block in byron.blocks} == {"ebb", "bft", "praos"}
     for block in blocks + byron.blocks:
         problem = jsonschema.exceptions.best_match(check.iter_errors(answered(dialect, block)))
