@@ -1,0 +1,282 @@
+"""`python -m bench.index`: how fast a chain is indexed, against a COPY of the same rows into the same tables.
+
+A chain is made beforehand. Then, in turn and each in a process and a database of its own: the floor, which prepares
+each batch apart and times its COPY alone, and the indexer's own loop from frame to commit. In bulk the histories are
+staged without index, and their finalize steps end the run; always-on writes every index from the first block.
+"""
+
+import asyncio
+import gc
+import resource
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench import databases, machine
+from bench.chain import BLOCK_TRANSACTIONS, Chain
+from indexer import balance, batches, bulk, effects, follow, frames, ogmios, rows, store
+from indexer.flags import Flags
+from indexer.known import known_to
+from indexer.progress import Progress
+from shared import database, log, servers, settings
+from shared.ledger import Point
+from shared.network import MAINNET
+
+Answer = TypeVar("Answer")
+
+_MODES = ("bulk", "always-on")
+_GOALS = {"bulk": 0.30, "always-on": 0.45}
+_GOAL_CPU_US = 35
+_BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
+_RULES = balance.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=True)
+# How far the node is ahead of each block: too far for histories to be written with their indexes, or near enough,
+# but not so near that batches become single blocks.
+_AHEAD_BLOCKS = {"bulk": 10**7, "always-on": bulk.SECURITY_PARAMETER // 2}
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """Of the COPY alone: seconds in all; and the CPU seconds that Python takes from frames to what is copied."""
+
+    copy_s: float
+    prepare_cpu_s: float
+    postgres_cpu_s: float | None
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Of frame to commit: seconds in all and of those to finalize, CPU seconds, and what is left in the end."""
+
+    run_s: float
+    finalize_s: float
+    python_cpu_s: float
+    postgres_cpu_s: float | None
+    peak_bytes: int
+    database_bytes: int
+
+
+class Playback(ogmios.Ogmios):
+    """A node in this process: frames from a file, and a tip that is always as far ahead as a mode wants it.
+
+    The last block is its own tip, at which bulk ends.
+    """
+
+    def __init__(self, path: Path, transactions: int, ahead_blocks: int) -> None:
+        self._path, self._ahead_blocks = path, ahead_blocks
+        self._last_height = transactions // BLOCK_TRANSACTIONS - 1
+
+    async def call(self, method: str, kind: type[Any], **params: object) -> Any:
+        if method != "queryNetwork/genesisConfiguration" or params["era"] != "shelley":
+            raise ogmios.Refused(f"{method}: not recorded")
+        genesis = msgspec.json.decode(_genesis_path(self._path).read_bytes())
+        funds = {address: {"ada": {"lovelace": lovelace}} for address, lovelace in genesis.items()}
+        return msgspec.convert({"initialFunds": funds}, kind)
+
+    async def intersect(self, points: list[Point]) -> tuple[Point | None, frames.NodePoint | None]:
+        assert not points, "a chain is played to an empty index"
+        return None, None
+
+    async def messages(self) -> AsyncIterator[ogmios.Message]:
+        with self._path.open("rb") as file:
+            for frame in file:
+                yield self._message(frame)
+        await asyncio.Event().wait()
+
+    def batches(self) -> "Callable[[], list[ogmios.Forward]]":
+        """The next blocks, as many as a commit takes, at each call; none at the end."""
+        file = self._path.open("rb")
+        return lambda: [self._message(frame) for frame in islice(file, _BATCH_BLOCKS)]
+
+    def _message(self, frame: bytes) -> ogmios.Forward:
+        answer = frames.read(frame)
+        assert isinstance(answer, frames.NextBlock) and answer.block is not None, "only blocks are played"
+        assert isinstance(answer.tip, frames.NodePoint), "a chain with blocks has a tip"
+        block = answer.block
+        if block.height == self._last_height:
+            return ogmios.Forward(block, answer.tip)
+        return ogmios.Forward(block, msgspec.structs.replace(answer.tip, height=block.height + self._ahead_blocks))
+
+
+class Clock(Progress):
+    """When each batch was committed; `done` is set with the last one."""
+
+    def __init__(self, transactions: int) -> None:
+        super().__init__(MAINNET)
+        self.done = asyncio.Event()
+        self.committed_at: list[float] = []
+        self._left = transactions
+
+    def advance(self, tip: Point, block_no: int, node_block_no: int, blocks: int, transactions: int) -> None:
+        self.committed_at.append(time.perf_counter())
+        self._left -= transactions
+        if not self._left:
+            self.done.set()
+
+
+def make_chain(path: Path, transactions: int, seed: int) -> None:
+    """Write a chain's frames, one a line, and its genesis beside them."""
+    chain = Chain(seed)
+    _genesis_path(path).write_bytes(msgspec.json.encode(chain.genesis))
+    with path.open("wb") as file:
+        for frame in chain.frames(transactions):
+            file.write(frame + b"\n")
+
+
+async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Floor:
+    """Prepare batch after batch, and time the COPY of each."""
+    in_bulk = mode == "bulk"
+    copy_s = prepare_cpu_s = 0.0
+    node = Playback(path, transactions, _AHEAD_BLOCKS[mode])
+    take = node.batches()
+    async with databases.fresh(server_url) as url:
+        db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
+        await store.begin(db, (await follow.genesis.load(node, MAINNET)).outputs)
+        known = await known_to(reader, bulk=in_bulk)
+        while True:
+            began_cpu = time.process_time()
+            blocks = [effects.of_block(forward.block, boundary_slot=0) for forward in take()]
+            if not blocks:
+                break
+            unborn = await known.learn(reader, blocks)
+            prepared = rows.of(blocks, known, unborn, _RULES)
+            prepare_cpu_s += time.process_time() - began_cpu
+            began = time.perf_counter()
+            async with db.transaction():
+                await db.execute("SET LOCAL synchronous_commit = off")
+                await store.copy_rows(db, prepared, bulk=in_bulk)
+            copy_s += time.perf_counter() - began
+        postgres_cpu_s = databases.cpu_s(db)
+        await db.close()
+        await reader.close()
+    return Floor(copy_s, prepare_cpu_s, postgres_cpu_s)
+
+
+async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
+    """The indexer's own loop from the first frame to the last commit."""
+    async with databases.fresh(server_url) as url:
+        writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
+        clock = Clock(transactions)
+        follower = follow.Follower(MAINNET, url, "", clock, Flags())
+        node = Playback(path, transactions, _AHEAD_BLOCKS[mode])
+        began, began_cpu = time.perf_counter(), time.process_time()
+        chase = asyncio.create_task(follow.Chase(follower, node, writer, reader).run())
+        done = asyncio.create_task(clock.done.wait())
+        await asyncio.wait((chase, done), return_when=asyncio.FIRST_COMPLETED)
+        if chase.done():
+            chase.result()
+        python_cpu_s = time.process_time() - began_cpu
+        postgres_cpu_s = databases.cpu_s(writer)
+        chase.cancel()
+        await asyncio.wait((chase,))
+        before_last, last = clock.committed_at[-2:]
+        await writer.close()
+        await reader.close()
+        return Run(
+            run_s=last - began,
+            # The last block is a batch of its own, and what passes before it are the finalize steps.
+            finalize_s=last - before_last if mode == "bulk" else 0.0,
+            python_cpu_s=python_cpu_s,
+            postgres_cpu_s=postgres_cpu_s,
+            peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+            database_bytes=await databases.size_bytes(url, MAINNET),
+        )
+
+
+def apart(work: Callable[..., Coroutine[Any, Any, Answer]], *arguments: object) -> Answer:
+    """Run a coroutine function in a process of its own, whose memory is not ours, as the indexer's process runs."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_as_indexer, work, *arguments).result()
+
+
+def _as_indexer(work: Callable[..., Coroutine[Any, Any, Answer]], *arguments: object) -> Answer:
+    log.configure("warning", "console")
+    gc.disable()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work(*arguments))
+
+
+async def _measure(transactions: int, rounds: int, seed: int, modes: tuple[str, ...]) -> None:
+    console = Console()
+    with TemporaryDirectory(prefix="bench_") as folder:
+        async with servers.running(settings.read(), valkey=False) as running:
+            url, path = running.database_url, Path(folder) / "frames"
+            console.print(machine.describe(await machine.postgres_version(url)))
+            make_chain(path, transactions, seed)
+            size_bytes = path.stat().st_size / transactions
+            console.print(f"{transactions:,} transactions of {size_bytes:,.0f} bytes as JSON; medians of {rounds} rounds")
+            floors: dict[str, list[Floor]] = {mode: [] for mode in modes}
+            runs: dict[str, list[Run]] = {mode: [] for mode in modes}
+            for _ in range(rounds):
+                for mode in modes:
+                    floors[mode].append(await asyncio.to_thread(apart, floor, url, path, transactions, mode))
+                    runs[mode].append(await asyncio.to_thread(apart, run, url, path, transactions, mode))
+    console.print(_table(transactions, modes, floors, runs))
+
+
+def _table(
+    transactions: int, modes: tuple[str, ...], floors: dict[str, list[Floor]], runs: dict[str, list[Run]]
+) -> Table:
+    table = Table("", *modes, title="bench.index")
+    for column in table.columns[1:]:
+        column.justify = "right"
+
+    def add(name: str, show: Callable[[str], str]) -> None:
+        table.add_row(name, *(show(mode) for mode in modes))
+
+    def each(mode: str, figure: Callable[[Floor, Run], float]) -> float:
+        return statistics.median(figure(*pair) for pair in zip(floors[mode], runs[mode], strict=True))
+
+    def rate(seconds: float) -> str:
+        return f"{transactions / seconds:,.0f} tx/s"
+
+    def cpu(seconds: list[float | None]) -> str:
+        known = [one for one in seconds if one is not None]
+        return f"{statistics.median(known) / transactions * 1e6:.1f} us/tx" if known else "not local"
+
+    add("floor: COPY of the same rows", lambda mode: rate(each(mode, lambda low, _: low.copy_s)))
+    add("frame to commit", lambda mode: rate(each(mode, lambda _, one: one.run_s - one.finalize_s)))
+    add(
+        "  of the floor",
+        lambda mode: f"{each(mode, lambda low, one: low.copy_s / (one.run_s - one.finalize_s)):.2f} (goal {_GOALS[mode]})",
+    )
+    add("finalize", lambda mode: f"{each(mode, lambda _, one: one.finalize_s):.1f} s" if mode == "bulk" else "")
+    add("  of the floor with finalize", lambda mode: f"{each(mode, lambda low, one: low.copy_s / one.run_s):.2f}")
+    add(
+        "Python CPU, frame to COPY",
+        lambda mode: cpu([low.prepare_cpu_s for low in floors[mode]]) + f" (goal {_GOAL_CPU_US})",
+    )
+    add("Python CPU, all", lambda mode: cpu([one.python_cpu_s for one in runs[mode]]))
+    add("Postgres CPU, writer", lambda mode: cpu([one.postgres_cpu_s for one in runs[mode]]))
+    add("Postgres CPU, floor", lambda mode: cpu([low.postgres_cpu_s for low in floors[mode]]))
+    add("database", lambda mode: f"{each(mode, lambda _, one: one.database_bytes) / transactions:,.0f} bytes/tx")
+    add("peak memory", lambda mode: f"{each(mode, lambda _, one: one.peak_bytes) / 2**20:,.0f} MB")
+    return table
+
+
+def _genesis_path(path: Path) -> Path:
+    return path.with_suffix(".genesis")
+
+
+def main(
+    transactions: Annotated[int, typer.Option(min=10_000, help="how long the chain is")] = 200_000,
+    rounds: Annotated[int, typer.Option(min=1, help="how often all is measured")] = 3,
+    seed: Annotated[int, typer.Option(help="which chain")] = 1,
+    mode: Annotated[list[str] | None, typer.Option(help=f"{' or '.join(_MODES)}; both without")] = None,
+) -> None:
+    """Measure the indexer against the COPY floor."""
+    asyncio.run(_measure(transactions - transactions % BLOCK_TRANSACTIONS, rounds, seed, tuple(mode or _MODES)))
+
+
+if __name__ == "__main__":
+    typer.run(main)

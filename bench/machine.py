@@ -1,0 +1,35 @@
+"""What the figures were measured on."""
+
+import os
+import platform
+from pathlib import Path
+
+import asyncpg
+import psutil
+
+
+def describe(postgres: str) -> str:
+    """The machine, Python and Postgres in a line."""
+    memory_gb = psutil.virtual_memory().total / 2**30
+    return (
+        f"{_processor()}, {os.cpu_count()} cores, {memory_gb:.0f} GB; {platform.system()} {platform.release()}; "
+        f"Python {platform.python_version()}; PostgreSQL {postgres}"
+    )
+
+
+async def postgres_version(url: str) -> str:
+    """The server's version, without the words of its build."""
+    db = await asyncpg.connect(url)
+    try:
+        return str(await db.fetchval("SHOW server_version")).split()[0]
+    finally:
+        await db.close()
+
+
+def _processor() -> str:
+    told = Path("/proc/cpuinfo")
+    if told.exists():
+        for line in told.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
