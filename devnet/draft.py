@@ -68,8 +68,7 @@ class Draft:
 
     def refer(self, reference: Reference) -> None:
         """Look at an output without spending it."""
-        source = {"transaction": {"id": reference[0]}, "index": reference[1]}
-        self.tx.setdefault("references", []).append(source)
+        self.tx.setdefault("references", []).append(self._use(reference))
 
     def fund(self, lovelace: int, address: str | None = None) -> str:
         """Spend outputs of an address, of somebody if None, until the draft holds so much; who paid.

@@ -61,18 +61,16 @@ class Session:
         self._queries: asyncio.Queue[Request] = asyncio.Queue()
 
     async def run(self) -> None:
-        rows = [
-            asyncio.create_task(self._serve(self._chain_requests, self._chain)),
-            asyncio.create_task(self._serve(self._queries, self._query)),
-        ]
-        try:
+        async with asyncio.TaskGroup() as tasks:
+            rows = [
+                tasks.create_task(self._serve(self._chain_requests, self._chain)),
+                tasks.create_task(self._serve(self._queries, self._query)),
+            ]
             async for message in self._socket:
                 if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
                     await self._receive(message.data)
-        finally:
             for row in rows:
                 row.cancel()
-            await asyncio.gather(*rows, return_exceptions=True)
 
     def chain_grew(self) -> None:
         self._changed.set()
@@ -99,23 +97,23 @@ class Session:
         row.put_nowait(request)
 
     async def _serve(self, requests: asyncio.Queue[Request], handle: Callable[[Request], Awaitable[bytes]]) -> None:
-        try:
-            while True:
-                request = await requests.get()
-                try:
-                    answer = await handle(request)
-                except Refusal as refusal:
-                    answer = request.refusal(refusal)
-                except msgspec.DecodeError as fault:
-                    answer = request.refusal(Refusal(-32602, f"Invalid request: {fault}"))
-                if self._node.delay_s:
-                    await asyncio.sleep(self._node.delay_s)
-                await self._send(answer)
-        except ConnectionError:
-            self.drop()
+        while True:
+            request = await requests.get()
+            try:
+                answer = await handle(request)
+            except Refusal as refusal:
+                answer = request.refusal(refusal)
+            except msgspec.DecodeError as fault:
+                answer = request.refusal(Refusal(-32602, f"Invalid request: {fault}"))
+            if self._node.delay_s:
+                await asyncio.sleep(self._node.delay_s)
+            await self._send(answer)
 
     async def _send(self, answer: bytes) -> None:
-        await self._socket.send_frame(answer, WSMsgType.TEXT)
+        try:
+            await self._socket.send_frame(answer, WSMsgType.TEXT)
+        except ConnectionError:
+            self.drop()
 
     async def _chain(self, request: Request) -> bytes:
         if request.method == "findIntersection":
