@@ -1,10 +1,9 @@
 """Bech32 (BIP-173, as CIP-5 uses it: no limit of length) and base58 (the Bitcoin alphabet, Byron addresses)."""
 
-import base64
-
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-_RFC4648 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-_TO_RFC4648 = str.maketrans(_CHARSET, _RFC4648)
+# Each letter as the digit that `int` reads in base 32, every other byte as something that it refuses.
+_DIGITS = bytes.maketrans(_CHARSET.encode(), b"0123456789abcdefghijklmnopqrstuv")
+_TO_DIGITS = bytes(_DIGITS[byte] if chr(byte) in _CHARSET else ord("!") for byte in range(256))
 _VALUE = {letter: value for value, letter in enumerate(_CHARSET)}
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 # NOTE: ten bits at a time halve the look-ups of an encoding; addresses are encoded per output of every answer.
@@ -81,8 +80,9 @@ def bech32_payload(text: str) -> bytes:
 
     Raises ValueError where the letters are not of the alphabet.
     """
-    letters = text[text.rindex("1") + 1 : -6]
-    return base64.b32decode(letters.translate(_TO_RFC4648) + "=" * (-len(letters) % 8))
+    letters = text[text.rindex("1") + 1 : -6].encode()
+    bits = len(letters) * 5
+    return (int(b"0" + letters.translate(_TO_DIGITS), 32) >> bits % 8).to_bytes(bits // 8)
 
 
 def base58_encode(payload: bytes) -> str:
