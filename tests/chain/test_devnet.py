@@ -273,6 +273,19 @@ async def test_ledger_queries_speak_of_the_acquired_point(chain: Generated) -> N
         assert (await ogmios.ask("queryLedgerState/epoch"))["code"] == 2003
 
 
+async def test_ledger_queries_follow_a_fork() -> None:
+    growing = Generated(Options(seed=3, blocks_per_epoch=20), 300)
+    fork = growing.fork(251, seed=4, blocks=60)
+    async with Server(growing) as node, client(node) as ogmios:
+        for played in (growing, fork):
+            node.switch(played)
+            held = await ogmios.ask("queryLedgerState/treasuryAndReserves")
+            assert held["treasury"]["ada"]["lovelace"] == played.ledger.treasury
+            pools = await ogmios.ask("queryLedgerState/stakePools", includeStake=True)
+            shown = {id_: pool["stake"]["ada"]["lovelace"] for id_, pool in pools.items()}
+            assert shown == played.ledger.live_stakes()
+
+
 async def test_reward_accounts_in_the_words_of_each_version(chain: Generated) -> None:
     who, account = next((who, account) for who, account in chain.ledger.accounts.items() if account.pool)
     params = {"scripts" if who.is_script else "keys": [who.hash, "00" * 28]}

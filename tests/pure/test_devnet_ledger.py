@@ -10,7 +10,7 @@ from devnet.addresses import genesis_output_id, raw, reward_credential
 from devnet.blocks import Block
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of
-from devnet.ledger import genesis_outputs
+from devnet.ledger import Ledger, genesis_outputs
 
 Json = dict[str, Any]
 
@@ -282,6 +282,19 @@ def test_a_pool_lives_more_than_once(preview: Generated) -> None:
     assert cancelled
     assert moved
     assert registered.keys() == preview.ledger.pools.keys()
+
+
+def test_a_reaped_pool_loses_its_delegators(preview: Generated) -> None:
+    """For good: those who delegated to a pool's former life are not found in its next one."""
+    ledger = Ledger(preview.network, preview.genesis)
+    reaped = 0
+    for block in preview.blocks:
+        before = set(ledger.pools)
+        ledger.enter(block.slot)
+        reaped += len(before - set(ledger.pools))
+        assert {account.pool for account in ledger.accounts.values()} <= {None, *ledger.pools}
+        ledger.apply(block.decoded())
+    assert reaped > 3
 
 
 def test_byron_vouchers_are_redeemed() -> None:
