@@ -18,7 +18,6 @@ Assets = dict[Asset, int]
 
 MAX_QUANTITY = 2**64 - 1  # what one output can hold of one asset
 _LEAST = 1_500_000  # lovelace that an output takes with it
-_ONLY_ADA = 9_999_999_999
 
 
 class Impossible(Exception):
