@@ -66,10 +66,6 @@ class Kind(Generic[Value]):
             raise ValueError(value)
         return self.of_text(value)
 
-    def of_raw(self, raw: msgspec.Raw) -> Value:
-        """The same from the field's JSON text, for what must be kept as it was written."""
-        return self.of_json(msgspec.json.decode(raw))
-
     def refusal(self, name: str) -> errors.Refusal:
         """What a caller is told about a wrong value."""
         return errors.wrong(self.message) if self.message else errors.wrong_parameter(name, f"must be {self.expected}")
@@ -216,16 +212,16 @@ class Moment(Kind[datetime]):
 
 
 class JsonObject(Kind[msgspec.Raw]):
-    """Free-form key-value data, as compact JSON text: order of keys and figures of numbers stay as they were sent."""
+    """Free-form key-value data, as compact JSON text in UTF-8. Keys stay in order and integers exact."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"a JSON object of at most {most_bytes} bytes", {"type": "object"})
         self.most_bytes = most_bytes
 
-    def of_raw(self, raw: msgspec.Raw) -> msgspec.Raw:
-        compact = msgspec.json.format(bytes(raw), indent=-1)
-        if not compact.startswith(b"{") or len(compact) > self.most_bytes:
-            raise ValueError(compact)
+    def of_json(self, value: object) -> msgspec.Raw:
+        compact = msgspec.json.encode(value)
+        if not isinstance(value, dict) or len(compact) > self.most_bytes:
+            raise ValueError(value)
         return msgspec.Raw(compact)
 
 
@@ -306,15 +302,14 @@ def read_body(struct: type[Told], fields: Sequence[Field], data: bytes) -> Told:
         if field.name not in sent:
             absent.append(field)
             continue
-        raw = sent[field.name]
-        null = bytes(raw) == b"null"
-        if null and field.nullable:
+        value = sent[field.name]
+        if value is None and field.nullable:
             values[field.attribute] = None
-        elif null and not field.clearing:
+        elif value is None and not field.clearing:
             absent.append(field)
         else:
             try:
-                values[field.attribute] = field.kind.of_raw(raw)
+                values[field.attribute] = field.kind.of_json(value)
             except ValueError as error:
                 raise field.kind.refusal(field.name) from error
     _refuse_missing(absent)
@@ -329,16 +324,14 @@ def _refuse_missing(absent: Sequence[Field]) -> None:
             raise field.kind.absence(field.name)
 
 
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def _json_object(data: bytes) -> dict[str, msgspec.Raw]:
+def _json_object(data: bytes) -> dict[str, Any]:
     try:
-        if not _storable(msgspec.json.decode(data)):
-            raise errors.invalid_json_body()
-        return _object.decode(data)
+        sent = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise errors.invalid_json_body() from error
+    if not isinstance(sent, dict) or not _storable(sent):
+        raise errors.invalid_json_body()
+    return sent
 
 
 def _storable(value: object) -> bool:

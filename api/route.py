@@ -71,7 +71,8 @@ class Router:
         """
         segments = _segments(raw_path)
         if "%" in raw_path:
-            segments = [unquote(segment) for segment in segments]
+            # Bytes that are no UTF-8 become lone surrogates, which every kind of parameter refuses.
+            segments = [unquote(segment, errors="surrogateescape") for segment in segments]
         node = self._root.at(segments)
         if node is None:
             raise not_found()

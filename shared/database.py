@@ -8,6 +8,8 @@ import msgspec
 
 from shared.network import Network
 
+LOCK_TIMEOUT = "1s"
+
 _APPLICATION = "ledgerline"
 _WRITER_LOCK = 0x4C454447  # any constant of our own: the first half of the advisory lock, the network the second
 
@@ -20,10 +22,15 @@ async def connect(url: str, network: Network | None = None) -> asyncpg.Connectio
 
 
 async def create_pool(url: str, network: Network | None, *, most: int) -> asyncpg.Pool:
-    """A pool of up to `most` connections like `connect`'s."""
+    """A pool of up to `most` connections like `connect`'s.
+
+    On a network's chain they give up a lock after LOCK_TIMEOUT: only the indexer holds one for long, on histories that
+    it is building and that nobody can ask yet.
+    """
+    patience = {} if network is None else {"lock_timeout": LOCK_TIMEOUT}
     return await asyncpg.create_pool(
         url,
-        server_settings=_server_settings(network),
+        server_settings=_server_settings(network) | patience,
         min_size=1,
         max_size=most,
         timeout=10,

@@ -9,11 +9,11 @@ from msgspec import UNSET, UnsetType
 
 from api import errors, tokens
 from api.admin import audit
-from api.admin.page import Total
-from api.admin.users import LARGEST_METADATA_BYTES, Name
+from api.admin.page import Json, Total
+from api.admin.users import NO_METADATA, Metadata, Name
 from api.answers import Answer, Page, Paging, Told
 from api.ask import AdminAsk, Nothing
-from api.parameters import Body, Flag, Id, Integer, JsonObject, Moment, Offset, Question, Text
+from api.parameters import Body, Flag, Id, Integer, Moment, Offset, Question, Text
 from shared import sql
 
 LONGEST_DESCRIPTION = 2_000
@@ -31,7 +31,7 @@ class NewCredential(Body, frozen=True, kw_only=True):
     description: Annotated[str | None, Text(LONGEST_DESCRIPTION)] = None
     expires_at: Annotated[datetime | None, Moment()] = None
     rate_limit_per_minute: Annotated[int, Integer(1, 10_000)] = 60
-    metadata: Annotated[dict[str, Any], JsonObject(LARGEST_METADATA_BYTES)] = msgspec.field(default_factory=dict)
+    metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
 
     def check(self) -> None:
         """Refuse a key that would be born expired."""
@@ -84,7 +84,7 @@ class Credential(msgspec.Struct, frozen=True):
     revoked: bool
     revoked_at: datetime | None
     rate_limit_per_minute: int
-    metadata: dict[str, Any]
+    metadata: Json
 
 
 class IssuedCredential(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What the lists of this folder share: how long they are, and over which period usage is added up."""
+"""What the answers of this folder share: how long a list is, free-form data, over which period usage is added up."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -9,6 +9,9 @@ from api import errors
 from api.parameters import Moment, Question
 
 USUAL_PERIOD = timedelta(days=30)
+
+Json = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
+"""An object that is given back as it was stored."""
 
 
 class Total(msgspec.Struct, frozen=True):

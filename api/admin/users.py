@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from api import errors
 from api.admin import audit
-from api.admin.page import Total
+from api.admin.page import Json, Total
 from api.answers import Answer, Page, Paging, Told
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Id, Integer, JsonObject, Offset, Question, Text
@@ -19,6 +19,7 @@ from shared import sql
 LONGEST_NAME = 255
 LONGEST_TEXT = 255
 LARGEST_METADATA_BYTES = 16 * 1024
+NO_METADATA = msgspec.Raw(b"{}")
 NAME_TOO_LONG = "Name must be 255 characters or less"
 
 Status = Literal["active", "suspended", "pending"]
@@ -33,7 +34,7 @@ class NewUser(Body, frozen=True, kw_only=True):
     name: Annotated[str, Name]
     external_id: Annotated[str | None, Text(LONGEST_TEXT)] = None
     email: Annotated[str | None, Text(LONGEST_TEXT)] = None
-    metadata: Annotated[dict[str, Any], Metadata] = msgspec.field(default_factory=dict)
+    metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
     billing_plan: Annotated[str | None, Text(LONGEST_TEXT)] = None
 
 
@@ -43,7 +44,7 @@ class UserChanges(Body, frozen=True, kw_only=True):
     name: Annotated[str | UnsetType, Name] = UNSET
     external_id: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
     email: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
-    metadata: Annotated[dict[str, Any] | UnsetType | None, Metadata] = UNSET
+    metadata: Annotated[msgspec.Raw | UnsetType | None, Metadata] = UNSET
     billing_plan: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
 
 
@@ -76,7 +77,7 @@ class UserAccount(msgspec.Struct, frozen=True):
     external_id: str | None
     name: str
     email: str | None
-    metadata: dict[str, Any]
+    metadata: Json
     created_at: datetime
     updated_at: datetime | None
     status: Status
@@ -161,7 +162,14 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Told[UserAccount]:
         user = msgspec.structs.replace(await _owned(ask, db, ask.question.id), **changes)
         try:
             await _update.run(
-                db, user.id, ask.key.id, user.name, user.external_id, user.email, user.metadata or {}, user.billing_plan
+                db,
+                user.id,
+                ask.key.id,
+                user.name,
+                user.external_id,
+                user.email,
+                user.metadata or NO_METADATA,
+                user.billing_plan,
             )
         except UniqueViolationError as conflict:
             raise errors.external_id_in_use() from conflict
