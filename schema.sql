@@ -43,7 +43,7 @@ CREATE TABLE partner.user_account (
     UNIQUE (id, admin_key_id)
 );
 COMMENT ON TABLE partner.user_account IS 'A customer of a partner, seen and changed by the admin key that created it alone.';
-COMMENT ON COLUMN partner.user_account.metadata IS 'json, not jsonb: given back as it came, order of keys and figures of numbers included.';
+COMMENT ON COLUMN partner.user_account.metadata IS 'json, not jsonb: given back as it came, the order of its keys included.';
 CREATE INDEX user_account_page ON partner.user_account (admin_key_id, created_at DESC, id DESC);
 
 CREATE TABLE partner.credential (
@@ -188,13 +188,20 @@ COMMENT ON TABLE genesis_output IS 'Outputs, each at index 0, that exist before 
 -- Who is who: numbers for byte strings. Never deleted and never given twice, so that caches of them hold over rollbacks -
 
 CREATE TABLE stake (
-    stake_id integer PRIMARY KEY,
-    balance  bigint  NOT NULL DEFAULT 0,
-    raw      bytea   NOT NULL
+    stake_id        integer PRIMARY KEY,
+    pool_id         integer,
+    active_epoch_no integer,
+    balance         bigint  NOT NULL DEFAULT 0,
+    raw             bytea   NOT NULL,
+    CHECK ((pool_id IS NULL) = (active_epoch_no IS NULL))
 );
 COMMENT ON TABLE stake IS 'Stake credentials, as the 29 bytes of their reward account (CIP-19).';
+COMMENT ON COLUMN stake.pool_id IS 'What it delegates to now: the last word of its rows in stake_event.';
+COMMENT ON COLUMN stake.active_epoch_no IS 'The epoch in which that delegation counts first: two after its certificate.';
 COMMENT ON COLUMN stake.balance IS 'Lovelace in unspent outputs.';
 CREATE INDEX stake_raw ON stake USING hash (raw);
+-- NOTE: balance is in no index, so that its many updates touch none.
+CREATE INDEX stake_pool_id ON stake (pool_id) WHERE pool_id IS NOT NULL;
 
 CREATE TABLE address (
     address_id integer PRIMARY KEY,
@@ -312,3 +319,123 @@ CREATE TABLE policy_holder (
 );
 COMMENT ON TABLE policy_holder IS 'The same over all assets of a policy.';
 CREATE INDEX policy_holder_quantity ON policy_holder (policy_id, quantity DESC, address_id);
+
+-- What certificates said about stake and pools. tx_id -1: in the genesis; place: the order within a transaction -----------
+
+CREATE TABLE stake_event (
+    tx_id    bigint   NOT NULL,
+    stake_id integer  NOT NULL,
+    pool_id  integer,
+    epoch_no integer  NOT NULL,
+    place    smallint NOT NULL,
+    kind     text     NOT NULL CHECK (kind IN ('registration', 'deregistration', 'delegation', 'reaping')),
+    PRIMARY KEY (stake_id, tx_id, place),
+    CHECK ((pool_id IS NOT NULL) = (kind = 'delegation'))
+);
+COMMENT ON TABLE stake_event IS 'The life of stake credentials; all but a delegation leave one without a pool.';
+COMMENT ON COLUMN stake_event.kind IS
+    'reaping: the pool was taken away at the epoch''s first slot, whose first tx_id the row has, before all of its transactions.';
+CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosummarize = on);
+
+CREATE TABLE pool_update (
+    tx_id      bigint   NOT NULL,
+    pool_id    integer  NOT NULL,
+    place      smallint NOT NULL,
+    parameters bytea    NOT NULL,
+    PRIMARY KEY (pool_id, tx_id, place)
+);
+COMMENT ON TABLE pool_update IS 'Registrations of pools, the first and all that changed them; parameters are packed by shared/packed.py.';
+
+CREATE TABLE pool_retirement (
+    tx_id    bigint   NOT NULL,
+    pool_id  integer  NOT NULL,
+    epoch_no integer  NOT NULL,
+    place    smallint NOT NULL,
+    PRIMARY KEY (pool_id, tx_id, place)
+);
+COMMENT ON TABLE pool_retirement IS
+    'Announcements that a pool ends with the first slot of epoch_no. A later one, or a later registration, takes its place.';
+CREATE INDEX pool_retirement_epoch_no ON pool_retirement (epoch_no);
+
+CREATE TABLE pool_epoch (
+    pool_id      integer NOT NULL,
+    epoch_no     integer NOT NULL,
+    blocks       integer NOT NULL DEFAULT 0,
+    active_stake bigint  NOT NULL DEFAULT 0,
+    PRIMARY KEY (pool_id, epoch_no),
+    CHECK (blocks > 0 OR active_stake > 0)
+);
+COMMENT ON TABLE pool_epoch IS 'What a pool had and did in an epoch; no row for nothing.';
+COMMENT ON COLUMN pool_epoch.active_stake IS
+    'Lovelace of its delegators, rewards aside, in the snapshot that counts in this epoch: taken where the one before it began.';
+CREATE INDEX pool_epoch_epoch_no ON pool_epoch (epoch_no);
+
+-- What blocks don't say, as last read from the node's ledger: no part of the chain, and never undone ----------------------
+
+CREATE TABLE ledger_state (
+    one            boolean PRIMARY KEY DEFAULT true CHECK (one),
+    slot_no        bigint  NOT NULL,
+    epoch_no       integer NOT NULL,
+    next_stake_id  integer,
+    desired_pools  integer,
+    reserves       bigint,
+    treasury       bigint,
+    compared_pools integer,
+    unlike_pools   integer,
+    difference     bigint
+);
+COMMENT ON TABLE ledger_state IS 'Read once in each epoch: at slot_no of epoch_no. Null: the node could not answer.';
+COMMENT ON COLUMN ledger_state.next_stake_id IS 'From which on rewards of this epoch have still to be read; null: all are.';
+COMMENT ON COLUMN ledger_state.compared_pools IS
+    'How many live stakes were compared with the node''s, how many were not the same, and by how many lovelace in all.';
+
+CREATE TABLE reward (
+    stake_id integer PRIMARY KEY,
+    slot_no  bigint  NOT NULL,
+    lovelace bigint  NOT NULL CHECK (lovelace > 0)
+);
+COMMENT ON TABLE reward IS 'Reward balances, read at slot_no; no row for none, nor after a withdrawal until it is read again.';
+
+CREATE TABLE reward_due (
+    stake_id integer PRIMARY KEY,
+    slot_no  bigint  NOT NULL
+);
+COMMENT ON TABLE reward_due IS 'Accounts whose reward changed, or came to matter, at slot_no: to be read there or later.';
+
+CREATE TABLE pool_reward (
+    pool_id  integer NOT NULL,
+    epoch_no integer NOT NULL,
+    lovelace bigint  NOT NULL,
+    PRIMARY KEY (pool_id, epoch_no)
+);
+COMMENT ON TABLE pool_reward IS 'What rewards add to pool_epoch.active_stake.';
+
+-- Who delegates how much now: outputs and rewards together. Empty in bulk, filled at its end -------------------------------
+
+CREATE FUNCTION delegator_bucket_of(amount bigint, stake_id integer) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+-- Where a delegator stands in its pool's list, roughly: a lower number comes earlier. Each doubling of the amount has 32
+-- buckets; those who have nothing, often many, have one per 8,192 stake_ids.
+SELECT CASE WHEN amount <= 0 THEN 2048 + (stake_id >> 13)
+            ELSE 2047 - (64 - position(B'1' IN amount::bit(64))) * 32
+                 - ((amount << 5 >> (64 - position(B'1' IN amount::bit(64))))::integer & 31)
+       END
+$$;
+
+CREATE TABLE delegator (
+    stake_id integer PRIMARY KEY,
+    pool_id  integer NOT NULL,
+    bucket   integer NOT NULL GENERATED ALWAYS AS (delegator_bucket_of(amount, stake_id)) STORED,
+    amount   bigint  NOT NULL
+);
+COMMENT ON TABLE delegator IS 'Stake credentials with a pool, each with its balance and reward: amount.';
+CREATE INDEX delegator_list ON delegator (pool_id, bucket, amount DESC, stake_id);
+
+CREATE TABLE delegator_bucket (
+    pool_id    integer NOT NULL,
+    bucket     integer NOT NULL,
+    delegators integer NOT NULL,
+    lovelace   bigint  NOT NULL,
+    PRIMARY KEY (pool_id, bucket)
+);
+COMMENT ON TABLE delegator_bucket IS
+    'How many delegators, and lovelace, each bucket of a pool''s list holds: its totals, and the way to any offset in it.';

@@ -107,7 +107,7 @@ def resync(
             await store.erase(db)
             print(f"{chain.name} is empty: the next run starts over")
             return
-        await store.rollback(db, point)
+        await store.rollback(db, chain, point)
         print(f"{chain.name} stands at {point}")
 
     _with_database(network, go_back)

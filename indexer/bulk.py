@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import store
+from indexer import epochs, store
 from shared import sql
 
 log = structlog.get_logger()
@@ -34,6 +34,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             )
     async with db.transaction():
         await _bear_assets.run(db)
+        await epochs.fill(db)
         await _go_live.run(db)
     # Fresh tables have no statistics yet, and the first questions would be planned without any.
     await store.analyze(db)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 
 import aiohttp
 import asyncpg
@@ -13,6 +14,7 @@ from indexer import balance, batches, bulk, effects, frames, genesis, ogmios, ro
 from indexer.flags import Flags
 from indexer.known import known_to
 from indexer.progress import Progress
+from indexer.staking import boundaries
 from shared import database, lifecycle, schema
 from shared.ledger import Point
 from shared.network import Network
@@ -220,7 +222,8 @@ class Chase:
         position = await store.position(self._writer)
         self._tip = None if position is None else _Tip(position.point, position.block_no)
         self._first_block_no = None if position is None else position.first_block_no
-        self._known = await known_to(self._reader, bulk=position is not None and position.phase == "bulk")
+        in_bulk = position is not None and position.phase == "bulk"
+        self._known = await known_to(self._reader, self._network, bulk=in_bulk)
 
     async def _refuse_a_node_behind(self, tip: _Tip, point: Point | None, node_tip: frames.NodePoint | None) -> None:
         """A node that is still reading its own chain must not make us throw ours away. Raises NodeBehind."""
@@ -241,7 +244,7 @@ class Chase:
             raise StartOver("the node went back to the origin")
         if not await store.holds(self._writer, point):
             raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {self._tip.point}")
-        await store.rollback(self._writer, point)
+        await store.rollback(self._writer, self._network, point)
         await self._remember()
 
     async def _go_forward(self, forwards: list[ogmios.Forward]) -> None:
@@ -257,10 +260,16 @@ class Chase:
             await bulk.finalize(self._writer, position.finalize_step)
             await self._remember()
         self._flags.look(forwards)
-        blocks = [self._follow(forward.block) for forward in forwards]
-        unborn = await self._known.learn(self._reader, blocks)
-        prepared = rows.of(blocks, self._known, unborn, self._rules())
-        await self._queue.put(_Prepared(prepared, node_tip, self._known.bulk, len(blocks)))
+        before = None if self._tip is None else self._tip.point
+        followed = [self._follow(forward.block) for forward in forwards]
+        # An epoch's boundary is one commit with its first block, and balances are then those of the last one before it.
+        for _, of_epoch in groupby(followed, lambda block: self._network.epoch_of(block.point.slot_no)):
+            blocks = list(of_epoch)
+            unborn = await self._known.learn(self._reader, blocks)
+            crossed = boundaries(before, blocks[0].point, self._network)
+            prepared = rows.of(blocks, self._known, unborn, self._rules(), crossed)
+            await self._queue.put(_Prepared(prepared, node_tip, self._known.bulk, len(blocks)))
+            before = blocks[-1].point
 
     def _rules(self) -> balance.Rules:
         return balance.Rules(self._genesis.stake_deposit, self._genesis.pool_deposit, self._first_block_no == 0)

@@ -10,8 +10,10 @@ from typing import TypeVar
 
 import msgspec
 
+from indexer import pools
 from indexer.effects import BlockEffects, Effects
 from shared import address, packed, sql
+from shared.network import Network
 from shared.packed import Assets, Output
 from shared.sql import Connection
 
@@ -108,8 +110,8 @@ class Lengths(Recent[int, int]):
 class Known:
     """All of it for one network's only writer. In bulk, histories are numbered later and no length is known."""
 
-    def __init__(self, unused: "_NextNumbers", *, bulk: bool) -> None:
-        self.bulk = bulk
+    def __init__(self, network: Network, unused: "_NextNumbers", *, bulk: bool) -> None:
+        self.network, self.bulk = network, bulk
         self.addresses = Numbers(_addresses, unused.address)
         self.stakes = Numbers(_stakes, unused.stake)
         self.pools = Numbers(_pools, unused.pool)
@@ -129,26 +131,33 @@ class Known:
         return outputs[place] if 0 <= place < len(outputs) else None
 
     async def learn(self, db: Connection, blocks: list[BlockEffects]) -> Unborn:
-        """Know everything that `rows.of` will ask about these blocks; returns what they name for the first time."""
+        """Know everything that `rows.of` will ask about these blocks; returns what they name for the first time.
+
+        Raises frames.Unreadable.
+        """
         transactions = [tx for block in blocks for group in block.transactions for tx in group]
         self._sources.trim()
         self._sources.update((tx.tx_hash, (tx.first_index, tx.outputs)) for tx in transactions)
         await self._learn_sources(db, transactions)
         outputs = list(self._touched(transactions))
-        unborn = await self.learn_numbers(db, outputs, [tx.mint for tx in transactions if tx.mint])
-        pools = {block.pool for block in blocks if block.pool is not None}
-        unborn.pools.extend(await self.pools.learn(db, pools))
+        accounts, hashes = pools.named_by(blocks, self.network)
+        unborn = await self.learn_numbers(db, outputs, [tx.mint for tx in transactions if tx.mint], accounts)
+        unborn.pools.extend(await self.pools.learn(db, hashes))
         return unborn
 
-    async def learn_numbers(self, db: Connection, outputs: list[Output], mints: list[Assets]) -> Unborn:
-        """Know the numbers of the addresses and assets of these outputs and mints, and how long their histories are."""
+    async def learn_numbers(
+        self, db: Connection, outputs: list[Output], mints: list[Assets], accounts: set[bytes]
+    ) -> Unborn:
+        """Know the numbers of the addresses and assets of these outputs and mints, and how long their histories are;
+        and those of the reward accounts, with the outputs' own.
+        """
         addresses = {output.address for output in outputs}
         held = [output.assets for output in outputs if output.assets]
         assets = {
             policy + name for quantities in (*held, *mints) for policy in quantities for name in quantities[policy]
         }
-        accounts = {account for raw in addresses if (account := stake_of(raw)) is not None}
-        stakes = await self.stakes.learn(db, accounts)
+        paid = {account for raw in addresses if (account := stake_of(raw)) is not None}
+        stakes = await self.stakes.learn(db, paid | accounts)
         policies = await self.policies.learn(db, {key[:28] for key in assets})
         new_assets = await self.assets.learn(db, assets)
         unborn = Unborn(
@@ -190,11 +199,11 @@ class Known:
                     yield source
 
 
-async def known_to(db: Connection, *, bulk: bool) -> Known:
+async def known_to(db: Connection, network: Network, *, bulk: bool) -> Known:
     """What the database knows, before anything is remembered of it."""
     unused = await _next_numbers.one(db)
     assert unused is not None, "a statement without FROM has one row"
-    return Known(unused, bulk=bulk)
+    return Known(network, unused, bulk=bulk)
 
 
 class _Source(msgspec.Struct, frozen=True):

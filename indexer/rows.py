@@ -8,6 +8,7 @@ from indexer import balance
 from indexer.amounts import Amounts
 from indexer.effects import BlockEffects, Effects
 from indexer.known import Known, Unborn
+from indexer.staking import Boundary, Staking
 from shared import packed
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, Point, tx_id
 
@@ -24,6 +25,7 @@ class Rows(msgspec.Struct):
     """
 
     unborn: Unborn
+    staking: Staking
     tip: Point
     tip_block_no: int
     first_block_no: int
@@ -36,13 +38,20 @@ class Rows(msgspec.Struct):
     amounts: Amounts = msgspec.field(default_factory=Amounts)
 
 
-def of(blocks: list[BlockEffects], known: Known, unborn: Unborn, rules: balance.Rules) -> Rows:
-    """The rows of consecutive blocks that `known` has learned; `unborn` is what it learned anew.
+def of(blocks: list[BlockEffects], known: Known, unborn: Unborn, rules: balance.Rules, crossed: list[Boundary]) -> Rows:
+    """The rows of consecutive blocks of one epoch that `known` has learned; `unborn` is what it learned anew.
 
-    Raises balance.Unbalanced for a transaction that does not follow the ledger's rules.
+    `crossed` are the epoch boundaries before the first of them. Raises balance.Unbalanced for a transaction that does
+    not follow the ledger's rules, and frames.Unreadable.
     """
     last = blocks[-1]
-    rows = Rows(unborn=unborn, tip=last.point, tip_block_no=last.block_no, first_block_no=blocks[0].block_no)
+    rows = Rows(
+        unborn=unborn,
+        staking=Staking(crossed),
+        tip=last.point,
+        tip_block_no=last.block_no,
+        first_block_no=blocks[0].block_no,
+    )
     for block in blocks:
         _add_block(rows, block, known, rules)
     return rows
@@ -58,6 +67,7 @@ def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rul
     if block.ebb:
         rows.epoch_boundary_blocks.append((slot_no, block.block_no, block_hash))
         return
+    epoch_no = known.network.epoch_of(slot_no)
     index = 0
     for group in block.transactions:
         inputs = [
@@ -71,10 +81,12 @@ def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rul
         for tx, spent_by_tx in zip(group, inputs, strict=True):
             own_fee = fee if tx is group[-1] else 0
             _add_transaction(rows, tx_id(slot_no, index), tx, spent_by_tx, own_fee, known)
+            rows.staking.add(tx_id(slot_no, index), tx, epoch_no, known)
             index += 1
     assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
     pool_id = None if block.pool is None else known.pools[block.pool]
     rows.blocks.append((slot_no, block.block_no, index, pool_id, block_hash))
+    rows.staking.add_block(block, epoch_no, known)
 
 
 def _add_transaction(

@@ -6,12 +6,13 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import frames
+from indexer import epochs, frames
 from indexer.amounts import Amounts
 from indexer.known import known_to
 from indexer.rows import Rows
 from shared import packed, sql
 from shared.ledger import Point, tx_id
+from shared.network import Network
 from shared.packed import Output
 
 log = structlog.get_logger()
@@ -53,8 +54,10 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         if node_tip.height - rows.tip_block_no > _FAR_BLOCKS:
             # Far from the tip a crash of Postgres may cost the last commits: they are followed again.
             await db.execute("SET LOCAL synchronous_commit = off")
+        ended = await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, bulk=bulk)
         await _move(db, rows.amounts)
+        await epochs.move(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.balances.keys(), bulk=bulk)
         await _move_tip.run(
             db,
             rows.tip.slot_no,
@@ -81,6 +84,10 @@ async def copy_rows(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
     await _copy(db, f"address_tx{suffix}", ("address_id", *place, "tx_id"), rows.address_txs)
     await _copy(db, f"asset_tx{suffix}", ("asset_id", *place, "tx_id", "quantity", "large"), rows.asset_txs)
     await _copy(db, f"mint{suffix}", ("asset_id", *place, "tx_id", "quantity", "large", "named"), rows.mints)
+    staking = rows.staking
+    await _copy(db, "stake_event", ("tx_id", "stake_id", "pool_id", "epoch_no", "place", "kind"), staking.stake_events)
+    await _copy(db, "pool_update", ("tx_id", "pool_id", "place", "parameters"), staking.pool_updates)
+    await _copy(db, "pool_retirement", ("tx_id", "pool_id", "epoch_no", "place"), staking.pool_retirements)
 
 
 async def begin(db: asyncpg.Connection, genesis: Iterable[tuple[bytes, bytes, int]]) -> None:
@@ -117,18 +124,18 @@ async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
     return await _last_at_or_before.one(db, slot_no)
 
 
-async def rollback(db: asyncpg.Connection, point: Point) -> None:
+async def rollback(db: asyncpg.Connection, network: Network, point: Point) -> None:
     """Go back to a block of our chain. A long way is several commits, each leaving a chain that ends further back."""
     boundary = await _boundary_at.one(db, point.slot_no, point.block_hash) is not None
     while True:
         above = await _newest_above.all(db, point.slot_no if boundary else point.slot_no + 1, MOST_UNDONE_BLOCKS + 1)
         if len(above) <= MOST_UNDONE_BLOCKS:
-            await _undo(db, point, first_slot=point.slot_no if boundary else point.slot_no + 1)
+            await _undo(db, network, point, first_slot=point.slot_no if boundary else point.slot_no + 1)
             return
-        await _undo(db, above[-1], first_slot=above[-1].slot_no + 1)
+        await _undo(db, network, above[-1], first_slot=above[-1].slot_no + 1)
 
 
-async def _undo(db: asyncpg.Connection, point: Point, *, first_slot: int) -> None:
+async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first_slot: int) -> None:
     """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit."""
     first_tx_id = tx_id(first_slot, 0)
     async with db.transaction():
@@ -137,24 +144,34 @@ async def _undo(db: asyncpg.Connection, point: Point, *, first_slot: int) -> Non
                 row.hash,
                 packed.unpack_outputs(row.outputs)[1],
                 [source.source for source in packed.unpack_inputs(row.inputs) if source.source is not None],
-                packed.unpack_extra(row.extra).mint,
+                packed.unpack_extra(row.extra),
             )
             for row in await _transactions_from.all(db, first_tx_id)
         ]
-        known = await known_to(db, bulk=True)
-        await known.learn_numbers(
-            db, [output for tx in undone for output in (*tx.outputs, *tx.spent)], [tx.mint for tx in undone]
-        )
+        known = await known_to(db, network, bulk=True)
+        outputs = [output for tx in undone for output in (*tx.outputs, *tx.spent)]
+        accounts = {account for tx in undone for account in tx.extra.withdrawals}
+        await known.learn_numbers(db, outputs, [tx.extra.mint for tx in undone], accounts)
         amounts = Amounts()
         for tx in undone:
             for output in tx.outputs:
                 amounts.move(known, output, -1)
             for output in tx.spent:
                 amounts.move(known, output, 1)
-            amounts.mint(known, tx.mint, -1)
+            amounts.mint(known, tx.extra.mint, -1)
         await _move(db, amounts)
         await _forget_firsts.run(
             db, sorted({asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)), first_tx_id
+        )
+        present = await position(db)
+        await epochs.undo(
+            db,
+            network,
+            point,
+            first_slot,
+            moved=set(amounts.balances),
+            withdrawn={known.stakes[account] for account in accounts},
+            bulk=present is not None and present.phase == "bulk",
         )
         await _forget_transactions.run(db, first_tx_id)
         await _forget_blocks.run(db, first_slot, point.block_hash)
@@ -211,7 +228,7 @@ class _Undone(msgspec.Struct, frozen=True):
     hash: bytes
     outputs: list[Output]
     spent: list[Output]
-    mint: packed.Assets
+    extra: packed.Extra
 
 
 _FAR_BLOCKS = 100

@@ -44,10 +44,40 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     valid: bool = True
 
 
+class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How to reach a pool, as its certificate says: an address of either kind, or a host name (of a service record if
+    there is no port).
+    """
+
+    port: int | None = None
+    ipv4: str | None = None
+    ipv6: str | None = None
+    hostname: str | None = None
+
+
+class PoolParameters(msgspec.Struct, frozen=True, gc=False):
+    """What a registration says of a pool.
+
+    Pledge and cost are lovelace, the margin a ratio like `1/100`; reward account and owners have the 29 bytes of
+    reward accounts (CIP-19).
+    """
+
+    vrf_key_hash: bytes
+    pledge: int
+    fixed_cost: int
+    margin: str
+    reward_account: bytes | None = None
+    owners: list[bytes] = []
+    relays: list[Relay] = []
+    metadata_url: str | None = None
+    metadata_hash: bytes | None = None
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _outputs = msgspec.msgpack.Decoder(tuple[int, list[Output]])
 _inputs = msgspec.msgpack.Decoder(list[Input])
 _extra = msgspec.msgpack.Decoder(Extra)
+_pool_parameters = msgspec.msgpack.Decoder(PoolParameters)
 
 
 def pack_outputs(first_index: int, outputs: list[Output]) -> bytes:
@@ -78,6 +108,16 @@ def pack_extra(extra: Extra) -> bytes | None:
 def unpack_extra(data: bytes | None) -> Extra:
     """The extras of a row."""
     return _NOTHING if data is None else _extra.decode(_body(data))
+
+
+def pack_pool_parameters(parameters: PoolParameters) -> bytes:
+    """A pool's parameters as bytes."""
+    return _VERSION + _encode(parameters)
+
+
+def unpack_pool_parameters(data: bytes) -> PoolParameters:
+    """The parameters of a row."""
+    return _pool_parameters.decode(_body(data))
 
 
 _NOTHING = Extra()

@@ -1,0 +1,67 @@
+"""What a batch of blocks means for stake and pools, as rows and as what moves. Pure."""
+
+from collections import Counter
+
+import msgspec
+
+from indexer.effects import BlockEffects, Effects
+from indexer.known import Known
+from indexer.pools import PoolRetirement, PoolUpdate, StakeChange, changes_of
+from shared import packed
+from shared.ledger import Point, TxId, tx_id
+from shared.network import Network
+
+ACTIVE_AFTER_EPOCHS = 2
+"""A delegation counts first in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
+
+
+class Boundary(msgspec.Struct, frozen=True):
+    """Where an epoch begins: before `first_tx_id`, the first that a transaction of it may have."""
+
+    epoch_no: int
+    first_tx_id: TxId
+
+
+class Staking(msgspec.Struct):
+    """Rows, each a tuple of its table's columns, and what moves, of a batch whose blocks are all of one epoch.
+
+    `crossed` are the boundaries that lie before its first block. `delegations` holds pool_id and active_epoch_no of
+    the credentials whose delegation changes.
+    """
+
+    crossed: list[Boundary]
+    stake_events: list[tuple[int, int, int | None, int, int, str]] = []
+    pool_updates: list[tuple[int, int, int, bytes]] = []
+    pool_retirements: list[tuple[int, int, int, int]] = []
+    delegations: dict[int, tuple[int | None, int | None]] = {}
+    blocks: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
+    withdrawn: set[int] = set()
+
+    def add_block(self, block: BlockEffects, epoch_no: int, known: Known) -> None:
+        """A pool, or a genesis delegate, made a block; Byron's blocks are nobody's."""
+        if block.pool is not None:
+            self.blocks[known.pools[block.pool], epoch_no] += 1
+
+    def add(self, key: TxId, tx: Effects, epoch_no: int, known: Known) -> None:
+        """A transaction happened. Raises frames.Unreadable."""
+        self.withdrawn.update(known.stakes[account] for account in tx.extra.withdrawals)
+        for place, change in enumerate(changes_of(tx, known.network)):
+            match change:
+                case StakeChange(kind, account, pool):
+                    stake_id, pool_id = known.stakes[account], None if pool is None else known.pools[pool]
+                    self.stake_events.append((key, stake_id, pool_id, epoch_no, place, kind))
+                    active_epoch_no = None if pool_id is None else epoch_no + ACTIVE_AFTER_EPOCHS
+                    self.delegations[stake_id] = (pool_id, active_epoch_no)
+                case PoolUpdate(pool, parameters):
+                    row = (key, known.pools[pool], place, packed.pack_pool_parameters(parameters))
+                    self.pool_updates.append(row)
+                case PoolRetirement(pool, retiring_epoch_no):
+                    self.pool_retirements.append((key, known.pools[pool], retiring_epoch_no, place))
+
+
+def boundaries(before: Point | None, first: Point, network: Network) -> list[Boundary]:
+    """The epoch boundaries between two blocks; none before the first that is indexed."""
+    if before is None:
+        return []
+    entered = range(network.epoch_of(before.slot_no) + 1, network.epoch_of(first.slot_no) + 1)
+    return [Boundary(epoch_no, tx_id(network.epoch_start(epoch_no), 0)) for epoch_no in entered]
