@@ -13,13 +13,15 @@ Dump = dict[str, list[Row]]
 # else of their row; a dump shows what they stand for instead. The columns named here say nothing beyond that.
 NATURAL_KEYS = {
     "stake": ("raw",),
-    "address": ("raw", "stake_id"),
+    "address": ("raw",),
     "pool": ("hash",),
     "policy": ("hash",),
     "asset": ("policy_id", "name"),
 }
 # What the node said of itself and of its ledger, at some time: no part of the chain.
-NOT_OF_THE_CHAIN = {"node_tip"}
+NOT_OF_THE_CHAIN = {"node_tip", "ledger_state", "reward", "reward_due", "pool_reward"}
+# Lists of stake and rewards together, hence with what the node said; `indexer verify` recomputes them.
+NOT_OF_THE_CHAIN |= {"delegator", "delegator_bucket"}
 # How the rows came here, in one go or over the bulk steps.
 NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step")}
 
