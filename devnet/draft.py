@@ -11,7 +11,7 @@ from devnet import addresses, parameters
 from devnet.addresses import Credential
 from devnet.cast import Cast
 from devnet.dialect import plain
-from devnet.ledger import Asset, Ledger, Reference, lovelace_of
+from devnet.ledger import Asset, Ledger, Reference
 
 Json = dict[str, Any]
 Assets = dict[Asset, int]
@@ -56,13 +56,13 @@ class Draft:
         self.signers.append(output["address"])
         return output
 
-    def collateral(self, address: str) -> int:
-        """Put up an output of nothing but lovelace; how much."""
+    def collateral(self, address: str, tokens: bool = False) -> Json:
+        """Put up an output and return its value; it has tokens only where they will come back."""
         for reference in self.references(address):
-            output = self.ledger.unspent[reference]
-            if len(output["value"]) == 1 and lovelace_of(output) >= 3 * _LEAST:
+            value: Json = self.ledger.unspent[reference]["value"]
+            if value["ada"]["lovelace"] >= 3 * _LEAST and (tokens or len(value) == 1):
                 self.tx.setdefault("collaterals", []).append(self._use(reference))
-                return lovelace_of(output)
+                return value
         raise Impossible
 
     def refer(self, reference: Reference) -> None:
@@ -87,14 +87,13 @@ class Draft:
             raise Impossible
         return payer
 
-    def pay(self, address: str, lovelace: int, assets: Assets | None = None, **more: Any) -> int:
-        """Add an output and return its index; `more` are its datum, datumHash and script."""
+    def pay(self, address: str, lovelace: int, assets: Assets | None = None, **more: Any) -> None:
+        """Add an output; `more` are its datum, datumHash and script."""
         value = parameters.ada(lovelace)
         for (policy, name), quantity in (assets or {}).items():
             value.setdefault(policy, {})[name] = quantity
         self._take(value, -1)
         self.tx["outputs"].append({"address": address, "value": value, **more})
-        return len(self.tx["outputs"]) - 1
 
     def mint(self, policy: str, name: str, quantity: int) -> None:
         """Make units of an asset, or destroy as many as the quantity is negative."""
@@ -110,12 +109,11 @@ class Draft:
         self.tx.setdefault("certificates", []).append(certificate)
         self.lovelace += refund - deposit
 
-    def withdraw(self, credential: Credential) -> int:
-        """Everything that a reward account holds, as the ledger demands."""
+    def withdraw(self, credential: Credential) -> None:
+        """Take everything that a reward account holds, as the ledger demands."""
         lovelace = self.ledger.accounts[credential].rewards
         self.tx.setdefault("withdrawals", {})[self.cast.reward_address(credential)] = parameters.ada(lovelace)
         self.lovelace += lovelace
-        return lovelace
 
     def describe(self, labels: dict[int, Any]) -> None:
         """Attach metadata, each label with its CBOR and what plain JSON can say of it."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from devnet import addresses
-from devnet.draft import Draft, Impossible
+from devnet.draft import MAX_QUANTITY, Draft, Impossible
 from devnet.kinds import Kind
 
 Json = dict[str, Any]
@@ -43,8 +43,8 @@ def refer(draft: Draft) -> Json:
 def fail(draft: Draft) -> Json:
     """Scripts fail: nothing that the transaction declares happens, and its collateral is spent.
 
-    From Babbage on most of the collateral comes back, with or without a stated total; the declared fee is another
-    figure than what is lost.
+    From Babbage on most of the collateral comes back, and all of its tokens, with or without a stated total; the
+    declared fee is another figure than what is lost.
     """
     _take_from_script(draft)
     draft.tx.pop("collaterals", None)
@@ -57,11 +57,13 @@ def fail(draft: Draft) -> Json:
             {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}, deposit=2 * ADA
         )
     loser = draft.random.choice([person for person in draft.cast.people[:20] if draft.references(person)])
-    put_up = sum(draft.collateral(loser) for _ in range(draft.random.choice([1, 1, 2])))
-    if draft.since("babbage") and draft.random.random() < 0.7:
-        lost = min(put_up // 2, draft.random.randint(ADA, 3 * ADA))
-        change = {"address": draft.cast.somebody(draft.random), "value": {"ada": {"lovelace": put_up - lost}}}
-        draft.tx["collateralReturn"] = change
+    comes_back = draft.since("babbage") and draft.random.random() < 0.7
+    put_up = [draft.collateral(loser, tokens=comes_back) for _ in range(draft.random.choice([1, 1, 2]))]
+    if comes_back:
+        change = _sum(put_up)
+        lost = min(change["ada"]["lovelace"] // 2, draft.random.randint(ADA, 3 * ADA))
+        change["ada"]["lovelace"] -= lost
+        draft.tx["collateralReturn"] = {"address": draft.cast.somebody(draft.random), "value": change}
         if draft.random.random() < 0.7:
             draft.tx["totalCollateral"] = {"ada": {"lovelace": lost}}
     draft.tx["spends"] = "collaterals"
@@ -76,6 +78,19 @@ def redeem(draft: Draft, purpose: str, index: int = 0) -> None:
     draft.tx["scriptIntegrityHash"] = addresses.blake2b_256(purpose.encode())
     if "collaterals" not in draft.tx:
         draft.collateral(draft.cast.faucets[0])
+
+
+def _sum(values: list[Json]) -> Json:
+    """One value for all; Impossible where no output could hold it."""
+    total: Json = {}
+    for value in values:
+        for policy, names in value.items():
+            held = total.setdefault(policy, {})
+            for name, quantity in names.items():
+                held[name] = held.get(name, 0) + quantity
+                if held[name] > MAX_QUANTITY:
+                    raise Impossible
+    return total
 
 
 def _take_from_script(draft: Draft) -> None:
