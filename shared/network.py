@@ -9,6 +9,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 
+MAX_SUPPLY = 45_000_000_000_000_000
+"""Lovelace that there will ever be, on each of the three networks (`maxLovelaceSupply`, Shelley genesis)."""
+
+
 class Network(msgspec.Struct, frozen=True):
     """One Cardano network and where its chain lives in the database.
 

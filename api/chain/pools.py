@@ -1,0 +1,221 @@
+"""Stake pools: one in full, and who delegates to it."""
+
+import re
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from api import errors
+from api.answers import Answer, ObjectPage, Paging
+from api.ask import ChainAsk
+from api.chain import tip
+from api.parameters import Integer, JsonSchema, Kind, Offset, Question
+from shared import address, packed, sql
+from shared.encoding import bech32_decode, bech32_encode
+from shared.network import MAX_SUPPLY
+
+_HASH_BYTES = 28
+_HRP = "pool"
+_HEX = re.compile(r"[0-9a-fA-F]{56}")
+
+
+class PoolId(Kind[bytes]):
+    """A pool by its hash: bech32 `pool1…` or 56 hex digits, either in upper case too."""
+
+    def __init__(self) -> None:
+        schema: JsonSchema = {"type": "string", "pattern": "^([0-9a-fA-F]{56}|pool1[0-9a-z]{51}|POOL1[0-9A-Z]{51})$"}
+        super().__init__("a pool ID", schema, errors.invalid_pool_id().message)
+
+    def of_text(self, text: str) -> bytes:
+        if _HEX.fullmatch(text):
+            return bytes.fromhex(text)
+        hrp, pool = bech32_decode(text)
+        if hrp != _HRP or len(pool) != _HASH_BYTES:
+            raise ValueError(text)
+        return pool
+
+
+class OfPool(Question, frozen=True, kw_only=True):
+    """Which pool."""
+
+    pool: Annotated[bytes, PoolId()] = msgspec.field(name="poolId")
+
+
+class DelegatorsPart(OfPool, frozen=True, kw_only=True):
+    """Which part of a pool's delegators."""
+
+    limit: Annotated[int, Integer(1, 500)] = 100
+    offset: Offset = 0
+
+
+class Relay(msgspec.Struct, frozen=True):
+    """Where a pool's node is reached: `ipv4`, or `dns`, which also holds an IPv6 address that stands alone.
+
+    `port` is 0 where the certificate names none, as for the name of a service record (SRV), which leads to its own.
+    """
+
+    port: int
+    ipv4: str | UnsetType = UNSET
+    dns: str | UnsetType = UNSET
+
+
+class StakePool(msgspec.Struct, frozen=True):
+    """A pool by its latest registration, and what it has and does now.
+
+    `margin` is exact where the published ratio has a finite decimal. `active_stake` is the snapshot that governs the
+    current epoch; `live_stake` is the sum of the delegators' amounts: their unspent outputs and their rewards as last
+    read from the ledger. `saturation` is 0 until the ledger has been read once.
+    """
+
+    pool_id: str
+    pool_id_hex: str
+    vrf_key_hash: str
+    pledge: str
+    margin: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "number", "minimum": 0, "maximum": 1})]
+    fixed_cost: str
+    reward_account: str | None
+    owners: list[str]
+    relays: list[Relay]
+    metadata_url: str | None
+    metadata_hash: str | None
+    active_stake: str
+    live_stake: str
+    delegator_count: int
+    blocks_minted: int
+    blocks_epoch: int
+    saturation: float
+    status: Literal["active", "retiring", "retired"]
+    retiring_epoch: int | None
+
+
+class Delegator(msgspec.Struct, frozen=True):
+    """A stake credential, how much it delegates, and the epoch in which its delegation counts first."""
+
+    stake_address: str
+    amount: str
+    active_epoch_no: int
+
+
+class Delegators(msgspec.Struct, frozen=True):
+    """Part of a pool's delegators, greatest first."""
+
+    pool_id: str
+    delegators: list[Delegator]
+
+
+class _PoolRow(msgspec.Struct, frozen=True):
+    parameters: bytes
+    retirement_epoch_no: int | None
+    active_stake: int
+    live_stake: int
+    delegator_count: int
+    blocks_minted: int
+    blocks_epoch: int
+    reserves: int | None
+    desired_pools: int | None
+
+
+class _DelegatorRow(msgspec.Struct, frozen=True):
+    pool_id: int | None
+    total: int
+    account: bytes | None  # null in a row that stands for an empty page, and so is the rest
+    amount: int
+    active_epoch_no: int
+
+
+_pool = sql.query("pool", _PoolRow)
+_delegators = sql.query("delegators", _DelegatorRow)
+
+
+async def info(ask: ChainAsk[OfPool]) -> Answer[StakePool]:
+    """Read a stake pool."""
+    async with ask.snapshot() as db:
+        epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
+        row = await _pool.one(db, ask.question.pool, epoch_no)
+    if row is None:
+        raise errors.pool_not_found()
+    said = packed.unpack_pool_parameters(row.parameters)
+    retiring_epoch_no = row.retirement_epoch_no
+    retired = retiring_epoch_no is not None and retiring_epoch_no <= epoch_no
+    return Answer(
+        data=StakePool(
+            pool_id=_show(ask.question.pool),
+            pool_id_hex=ask.question.pool.hex(),
+            vrf_key_hash=said.vrf_key_hash.hex(),
+            pledge=str(said.pledge),
+            margin=_decimal(Fraction(said.margin)),
+            fixed_cost=str(said.fixed_cost),
+            reward_account=None if said.reward_account is None else address.show_stake(said.reward_account),
+            owners=[address.show_stake(owner) for owner in said.owners],
+            relays=[shown for relay in said.relays if (shown := _relay(relay)) is not None],
+            metadata_url=said.metadata_url,
+            metadata_hash=None if said.metadata_hash is None else said.metadata_hash.hex(),
+            active_stake=str(row.active_stake),
+            live_stake=str(row.live_stake),
+            delegator_count=row.delegator_count,
+            blocks_minted=row.blocks_minted,
+            blocks_epoch=row.blocks_epoch,
+            saturation=_saturation(row),
+            status="retired" if retired else "active" if retiring_epoch_no is None else "retiring",
+            retiring_epoch=None if retired else retiring_epoch_no,
+        )
+    )
+
+
+async def delegators(ask: ChainAsk[DelegatorsPart]) -> ObjectPage[Delegators, Paging]:
+    """List the delegators of a stake pool, those with the greatest stake first."""
+    asked = ask.question
+    async with ask.connection() as db:
+        rows = await _delegators.all(db, asked.pool, asked.limit, asked.offset)
+    if not rows:
+        raise errors.network_not_available()
+    if rows[0].pool_id is None:
+        raise errors.pool_not_found()
+    found = [
+        Delegator(address.show_stake(row.account), str(row.amount), row.active_epoch_no)
+        for row in rows
+        if row.account is not None
+    ]
+    total = rows[0].total
+    return ObjectPage(
+        data=Delegators(_show(asked.pool), found),
+        pagination=Paging(asked.limit, asked.offset, total, asked.offset + len(found) < total),
+    )
+
+
+def _show(pool: bytes) -> str:
+    return bech32_encode(_HRP, pool)
+
+
+def _relay(relay: packed.Relay) -> Relay | None:
+    """A relay in the two forms that the specification has; None where it names no machine at all."""
+    port = relay.port or 0
+    if relay.ipv4 is not None:
+        return Relay(port, ipv4=relay.ipv4)
+    name = relay.hostname if relay.hostname is not None else relay.ipv6
+    return None if name is None else Relay(port, dns=name)
+
+
+def _decimal(ratio: Fraction) -> msgspec.Raw:
+    """A ratio as a JSON number: all its digits where they end, else those of the nearest double."""
+    places, rest = 0, ratio.denominator
+    for prime in (2, 5):
+        exponent = 0
+        while rest % prime == 0:
+            rest //= prime
+            exponent += 1
+        places = max(places, exponent)
+    if rest != 1:
+        return msgspec.Raw(repr(float(ratio)).encode())
+    digits = str(ratio.numerator * 10**places // ratio.denominator).rjust(places + 1, "0")
+    whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :]
+    return msgspec.Raw((f"{whole}.{fraction}" if fraction else whole).encode())
+
+
+def _saturation(row: _PoolRow) -> float:
+    """Live stake by the stake at which rewards stop growing: the supply in circulation, shared by the desired pools."""
+    if row.reserves is None or row.desired_pools is None:
+        return 0.0
+    return row.live_stake * row.desired_pools / (MAX_SUPPLY - row.reserves)
