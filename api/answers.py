@@ -12,6 +12,9 @@ PagingT = TypeVar("PagingT")
 
 CONTENT_TYPE = "application/json;charset=utf-8"
 
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A UTC time; answers write it in ISO 8601, ending in Z."""
+
 Success = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
 Failed = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
 
@@ -52,7 +55,7 @@ class LastUpdated(msgspec.Struct, frozen=True):
 
     slot_no: int
     block_hash: str
-    block_time: datetime
+    block_time: Instant
 
 
 class ChainAnswer(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):

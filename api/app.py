@@ -36,7 +36,8 @@ _FINISH_WITHIN_S = 7.0
 # What the database does to a request when it restarts, fails over, or is a replica whose rows are being vacuumed.
 _DATABASE_AWAY = (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.SerializationError, asyncpg.QueryCanceledError)
 
-_HEADERS = {"Content-Type": answers.CONTENT_TYPE, "Server": "ledgerline"}
+_SERVER = "ledgerline"
+_HEADERS = {"Content-Type": answers.CONTENT_TYPE, "Server": _SERVER}
 
 
 class Api:
@@ -44,7 +45,8 @@ class Api:
 
     def __init__(self, services: Services, routes: Iterable[Route]) -> None:
         self._services = services
-        self._router = Router(routes)
+        self._routes = tuple(routes)
+        self._router = Router(self._routes)
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
         """Answer until `stop` is set, then finish the requests that are under way."""
@@ -94,15 +96,16 @@ class Api:
             key = await self._services.callers.admin_key(_authorization(request), route.who)
         question = read_question(route.question, route.fields, parameters, request.query)
         body = None if route.body is None else read_body(route.body, route.body_fields, await _body(request))
-        ask: OpenAsk | ChainAsk[Any] | AdminAsk[Any, Any]
+        ask: OpenAsk[Any] | ChainAsk[Any] | AdminAsk[Any, Any]
         if admission is not None:
             ask = ChainAsk(self._services, question, admission.key)
         elif key is not None:
             ask = AdminAsk(self._services, question, body, key, self._ip_address(request))
         else:
-            ask = OpenAsk(self._services)
+            ask = OpenAsk(self._services, question, self._routes)
         answer = await route.handler(ask)
         if isinstance(answer, web.Response):
+            answer.headers["Server"] = _SERVER
             return answer
         return web.Response(status=route.status, body=answers.encode(answer), headers=_HEADERS)
 
@@ -144,6 +147,8 @@ def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
         return fault
     if isinstance(fault, web.HTTPRequestEntityTooLarge):
         return errors.body_too_large()
+    if isinstance(fault, asyncpg.LockNotAvailableError):
+        return errors.network_not_available()
     if isinstance(fault, TimeoutError):
         log.warning("request.too_slow", route=where, after_s=LONGEST_REQUEST_S)
         return errors.too_slow()

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import asyncpg
 import msgspec
@@ -12,6 +12,9 @@ from api.parameters import Body, Question
 from api.services import Services
 from shared.network import Network
 
+if TYPE_CHECKING:
+    from api.route import Route
+
 QuestionT = TypeVar("QuestionT", bound=Question)
 BodyT = TypeVar("BodyT", bound=Body | None)
 
@@ -20,10 +23,12 @@ class Nothing(Question, frozen=True, kw_only=True):
     """The question of a route without parameters."""
 
 
-class OpenAsk(msgspec.Struct, frozen=True):
-    """A request that needs no key."""
+class OpenAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
+    """A request that needs no key. `routes` is the table that it came through."""
 
     services: Services
+    question: QuestionT
+    routes: "tuple[Route, ...]"
 
 
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):

@@ -74,6 +74,11 @@ def too_slow() -> Refusal:
     return Refusal(503, "Request timed out")
 
 
+def not_ready(reasons: str) -> Refusal:
+    """What keeps this process from answering, or from answering with recent data."""
+    return Refusal(503, f"Not ready: {reasons}")
+
+
 # Chain data -----------------------------------------------------------------------------------------------------------
 
 
@@ -90,6 +95,21 @@ def invalid_address() -> Refusal:
 def foreign_address() -> Refusal:
     """An address of another network than the key's."""
     return Refusal(400, "Address does not belong to this network")
+
+
+def invalid_pool_id() -> Refusal:
+    """Neither bech32 `pool1…` nor 56 hex digits."""
+    return Refusal(400, "Invalid pool ID format")
+
+
+def pool_not_found() -> Refusal:
+    """No registration certificate of the indexed chain names the pool."""
+    return Refusal(404, "Pool not found")
+
+
+def invalid_transaction_hash() -> Refusal:
+    """Anything but 64 hex digits."""
+    return Refusal(400, "Invalid transaction hash format")
 
 
 def transaction_not_found() -> Refusal:
@@ -201,8 +221,3 @@ def not_in_the_future() -> Refusal:
 def dates_reversed() -> Refusal:
     """A period that ends before it starts."""
     return Refusal(400, "start_date must not be after end_date")
-
-
-def invalid_transaction_hash() -> Refusal:
-    """Anything but 64 hex digits."""
-    return Refusal(400, "Invalid transaction hash format")

@@ -52,9 +52,9 @@ class Kind(Generic[Value]):
     """
 
     def __init__(
-        self, expected: str, schema: JsonSchema, message: str | None = None, missing: str | None = None
+        self, expected: str, schema: Mapping[str, object], message: str | None = None, missing: str | None = None
     ) -> None:
-        self.expected, self.schema, self.message, self.missing = expected, schema, message, missing
+        self.expected, self.schema, self.message, self.missing = expected, dict(schema), message, missing
 
     def of_text(self, text: str) -> Value:
         """The value of a path or query parameter."""

@@ -20,7 +20,8 @@ class Route:
     """One method on one path template, what it asks of a caller, and who answers.
 
     Question, body and answer are those of the handler's annotations: `async def handler(ask: AdminAsk[Question, Body])
-    -> Answer`. `errors` lists what the handler itself may refuse, for /openapi.json.
+    -> Answer`; a handler of another `media_type` makes the whole response. `errors` lists what the handler itself may
+    refuse, for /openapi.json.
     """
 
     def __init__(
@@ -31,10 +32,11 @@ class Route:
         who: Who,
         *,
         status: HTTPStatus = HTTPStatus.OK,
+        media_type: str = "application/json",
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
         self.method, self.path, self.handler, self.who = method, path, handler, who
-        self.status, self.errors = int(status), tuple(errors)
+        self.status, self.media_type, self.errors = int(status), media_type, tuple(errors)
 
         hints = get_type_hints(handler)
         asked = hints["ask"]

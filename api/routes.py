@@ -5,9 +5,9 @@ Question, body and answer of a route are those of its handler's annotations (`ro
 
 from http import HTTPStatus
 
-from api import errors
+from api import docs, errors, health, metrics, openapi
 from api.admin import admin_keys, audit, credentials, usage, users
-from api.chain import transactions
+from api.chain import pools, transactions
 from api.route import Route
 
 ROUTES = (
@@ -32,6 +32,15 @@ ROUTES = (
         transactions.by_hash,
         "api key",
         errors=(errors.transaction_not_found,),
+    ),
+    # Stake pools -----------------------------------------------------------------------------------------------------
+    Route("GET", "/v1/pools/{poolId}", pools.info, "api key", errors=(errors.pool_not_found,)),
+    Route(
+        "GET",
+        "/v1/pools/{poolId}/delegators/list",
+        pools.delegators,
+        "api key",
+        errors=(errors.pool_not_found,),
     ),
     # User accounts ---------------------------------------------------------------------------------------------------
     Route(
@@ -130,4 +139,11 @@ ROUTES = (
         "bootstrap",
         errors=(errors.bootstrap_stays, errors.admin_key_not_found_or_revoked),
     ),
+    # The service itself ----------------------------------------------------------------------------------------------
+    Route("GET", "/health", health.health, "open"),
+    Route("GET", "/ready", health.ready, "open"),
+    Route("GET", "/metrics", metrics.metrics, "open", media_type="text/plain"),
+    Route("GET", "/openapi.json", openapi.openapi, "open"),
+    Route("GET", "/docs", docs.page, "open", media_type="text/html"),
+    Route("GET", "/docs/{file}", docs.file, "open", media_type="*/*"),
 )

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import asyncpg
 import msgspec
 import structlog
+from prometheus_client import Gauge
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -22,6 +23,11 @@ from shared.servers import Servers
 from shared.settings import Settings
 
 log = structlog.get_logger()
+
+_connections = Gauge(
+    "ledgerline_connections", "Connections to Postgres.", ["pool", "state"], multiprocess_mode="livesum"
+)
+_COUNT_EVERY_S = 5.0
 
 # Postgres grants 100 connections by default: two API processes, the indexers and the worker fit into them.
 CHAIN_CONNECTIONS = 8
@@ -75,10 +81,12 @@ class Services(msgspec.Struct, frozen=True):
 async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> AsyncIterator[Services]:
     """Connect to the servers, each as soon as it answers. Raises Stopped where `stop` is set before that."""
     async with AsyncExitStack() as stack:
+        pools: list[tuple[str, asyncpg.Pool]] = []
 
         async def pool(url: str, network: Network | None, most: int) -> asyncpg.Pool:
             made = await wait_for("postgres", lambda: database.create_pool(url, network, most=most), stop)
             stack.push_async_callback(made.close)
+            pools.append(("partner" if network is None else network.name, made))
             return made
 
         partner = await pool(servers.database_url, None, PARTNER_CONNECTIONS)
@@ -88,6 +96,8 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
         }
         valkey = await stack.enter_async_context(Redis.from_url(servers.redis_url, retry=Retry(NoBackoff(), 1)))
         await wait_for("valkey", valkey.ping, stop)
+        counting = asyncio.create_task(_count_connections(pools))
+        stack.callback(counting.cancel)
         yield Services(
             settings=settings,
             servers=servers,
@@ -97,3 +107,14 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             callers=Callers(partner, valkey, settings.bootstrap_admin_key),
             spools=await stack.enter_async_context(batches.spooling(settings.data_dir, servers.redis_url, partner)),
         )
+
+
+async def _count_connections(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:
+    """Tell the metrics how many connections there are, for ever; the replicas of a network are one pool there."""
+    while True:
+        for name in {name for name, _ in pools}:
+            same = [pool for other, pool in pools if other == name]
+            idle = sum(pool.get_idle_size() for pool in same)
+            _connections.labels(name, "idle").set(idle)
+            _connections.labels(name, "used").set(sum(pool.get_size() for pool in same) - idle)
+        await asyncio.sleep(_COUNT_EVERY_S)

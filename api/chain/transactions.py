@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from api import errors
-from api.answers import ChainAnswer, ChainPage, CursorPaging
+from api.answers import ChainAnswer, ChainPage, CursorPaging, Instant
 from api.ask import ChainAsk
 from api.chain.tip import Tip
 from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
@@ -58,7 +58,7 @@ class HistoryEntry(msgspec.Struct, frozen=True):
     block_hash: str
     slot_no: int
     block_no: int
-    block_time: datetime
+    block_time: Instant
 
 
 class Value(msgspec.Struct, frozen=True):

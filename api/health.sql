@@ -1,0 +1,5 @@
+-- Where a chain's index and its node stand; no row where nothing is indexed.
+-- name: standing
+SELECT tip.phase, tip.slot_no, tip.block_no, node_tip.slot_no
+FROM tip
+LEFT JOIN node_tip ON true
