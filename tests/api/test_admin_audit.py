@@ -1,0 +1,193 @@
+"""The audit log. Spec 2, 4.4 and 6; contract, "Admin keys" and `TRUSTED_PROXIES`."""
+
+from ipaddress import ip_network
+from typing import Any
+
+import asyncpg
+import pytest
+
+from api import caller
+from tests.api.client import serving
+from tests.api.partners import BOOTSTRAP_KEY, NOWHERE, Partner, partner_of
+
+FIELDS = [
+    "id",
+    "action",
+    "admin_key_id",
+    "admin_entity_name",
+    "target_id",
+    "target_type",
+    "ip_address",
+    "details",
+    "created_at",
+]
+
+
+async def entries(partner: Partner, query: str = "limit=100") -> list[dict[str, Any]]:
+    """Entries of the audit log, newest first."""
+    found: list[dict[str, Any]] = await partner.data("GET", f"/audit-logs?{query}")
+    return found
+
+
+async def test_every_action_leaves_its_entry(partner: Partner) -> None:
+    user = await partner.user(name="Bob", external_id="b")
+    credential, _ = await partner.issued(user, name="k")
+    await partner.get("/users")
+    await partner.get(f"/users/{user['id']}")
+    await partner.get("/users/by-external-id/b")
+    await partner.call("PATCH", f"/users/{user['id']}", {"email": "m"})
+    await partner.call("POST", f"/users/{user['id']}/suspend")
+    await partner.call("POST", f"/users/{user['id']}/reactivate")
+    await partner.get("/credentials")
+    await partner.get(f"/credentials/{credential['id']}")
+    await partner.call("PATCH", f"/credentials/{credential['id']}", {"description": "d"})
+    await partner.call("DELETE", f"/credentials/{credential['id']}")
+
+    told = [(entry["action"], entry["target_id"]) for entry in reversed(await entries(partner))]
+    assert told == [
+        ("user_account.created", user["id"]),
+        ("credential.created", credential["id"]),
+        ("user_account.listed", None),
+        ("user_account.viewed", user["id"]),
+        ("user_account.viewed", user["id"]),
+        ("user_account.updated", user["id"]),
+        ("user_account.suspended", user["id"]),
+        ("user_account.reactivated", user["id"]),
+        ("credential.listed", None),
+        ("credential.viewed", credential["id"]),
+        ("credential.updated", credential["id"]),
+        ("credential.revoked", credential["id"]),
+    ]
+
+
+async def test_an_entry_says_who_what_and_from_where(bootstrap: Partner, partner: Partner) -> None:
+    user = await partner.user(name="Bob", external_id="b")
+    reply = await partner.get("/audit-logs")
+    assert list(reply.body) == ["success", "data", "pagination"]
+    assert reply.body["pagination"] == {"limit": 50, "offset": 0, "total": 1}
+    (entry,) = reply.body["data"]
+    assert list(entry) == FIELDS
+    assert entry["details"] == {"name": "Bob", "external_id": "b"}
+    assert (entry["admin_key_id"], entry["admin_entity_name"]) == (partner.record["id"], "ACME")
+    assert (entry["target_type"], entry["target_id"], entry["ip_address"]) == ("user_account", user["id"], "127.0.0.1")
+    assert entry["created_at"] == user["created_at"]  # one commit
+    (issued,) = await entries(bootstrap, "action=admin_key.created")
+    assert (issued["target_type"], issued["target_id"]) == ("admin_key", partner.record["id"])
+    assert issued["details"]["name"] == "ACME"
+    await bootstrap.call("DELETE", f"/admin-keys/{partner.record['id']}")
+    (revoked,) = await entries(bootstrap, "action=admin_key.revoked")
+    assert revoked["target_id"] == partner.record["id"]
+
+
+async def test_what_is_refused_leaves_no_entry(partner: Partner) -> None:
+    user = await partner.user(external_id="b")
+    before = await entries(partner)
+    for method, path, body in (
+        ("POST", "/users", {"name": "x", "external_id": "b"}),
+        ("POST", "/users", {}),
+        ("GET", f"/users/{NOWHERE}", None),
+        ("PATCH", f"/users/{NOWHERE}", {"name": "x"}),
+        ("PATCH", f"/users/{user['id']}", {"name": ""}),
+        ("POST", f"/users/{NOWHERE}/suspend", None),
+        ("POST", "/credentials", {"name": "x", "user_account_id": NOWHERE, "network_id": 1}),
+        ("GET", f"/credentials/{NOWHERE}", None),
+        ("DELETE", f"/credentials/{NOWHERE}", None),
+    ):
+        assert (await partner.call(method, path, body)).status >= 400
+    assert await entries(partner) == before
+
+
+async def test_a_change_and_its_entry_are_one_commit(partner: Partner, db: asyncpg.Connection) -> None:
+    """Without a place for the entry there is no change."""
+    user = await partner.user()
+    credential, _ = await partner.issued(user)
+    await db.execute("ALTER TABLE partner.audit_log ADD CONSTRAINT full_ CHECK (false) NOT VALID")
+    for method, path, body in (
+        ("POST", "/users", {"name": "lost"}),
+        ("PATCH", f"/users/{user['id']}", {"name": "lost"}),
+        ("POST", f"/users/{user['id']}/suspend", None),
+        ("POST", "/credentials", {"name": "lost", "user_account_id": user["id"], "network_id": 1}),
+        ("PATCH", f"/credentials/{credential['id']}", {"name": "lost"}),
+        ("DELETE", f"/credentials/{credential['id']}", None),
+        ("GET", "/users", None),
+    ):
+        assert (await partner.call(method, path, body)).status == 500
+    await db.execute("ALTER TABLE partner.audit_log DROP CONSTRAINT full_")
+    assert await partner.data("GET", "/users") == [user]
+    assert await partner.data("GET", "/credentials") == [credential]
+
+
+async def test_a_partner_reads_its_own_entries_and_the_bootstrap_key_all(
+    bootstrap: Partner, partner: Partner, rival: Partner
+) -> None:
+    mine, theirs = await partner.user(), await rival.user()
+    assert {entry["target_id"] for entry in await entries(partner)} == {mine["id"]}
+    for query in (f"admin_key_id={rival.record['id']}", f"target_id={theirs['id']}"):
+        reply = await partner.get(f"/audit-logs?{query}")
+        assert (reply.body["data"], reply.body["pagination"]["total"]) == ([], 0)
+    assert {mine["id"], theirs["id"], rival.record["id"]} <= {entry["target_id"] for entry in await entries(bootstrap)}
+    (only,) = await entries(bootstrap, f"admin_key_id={rival.record['id']}")
+    assert only["target_id"] == theirs["id"]
+
+
+async def test_entries_are_filtered_and_paged(partner: Partner) -> None:
+    users = [await partner.user(name=str(number)) for number in range(3)]
+    await partner.get(f"/users/{users[0]['id']}")
+    reply = await partner.get("/audit-logs?action=user_account.created&limit=2&offset=1")
+    assert [entry["details"]["name"] for entry in reply.body["data"]] == ["1", "0"]
+    assert reply.body["pagination"] == {"limit": 2, "offset": 1, "total": 3}
+    target = await entries(partner, f"target_id={users[0]['id']}")
+    assert [entry["action"] for entry in target] == ["user_account.viewed", "user_account.created"]
+    own = await entries(partner, f"admin_key_id={partner.record['id']}&target_id={users[1]['id']}")
+    assert len(own) == 1
+    assert await entries(partner, "action=no.such.action") == []
+    for query, error in (
+        ("limit=0", "limit must be between 1 and 100"),
+        ("limit=101", "limit must be between 1 and 100"),
+        ("target_id=x", "target_id must be a UUID"),
+        ("admin_key_id=x", "admin_key_id must be a UUID"),
+        ("action=%00", "action must be text of at most 255 characters"),
+    ):
+        wrong = await partner.get(f"/audit-logs?{query}")
+        assert (wrong.status, wrong.error) == (400, error), query
+
+
+async def test_forwarded_addresses_count_behind_trusted_proxies_only(
+    environment: dict[str, str],
+) -> None:
+    async with serving(environment) as untrusting:
+        partner = await partner_of(untrusting, "ACME")
+        forged = await partner.call("GET", "/users", headers={"X-Forwarded-For": "1.2.3.4"})
+        assert forged.status == 200
+        assert (await entries(partner))[0]["ip_address"] == "127.0.0.1"
+    async with serving(environment | {"TRUSTED_PROXIES": "127.0.0.0/8,10.0.0.0/8"}) as trusting:
+        partner = await partner_of(trusting, "ACME")
+        for header, expected in (
+            ("1.2.3.4", "1.2.3.4"),
+            ("6.6.6.6, 1.2.3.4, 10.1.1.1", "1.2.3.4"),
+            ("2001:DB8::1", "2001:db8::1"),
+            ("nonsense", "127.0.0.1"),
+            ("", "127.0.0.1"),
+        ):
+            await partner.call("GET", "/users", headers={"X-Forwarded-For": header})
+            assert (await entries(partner))[0]["ip_address"] == expected, header
+        assert (await trusting.call("GET", "/v1/admin/users", BOOTSTRAP_KEY)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "expected"),
+    [
+        (None, [], None),
+        ("9.9.9.9", ["1.1.1.1"], "9.9.9.9"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["1.1.1.1, 2.2.2.2"], "2.2.2.2"),
+        ("10.0.0.1", ["1.1.1.1", "10.0.0.2"], "1.1.1.1"),
+        ("10.0.0.1", ["10.0.0.3,10.0.0.2"], "10.0.0.3"),
+        ("10.0.0.1", ["1.1.1.1, junk"], "10.0.0.1"),
+        ("::ffff:10.0.0.1", ["1.1.1.1"], "1.1.1.1"),
+    ],
+)
+def test_the_origin_is_the_nearest_address_that_is_no_trusted_proxy(
+    peer: str | None, forwarded: list[str], expected: str | None
+) -> None:
+    assert caller.ip_address(peer, forwarded, (ip_network("10.0.0.0/8"),)) == expected
