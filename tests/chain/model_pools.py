@@ -113,7 +113,7 @@ class Pools:
             "fixed_cost": str(known["cost"]["ada"]["lovelace"]),
             "reward_account": known["rewardAccount"],
             "owners": [stake_address(self.ledger.network, owner, script=False) for owner in known["owners"]],
-            "relays": [relay_of(relay) for relay in known["relays"]],
+            "relays": [shown for relay in known["relays"] if (shown := relay_of(relay)) is not None],
             "metadata_url": metadata.get("url"),
             "metadata_hash": metadata.get("hash"),
             "active_stake": str(self.active_stake(pool)),
@@ -126,7 +126,13 @@ class Pools:
         }
 
 
-def relay_of(relay: Json) -> Json:
-    """A relay by its port and its IPv4 address or name, as far as the specification shows it."""
-    shown = {"port": relay.get("port"), "ipv4": relay.get("ipv4"), "dns": relay.get("hostname")}
-    return {key: value for key, value in shown.items() if value is not None}
+def relay_of(relay: Json) -> Json | None:
+    """A relay always has a port, 0 for none, and either an IPv4 address or a name; an IPv6 address alone is its name.
+
+    One that has neither can't be shown.
+    """
+    port = relay.get("port", 0)
+    if "ipv4" in relay:
+        return {"port": port, "ipv4": relay["ipv4"]}
+    name = relay.get("hostname", relay.get("ipv6"))
+    return None if name is None else {"port": port, "dns": name}
