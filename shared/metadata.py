@@ -1,0 +1,200 @@
+"""What chain data says of an asset: CIP-25 metadata of a transaction, CIP-68 datums. Pure.
+
+Both are written by anybody, so whatever can't be read says nothing: no input raises.
+"""
+
+import json
+import re
+from typing import Any
+
+import cbor2
+import msgspec
+
+from shared.ledger import label_of, label_prefix
+from shared.packed import Extra
+
+_CIP25_LABEL = 721
+REFERENCE_PREFIX = label_prefix(100)
+"""What the name of a reference token begins with (CIP-68)."""
+
+_USER_LABELS = (222, 333, 444)
+_PREFIX_BYTES = len(REFERENCE_PREFIX)
+_IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
+_NESTED_KEY = b"721"
+
+# A constructor of any number, in it a list that begins with a map: all but a few of the datums on chain are none.
+_METADATA_DATUM = re.compile(
+    b"(d8(79|7[a-f]|66)|d9(0079|007[a-f]|05[0-7][0-9a-f]))(82[01][0-9a-f])?(8[1-9a-f]|9[0-7]|98..|9f)(a|b[0-9a-bf])"
+)
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """What a source says of an asset. `decimals` and `logo` are null where the source has no such field."""
+
+    name: str | None = None
+    ticker: str | None = None
+    description: str | None = None
+    decimals: int | None = None
+    image: str | None = None
+    url: str | None = None
+    logo: str | None = None
+
+
+class Described:
+    """The assets that label 721 of one transaction describes."""
+
+    def __init__(self, extra: Extra) -> None:
+        self._policies = _label(extra)
+
+    def entry(self, policy_id: bytes, asset_name: bytes) -> dict[Any, Any] | None:
+        """What is said of an asset, None where it is not named, or with something that is no map.
+
+        Policies and names are bytes in version 2 and text in version 1, by CIP-25; on chain they come in each form
+        under either version, hex included, so that the version, which is a number or text, says nothing.
+        """
+        return _entry(_entry(self._policies, policy_id), asset_name)
+
+
+def of_transaction(extra: Extra, policy_id: bytes, asset_name: bytes) -> Metadata | None:
+    """An asset's metadata by CIP-25 in a transaction, None where its label 721 does not name the asset."""
+    entry = Described(extra).entry(policy_id, asset_name)
+    return None if entry is None else _metadata(entry, ticker=_text(entry.get("ticker")))
+
+
+def of_datum(datum: bytes, policy_id: bytes, asset_name: bytes) -> Metadata | None:
+    """A user token's metadata by CIP-68 in the datum beside its reference token, None where that holds none.
+
+    The datum is a constructor of metadata, version and extra. Issuers leave out the latter two and number the
+    constructor as they like. Metadata whose only key is "721" are of many assets (version 4).
+    """
+    said: dict[Any, Any] | None = None
+    match _fields(_read_cbor(datum)):
+        case [dict(content), *_]:
+            nested = content.get(_NESTED_KEY)
+            own = isinstance(nested, dict)
+            said = _entry(_entry(nested, policy_id), asset_name[_PREFIX_BYTES:]) if own else content
+    if said is None:
+        return None
+    entry = {_text(key): value for key, value in said.items()}
+    decimals = entry.get("decimals")
+    return _metadata(entry, decimals=decimals if isinstance(decimals, int) else 0)
+
+
+def reference_name(asset_name: bytes) -> bytes | None:
+    """The name of the reference token of a user token, None for an asset that is none (CIP-68)."""
+    if label_of(asset_name) not in _USER_LABELS:
+        return None
+    return REFERENCE_PREFIX + asset_name[_PREFIX_BYTES:]
+
+
+def may_describe(datum_hex: bytes) -> bool:
+    """Whether a datum, as hex, begins like one that `of_datum` reads."""
+    return _METADATA_DATUM.match(datum_hex) is not None
+
+
+_GENERAL_CONSTRUCTOR = 102  # the tag of constructors numbered beyond 127, with the number before the fields
+
+
+def _fields(content: Any) -> Any:
+    """The fields of a constructor, None for anything else."""
+    match content:
+        case cbor2.CBORTag(tag=tag, value=[_, fields]) if tag == _GENERAL_CONSTRUCTOR:
+            return fields
+        case cbor2.CBORTag(value=fields):
+            return fields
+    return None
+
+
+def _metadata(entry: dict[Any, Any], *, ticker: str | None = None, decimals: int | None = None) -> Metadata:
+    image = _text(entry.get("image"))
+    if image is not None and image.startswith("ipfs://ipfs/"):
+        image = "ipfs://" + image.removeprefix("ipfs://ipfs/")  # a gateway's path, written out by mistake
+    return Metadata(
+        name=_text(entry.get("name")),
+        ticker=ticker,
+        description=_text(entry.get("description")),
+        decimals=decimals,
+        image=image if image is not None and image.startswith(_IMAGE_SCHEMES) else None,
+        url=_text(entry.get("url")),
+    )
+
+
+def _text(value: object) -> str | None:
+    """Text, UTF-8 bytes, or either cut into a list; None for anything else."""
+    if isinstance(value, list | tuple):
+        pieces = [_text(piece) for piece in value]
+        return None if None in pieces else "".join(piece for piece in pieces if piece is not None)
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()  # a lone surrogate can't be answered
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    return None
+
+
+def _entry(entries: dict[Any, Any] | None, key: bytes) -> dict[Any, Any] | None:
+    """The map under a key that is bytes, UTF-8 text, or hex in either case."""
+    if not isinstance(entries, dict):
+        return None
+    for form in (key, _text(key), key.hex()):
+        if form in entries:
+            found = entries[form]
+            break
+    else:
+        found = next((entries[form] for form in entries if isinstance(form, str) and form.lower() == key.hex()), None)
+    return found if isinstance(found, dict) else None
+
+
+def _label(extra: Extra) -> dict[Any, Any] | None:
+    """Label 721 in whichever form the node sent it."""
+    if _CIP25_LABEL in extra.metadata_cbor:
+        content = _read_cbor(extra.metadata_cbor[_CIP25_LABEL])
+    elif _CIP25_LABEL in extra.metadata_json:
+        try:
+            content = json.loads(extra.metadata_json[_CIP25_LABEL])
+            content = _plain(content) if _is_detailed(content) else content
+        except (ValueError, RecursionError):
+            return None
+    else:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _read_cbor(data: bytes) -> Any:
+    """The content of CBOR, None where it is none or of a kind that neither metadata nor datums have."""
+    try:
+        return cbor2.loads(data)
+    except Exception:  # noqa: BLE001  NOTE: its decoders of tags raise errors of many kinds
+        return None
+
+
+def _is_detailed(value: object) -> bool:
+    """Whether JSON is in Ogmios' detailed schema, in which each value is an object that names its kind."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("map"), list)
+
+
+def _plain(value: Any) -> Any:
+    """A value of the detailed schema as CBOR would have given it. Raises ValueError for anything else."""
+    match value:
+        case {"map": list(pairs)}:
+            return {_key(_plain(pair["k"])): _plain(pair["v"]) for pair in pairs if _is_pair(pair)}
+        case {"list": list(items)}:
+            return [_plain(item) for item in items]
+        case {"bytes": str(digits)}:
+            return bytes.fromhex(digits)
+        case {"string": str(text)}:
+            return text
+        case {"int": int(number)}:
+            return number
+    raise ValueError(value)
+
+
+def _key(value: Any) -> Any:
+    """A map's key; lists and maps, which name nothing here, can't be one in Python."""
+    return value if isinstance(value, str | bytes | int) else repr(value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() >= {"k", "v"}

@@ -1,0 +1,299 @@
+"""CIP-25 and CIP-68 as the CIPs have them and as they are found on chain: one test for each wild case."""
+
+import json
+from typing import Any
+
+import cbor2
+import pytest
+
+from shared import metadata
+from shared.ledger import label_prefix
+from shared.metadata import Metadata
+from shared.packed import Extra
+
+POLICY = bytes.fromhex("d5e6bf0500378d4f0da4e8dde6becec7621cd8cbf5cbb9b87013d4cc")
+OTHER = bytes(28)
+NAME = b"Test123"
+ENTRY = {"name": "SpaceBud", "image": "ipfs://test"}
+SPACE_BUD = Metadata(name="SpaceBud", image="ipfs://test")
+NFT, FT, RFT = (label_prefix(label) + NAME for label in (222, 333, 444))
+
+
+def cbor(label: Any) -> Extra:
+    """Label 721 as CBOR."""
+    return Extra(metadata_cbor={721: cbor2.dumps(label)})
+
+
+def plain(label: Any) -> Extra:
+    """Label 721 in Ogmios' default JSON."""
+    return Extra(metadata_json={721: json.dumps(label).encode()})
+
+
+def detailed(label: Any) -> Extra:
+    """Label 721 in Ogmios' detailed JSON."""
+    return plain(in_detail(label))
+
+
+def in_detail(value: Any) -> Any:
+    match value:
+        case dict():
+            return {"map": [{"k": in_detail(key), "v": in_detail(each)} for key, each in value.items()]}
+        case list():
+            return {"list": [in_detail(each) for each in value]}
+        case bytes():
+            return {"bytes": value.hex()}
+        case int():
+            return {"int": value}
+    return {"string": value}
+
+
+def cip25(extra: Extra, name: bytes = NAME) -> Metadata | None:
+    return metadata.of_transaction(extra, POLICY, name)
+
+
+def cip68(datum: Any, name: bytes = NFT) -> Metadata | None:
+    return metadata.of_datum(cbor2.dumps(datum), POLICY, name)
+
+
+def constructor(*fields: Any, tag: int = 121) -> cbor2.CBORTag:
+    return cbor2.CBORTag(tag, list(fields))
+
+
+# CIP-25
+
+
+@pytest.mark.parametrize("form", [cbor, plain, detailed])
+def test_version_1_names_by_text(form: Any) -> None:
+    assert cip25(form({POLICY.hex(): {NAME.decode(): ENTRY}})) == SPACE_BUD
+
+
+@pytest.mark.parametrize("form", [cbor, detailed])
+def test_version_2_names_by_bytes(form: Any) -> None:
+    assert cip25(form({POLICY: {NAME: ENTRY}, "version": 2})) == SPACE_BUD
+
+
+def test_hex_names_in_version_1() -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.hex(): ENTRY}, "version": 1})) == SPACE_BUD
+
+
+def test_text_keys_in_version_2() -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): ENTRY}, "version": 2})) == SPACE_BUD
+    assert cip25(cbor({POLICY.hex(): {NAME.hex(): ENTRY}, "version": 2})) == SPACE_BUD
+
+
+def test_bytes_keys_without_a_version() -> None:
+    assert cip25(cbor({POLICY: {NAME: ENTRY}})) == SPACE_BUD
+
+
+def test_upper_case_hex_keys() -> None:
+    assert cip25(cbor({POLICY.hex().upper(): {NAME.hex().upper(): ENTRY}})) == SPACE_BUD
+
+
+@pytest.mark.parametrize("version", [1, 2, "1.0", "2", "2.0", b"2", [2], 17])
+def test_a_version_of_any_kind(version: Any) -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): ENTRY}, "version": version})) == SPACE_BUD
+    assert cip25(cbor({POLICY: {NAME: ENTRY}, "version": version})) == SPACE_BUD
+
+
+def test_a_text_key_goes_before_the_same_as_hex() -> None:
+    key = "6162"
+    found = cip25(cbor({POLICY.hex(): {key: {"name": "text"}, key.encode().hex(): {"name": "hex"}}}), key.encode())
+    assert found == Metadata(name="text")
+
+
+def test_the_empty_name() -> None:
+    assert cip25(cbor({POLICY.hex(): {"": ENTRY}}), b"") == SPACE_BUD
+    assert cip25(cbor({POLICY: {b"": ENTRY}}), b"") == SPACE_BUD
+
+
+def test_a_name_that_is_no_text() -> None:
+    assert cip25(cbor({POLICY.hex(): {"ff00": ENTRY}}), b"\xff\x00") == SPACE_BUD
+
+
+def test_arrays_of_text_are_joined() -> None:
+    entry = {"name": ["Space", "Bud"], "image": ["ipfs://", "te", "st"], "description": ["a", "b"], "ticker": ["T"]}
+    expected = Metadata(name="SpaceBud", image="ipfs://test", description="ab", ticker="T")
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): entry}})) == expected
+
+
+def test_an_array_of_other_things_is_no_text() -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"name": ["a", 1], "description": {"a": "b"}}}})) == Metadata()
+
+
+def test_a_gateways_path_is_no_part_of_an_ipfs_address() -> None:
+    entry = {"image": ["ipfs://ipfs/", "QmX"]}
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): entry}})) == Metadata(image="ipfs://QmX")
+
+
+@pytest.mark.parametrize("image", ["ipfs://Qm", "https://example.org/a.png", "data:image/svg+xml;base64,AA=="])
+def test_an_image_with_a_scheme_of_the_specification(image: str) -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"image": image}}})) == Metadata(image=image)
+
+
+@pytest.mark.parametrize("image", ["Qmabc", "http://example.org", "javascript:alert(1)", "ar://x", "", 7, {"a": 1}])
+def test_an_image_of_another_kind_is_none(image: Any) -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"image": image}}})) == Metadata()
+
+
+def test_decimals_and_logo_are_no_fields_of_cip_25() -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"decimals": 6, "logo": "https://x"}}})) == Metadata()
+
+
+def test_nul_is_kept() -> None:
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"name": "a\0b"}}})) == Metadata(name="a\0b")
+
+
+def test_a_lone_surrogate_is_replaced() -> None:
+    extra = Extra(metadata_json={721: b'{"%s":{"Test123":{"name":"a\\ud800b"}}}' % POLICY.hex().encode()})
+    assert cip25(extra) == Metadata(name="a?b")
+
+
+def test_bytes_as_text() -> None:
+    assert cip25(cbor({POLICY: {NAME: {"name": b"Bytes", "description": b"\xff"}}})) == Metadata(name="Bytes")
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        None,
+        [],
+        "text",
+        {},
+        {OTHER.hex(): {NAME.decode(): ENTRY}},
+        {POLICY.hex(): {"Another": ENTRY}},
+        {POLICY.hex(): [NAME.decode()]},
+        {POLICY.hex(): NAME.decode()},
+        {POLICY.hex(): {NAME.decode(): "no map"}},
+        {"version": 2},
+    ],
+)
+def test_a_label_that_does_not_name_the_asset(label: Any) -> None:
+    for form in (cbor, plain):
+        assert cip25(form(label)) is None
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"\xff", b"\x81" * 20_000, b"\xa1\x61", b"\xd8\x1c\xd8\x1d\x00", b"\xc0\x61x", b"\xa1\xa0\x01"]
+)
+def test_broken_cbor_says_nothing(broken: bytes) -> None:
+    assert cip25(Extra(metadata_cbor={721: broken})) is None
+    assert metadata.of_datum(broken, POLICY, NFT) is None
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"{", b"[" * 200_000, b'{"map":[1,{"k":{"int":1}}]}', b'{"map":[{"k":{"odd":1},"v":{"int":1}}]}']
+)
+def test_broken_json_says_nothing(broken: bytes) -> None:
+    assert cip25(Extra(metadata_json={721: broken})) is None
+
+
+def test_keys_that_are_maps_do_not_hide_the_others() -> None:
+    label = {"map": [{"k": {"list": []}, "v": {"int": 1}}, *in_detail({POLICY: {NAME: ENTRY}})["map"]]}
+    assert cip25(plain(label)) == SPACE_BUD
+
+
+def test_without_label_721_there_is_nothing() -> None:
+    assert cip25(Extra()) is None
+    assert cip25(Extra(metadata_cbor={20: cbor2.dumps({POLICY: {NAME: ENTRY}})})) is None
+
+
+# CIP-68
+
+ON_DATUM = {b"name": b"SpaceBud", b"image": b"ipfs://test"}
+FROM_DATUM = Metadata(name="SpaceBud", image="ipfs://test", decimals=0)
+
+
+def test_the_example_of_label_222() -> None:
+    assert metadata.of_datum(
+        bytes.fromhex("d8799fa2446e616d6548537061636542756445696d6167654b697066733a2f2f7465737401ff"), POLICY, NFT
+    ) == Metadata(name="SpaceBud", image="ipfs://test", decimals=0)
+
+
+def test_the_example_of_label_333() -> None:
+    datum = constructor({b"name": b"SpaceBud", b"description": b"This is my test token"}, 1)
+    assert cip68(datum, FT) == Metadata(name="SpaceBud", description="This is my test token", decimals=0)
+
+
+def test_the_example_of_label_444() -> None:
+    datum = constructor({**ON_DATUM, b"description": b"This is my test token", b"decimals": 2}, 1)
+    expected = Metadata(name="SpaceBud", image="ipfs://test", description="This is my test token", decimals=2)
+    assert cip68(datum, RFT) == expected
+
+
+def test_version_4_nests_many_assets() -> None:
+    datum = constructor({b"721": {POLICY: {NAME: ON_DATUM, b"Another": {}}}}, 4, constructor())
+    assert cip68(datum) == FROM_DATUM
+    assert cip68(datum, label_prefix(222) + b"Missing") is None
+
+
+@pytest.mark.parametrize("extra", [(1, constructor()), (1,), (), (2, [], 7), (constructor(),)])
+def test_the_fields_beside_the_metadata_say_nothing(extra: tuple[Any, ...]) -> None:
+    assert cip68(constructor(ON_DATUM, *extra)) == FROM_DATUM
+
+
+@pytest.mark.parametrize("tag", [121, 122, 127, 1280, 1400])
+def test_a_constructor_of_any_number(tag: int) -> None:
+    assert cip68(constructor(ON_DATUM, 1, tag=tag)) == FROM_DATUM
+
+
+def test_a_constructor_in_the_general_form() -> None:
+    assert cip68(cbor2.CBORTag(102, [0, [ON_DATUM, 1]])) == FROM_DATUM
+
+
+def test_text_in_chunks() -> None:
+    long = {b"name": [b"Space", b"Bud"], b"image": [b"ipfs://", b"ipfs/", b"test"]}
+    assert cip68(constructor(long, 1)) == FROM_DATUM
+    chunked = bytes.fromhex("d87982a1446e616d655f455370616365" + "43427564ff01")
+    assert metadata.of_datum(chunked, POLICY, NFT) == Metadata(name="SpaceBud", decimals=0)
+
+
+def test_decimals_that_are_no_number() -> None:
+    assert cip68(constructor({b"decimals": b"6"}, 1)) == Metadata(decimals=0)
+
+
+def test_ticker_and_logo_are_no_fields_of_cip_68() -> None:
+    assert cip68(constructor({b"ticker": b"T", b"logo": b"https://x"}, 1)) == Metadata(decimals=0)
+
+
+def test_keys_of_a_datum_that_are_no_text() -> None:
+    assert cip68(constructor({**ON_DATUM, b"\xff": 1, 7: 1, (1,): 2}, 1)) == FROM_DATUM
+
+
+@pytest.mark.parametrize(
+    "datum", [7, b"", [], {}, ON_DATUM, [ON_DATUM, 1], constructor(), constructor(1, ON_DATUM), cbor2.CBORTag(121, 7)]
+)
+def test_a_datum_of_another_shape(datum: Any) -> None:
+    assert cip68(datum) is None
+
+
+@pytest.mark.parametrize(
+    "datum",
+    [
+        constructor(ON_DATUM, 1),
+        constructor(ON_DATUM),
+        constructor(ON_DATUM, 1, tag=127),
+        constructor(ON_DATUM, 1, tag=1280),
+        cbor2.CBORTag(102, [0, [ON_DATUM, 1]]),
+        constructor({n: n for n in range(300)}, *range(30)),
+    ],
+)
+def test_what_can_be_read_also_looks_so(datum: Any) -> None:
+    """In each of the encodings that CBOR has for it."""
+    assert cip68(datum) is not None
+    assert metadata.may_describe(cbor2.dumps(datum).hex().encode())
+
+
+@pytest.mark.parametrize("datum", ["d8799fa0ff", "d8799fbfff01ff", "d8798398", "d87980", "d8799f01ff", "00", ""])
+def test_other_datums_do_not(datum: str) -> None:
+    assert metadata.may_describe(datum.encode()) == datum.startswith(("d8799fa", "d8799fb"))
+
+
+def test_the_reference_token_of_a_user_token() -> None:
+    reference = bytes.fromhex("000643b0") + NAME
+    assert [metadata.reference_name(name) for name in (NFT, FT, RFT)] == [reference] * 3
+    assert metadata.reference_name(label_prefix(222)) == bytes.fromhex("000643b0")
+
+
+@pytest.mark.parametrize("name", [b"", NAME, bytes.fromhex("000643b0") + NAME, bytes.fromhex("000de141") + NAME])
+def test_other_tokens_have_no_reference_token(name: bytes) -> None:
+    assert metadata.reference_name(name) is None
