@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pwd
+import shutil
 import signal
 import stat
 import sys
@@ -52,6 +53,8 @@ def folder() -> Iterator[Path]:
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
+        for server in ("postgres", "valkey"):  # possibly a link out of the folder
+            shutil.rmtree((Path(name) / "data" / server).resolve(), ignore_errors=True)
         assert not left, "somebody outlived the last holder"
 
 
