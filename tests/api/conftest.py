@@ -22,9 +22,14 @@ def environment(environment: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture
-async def api(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
-    """An API on a port of its own. No worker adds up its usage, so that it has nothing to wait for at its end."""
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody adds up the usage of the APIs in this test, so that they have nothing to wait for at their end."""
     monkeypatch.setattr("api.batches._LAST_LOOKS_S", 0)
+
+
+@pytest.fixture
+async def api(environment: dict[str, str], no_worker: None) -> AsyncIterator[Client]:  # noqa: ARG001
+    """An API on a port of its own."""
     async with serving(environment) as client:
         yield client
 
