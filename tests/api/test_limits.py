@@ -1,0 +1,360 @@
+"""Admission of chain requests: whose key holds, and how many a minute. Contract, "API keys on chain endpoints"."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+import redis.asyncio
+from redis.asyncio import Redis
+
+from api import rate_limit, tokens
+from api.rate_limit import LEASE_S, AskPostgres, GoodKey, LocalMinutes, SharedMinutes, Taken, Told
+from tests.api.client import Client, Reply, serving
+from tests.api.conftest import IssueKey
+from tests.api.own_valkey import OwnValkey
+from tests.api.partners import BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, partner_of
+
+RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
+    """A Valkey of this test's own."""
+    server = OwnValkey(tmp_path / "valkey")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+async def second(environment: dict[str, str], api: Client) -> AsyncIterator[Client]:
+    """Another API process, as far as keys and limits can tell, on the same database and Valkey as `api`."""
+    assert api.port
+    async with serving(environment) as client:
+        yield client
+
+
+def good_key(limit: int = 10_000) -> GoodKey:
+    """What Postgres says of some key."""
+    return GoodKey(uuid4(), 1, limit, None)
+
+
+# Whose key holds ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_missing_or_malformed_header_is_401(api: Client, key: str) -> None:
+    for headers in ({}, *({"Authorization": text} for text in ("", "Bearer", f"Basic {key}", key, f"Bearer {key} x"))):
+        reply = await api.call("GET", CHAIN_PATH, headers=headers)
+        assert (reply.status, reply.error) == (401, "Missing or invalid API key"), headers
+        assert not any(name in reply.headers for name in RATE_HEADERS)
+
+
+async def test_an_unknown_key_is_403(api: Client, key: str, partner: Partner) -> None:
+    unknown = ("x", key[:-1], key + "0", key.upper(), tokens.new_api_key(), BOOTSTRAP_KEY, partner.admin_key)
+    for token in unknown:
+        reply = await api.get(CHAIN_PATH, token)
+        assert (reply.status, reply.error) == (403, "Invalid API key"), token
+        assert not any(name in reply.headers for name in RATE_HEADERS)
+
+
+async def test_a_key_works_on_its_own_network_only(api: Client, issue_key: IssueKey, db: asyncpg.Connection) -> None:
+    """Spec 1.4: preview is indexed here, the others are not."""
+    await db.execute(
+        "INSERT INTO chain_preview.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"
+        " VALUES (1, 1, $1, 0, 0, 'live')",
+        bytes(32),
+    )
+    statuses = {network_id: (await api.get(CHAIN_PATH, await issue_key(network_id))).status for network_id in (0, 1, 2)}
+    assert statuses == {0: 503, 1: 404, 2: 503}
+
+
+async def test_suspension_and_reactivation_hold_for_the_next_request_on_every_process(
+    api: Client, second: Client, partner: Partner
+) -> None:
+    user = await partner.user()
+    keys = [(await partner.issued(user))[1] for _ in range(3)]
+    for _ in range(5):
+        for key in keys:
+            assert (await second.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
+        await partner.data("POST", f"/users/{user['id']}/suspend")
+        for client in (second, api):
+            for key in keys:
+                refused = await client.get(CHAIN_PATH, key)
+                assert (refused.status, refused.error) == (403, "User account is not active")
+        await partner.data("POST", f"/users/{user['id']}/reactivate")
+
+
+async def test_a_pending_account_is_not_active(partner: Partner, db: asyncpg.Connection) -> None:
+    user = await partner.user()
+    _, key = await partner.issued(user)
+    await db.execute("UPDATE partner.user_account SET status = 'pending' WHERE id = $1", UUID(user["id"]))
+    assert (await partner.api.get(CHAIN_PATH, key)).error == "User account is not active"
+
+
+async def test_a_key_expires_on_time_though_valkey_knows_it(partner: Partner) -> None:
+    expires_at = datetime.now(UTC) + timedelta(seconds=1)
+    _, key = await partner.issued(await partner.user(), expires_at=expires_at.isoformat(), rate_limit_per_minute=10_000)
+    while (started := datetime.now(UTC)) < expires_at + timedelta(seconds=0.3):
+        reply = await partner.api.get(CHAIN_PATH, key)
+        if started >= expires_at:
+            assert (reply.status, reply.error) == (403, "API key has expired")
+        elif datetime.now(UTC) < expires_at:
+            assert reply.status == NOTHING_INDEXED
+
+
+async def test_a_revoked_key_is_refused_by_the_next_request_though_others_race_with_it(
+    api: Client, second: Client, partner: Partner
+) -> None:
+    """Requests on both processes fill the cache all the time; none that begins after the answer may pass."""
+    user = await partner.user()
+
+    async def hammer(client: Client, key: str, revoked: asyncio.Event) -> list[Reply]:
+        late = []
+        for _ in range(5_000):
+            after = revoked.is_set()
+            reply = await client.get(CHAIN_PATH, key)
+            if after:
+                late.append(reply)
+                if len(late) == 3:
+                    break
+        return late
+
+    for _ in range(10):
+        credential, key = await partner.issued(user, rate_limit_per_minute=10_000)
+        revoked = asyncio.Event()
+        hammering = [asyncio.create_task(hammer(client, key, revoked)) for client in (api, second, api, second)]
+        await asyncio.sleep(random.uniform(0, 0.05))
+        await partner.data("DELETE", f"/credentials/{credential['id']}")
+        revoked.set()
+        for late in await asyncio.gather(*hammering):
+            assert [(reply.status, reply.error) for reply in late] == [(403, "Invalid API key")] * 3
+
+
+async def test_what_postgres_said_before_a_withdrawal_is_not_kept(redis_url: str) -> None:
+    """The race in slow motion: asked, withdrawn, and only then told."""
+    async with Redis.from_url(redis_url) as client:
+        minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
+        asked = await minutes.take(key_hash)
+        assert isinstance(asked, AskPostgres)
+        await minutes.fence([key_hash])
+        assert isinstance(await minutes.take(key_hash, Told(key, asked.until_us)), Taken)
+        assert isinstance(await minutes.take(key_hash), AskPostgres)
+
+
+async def test_what_postgres_said_too_long_ago_is_not_kept(redis_url: str) -> None:
+    """Nothing outlives LEASE_S from before Postgres was asked, so a withdrawal can be waited out."""
+    async with Redis.from_url(redis_url) as client:
+        minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
+        asked = await minutes.take(key_hash)
+        assert isinstance(asked, AskPostgres)
+        late = Told(key, asked.until_us - LEASE_S * 1_000_000)
+        assert isinstance(await minutes.take(key_hash, late), Taken)
+        assert isinstance(await minutes.take(key_hash), AskPostgres)
+        soon_over = Told(key, asked.until_us - (LEASE_S - 1) * 1_000_000)
+        assert isinstance(await minutes.take(key_hash, soon_over), Taken)
+        assert isinstance(await minutes.take(key_hash), Taken)
+        await asyncio.sleep(1.1)
+        assert isinstance(await minutes.take(key_hash), AskPostgres)
+
+
+async def test_a_known_key_is_admitted_in_one_round_trip(
+    environment: dict[str, str], valkey: OwnValkey, db: asyncpg.Connection
+) -> None:
+    async with serving(environment | {"REDIS_URL": valkey.url}) as api:
+        partner = await partner_of(api, "ACME")
+        _, key = await partner.issued(await partner.user())
+        await api.get(CHAIN_PATH, key)
+        await db.execute("ALTER TABLE partner.credential RENAME TO hidden")  # whoever asks Postgres fails
+        before: Any = valkey.client.info("commandstats")
+        for _ in range(10):
+            assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
+        after: Any = valkey.client.info("commandstats")
+        assert after["cmdstat_evalsha"]["calls"] - before["cmdstat_evalsha"]["calls"] in range(
+            10, 25
+        )  # and the queue's
+        await db.execute("ALTER TABLE partner.hidden RENAME TO credential")
+
+
+# Without Valkey, and when it comes back -------------------------------------------------------------------------------
+
+
+async def test_without_valkey_the_api_goes_on_and_limits_alone(environment: dict[str, str], valkey: OwnValkey) -> None:
+    async with serving(environment | {"REDIS_URL": valkey.url}) as api:
+        partner = await partner_of(api, "ACME")
+        _, key = await partner.issued(await partner.user(), rate_limit_per_minute=5)
+        valkey.kill()
+        replies = [await api.get(CHAIN_PATH, key) for _ in range(7)]
+        assert [reply.status for reply in replies] == [NOTHING_INDEXED] * 5 + [429] * 2
+        assert [reply.headers["RateLimit-Remaining"] for reply in replies] == ["4", "3", "2", "1", "0", "0", "0"]
+        assert b"ledgerline_rate_limits_shared 0.0" in await metrics(api)
+        assert (await api.get(CHAIN_PATH, tokens.new_api_key())).status == 403
+        valkey.start()
+        await asyncio.sleep(1.1)
+        assert (await api.get(CHAIN_PATH, key)).headers["RateLimit-Remaining"] == "4"
+        assert b"ledgerline_rate_limits_shared 1.0" in await metrics(api)
+
+
+async def metrics(api: Client) -> bytes:
+    """What Prometheus would read."""
+    reply = await api.get("/metrics")
+    assert reply.status == 200
+    text: bytes = reply.body
+    return text
+
+
+@pytest.mark.parametrize("trouble", ["killed", "frozen", "back with older data"])
+async def test_a_revocation_without_valkey_holds_when_valkey_is_back(
+    environment: dict[str, str], valkey: OwnValkey, trouble: str, tmp_path: Path
+) -> None:
+    """Its data, from before the revocation, say that the key is good. The answer waits until nobody believes them."""
+    async with serving(environment | {"REDIS_URL": valkey.url}) as api:
+        partner = await partner_of(api, "ACME")
+        credential, key = await partner.issued(await partner.user())
+        assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
+        valkey.copy(tmp_path / "older")
+        if trouble == "killed":
+            valkey.kill()
+        elif trouble == "frozen":
+            valkey.freeze()
+        started = time.monotonic()
+        await partner.data("DELETE", f"/credentials/{credential['id']}")
+        took_s = time.monotonic() - started
+        assert (await api.get(CHAIN_PATH, key)).status == 403
+        if trouble == "frozen":
+            valkey.thaw()
+        elif trouble == "killed":
+            valkey.start()
+        else:
+            assert took_s < LEASE_S, "with Valkey at hand nothing has to be waited out"
+            valkey.kill()
+            valkey.put_back(tmp_path / "older")
+            valkey.start()
+        for _ in range(20):
+            reply = await api.get(CHAIN_PATH, key)
+            assert (reply.status, reply.error) == (403, "Invalid API key")
+            await asyncio.sleep(0.1)
+
+
+# How many a minute ----------------------------------------------------------------------------------------------------
+
+
+async def test_every_chain_answer_carries_the_rate_and_a_429_when_to_come_again(
+    api: Client, issue_key: IssueKey
+) -> None:
+    key = await issue_key(per_minute=4)
+    paths = [CHAIN_PATH, "/v1/tx/hash/nonsense", "/v1/tx/history/nonsense?limit=0", CHAIN_PATH]
+    for remaining, path in zip((3, 2, 1, 0), paths, strict=True):
+        reply = await api.get(path, key)
+        assert reply.status in {400, NOTHING_INDEXED}
+        assert (reply.headers["RateLimit-Limit"], reply.headers["RateLimit-Remaining"]) == ("4", str(remaining))
+        assert 55 <= int(reply.headers["RateLimit-Reset"]) <= 60
+        assert "Retry-After" not in reply.headers
+    for _ in range(3):
+        refused = await api.get(CHAIN_PATH, key)
+        assert (refused.status, refused.error) == (429, "Rate limit exceeded")
+        assert (refused.headers["RateLimit-Limit"], refused.headers["RateLimit-Remaining"]) == ("4", "0")
+        assert refused.headers["Retry-After"] == refused.headers["RateLimit-Reset"]
+        assert 50 <= int(refused.headers["Retry-After"]) <= 60
+    assert (await api.get(CHAIN_PATH, await issue_key(per_minute=4))).headers["RateLimit-Remaining"] == "3"
+
+
+async def test_the_limit_is_exact_over_all_processes(api: Client, second: Client, issue_key: IssueKey) -> None:
+    key = await issue_key(per_minute=50)
+    replies = await asyncio.gather(*(client.get(CHAIN_PATH, key) for _ in range(60) for client in (api, second)))
+    assert sorted(reply.status for reply in replies) == [429] * 70 + [NOTHING_INDEXED] * 50
+    admitted = [reply for reply in replies if reply.status == NOTHING_INDEXED]
+    assert sorted(int(reply.headers["RateLimit-Remaining"]) for reply in admitted) == list(range(50))
+
+
+async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bursts and pauses on four connections, against a minute of 0.2 s; refused requests do not count."""
+    window_s, limit = 0.2, 7
+    monkeypatch.setattr(rate_limit, "_SCRIPT", rate_limit._SCRIPT.replace("60000000", str(int(window_s * 1e6))))
+    admitted: list[tuple[float, float]] = []
+    refused = 0
+    key = good_key(limit)
+
+    async def ask(seed: int) -> None:
+        nonlocal refused
+        chance = random.Random(seed)
+        async with Redis.from_url(redis_url) as client:
+            minutes = SharedMinutes(client)
+            ends_at = time.monotonic() + 3
+            while time.monotonic() < ends_at:
+                before = time.monotonic()
+                taken = await minutes.take(bytes(32), Told(key, 2**60))
+                after = time.monotonic()
+                assert isinstance(taken, Taken)
+                if taken.admitted:
+                    admitted.append((before, after))
+                else:
+                    refused += 1
+                await asyncio.sleep(chance.choice([0, 0, 0.001, 0.01, 0.05]))
+
+    await asyncio.gather(*(ask(seed) for seed in range(4)))
+    admitted.sort()
+    assert all(later[1] - earlier[0] >= window_s for earlier, later in zip(admitted, admitted[limit:], strict=False))
+    assert refused > 100
+    assert len(admitted) >= limit * (3 / window_s - 2), "a full minute later there is room again"
+
+
+async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "_SCRIPT", rate_limit._SCRIPT.replace("60000000", "1000000"))
+    async with Redis.from_url(redis_url) as client:
+        minutes, told = SharedMinutes(client), Told(good_key(1), 2**60)
+        assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
+        refused = await minutes.take(bytes(32), told)
+        assert isinstance(refused, Taken)
+        assert (refused.admitted, refused.reset_s) == (False, 1)
+        await asyncio.sleep(refused.reset_s)
+        assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
+
+
+async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        minutes, told = SharedMinutes(client), Told(good_key(3), 2**60)
+        for _ in range(20):
+            await minutes.take(bytes(32), told)
+        name = f"ledgerline:minute:{bytes(32).hex()}"
+        assert await client.llen(name) == 3  # type: ignore[misc]
+        assert 0 < await client.pttl(name) <= 61_000
+
+
+def test_a_process_alone_keeps_the_same_minute() -> None:
+    minutes, key = LocalMinutes(), good_key(3)
+    assert [minutes.take(key, at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]
+    assert minutes.take(key, 60).admitted
+    refused = minutes.take(key, 61)
+    assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 9)
+    assert minutes.take(good_key(3), 61).remaining == 2
+    assert minutes.take(key, 70).admitted
+    assert minutes.take(key, 500).remaining == 2
+
+
+# Secrets --------------------------------------------------------------------------------------------------------------
+
+
+async def test_no_key_is_logged_or_measured(
+    api: Client, partner: Partner, capfd: pytest.CaptureFixture[str], db: asyncpg.Connection
+) -> None:
+    user = await partner.user()
+    credential, key = await partner.issued(user)
+    await db.execute("ALTER TABLE chain_preview.tip RENAME TO hidden")  # a fault of ours, which is logged at length
+    for token in (key, partner.admin_key, BOOTSTRAP_KEY):
+        await api.get(CHAIN_PATH, token)
+        await api.get(f"/v1/admin/users/{user['id']}?key={token}", token)
+        await api.get(f"/{token}")
+    await db.execute("ALTER TABLE chain_preview.hidden RENAME TO tip")
+    await partner.data("DELETE", f"/credentials/{credential['id']}")
+    shown = "".join(capfd.readouterr()) + (await metrics(api)).decode()
+    for token in (key, partner.admin_key, BOOTSTRAP_KEY):
+        assert token[12:] not in shown
+        assert tokens.hash_of(token).hex() not in shown
+    assert credential["api_key_prefix"] not in shown
