@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import balance, batches, bulk, effects, frames, genesis, ogmios, rows, store
+from indexer import balance, batches, bulk, effects, eras, frames, genesis, ledger_state, ogmios, rows, store
 from indexer.flags import Flags
 from indexer.known import known_to
 from indexer.progress import Progress
@@ -169,32 +169,40 @@ class Chase:
         self._node, self._writer, self._reader = node, writer, reader
         # One batch waits while another is written and a third is prepared: three in memory, never more.
         self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=1)
+        # Held by whoever uses the writer.
+        self._turn = asyncio.Lock()
+        self._ledger_state = ledger_state.Reader(
+            follower.network, follower.ogmios_url, follower.database_url, writer, self._turn
+        )
 
     async def run(self) -> None:
         """Prepare and write until something ends; raises what ended it."""
-        writing = asyncio.create_task(self._write())
-        preparing = asyncio.create_task(self._prepare())
+        tasks = [asyncio.create_task(work) for work in (self._write(), self._prepare(), self._ledger_state.run())]
         try:
-            await asyncio.wait((writing, preparing), return_when=asyncio.FIRST_COMPLETED)
-            for ended in (writing, preparing):
-                if ended.done():
-                    ended.result()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
         finally:
-            writing.cancel()
-            preparing.cancel()
-            await asyncio.gather(writing, preparing, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _write(self) -> None:
         while True:
             batch = await self._queue.get()
-            await store.append(self._writer, batch.rows, batch.node_tip, bulk=batch.bulk)
+            async with self._turn:
+                await store.append(self._writer, batch.rows, batch.node_tip, bulk=batch.bulk)
+            self._ledger_state.tell()
             self._progress.advance(
                 batch.rows.tip, batch.rows.tip_block_no, batch.node_tip.height, batch.blocks, len(batch.rows.txs)
             )
             self._queue.task_done()
 
     async def _prepare(self) -> None:
-        await self._open()
+        async with self._turn:
+            await self._open()
+        self._ledger_state.tell()
         async for step in batches.group(self._node.messages()):
             if isinstance(step, ogmios.Backward):
                 await self._go_back(step.point)
@@ -203,6 +211,7 @@ class Chase:
 
     async def _open(self) -> None:
         """Find where our chain and the node's part, and know what the ledger's genesis says."""
+        await eras.check(self._node, self._network)
         self._genesis = await genesis.load(self._node, self._network)
         position = await store.position(self._writer)
         if position is not None:
@@ -239,13 +248,15 @@ class Chase:
         if self._tip is None or point == self._tip.point:
             return  # NOTE: Ogmios' first answer after an intersection goes back to that very point
         await self._queue.join()
-        if point is None:
-            await store.erase(self._writer)
-            raise StartOver("the node went back to the origin")
-        if not await store.holds(self._writer, point):
-            raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {self._tip.point}")
-        await store.rollback(self._writer, self._network, point)
-        await self._remember()
+        async with self._turn:
+            if point is None:
+                await store.erase(self._writer)
+                raise StartOver("the node went back to the origin")
+            if not await store.holds(self._writer, point):
+                raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {self._tip.point}")
+            await store.rollback(self._writer, self._network, point)
+            await self._remember()
+        self._ledger_state.tell()
 
     async def _go_forward(self, forwards: list[ogmios.Forward]) -> None:
         node_tip = forwards[-1].tip
@@ -255,10 +266,12 @@ class Chase:
             self._known.bulk = node_tip.height - forwards[0].block.height > bulk.WORTH_BLOCKS
         elif self._known.bulk and behind < bulk.SECURITY_PARAMETER:
             await self._queue.join()
-            position = await store.position(self._writer)
-            assert position is not None, "bulk has written its first batch"
-            await bulk.finalize(self._writer, position.finalize_step)
-            await self._remember()
+            async with self._turn:
+                position = await store.position(self._writer)
+                assert position is not None, "bulk has written its first batch"
+                await bulk.finalize(self._writer, position.finalize_step)
+                await self._remember()
+            self._ledger_state.tell()
         self._flags.look(forwards)
         before = None if self._tip is None else self._tip.point
         followed = [self._follow(forward.block) for forward in forwards]
