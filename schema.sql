@@ -218,10 +218,12 @@ COMMENT ON TABLE pool IS 'Stake pools and other block issuers, by the hash of th
 CREATE INDEX pool_hash ON pool USING hash (hash);
 
 CREATE TABLE policy (
-    policy_id integer PRIMARY KEY,
-    hash      bytea   NOT NULL
+    policy_id   integer PRIMARY KEY,
+    asset_count integer NOT NULL DEFAULT 0,
+    hash        bytea   NOT NULL
 );
 COMMENT ON TABLE policy IS 'Minting policies, by the hash of their script (28 bytes).';
+COMMENT ON COLUMN policy.asset_count IS 'How many of its assets exist, burned ones included.';
 CREATE INDEX policy_hash ON policy USING hash (hash);
 
 CREATE TABLE asset (
@@ -275,9 +277,9 @@ CREATE TABLE mint (
     CHECK ((quantity IS NULL) <> (large IS NULL))
 );
 COMMENT ON TABLE mint IS 'Net quantity that a transaction minted (above 0) or burned (below 0) of an asset; a net of 0 is no row.';
-COMMENT ON COLUMN mint.named IS 'Whether the transaction''s metadata label 721 names the asset (CIP-25).';
+COMMENT ON COLUMN mint.named IS 'Whether quantity is above 0 and the transaction''s metadata label 721 names the asset (CIP-25).';
 CREATE INDEX mint_tx_id ON mint USING brin (tx_id) WITH (autosummarize = on);
-CREATE INDEX mint_named ON mint (asset_id, seq) WHERE named AND (quantity > 0 OR large > 0);
+CREATE INDEX mint_named ON mint (asset_id, seq) WHERE named;
 
 CREATE TABLE address_tx_staged (address_id integer NOT NULL, tx_id bigint NOT NULL);
 CREATE TABLE asset_tx_staged (asset_id integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric);
@@ -300,7 +302,12 @@ BEGIN
     RETURN low;
 END $$;
 
--- Who holds what, at this block -----------------------------------------------------------------------------------------
+-- Who holds what, at this block. Lists go by quantity and address_id, from either end -------------------------------------
+
+CREATE FUNCTION opens_bucket(address_id integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether a holder with this address begins a bucket in whatever list it stands: about one in 512 does.
+SELECT (address_id::bigint * 2654435761 >> 16) & 511 = 0
+$$;
 
 CREATE TABLE holder (
     asset_id   integer NOT NULL,
@@ -309,7 +316,7 @@ CREATE TABLE holder (
     PRIMARY KEY (asset_id, address_id)
 );
 COMMENT ON TABLE holder IS 'How much of an asset lies in the unspent outputs of an address; no row for none.';
-CREATE INDEX holder_quantity ON holder (asset_id, quantity DESC, address_id);
+CREATE INDEX holder_quantity ON holder (asset_id, quantity, address_id);
 
 CREATE TABLE policy_holder (
     policy_id  integer NOT NULL,
@@ -318,7 +325,55 @@ CREATE TABLE policy_holder (
     PRIMARY KEY (policy_id, address_id)
 );
 COMMENT ON TABLE policy_holder IS 'The same over all assets of a policy.';
-CREATE INDEX policy_holder_quantity ON policy_holder (policy_id, quantity DESC, address_id);
+CREATE INDEX policy_holder_quantity ON policy_holder (policy_id, quantity, address_id);
+
+CREATE INDEX holder_opening ON holder (asset_id, quantity, address_id) WHERE opens_bucket(address_id);
+CREATE INDEX policy_holder_opening ON policy_holder (policy_id, quantity, address_id) WHERE opens_bucket(address_id);
+
+CREATE TABLE holder_bucket (
+    asset_id        integer NOT NULL,
+    lowest_quantity numeric NOT NULL,
+    lowest_address  integer NOT NULL,
+    holders         integer NOT NULL,
+    PRIMARY KEY (asset_id, lowest_quantity, lowest_address)
+);
+COMMENT ON TABLE holder_bucket IS
+    'How many holders there are from one with opens_bucket to the next, for lists with 8 such or more: deep pages are found by it.';
+COMMENT ON COLUMN holder_bucket.lowest_address IS 'The address_id of the holder; 0 in the first bucket, which begins before all holders.';
+
+CREATE TABLE policy_holder_bucket (
+    policy_id       integer NOT NULL,
+    lowest_quantity numeric NOT NULL,
+    lowest_address  integer NOT NULL,
+    holders         integer NOT NULL,
+    PRIMARY KEY (policy_id, lowest_quantity, lowest_address)
+);
+COMMENT ON TABLE policy_holder_bucket IS 'The same for policy_holder.';
+
+-- What describes user tokens: the datums beside reference tokens (CIP-68) -------------------------------------------------
+
+CREATE TABLE reference_output (
+    asset_id     integer NOT NULL,
+    tx_id        bigint  NOT NULL,
+    output_index integer NOT NULL,
+    spent_tx_id  bigint,
+    datum_hash   bytea,
+    datum        bytea,
+    PRIMARY KEY (tx_id, output_index, asset_id)
+);
+COMMENT ON TABLE reference_output IS 'Outputs that hold a reference token (CIP-68, label 100), spent or not, one row per token.';
+COMMENT ON COLUMN reference_output.datum IS 'The inline datum, as CBOR; null where there is none.';
+CREATE INDEX reference_output_unspent ON reference_output (asset_id, tx_id, output_index) WHERE spent_tx_id IS NULL;
+CREATE INDEX reference_output_spent ON reference_output (spent_tx_id) WHERE spent_tx_id IS NOT NULL;
+
+CREATE TABLE datum (
+    hash  bytea  PRIMARY KEY,
+    tx_id bigint NOT NULL,
+    body  bytea  NOT NULL
+);
+COMMENT ON TABLE datum IS 'Datums in witnesses that begin like CIP-68 metadata; others are not kept.';
+COMMENT ON COLUMN datum.tx_id IS 'The first transaction whose witnesses had it.';
+CREATE INDEX datum_tx_id ON datum USING brin (tx_id) WITH (autosummarize = on);
 
 -- What certificates said about stake and pools. tx_id -1: in the genesis; place: the order within a transaction -----------
 

@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import epochs, store
+from indexer import epochs, holders, store
 from shared import sql
 
 log = structlog.get_logger()
@@ -34,6 +34,8 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             )
     async with db.transaction():
         await _bear_assets.run(db)
+        await _count_assets.run(db)
+        await holders.fill(db)
         await epochs.fill(db)
         await _go_live.run(db)
     # Fresh tables have no statistics yet, and the first questions would be planned without any.
@@ -63,6 +65,7 @@ class _Index(msgspec.Struct, frozen=True):
 
 _indexes_of = sql.query("indexes_of", _Index)
 _bear_assets = sql.command("bear_assets")
+_count_assets = sql.command("count_assets")
 _complete_step = sql.command("complete_step")
 _go_live = sql.command("go_live")
 _STEPS = (

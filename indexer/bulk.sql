@@ -36,6 +36,12 @@ UPDATE asset SET first_tx_id = least(
 )
 WHERE first_tx_id IS NULL
 
+-- name: count_assets
+-- The same for what that changes of policies.
+UPDATE policy SET asset_count = found.assets
+FROM (SELECT policy_id, count(first_tx_id) AS assets FROM asset GROUP BY policy_id) found
+WHERE policy.policy_id = found.policy_id AND policy.asset_count <> found.assets
+
 -- name: complete_step
 UPDATE tip SET finalize_step = $1
 

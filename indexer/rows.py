@@ -4,10 +4,11 @@ from collections import defaultdict
 
 import msgspec
 
-from indexer import balance
+from indexer import balance, metadata
 from indexer.amounts import Amounts
 from indexer.effects import BlockEffects, Effects
 from indexer.known import Known, Unborn
+from indexer.metadata import Descriptions
 from indexer.staking import Boundary, Staking
 from shared import packed
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, Point, tx_id
@@ -35,6 +36,7 @@ class Rows(msgspec.Struct):
     address_txs: list[tuple[int, ...]] = []
     asset_txs: list[tuple[int | None, ...]] = []
     mints: list[tuple[int | bool | None, ...]] = []
+    descriptions: Descriptions = msgspec.field(default_factory=Descriptions)
     amounts: Amounts = msgspec.field(default_factory=Amounts)
 
 
@@ -82,6 +84,7 @@ def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rul
             own_fee = fee if tx is group[-1] else 0
             _add_transaction(rows, tx_id(slot_no, index), tx, spent_by_tx, own_fee, known)
             rows.staking.add(tx_id(slot_no, index), tx, epoch_no, known)
+            rows.descriptions.add(tx_id(slot_no, index), tx, spent_by_tx, known)
             index += 1
     assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
     pool_id = None if block.pool is None else known.pools[block.pool]
@@ -111,6 +114,7 @@ def _add_transaction(
         for policy, quantities in tx.mint.items()
         for name, quantity in quantities.items()
     }
+    named = {known.assets[asset] for asset in metadata.described(tx)} if tx.mint else set()
     _bear(rows, key, received.keys() | minted.keys(), minted)
     rows.txs.append(
         (
@@ -126,14 +130,16 @@ def _add_transaction(
     if known.bulk:
         rows.address_txs += [(address_id, key) for address_id in touched]
         rows.asset_txs += [(asset_id, key, *quantity_columns(n)) for asset_id, n in received.items()]
-        rows.mints += [(asset_id, key, *quantity_columns(n), False) for asset_id, n in minted.items()]
+        rows.mints += [(asset_id, key, *quantity_columns(n), asset_id in named) for asset_id, n in minted.items()]
     else:
         place = known.address_lengths.take
         rows.address_txs += [(address_id, place(address_id), key) for address_id in touched]
         place = known.asset_lengths.take
         rows.asset_txs += [(asset_id, place(asset_id), key, *quantity_columns(n)) for asset_id, n in received.items()]
         place = known.mint_lengths.take
-        rows.mints += [(asset_id, place(asset_id), key, *quantity_columns(n), False) for asset_id, n in minted.items()]
+        rows.mints += [
+            (asset_id, place(asset_id), key, *quantity_columns(n), asset_id in named) for asset_id, n in minted.items()
+        ]
 
 
 def _bear(rows: Rows, key: int, moved: set[int], minted: dict[int, int]) -> None:

@@ -6,9 +6,10 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import epochs, frames
+from indexer import epochs, frames, holders
 from indexer.amounts import Amounts
 from indexer.known import known_to
+from indexer.metadata import Descriptions
 from indexer.rows import Rows
 from shared import packed, sql
 from shared.ledger import Point, tx_id
@@ -56,7 +57,8 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
             await db.execute("SET LOCAL synchronous_commit = off")
         ended = await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, bulk=bulk)
-        await _move(db, rows.amounts)
+        await _describe(db, rows.descriptions)
+        await _move(db, rows.amounts, bulk=bulk)
         await epochs.move(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.balances.keys(), bulk=bulk)
         await _move_tip.run(
             db,
@@ -84,6 +86,12 @@ async def copy_rows(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
     await _copy(db, f"address_tx{suffix}", ("address_id", *place, "tx_id"), rows.address_txs)
     await _copy(db, f"asset_tx{suffix}", ("asset_id", *place, "tx_id", "quantity", "large"), rows.asset_txs)
     await _copy(db, f"mint{suffix}", ("asset_id", *place, "tx_id", "quantity", "large", "named"), rows.mints)
+    await _copy(
+        db,
+        "reference_output",
+        ("asset_id", "tx_id", "output_index", "datum_hash", "datum"),
+        rows.descriptions.reference_outputs,
+    )
     staking = rows.staking
     await _copy(db, "stake_event", ("tx_id", "stake_id", "pool_id", "epoch_no", "place", "kind"), staking.stake_events)
     await _copy(db, "pool_update", ("tx_id", "pool_id", "place", "parameters"), staking.pool_updates)
@@ -159,11 +167,12 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             for output in tx.spent:
                 amounts.move(known, output, 1)
             amounts.mint(known, tx.extra.mint, -1)
-        await _move(db, amounts)
+        present = await position(db)
+        bulk = present is not None and present.phase == "bulk"
+        await _move(db, amounts, bulk=bulk)
         await _forget_firsts.run(
             db, sorted({asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)), first_tx_id
         )
-        present = await position(db)
         await epochs.undo(
             db,
             network,
@@ -171,8 +180,9 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             first_slot,
             moved=set(amounts.balances),
             withdrawn={known.stakes[account] for account in accounts},
-            bulk=present is not None and present.phase == "bulk",
+            bulk=bulk,
         )
+        await _unspend_references.run(db, first_tx_id)
         await _forget_transactions.run(db, first_tx_id)
         await _forget_blocks.run(db, first_slot, point.block_hash)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, len(undone))
@@ -186,16 +196,18 @@ async def _tables(db: asyncpg.Connection) -> str:
     return names
 
 
-async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
+async def _describe(db: asyncpg.Connection, descriptions: Descriptions) -> None:
+    if descriptions.spent_references:
+        await _spend_references.run(db, *_columns(descriptions.spent_references))
+    if descriptions.datums:
+        await _keep_datums.run(db, *_columns([(key, *row) for key, row in descriptions.datums.items()]))
+
+
+async def _move(db: asyncpg.Connection, amounts: Amounts, *, bulk: bool) -> None:
     balances = [(number, lovelace) for number, lovelace in amounts.balances.items() if lovelace]
     if balances:
         await _move_balances.run(db, *_columns(balances))
-    holders = [(*key, str(quantity)) for key, quantity in amounts.holders.items() if quantity]
-    if holders:
-        await _move_holders.run(db, *_columns(holders))
-    policy_holders = [(*key, str(quantity)) for key, quantity in amounts.policy_holders.items() if quantity]
-    if policy_holders:
-        await _move_policy_holders.run(db, *_columns(policy_holders))
+    await holders.move(db, amounts.holders, amounts.policy_holders, bulk=bulk)
     supplies = [
         (number, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
         for number, s in amounts.supplies.items()
@@ -241,9 +253,10 @@ _last_at_or_before = sql.query("last_at_or_before", Point)
 _newest_above = sql.query("newest_above", Point)
 _transactions_from = sql.query("transactions_from", _Packed)
 _move_balances = sql.command("move_balances")
-_move_holders = sql.command("move_holders")
-_move_policy_holders = sql.command("move_policy_holders")
 _move_supplies = sql.command("move_supplies")
+_spend_references = sql.command("spend_references")
+_unspend_references = sql.command("unspend_references")
+_keep_datums = sql.command("keep_datums")
 _forget_firsts = sql.command("forget_firsts")
 _forget_transactions = sql.command("forget_transactions")
 _forget_blocks = sql.command("forget_blocks")

@@ -46,44 +46,53 @@ UPDATE stake SET balance = stake.balance + moved.lovelace
 FROM unnest($1::integer[], $2::bigint[]) AS moved (id, lovelace)
 WHERE stake.stake_id = moved.id
 
--- name: move_holders
--- Quantities come as text because sums exceed bigint; no row stays at 0.
-MERGE INTO holder USING (
-    SELECT asset_id, address_id, quantity::numeric
-    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_id, address_id, quantity)
-) moved ON holder.asset_id = moved.asset_id AND holder.address_id = moved.address_id
-WHEN MATCHED AND holder.quantity + moved.quantity = 0 THEN DELETE
-WHEN MATCHED THEN UPDATE SET quantity = holder.quantity + moved.quantity
-WHEN NOT MATCHED THEN INSERT (asset_id, address_id, quantity) VALUES (moved.asset_id, moved.address_id, moved.quantity)
+-- name: spend_references
+-- The reference outputs with these transaction hashes and indexes are spent by these transactions; others are passed over.
+UPDATE reference_output r SET spent_tx_id = spent.by
+FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS spent (tx_hash, output_index, by) JOIN tx ON tx.hash = spent.tx_hash
+WHERE r.tx_id = tx.tx_id AND r.output_index = spent.output_index
 
--- name: move_policy_holders
-MERGE INTO policy_holder USING (
-    SELECT policy_id, address_id, quantity::numeric
-    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (policy_id, address_id, quantity)
-) moved ON policy_holder.policy_id = moved.policy_id AND policy_holder.address_id = moved.address_id
-WHEN MATCHED AND policy_holder.quantity + moved.quantity = 0 THEN DELETE
-WHEN MATCHED THEN UPDATE SET quantity = policy_holder.quantity + moved.quantity
-WHEN NOT MATCHED THEN INSERT (policy_id, address_id, quantity)
-    VALUES (moved.policy_id, moved.address_id, moved.quantity)
+-- name: unspend_references
+-- Reference outputs that were spent from tx_id $1 on.
+UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $1
+
+-- name: keep_datums
+-- Datums by hash; one that is there keeps the tx_id of its first transaction.
+INSERT INTO datum (hash, tx_id, body) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[])
+ON CONFLICT (hash) DO NOTHING
 
 -- name: move_supplies
--- A first transaction, once there, stays until a rollback takes it.
-UPDATE asset SET
-    supply = asset.supply + moved.quantity::numeric,
-    mint_count = asset.mint_count + moved.mints,
-    burn_count = asset.burn_count + moved.burns,
-    first_tx_id = coalesce(asset.first_tx_id, moved.first_tx_id),
-    first_mint_tx_id = coalesce(asset.first_mint_tx_id, moved.first_mint_tx_id)
-FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
-    AS moved (asset_id, quantity, mints, burns, first_tx_id, first_mint_tx_id)
-WHERE asset.asset_id = moved.asset_id
+-- A first transaction, once there, stays until a rollback takes it; where one is given there was none.
+WITH moved AS (
+    SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
+        AS moved (asset_id, quantity, mints, burns, first_tx_id, first_mint_tx_id)
+), changed AS (
+    UPDATE asset SET
+        supply = asset.supply + moved.quantity::numeric,
+        mint_count = asset.mint_count + moved.mints,
+        burn_count = asset.burn_count + moved.burns,
+        first_tx_id = coalesce(asset.first_tx_id, moved.first_tx_id),
+        first_mint_tx_id = coalesce(asset.first_mint_tx_id, moved.first_mint_tx_id)
+    FROM moved
+    WHERE asset.asset_id = moved.asset_id
+    RETURNING policy_id, moved.first_tx_id
+), born AS (
+    SELECT policy_id, count(*) AS assets FROM changed WHERE first_tx_id IS NOT NULL GROUP BY policy_id
+)
+UPDATE policy SET asset_count = asset_count + born.assets FROM born WHERE policy.policy_id = born.policy_id
 
 -- name: forget_firsts
--- After a rollback to before $2, of the assets that it touched.
-UPDATE asset SET
-    first_tx_id = CASE WHEN first_tx_id < $2 THEN first_tx_id END,
-    first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
-WHERE asset_id = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
+-- After a rollback to before $2, of the assets that it touched: those without any transaction left exist no more.
+WITH forgotten AS (
+    UPDATE asset SET
+        first_tx_id = CASE WHEN first_tx_id < $2 THEN first_tx_id END,
+        first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
+    WHERE asset_id = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
+    RETURNING policy_id, first_tx_id
+), gone AS (
+    SELECT policy_id, count(*) AS assets FROM forgotten WHERE first_tx_id IS NULL GROUP BY policy_id
+)
+UPDATE policy SET asset_count = asset_count - gone.assets FROM gone WHERE policy.policy_id = gone.policy_id
 
 -- name: forget_transactions
 -- Everything that carries a tx_id, from $1 on: found by primary key or BRIN range.
@@ -91,6 +100,8 @@ WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $1),
      gone_address_tx AS (DELETE FROM address_tx WHERE tx_id >= $1),
      gone_asset_tx AS (DELETE FROM asset_tx WHERE tx_id >= $1),
      gone_mint AS (DELETE FROM mint WHERE tx_id >= $1),
+     gone_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $1),
+     gone_datum AS (DELETE FROM datum WHERE tx_id >= $1),
      gone_address_tx_staged AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
      gone_asset_tx_staged AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1)
 DELETE FROM mint_staged WHERE tx_id >= $1
