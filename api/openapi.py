@@ -14,7 +14,7 @@ from api import answers, errors
 from api.ask import Nothing, OpenAsk
 from api.errors import Refusal
 from api.parameters import Field, Flag, JsonSchema
-from api.route import Route
+from api.route import JSON, Route
 
 Json = dict[str, Any]
 
@@ -95,7 +95,7 @@ def document(routes: Sequence[Route]) -> Json:
     schema_of = dict(zip(map(repr, answered), schemas, strict=False))
     paths: dict[str, Json] = {}
     for route in routes:
-        answer = schema_of.get(repr(route.answer), {"type": "string"})
+        answer = schema_of.get(repr(route.answer), {"type": "object" if route.media_type == JSON else "string"})
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, answer, failure)
     used = {_tag(route) for route in routes}
     return _plain_names(
@@ -143,7 +143,7 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema) -> Json:
     if route.body is not None:
         operation["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": _body(route.body, route.body_fields)}},
+            "content": {JSON: {"schema": _body(route.body, route.body_fields)}},
         }
     return operation
 
@@ -209,7 +209,7 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
                 for number, text in enumerate(texts, 1)
             },
         }
-        response: Json = {"description": HTTPStatus(status).phrase, "content": {"application/json": content}}
+        response: Json = {"description": HTTPStatus(status).phrase, "content": {JSON: content}}
         if route.who == "api key" and status not in (401, 403):
             response["headers"] = _RETRY_HEADERS if status == HTTPStatus.TOO_MANY_REQUESTS else _RATE_HEADERS
         found[str(status)] = response

@@ -196,7 +196,8 @@ class Moment(Kind[datetime]):
     """
 
     def __init__(self, message: str | None = None, *, last: bool = False) -> None:
-        super().__init__("an ISO 8601 date or date and time", {"type": "string"}, message)
+        schema: JsonSchema = {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]}
+        super().__init__("an ISO 8601 date or date and time", schema, message)
         self.last = last
 
     def of_text(self, text: str) -> datetime:

@@ -13,6 +13,7 @@ from api.parameters import Body, Field, Question, fields_of
 
 Permission = Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]
 Who = Literal["open", "api key", "bootstrap"] | Permission
+JSON = "application/json"
 Handler = Callable[[Any], Awaitable[Any]]
 
 
@@ -32,7 +33,7 @@ class Route:
         who: Who,
         *,
         status: HTTPStatus = HTTPStatus.OK,
-        media_type: str = "application/json",
+        media_type: str = JSON,
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
         self.method, self.path, self.handler, self.who = method, path, handler, who

@@ -1,0 +1,131 @@
+"""/openapi.json says what the API does, and the API does what it says."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+from api.openapi import document
+from api.routes import ROUTES
+from tests.api.chains import Chain
+from tests.api.client import Client
+from tests.api.test_transactions import ALICE, pays
+from tests.chain.harness import Process, free_port
+
+BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
+# Formats that no pattern tells (a bech32 checksum) are refused though the schema allows them. A network that is not
+# served and an API that is not ready answer 503 as documented.
+UNCHECKED = "positive_data_acceptance,not_a_server_error"
+
+
+def served() -> Any:
+    """The document as clients get it."""
+    return msgspec.json.decode(msgspec.json.encode(document(ROUTES)))
+
+
+def parts(described: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a document."""
+    if isinstance(described, dict):
+        yield described
+    for part in described.values() if isinstance(described, dict) else described if isinstance(described, list) else ():
+        yield from parts(part)
+
+
+def test_the_document_is_openapi_3_1() -> None:
+    described = served()
+    assert described["openapi"] == "3.1.0"
+    assert [str(error) for error in OPENAPI_31_VALIDATOR.iter_errors(described)] == []
+
+
+def test_every_route_is_described() -> None:
+    described = served()["paths"]
+    assert {(method.upper(), path) for path, methods in described.items() for method in methods} == {
+        (route.method, route.path) for route in ROUTES
+    }
+    operations = [operation for methods in described.values() for operation in methods.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(set(names)) == len(names)
+    for operation in operations:
+        assert operation["summary"]
+        assert all(parameter["description"] for parameter in operation["parameters"])
+        assert {"400", "500", "503"} <= operation["responses"].keys()
+
+
+def test_every_reference_leads_somewhere() -> None:
+    described = served()
+    references = {part["$ref"] for part in parts(described) if "$ref" in part}
+    components = described["components"]
+    assert references == {f"#/components/{kind}/{name}" for kind in ("schemas", "headers") for name in components[kind]}
+
+
+def test_what_only_some_answers_have_is_optional_and_nothing_else_is() -> None:
+    schemas = served()["components"]["schemas"]
+    optional = {
+        (name, field)
+        for name, schema in schemas.items()
+        for field in schema["properties"].keys() - set(schema["required"])
+    }
+    assert {("CursorPaging", "next_cursor"), ("Value", "assets")} <= optional
+    assert not {field for _, field in optional} & {"success", "data", "pagination", "last_updated", "message"}
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status", "errors"),
+    [
+        ("/v1/tx/hash/{hash}", "get", "404", {"Not found", "Transaction not found"}),
+        ("/v1/tx/hash/{hash}", "get", "429", {"Rate limit exceeded"}),
+        ("/v1/tx/history/{address}", "get", "401", {"Missing or invalid API key"}),
+        ("/v1/admin/users", "post", "409", {"external_id already in use"}),
+        (
+            "/v1/admin/users",
+            "get",
+            "403",
+            {"Invalid admin API key", "Permission denied: manage_users required"},
+        ),
+    ],
+)
+def test_refusals_are_described_word_by_word(path: str, method: str, status: str, errors: set[str]) -> None:
+    content = served()["paths"][path][method]["responses"][status]["content"]["application/json"]
+    assert {example["value"]["error"] for example in content["examples"].values()} == errors
+
+
+async def test_the_document_is_served(api: Client) -> None:
+    reply = await api.get("/openapi.json")
+    assert (reply.status, reply.body) == (200, served())
+
+
+@pytest.mark.timeout(600)
+async def test_no_request_gets_an_answer_outside_its_schema(
+    environment: dict[str, str], chain: Chain, key: str, tmp_path: Path
+) -> None:
+    await chain.append(10, pays("a", ALICE))
+    port = free_port()
+    settings = {**environment, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
+    api = Process(["api", "--port", str(port)], settings, tmp_path / "api.log")
+    api.says("api.listening")
+    try:
+        for token, paths in ((key, "^/v1/(tx|assets|pools)"), (BOOTSTRAP_KEY, "^/v1/admin"), ("none", "^/[^v]")):
+            report = await asyncio.to_thread(fuzz, port, token, paths)
+            assert re.search(r"[1-9][0-9]* generated, [0-9]+ passed", report), report
+        assert "request.failed" not in api.output()
+    finally:
+        api.stop()
+
+
+def fuzz(port: int, token: str, paths: str) -> str:
+    """Send schemathesis' requests to some paths; its report. Fails where it finds a fault."""
+    example_count = os.environ.get("FUZZ_EXAMPLES", "15")
+    arguments = ["--include-path-regex", paths, "-H", f"Authorization: Bearer {token}", "--no-color", "--seed", "1"]
+    arguments += ["-n", example_count, "--phases", "coverage,fuzzing", "--exclude-checks", UNCHECKED]
+    command = [str(Path(sys.executable).parent / "schemathesis"), "run", f"http://127.0.0.1:{port}/openapi.json"]
+    ran = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-1000:]
+    return ran.stdout
