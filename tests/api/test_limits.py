@@ -15,11 +15,14 @@ import redis.asyncio
 from redis.asyncio import Redis
 
 from api import rate_limit, tokens
+from api.caller import Callers
 from api.rate_limit import LEASE_S, AskPostgres, GoodKey, LocalMinutes, SharedMinutes, Taken, Told
+from shared import database
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
 from tests.api.own_valkey import OwnValkey
 from tests.api.partners import BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, partner_of
+from tests.processes.relay import Relay
 
 RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
@@ -240,6 +243,39 @@ async def test_a_revocation_without_valkey_holds_when_valkey_is_back(
             reply = await api.get(CHAIN_PATH, key)
             assert (reply.status, reply.error) == (403, "Invalid API key")
             await asyncio.sleep(0.1)
+
+
+async def test_a_process_that_cannot_tell_valkey_waits_until_what_it_keeps_is_over(
+    api: Client, partner: Partner, environment: dict[str, str], redis_url: str
+) -> None:
+    """The revoking process has lost Valkey, the one that is asked has not."""
+    credential, key = await partner.issued(await partner.user())
+    relay = Relay()
+    try:
+        relay.open()
+        apart = environment | {"REDIS_URL": relay.in_front_of(redis_url)}
+        async with serving(apart) as revoking:
+            relay.close()
+            assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
+            path = f"/v1/admin/credentials/{credential['id']}"
+            assert (await revoking.call("DELETE", path, partner.admin_key)).status == 200
+            assert (await api.get(CHAIN_PATH, key)).error == "Invalid API key"
+    finally:
+        relay.end()
+
+
+async def test_a_process_that_dies_right_after_its_commit_has_told_valkey_before(
+    api: Client, partner: Partner, db: asyncpg.Connection, database_url: str, redis_url: str
+) -> None:
+    credential, key = await partner.issued(await partner.user())
+    assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
+    async with await database.create_pool(database_url, None, most=1) as pool, Redis.from_url(redis_url) as client:
+        withdrawing = Callers(pool, client, None).withdrawing()
+        withdrawal = await withdrawing.__aenter__()
+        async with db.transaction():
+            await db.execute("UPDATE partner.credential SET revoked_at = now() WHERE id = $1", UUID(credential["id"]))
+            await withdrawal.of([tokens.hash_of(key)])
+    assert (await api.get(CHAIN_PATH, key)).error == "Invalid API key"
 
 
 # How many a minute ----------------------------------------------------------------------------------------------------
