@@ -26,7 +26,7 @@ log = structlog.get_logger()
 LOOK_EVERY_S = 0.05
 WATCH_EVERY_S = 1.0
 REMIND_EVERY_S = 10.0
-# How long the last holder waits for a server to be gone, within what SIGTERM grants. A longer shutdown goes on without it.
+# How long the last holder waits for the end of a server. It is part of its own ten seconds; a longer one goes on alone.
 LEAVE_WITHIN_S = 1.0
 
 
