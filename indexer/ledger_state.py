@@ -41,12 +41,12 @@ class PoolView(msgspec.Struct, frozen=True):
     stake: frames.Lovelace | None = None
 
 
-class _Treasury(msgspec.Struct, frozen=True):
+class Treasury(msgspec.Struct, frozen=True):
     treasury: frames.Lovelace
     reserves: frames.Lovelace
 
 
-class _Parameters(msgspec.Struct, frozen=True, rename="camel"):
+class Parameters(msgspec.Struct, frozen=True, rename="camel"):
     desired_number_of_stake_pools: int
 
 
@@ -147,8 +147,8 @@ class Reader:
         return True
 
     async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
-        treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", _Treasury)
-        parameters = await _or_none(node, "queryLedgerState/protocolParameters", _Parameters)
+        treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", Treasury)
+        parameters = await _or_none(node, "queryLedgerState/protocolParameters", Parameters)
         async with self._turn:
             await _begin_epoch.run(
                 self._writer,

@@ -11,6 +11,8 @@ from shared.address import reward_account
 from shared.encoding import bech32_payload
 from shared.network import Network
 
+_HASH_BYTES = 28
+
 
 class StakeChange(msgspec.Struct, frozen=True, gc=False):
     """A stake credential, as its reward account, comes, goes (both leave it without a pool) or delegates to `pool`."""
@@ -75,13 +77,20 @@ def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[C
             case "stakeCredentialDeregistration":
                 yield StakeChange("deregistration", account)
         if pool is not None:
-            yield StakeChange("delegation", account, bech32_payload(pool.id))
+            yield StakeChange("delegation", account, _hash(pool))
     elif pool is not None:
         match certificate.type:
             case "stakePoolRegistration":
-                yield PoolUpdate(bech32_payload(pool.id), parameters_of(pool, network))
+                yield PoolUpdate(_hash(pool), parameters_of(pool, network))
             case "stakePoolRetirement" if pool.retirement_epoch is not None:
-                yield PoolRetirement(bech32_payload(pool.id), pool.retirement_epoch)
+                yield PoolRetirement(_hash(pool), pool.retirement_epoch)
+
+
+def _hash(pool: frames.StakePool) -> bytes:
+    pool_hash = bech32_payload(pool.id)
+    if len(pool_hash) != _HASH_BYTES:
+        raise ValueError(f"{pool.id} is no pool")
+    return pool_hash
 
 
 def parameters_of(pool: frames.StakePool, network: Network) -> packed.PoolParameters:

@@ -145,11 +145,11 @@ async def info(ask: ChainAsk[OfPool]) -> Answer[StakePool]:
             pool_id_hex=ask.question.pool.hex(),
             vrf_key_hash=said.vrf_key_hash.hex(),
             pledge=str(said.pledge),
-            margin=_decimal(Fraction(said.margin)),
+            margin=show_ratio(Fraction(said.margin)),
             fixed_cost=str(said.fixed_cost),
             reward_account=None if said.reward_account is None else address.show_stake(said.reward_account),
             owners=[address.show_stake(owner) for owner in said.owners],
-            relays=[shown for relay in said.relays if (shown := _relay(relay)) is not None],
+            relays=[shown for relay in said.relays if (shown := show_relay(relay)) is not None],
             metadata_url=said.metadata_url,
             metadata_hash=None if said.metadata_hash is None else said.metadata_hash.hex(),
             active_stake=str(row.active_stake),
@@ -189,7 +189,7 @@ def _show(pool: bytes) -> str:
     return bech32_encode(_HRP, pool)
 
 
-def _relay(relay: packed.Relay) -> Relay | None:
+def show_relay(relay: packed.Relay) -> Relay | None:
     """A relay in the two forms that the specification has; None where it names no machine at all."""
     port = relay.port or 0
     if relay.ipv4 is not None:
@@ -198,7 +198,7 @@ def _relay(relay: packed.Relay) -> Relay | None:
     return None if name is None else Relay(port, dns=name)
 
 
-def _decimal(ratio: Fraction) -> msgspec.Raw:
+def show_ratio(ratio: Fraction) -> msgspec.Raw:
     """A ratio as a JSON number: all its digits where they end, else those of the nearest double."""
     places, rest = 0, ratio.denominator
     for prime in (2, 5):

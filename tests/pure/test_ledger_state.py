@@ -1,0 +1,128 @@
+"""What the node says of its ledger and its eras, read from Ogmios' own golden answers and in the forms before them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from indexer import frames
+from indexer.eras import EraSummary, disagreement_of
+from indexer.ledger_state import Comparison, Parameters, PoolView, Summaries, Treasury, compare, rewards_of
+from shared.encoding import bech32_encode
+from shared.network import MAINNET, PREPROD, PREVIEW
+
+ANSWERS = Path(__file__).parents[3] / "shared" / "ogmios" / "answers"
+HASH = bytes(range(28))
+
+
+def _answers(name: str, kind: Any) -> Iterator[tuple[Any, Any]]:
+    """Each golden answer as plain JSON and as we read it; refusals are left out."""
+    if not ANSWERS.exists():
+        pytest.skip("Ogmios' golden answers are not beside the checkout")
+    for path in sorted(ANSWERS.glob(f"*/QueryLedgerState{name}/*.json")):
+        frame = path.read_bytes()
+        method = f"queryLedgerState/{name[0].lower()}{name[1:]}"
+        found = frames.read_result(frame, method, kind)
+        if not isinstance(found, frames.Fault):
+            yield msgspec.json.decode(frame)["result"], found
+
+
+def test_golden_rewards_are_read() -> None:
+    read = 0
+    for said, found in _answers("RewardAccountSummaries", Summaries):
+        rewards = rewards_of(found)
+        assert rewards == {bytes.fromhex(s["credential"]): s["rewards"]["ada"]["lovelace"] for s in said}
+        read += len(rewards)
+    assert read > 100
+
+
+def test_rewards_are_read_as_ogmios_wrote_them_before_6_13() -> None:
+    old = {HASH.hex(): {"delegate": {"id": "pool1"}, "rewards": {"ada": {"lovelace": 7}}, "deposit": {}}}
+    assert rewards_of(msgspec.convert(old, Summaries)) == {HASH: 7}
+    assert rewards_of(msgspec.convert({}, Summaries)) == rewards_of(msgspec.convert([], Summaries)) == {}
+
+
+def test_golden_treasuries_and_parameters_are_read() -> None:
+    read = 0
+    for said, found in _answers("TreasuryAndReserves", Treasury):
+        assert frames.lovelace(found.reserves) == said["reserves"]["ada"]["lovelace"]
+        assert frames.lovelace(found.treasury) == said["treasury"]["ada"]["lovelace"]
+        read += 1
+    for said, found in _answers("ProtocolParameters", Parameters):
+        assert found.desired_number_of_stake_pools == said["desiredNumberOfStakePools"]
+        read += 1
+    assert read > 20
+
+
+def test_golden_pools_are_read_with_their_stake_if_they_have_one() -> None:
+    for said, found in _answers("StakePools", dict[str, PoolView]):
+        assert found.keys() == said.keys()
+        assert compare({}, found) is None
+
+
+def test_golden_eras_are_read() -> None:
+    read = 0
+    for said, found in _answers("EraSummaries", list[EraSummary]):
+        assert [summary.start.slot for summary in found] == [summary["start"]["slot"] for summary in said]
+        read += len(found)
+    assert read > 20
+
+
+def test_live_stakes_are_compared_pool_by_pool() -> None:
+    pools = [bytes([number]) * 28 for number in range(4)]
+    theirs = {
+        bech32_encode("pool", pool): PoolView({"ada": {"lovelace": stake}})
+        for pool, stake in zip(pools, (5, 10, 20, 0), strict=True)
+    }
+    assert compare(dict(zip(pools, (5, 7, 22), strict=False)), theirs) == Comparison(4, unlike=2, difference=5)
+
+
+def _era(first_epoch: int, last_epoch: int | None, slots: int, slot_ms: int, **bounds: tuple[int, int]) -> EraSummary:
+    def bound(epoch: int, at: tuple[int, int]) -> dict[str, Any]:
+        slot, seconds = at
+        return {"time": {"seconds": seconds}, "slot": slot, "epoch": epoch}
+
+    said = {
+        "start": bound(first_epoch, bounds["start"]),
+        "parameters": {"epochLength": slots, "slotLength": {"milliseconds": slot_ms}, "safeZone": 1},
+    }
+    if last_epoch is not None:
+        said["end"] = bound(last_epoch, bounds["end"])
+    return msgspec.convert(said, EraSummary)
+
+
+def test_the_eras_of_the_three_networks_agree() -> None:
+    mainnet_shelley = (4_492_800, 89_856_000)
+    agreeing = [
+        (MAINNET, _era(0, 208, 21_600, 20_000, start=(0, 0), end=mainnet_shelley)),
+        (MAINNET, _era(208, 236, 432_000, 1_000, start=mainnet_shelley, end=(16_588_800, 101_952_000))),
+        (MAINNET, _era(507, None, 432_000, 1_000, start=(133_660_800, 219_024_000))),
+        (PREPROD, _era(4, 5, 432_000, 1_000, start=(86_400, 1_728_000), end=(518_400, 2_160_000))),
+        (PREVIEW, _era(0, 0, 4_320, 20_000, start=(0, 0), end=(0, 0))),
+        (PREVIEW, _era(3, None, 86_400, 1_000, start=(259_200, 259_200))),
+    ]
+    for network, era in agreeing:
+        assert disagreement_of(era, network) is None
+
+
+@pytest.mark.parametrize(
+    ("era", "disagreement"),
+    [
+        (_era(3, None, 86_400, 1_000, start=(259_201, 259_201)), "epoch 3 begins at slot 259201, not 259200"),
+        (_era(3, None, 86_400, 1_000, start=(259_200, 259_199)), "slot 259200 begins 259199.0 s after the start"),
+        (_era(3, None, 86_401, 1_000, start=(259_200, 259_200)), "an epoch has 86401 slots of 1.0 s, not 86400 of 1 s"),
+        (_era(3, None, 86_400, 200, start=(259_200, 259_200)), "an epoch has 86400 slots of 0.2 s"),
+        (_era(0, 1, 86_400, 1_000, start=(0, 0), end=(5, 5)), "epoch 1 begins at slot 5, not 86400"),
+    ],
+)
+def test_an_era_that_differs_is_named(era: EraSummary, disagreement: str) -> None:
+    assert disagreement in (disagreement_of(era, PREVIEW) or "")
+
+
+def test_a_start_time_is_read_as_an_instant() -> None:
+    said = b'{"jsonrpc":"2.0","method":"queryNetwork/startTime","result":"2022-10-25T00:00:00Z","id":null}'
+    assert frames.read_result(said, "queryNetwork/startTime", datetime) == datetime(2022, 10, 25, tzinfo=UTC)
+    assert PREVIEW.start_time == datetime(2022, 10, 25, tzinfo=UTC)

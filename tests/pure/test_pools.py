@@ -1,0 +1,167 @@
+"""What certificates change, in their order, whatever era and Ogmios they come from; and margins as exact decimals."""
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+
+from api.chain.pools import PoolId, show_ratio, show_relay
+from api.chain.pools import Relay as ShownRelay
+from indexer import effects, frames, pools, staking
+from indexer.pools import PoolRetirement, PoolUpdate, StakeChange
+from shared.encoding import bech32_encode
+from shared.ledger import Point, tx_id
+from shared.network import MAINNET, PREVIEW
+from shared.packed import PoolParameters, Relay, pack_pool_parameters, unpack_pool_parameters
+
+HASH, OTHER_HASH = bytes(range(28)), bytes(range(28, 56))
+POOL = bech32_encode("pool", OTHER_HASH)
+KEY_ACCOUNT, SCRIPT_ACCOUNT = b"\xe0" + HASH, b"\xf0" + HASH
+CREDENTIAL = {"from": "verificationKey", "credential": HASH.hex()}
+REGISTRATION: dict[str, Any] = {
+    "id": POOL,
+    "vrfVerificationKeyHash": "ab" * 32,
+    "pledge": {"ada": {"lovelace": 2**64 - 1}},
+    "cost": {"ada": {"lovelace": 340_000_000}},
+    "margin": "1/100",
+    "rewardAccount": bech32_encode("stake_test", SCRIPT_ACCOUNT),
+    "owners": [HASH.hex()],
+    "relays": [
+        {"type": "ipAddress", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "port": 3001},
+        {"type": "hostname", "hostname": "_cardano._tcp.example.org"},
+    ],
+    "metadata": {"url": "https://example.org/\0", "hash": "cd" * 32},
+}
+
+
+def _changes(*certificates: dict[str, Any], **parts: Any) -> list[pools.Change]:
+    declared = {"id": "00" * 32, "spends": "inputs", "fee": {"ada": {"lovelace": 1}}, "certificates": certificates}
+    tx = msgspec.json.decode(msgspec.json.encode(declared | parts), type=frames.Transaction)
+    return [change for found in effects.of(tx, "conway") for change in pools.changes_of(found, PREVIEW)]
+
+
+def test_certificates_change_stake_in_their_order() -> None:
+    assert _changes(
+        {"type": "stakeCredentialRegistration", **CREDENTIAL, "deposit": {"ada": {"lovelace": 2_000_000}}},
+        {"type": "stakeDelegation", **CREDENTIAL, "stakePool": {"id": POOL}},
+        {"type": "stakeCredentialDeregistration", "from": "script", "credential": HASH.hex()},
+    ) == [
+        StakeChange("registration", KEY_ACCOUNT),
+        StakeChange("delegation", KEY_ACCOUNT, OTHER_HASH),
+        StakeChange("deregistration", SCRIPT_ACCOUNT),
+    ]
+
+
+def test_a_vote_delegation_counts_where_it_carries_a_pool_only() -> None:
+    vote = {"type": "stakeDelegation", **CREDENTIAL, "delegateRepresentative": {"type": "abstain"}}
+    assert _changes(vote, vote | {"stakePool": {"id": POOL}}) == [StakeChange("delegation", KEY_ACCOUNT, OTHER_HASH)]
+
+
+def test_a_registration_that_delegates_too_does_both() -> None:
+    assert _changes({"type": "stakeCredentialRegistration", **CREDENTIAL, "stakePool": {"id": POOL}}) == [
+        StakeChange("registration", KEY_ACCOUNT),
+        StakeChange("delegation", KEY_ACCOUNT, OTHER_HASH),
+    ]
+
+
+def test_pools_come_with_all_that_their_certificate_says() -> None:
+    update, retirement = _changes(
+        {"type": "stakePoolRegistration", "stakePool": REGISTRATION},
+        {"type": "stakePoolRetirement", "stakePool": {"id": POOL, "retirementEpoch": 300}},
+    )
+    said = PoolParameters(
+        vrf_key_hash=b"\xab" * 32,
+        pledge=2**64 - 1,
+        fixed_cost=340_000_000,
+        margin="1/100",
+        reward_account=SCRIPT_ACCOUNT,
+        owners=[KEY_ACCOUNT],
+        relays=[
+            Relay(port=3001, ipv4="192.0.2.1", ipv6="2001:db8::1"),
+            Relay(hostname="_cardano._tcp.example.org"),
+        ],
+        metadata_url="https://example.org/\0",
+        metadata_hash=b"\xcd" * 32,
+    )
+    assert update == PoolUpdate(OTHER_HASH, said)
+    assert unpack_pool_parameters(pack_pool_parameters(said)) == said
+    assert retirement == PoolRetirement(OTHER_HASH, 300)
+
+
+def test_certificates_of_failed_scripts_change_nothing_and_those_of_sub_transactions_come_first() -> None:
+    delegation = {"type": "stakeDelegation", **CREDENTIAL, "stakePool": {"id": POOL}}
+    leave = {"type": "stakeCredentialDeregistration", **CREDENTIAL}
+    sub = {"id": "11" * 32, "certificates": [delegation]}
+    assert [change.kind for change in _changes(leave, subTransactions=[sub]) if isinstance(change, StakeChange)] == [
+        "delegation",
+        "deregistration",
+    ]
+    assert _changes(leave, spends="collaterals", collaterals=[], subTransactions=[sub]) == []
+
+
+def test_other_and_unknown_certificates_change_nothing() -> None:
+    assert (
+        _changes(
+            {"type": "genesisDelegation", "delegate": {"id": HASH.hex()}, "issuer": {"id": HASH.hex()}},
+            {"type": "delegateRepresentativeRetirement", "delegateRepresentative": {"id": HASH.hex()}},
+            {"type": "neverHeardOf", "of": "this"},
+        )
+        == []
+    )
+
+
+def test_a_pool_whose_id_is_none_is_reported() -> None:
+    with pytest.raises(frames.Unreadable, match="certificates of transaction 0000"):
+        _changes({"type": "stakeDelegation", **CREDENTIAL, "stakePool": {"id": "pool1!"}})
+
+
+def test_boundaries_lie_between_blocks_of_different_epochs() -> None:
+    def between(before: int | None, first: int) -> list[tuple[int, int]]:
+        before_point = None if before is None else Point(before, b"")
+        found = staking.boundaries(before_point, Point(first, b""), PREVIEW)
+        return [(boundary.epoch_no, boundary.first_tx_id) for boundary in found]
+
+    assert between(None, 500_000) == []
+    assert between(0, 86_399) == []
+    assert between(86_399, 86_400) == [(1, tx_id(86_400, 0))]
+    assert between(10, 3 * 86_400 + 7) == [(epoch, tx_id(epoch * 86_400, 0)) for epoch in (1, 2, 3)]
+    assert staking.boundaries(Point(4_492_799, b""), Point(4_492_800, b""), MAINNET)[0].epoch_no == 208
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [
+        ("0/1", "0"),
+        ("1/1", "1"),
+        ("1/100", "0.01"),
+        ("3/40", "0.075"),
+        ("61576236620585531/100000000000000000", "0.61576236620585531"),
+        ("1/3", "0.3333333333333333"),
+        ("1/18446744073709551615", "5.421010862427522e-20"),
+    ],
+)
+def test_a_margin_is_shown_with_all_its_digits(ratio: str, shown: str) -> None:
+    assert bytes(show_ratio(Fraction(ratio))).decode() == shown
+
+
+def test_relays_of_every_kind_have_a_port_and_one_name() -> None:
+    kinds = {
+        Relay(3001, ipv4="192.0.2.1", ipv6="::1"): ShownRelay(3001, ipv4="192.0.2.1"),
+        Relay(ipv4="192.0.2.1"): ShownRelay(0, ipv4="192.0.2.1"),
+        Relay(3001, ipv6="2001:db8::1"): ShownRelay(3001, dns="2001:db8::1"),
+        Relay(3001, hostname="example.org"): ShownRelay(3001, dns="example.org"),
+        Relay(hostname="_cardano._tcp.example.org"): ShownRelay(0, dns="_cardano._tcp.example.org"),
+        Relay(3001): None,
+    }
+    assert {relay: show_relay(relay) for relay in kinds} == kinds
+
+
+def test_pools_are_named_in_hex_and_bech32_of_either_case() -> None:
+    kind = PoolId()
+    for text in (POOL, POOL.upper(), OTHER_HASH.hex(), OTHER_HASH.hex().upper()):
+        assert kind.of_text(text) == OTHER_HASH
+    wrong = [POOL[:-1], POOL[:-1] + "q", POOL[:5] + POOL[5:].upper(), bech32_encode("stake", OTHER_HASH), "ab" * 27]
+    for text in (*wrong, "", "zz" * 28, "\u0660" * 56, bech32_encode("pool", OTHER_HASH[:27])):
+        with pytest.raises(ValueError, match=r".*"):
+            kind.of_text(text)
