@@ -1,0 +1,153 @@
+"""How every long-running process ends, and how it waits for what is not there yet."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from shared import lifecycle
+
+CHECKOUT = Path(__file__).parents[2]
+
+PROGRAM = """
+import asyncio, sys
+from shared import lifecycle, log
+log.configure("info", "json")
+lifecycle.STOP_WITHIN_S = 1.0
+async def main(stop):
+    print("ready", flush=True)
+    {body}
+sys.exit(lifecycle.run(main))
+"""
+
+NEVER_STOPS = "await asyncio.Event().wait()"
+WAITS = """
+    async def refused():
+        raise ConnectionRefusedError("nobody there")
+    await lifecycle.wait_for("postgres", refused, stop)
+"""
+
+
+def started(body: str) -> subprocess.Popen[str]:
+    """A process that runs `body` as its main, and has begun to."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(body=body)],
+        cwd=CHECKOUT,
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_it_finish_and_the_status_is_0(number: signal.Signals) -> None:
+    process = started("await stop.wait(); await asyncio.sleep(0.2); print('finished')")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "finished\n")
+    assert [json.loads(line)["event"] for line in err.splitlines()] == ["process.stopping"]
+
+
+def test_what_does_not_stop_is_cut_short_with_status_0() -> None:
+    process = started(NEVER_STOPS)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert [json.loads(line)["event"] for line in err.splitlines()] == ["process.stopping", "process.cut_short"]
+
+
+def test_a_second_ctrl_c_does_not_wait() -> None:
+    process = started("lifecycle.STOP_WITHIN_S = 60; await stop.wait(); print('stopping', flush=True); " + NEVER_STOPS)
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stopping\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+def test_a_process_that_waits_for_a_server_can_be_stopped() -> None:
+    process = started(WAITS)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in err
+
+
+def test_the_status_is_that_of_main_and_a_fault_is_not_hidden() -> None:
+    process = started("return 3")
+    process.communicate(timeout=20)
+    assert process.returncode == 3
+    process = started("raise RuntimeError('ours')")
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "RuntimeError: ours" in err
+
+
+async def test_waiting_says_for_what_and_why_at_once_and_not_with_every_attempt() -> None:
+    attempts = 0
+
+    async def fourth_time() -> str:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 4:
+            raise ConnectionRefusedError("nobody there")
+        return "here"
+
+    with capture_logs() as logs:
+        assert await lifecycle.wait_for("valkey", fourth_time, asyncio.Event()) == "here"
+    assert logs == [
+        {
+            "event": "waiting",
+            "log_level": "warning",
+            "for": "valkey",
+            "cause": "ConnectionRefusedError: nobody there",
+        },
+        {"event": "reached", "log_level": "info", "what": "valkey"},
+    ]
+
+
+async def test_waiting_reminds_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "REMIND_EVERY_S", 0.0)
+    stop = asyncio.Event()
+    attempts = 0
+
+    async def refused() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 3:
+            stop.set()
+        raise OSError
+
+    with capture_logs() as logs, pytest.raises(lifecycle.Stopped):
+        await lifecycle.wait_for("ogmios", refused, stop)
+    assert [line["event"] for line in logs] == ["waiting"] * len(logs)
+    assert len(logs) >= 2
+
+
+async def test_an_attempt_that_hangs_ends_with_the_process() -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.1, stop.set)
+    began_at = time.monotonic()
+    with pytest.raises(lifecycle.Stopped):
+        await lifecycle.wait_for("postgres", lambda: asyncio.sleep(60), stop)
+    assert time.monotonic() - began_at < 10
+
+
+async def test_a_fault_is_not_waited_out() -> None:
+    async def wrong() -> None:
+        raise KeyError("ours")
+
+    with pytest.raises(KeyError):
+        await lifecycle.wait_for("postgres", wrong, asyncio.Event())

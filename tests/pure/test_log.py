@@ -1,0 +1,99 @@
+"""Log lines: one per event, in the form that was asked for, libraries included, above whatever a progress bar draws."""
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from shared import log
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Other tests log as if these had not been."""
+    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in log.LIBRARIES}
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    found = capsys.readouterr()
+    assert found.out == "", "standard output belongs to answers"
+    return [json.loads(line) for line in found.err.splitlines()]
+
+
+def test_an_event_is_one_line_of_json_with_its_words_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("info", "json")
+    structlog.get_logger().info("store.appended", slot_no=2**63, text="ä\nb")
+    [line] = lines(capsys)
+    assert (line["event"], line["level"], line["slot_no"], line["text"]) == ("store.appended", "info", 2**63, "ä\nb")
+    assert line["timestamp"].endswith("Z")
+
+
+def test_a_library_logs_in_the_same_form_and_names_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("info", "json")
+    logging.getLogger("dramatiq.worker").warning("lost %s", "it")
+    [line] = lines(capsys)
+    assert (line["event"], line["level"], line["logger"]) == ("lost it", "warning", "dramatiq.worker")
+
+
+def test_an_exception_stays_in_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("info", "json")
+    try:
+        raise ValueError("why")
+    except ValueError:
+        structlog.get_logger().exception("it.failed")
+        logging.getLogger("aiohttp.server").exception("it too")
+    ours, theirs = lines(capsys)
+    assert ours["exception"].endswith("ValueError: why")
+    assert theirs["exception"].endswith("ValueError: why")
+
+
+def test_the_level_holds_for_ours_and_for_libraries(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("warning", "json")
+    structlog.get_logger().info("quiet")
+    logging.getLogger("dramatiq").info("quiet")
+    logging.getLogger("aiohttp.access").info("never, at any level")
+    structlog.get_logger().warning("heard")
+    assert [line["event"] for line in lines(capsys)] == ["heard"]
+
+
+def test_without_a_terminal_the_form_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure()
+    structlog.get_logger().info("event")
+    assert [line["event"] for line in lines(capsys)] == ["event"]
+
+
+def test_the_form_for_people_has_no_colours_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("info", "console")
+    structlog.get_logger().info("store.appended", blocks=3)
+    shown = capsys.readouterr().err
+    assert "store.appended" in shown
+    assert "blocks=3" in shown
+    assert "\x1b" not in shown
+
+
+def test_lines_follow_standard_error_when_a_progress_bar_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    log.configure("info", "json")
+    bar = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", bar)
+    structlog.get_logger().info("event")
+    assert "event" in bar.getvalue()
+
+
+def test_configuring_again_does_not_double_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("info", "json")
+    log.configure("info", "json")
+    structlog.get_logger().info("once")
+    assert len(lines(capsys)) == 1
