@@ -33,10 +33,11 @@ def serve(
     if context.invoked_subcommand is not None:
         return
     settings = _settings()
+    host, port = host or settings.api_host, settings.api_port if port is None else port
     try:
-        listening = _bind(host or settings.api_host, settings.api_port if port is None else port)
+        listening = _bind(host, port)
     except OSError as cause:
-        raise typer.Exit(lifecycle.fail(f"can't listen on {host or settings.api_host}: {cause}")) from cause
+        raise typer.Exit(lifecycle.fail(f"can't listen on {host}:{port}: {cause}")) from cause
 
     async def main(stop: asyncio.Event) -> int:
         with listening:

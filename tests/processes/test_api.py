@@ -1,0 +1,177 @@
+"""The API as processes: how it starts, waits, loses workers and ends."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+
+from tests.chain.fixtures import execute
+from tests.chain.harness import Process, free_port, until
+from tests.conftest import Finish
+from tests.processes.relay import Relay
+
+BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
+
+
+@contextmanager
+def running(environment: dict[str, str], tmp_path: Path, *args: str) -> Iterator[tuple[Process, int]]:
+    """An API on a free port, which need not answer yet; it is ended and must end well."""
+    port = free_port()
+    api = Process(["api", "--port", str(port), *args], environment, tmp_path / "api.log")
+    try:
+        yield api, port
+        if api.popen.poll() is None:
+            assert api.stop() == 0
+    finally:
+        api.kill()
+
+
+def get(port: int, path: str = "/health") -> int | None:
+    """The status of an answer; None where nobody answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+def alive_process(pid: int) -> psutil.Process | None:
+    """A process that has not ended, not even to be buried by its parent."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process
+    except psutil.NoSuchProcess:
+        return None
+
+
+def workers_of(api: Process, count: int) -> list[psutil.Process]:
+    """The processes that answer, once there are `count`."""
+
+    def listening() -> list[psutil.Process]:
+        lines = [json.loads(line) for line in api.output().splitlines() if line.startswith("{")]
+        pids = [line["pid"] for line in lines if line["event"] == "api.listening"]
+        alive = [process for pid in pids if (process := alive_process(pid)) is not None]
+        return alive if len(alive) == count else []
+
+    found: list[psutil.Process] = until(f"{count} workers", listening)
+    return found
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_answers_and_ends_when_told(environment: dict[str, str], tmp_path: Path, workers: str) -> None:
+    with running(environment, tmp_path, "--workers", workers) as (api, port):
+        until("an answer", lambda: get(port) == 200)
+        found = workers_of(api, int(workers))
+        asked = time.monotonic()
+        assert api.stop() == 0
+        assert time.monotonic() - asked < 10
+        assert [alive_process(worker.pid) for worker in found] == [None] * int(workers)
+    assert "Traceback" not in api.output()
+
+
+def test_a_killed_worker_is_replaced_and_the_others_go_on(environment: dict[str, str], tmp_path: Path) -> None:
+    with running(environment, tmp_path, "--workers", "2") as (api, port):
+        before = workers_of(api, 2)
+        before[0].kill()
+        assert {get(port) for _ in range(20)} <= {200, None}, "a request of the killed worker's may be cut off"
+        after = workers_of(api, 2)
+        assert before[1] in after
+        assert before[0] not in after
+        assert {get(port) for _ in range(50)} == {200}
+        assert get(port, "/metrics") == 200
+
+
+def test_workers_do_not_outlive_their_parent(environment: dict[str, str], tmp_path: Path) -> None:
+    with running(environment, tmp_path, "--workers", "2") as (api, _):
+        found = workers_of(api, 2)
+        os.kill(api.popen.pid, signal.SIGKILL)
+        api.popen.wait(10)
+        until("the end of the workers", lambda: not any(alive_process(worker.pid) for worker in found), within_s=15)
+
+
+def test_requests_under_way_are_answered_before_the_end(
+    environment: dict[str, str], tmp_path: Path, finish: Finish
+) -> None:
+    settings = {**environment, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
+    with running(settings, tmp_path) as (api, port):
+        until("an answer", lambda: get(port) == 200)
+        db = finish(asyncpg.connect(environment["DATABASE_URL"]))
+        finish(db.execute("BEGIN; LOCK TABLE partner.admin_key"))
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            head = f"GET /v1/admin/admin-keys HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {BOOTSTRAP_KEY}\r\n\r\n"
+            connection.sendall(head.encode())
+            time.sleep(0.5)
+            api.popen.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            assert get(port) is None, "nobody new is let in"
+            finish(db.execute("COMMIT"))
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 200 OK\r\n")
+        finish(db.close())
+        assert api.ends(10) == 0
+
+
+@pytest.mark.parametrize(("name", "what"), [("DATABASE_URL", "postgres"), ("REDIS_URL", "valkey")])
+def test_it_waits_for_a_server_and_says_so(environment: dict[str, str], tmp_path: Path, name: str, what: str) -> None:
+    relay = Relay()
+    settings = {**environment, name: relay.in_front_of(environment[name])}
+    with running(settings, tmp_path) as (api, port):
+        api.says("waiting", what)
+        assert get(port) is None
+        relay.open()
+        api.says("reached", what)
+        until("an answer", lambda: get(port) == 200)
+    relay.end()
+
+
+def test_it_can_be_told_to_stop_while_it_waits(environment: dict[str, str], tmp_path: Path) -> None:
+    with running({**environment, "DATABASE_URL": f"postgresql://127.0.0.1:{free_port()}/x"}, tmp_path) as (api, _):
+        api.says("waiting", "postgres")
+        assert api.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"API_PORT": "http"}, "API_PORT"),
+        ({"DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
+        ({"BOOTSTRAP_ADMIN_KEY": "secret"}, "BOOTSTRAP_ADMIN_KEY"),
+    ],
+)
+def test_a_wrong_setting_is_refused_in_one_line(
+    environment: dict[str, str], tmp_path: Path, settings: dict[str, str], line: str
+) -> None:
+    api = Process(["api"], {**environment, **settings}, tmp_path / "api.log")
+    assert api.ends(20) == 2
+    assert api.output().count("\n") == 1
+    assert api.output().startswith(line)
+    assert "secret" not in api.output()
+
+
+def test_a_port_that_is_taken_is_refused_in_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        api = Process(["api", "--port", str(port)], environment, tmp_path / "api.log")
+        assert api.ends(20) == 2
+    assert api.output().count("\n") == 1
+    assert f"127.0.0.1:{port}" in api.output()
+
+
+def test_a_newer_schema_is_refused_in_one_line(environment: dict[str, str], tmp_path: Path, finish: Finish) -> None:
+    finish(execute(environment["DATABASE_URL"], "UPDATE partner.schema_version SET version = 9999"))
+    for command in ("migrate", f"--port={free_port()}"):
+        api = Process(["api", command], environment, tmp_path / f"{command}.log")
+        assert api.ends(20) == 2
+        assert api.output().count("\n") == 1
+        assert "9999" in api.output()
