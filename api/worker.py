@@ -9,28 +9,28 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Coroutine
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
-from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 import dramatiq
 import msgspec
 import structlog
+from dramatiq.brokers.redis import RedisBroker
 
 from api.batches import ACTOR, LONGEST_QUEUED_S, QUEUE, Batch, broker_at
 from shared import database, lifecycle, schema, servers, settings, sql
 from shared import log as logs
 
 log = structlog.get_logger()
-Answer = TypeVar("Answer")
 
 _UNKNOWN_YET = "redis://unknown"  # an embedded Valkey has an address only once it is up
 _CONNECTIONS = 4
 _ADD_WITHIN_S = 5
 _CLOSE_WITHIN_S = 4
+_BOOT_WITHIN_S = 5
 
 
 class _Noted(msgspec.Struct, frozen=True):
@@ -68,11 +68,13 @@ class _Aggregator(dramatiq.Middleware):
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
         self._open = AsyncExitStack()
         self._pool: asyncpg.Pool | None = None
+        self._queue_known = threading.Event()
 
     def after_process_boot(self, broker: dramatiq.Broker) -> None:
-        """Connect before the first message is fetched, however long the servers take; SIGTERM ends the waiting."""
+        """Begin to connect. Dramatiq hears no signals and shows no logs until this returns, so it returns soon."""
         try:
             ours = settings.read()
         except settings.SettingsError as wrong:
@@ -80,53 +82,60 @@ class _Aggregator(dramatiq.Middleware):
         logs.configure(ours.log_level, ours.log_format)
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        dramatiqs = signal.signal(signal.SIGTERM, _leave)
-        try:
-            redis_url = self._wait_for(self._connect(ours))
-        except (schema.NewerSchema, servers.ServersError) as cause:
-            sys.exit(lifecycle.fail(cause))
-        finally:
-            signal.signal(signal.SIGTERM, dramatiqs)
-        broker.client.connection_pool = broker_at(redis_url).client.connection_pool  # type: ignore[attr-defined]
-        log.info("worker.ready", queue=QUEUE)
+        asyncio.run_coroutine_threadsafe(self._connect(ours, broker), self._loop).add_done_callback(_end_if_failed)
+        self._queue_known.wait(_BOOT_WITHIN_S)
 
     def after_worker_shutdown(self, _broker: dramatiq.Broker, _worker: dramatiq.Worker) -> None:
         """Let go of the servers once the last message is done."""
-        self._wait_for(asyncio.wait_for(self._open.aclose(), _CLOSE_WITHIN_S))
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
 
     def add(self, batch: Batch) -> None:
-        """Add a batch, from any thread."""
-        if self._wait_for(asyncio.wait_for(self._add(batch), _ADD_WITHIN_S)):
-            log.debug("usage.added", spool=batch.spool, offset=batch.offset, end=batch.end)
+        """Add a batch, from any thread. Raises TimeoutError where Postgres is not there."""
+        asyncio.run_coroutine_threadsafe(self._add(batch), self._loop).result()
 
-    async def _connect(self, ours: settings.Settings) -> str:
+    async def _connect(self, ours: settings.Settings, broker: dramatiq.Broker) -> None:
+        """Wait for the servers, however long they take. Raises Stopped, and what can't be waited for."""
+        assert isinstance(broker, RedisBroker)
         running = await self._open.enter_async_context(servers.running(ours))
-        never = asyncio.Event()
+        broker.client.connection_pool = broker_at(running.redis_url).client.connection_pool
+        self._queue_known.set()
+        pool = await lifecycle.wait_for("postgres", lambda: _migrated(running.database_url), self._stop)
+        self._open.push_async_callback(pool.close)
+        self._pool = pool
+        log.info("worker.ready", queue=QUEUE)
 
-        async def migrated() -> None:
-            connection = await database.connect(running.database_url)
-            try:
-                await schema.migrate(connection)
-            finally:
-                await connection.close()
+    async def _add(self, batch: Batch) -> None:
+        async with asyncio.timeout(_ADD_WITHIN_S):
+            if self._pool is None:
+                raise ConnectionError("Postgres is not reached yet")
+            async with self._pool.acquire() as db:
+                if await add(db, batch):
+                    log.debug("usage.added", spool=batch.spool, offset=batch.offset, end=batch.end)
 
-        await lifecycle.wait_for("postgres", migrated, never)
-        self._pool = await self._open.enter_async_context(
-            await database.create_pool(running.database_url, None, most=_CONNECTIONS)
-        )
-        return running.redis_url
-
-    async def _add(self, batch: Batch) -> bool:
-        assert self._pool is not None, "messages are fetched after the boot"
-        async with self._pool.acquire() as db:
-            return await add(db, batch)
-
-    def _wait_for(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    async def _close(self) -> None:
+        self._stop.set()
+        async with asyncio.timeout(_CLOSE_WITHIN_S):
+            await self._open.aclose()
 
 
-def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(0)
+async def _migrated(database_url: str) -> asyncpg.Pool:
+    """Connections to a database with the present schema. Raises NewerSchema."""
+    connection = await database.connect(database_url)
+    try:
+        await schema.migrate(connection)
+    finally:
+        await connection.close()
+    return await database.create_pool(database_url, None, most=_CONNECTIONS)
+
+
+def _end_if_failed(connecting: Future[None]) -> None:
+    """A worker that will never reach its servers ends, and Dramatiq's main process with it."""
+    cause = connecting.exception()
+    if isinstance(cause, schema.NewerSchema | servers.ServersError):
+        os._exit(lifecycle.fail(cause))
+    if cause is not None and not isinstance(cause, lifecycle.Stopped):
+        log.error("worker.failed", exc_info=cause)
+        os._exit(1)
 
 
 def _end_with_parent() -> None:
