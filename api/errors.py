@@ -97,6 +97,24 @@ def foreign_address() -> Refusal:
     return Refusal(400, "Address does not belong to this network")
 
 
+def invalid_asset() -> Refusal:
+    """No `<policy_id>.<asset_name>` in hex digits, the name of at most 32 bytes."""
+    return Refusal(
+        400,
+        "Invalid asset identifier format. Expected: {policy_id}.{asset_name} where policy_id is 56 hex characters",
+    )
+
+
+def invalid_policy_id() -> Refusal:
+    """Anything but 56 hex digits."""
+    return Refusal(400, "Invalid policy ID format. Expected 56 hex characters")
+
+
+def asset_not_found() -> Refusal:
+    """No indexed transaction moved the asset."""
+    return Refusal(404, "Asset not found")
+
+
 def invalid_pool_id() -> Refusal:
     """Neither bech32 `pool1…` nor 56 hex digits."""
     return Refusal(400, "Invalid pool ID format")

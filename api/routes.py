@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from api import docs, errors, health, metrics, openapi
 from api.admin import admin_keys, audit, credentials, usage, users
-from api.chain import pools, transactions
+from api.chain import assets, pools, transactions
 from api.route import Route
 
 ROUTES = (
@@ -33,6 +33,13 @@ ROUTES = (
         "api key",
         errors=(errors.transaction_not_found,),
     ),
+    # Assets ----------------------------------------------------------------------------------------------------------
+    Route("GET", "/v1/assets/{asset}", assets.info, "api key", errors=(errors.asset_not_found,)),
+    Route("GET", "/v1/assets/policy/{policyId}", assets.of_policy, "api key"),
+    Route("GET", "/v1/assets/policy/{policyId}/holders", assets.policy_holders, "api key"),
+    Route("GET", "/v1/assets/{asset}/holders", assets.holders, "api key", errors=(errors.asset_not_found,)),
+    Route("GET", "/v1/assets/{asset}/transactions", assets.transactions, "api key", errors=(errors.asset_not_found,)),
+    Route("GET", "/v1/assets/{asset}/mints", assets.mints, "api key", errors=(errors.asset_not_found,)),
     # Stake pools -----------------------------------------------------------------------------------------------------
     Route("GET", "/v1/pools/{poolId}", pools.info, "api key", errors=(errors.pool_not_found,)),
     Route(

@@ -13,8 +13,9 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from api import batches
+from api import batches, registry
 from api.caller import Callers
+from api.registry import Registry
 from api.usage import Spools
 from shared import database
 from shared.lifecycle import wait_for
@@ -75,6 +76,7 @@ class Services(msgspec.Struct, frozen=True):
     valkey: Redis
     callers: Callers
     spools: Spools
+    registry: Registry
 
 
 @asynccontextmanager
@@ -106,6 +108,7 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             valkey=valkey,
             callers=Callers(partner, valkey, settings.bootstrap_admin_key),
             spools=await stack.enter_async_context(batches.spooling(settings.data_dir, servers.redis_url, partner)),
+            registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )
 
 
