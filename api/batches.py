@@ -24,6 +24,7 @@ from redis.retry import Retry
 
 from api.usage import RECORD, Record, Spool, Spools
 from shared import sql
+from shared.servers import ServersError
 
 log = structlog.get_logger()
 
@@ -113,8 +114,12 @@ async def spooling(data_dir: Path, redis_url: str, partner: asyncpg.Pool) -> Asy
     """The spools of this process, and behind them the task that empties them into the queue.
 
     Leaving takes up to _LAST_LOOKS_S to see the last requests into the table; what is not there by then stays on disk.
+    Raises ServersError where DATA_DIR can't be written.
     """
-    spools = Spools(data_dir / "usage")
+    try:
+        spools = Spools(data_dir / "usage")
+    except OSError as cause:
+        raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
     queueing = _Queueing(spools, partner, broker_at(redis_url))
     task = asyncio.create_task(queueing.run())
     try:

@@ -4,6 +4,7 @@
 of the key. `LocalMinutes` counts for this process alone while Valkey is away.
 """
 
+import hashlib
 import math
 import secrets
 import time
@@ -78,7 +79,7 @@ class SharedMinutes:
 
     def __init__(self, valkey: redis.asyncio.Redis) -> None:
         self._valkey = valkey
-        self._script_id: str | None = None
+        self._script_id = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
     async def take(self, key_hash: bytes, told: Told | None = None) -> Taken | AskPostgres:
         """Count one request.
@@ -101,15 +102,13 @@ class SharedMinutes:
     async def _run(self, key_hash: bytes, shown: str, until_us: int) -> list[Any]:
         name = key_hash.hex()
         given = (f"{_PREFIX}:key:{name}", f"{_PREFIX}:minute:{name}", _LIFE, shown, until_us, secrets.token_hex(8))
-        if self._script_id is not None:
-            try:
-                return await self._valkey.evalsha(self._script_id, 3, *given)  # type: ignore[no-any-return]
-            except NoScriptError:
-                pass
-        # NOTE: a server without the script has just started or taken over, perhaps with data from before a revocation
-        # (scripts are neither persisted nor replicated). A new life, begun before the script can run, ends all of it.
-        await self._valkey.set(_LIFE, secrets.token_hex(8))
-        self._script_id = await self._valkey.script_load(_SCRIPT)
+        try:
+            return await self._valkey.evalsha(self._script_id, 3, *given)  # type: ignore[no-any-return]
+        except NoScriptError:
+            # NOTE: this server has just started or taken over, perhaps with data from before a revocation: scripts are
+            # neither persisted nor replicated. A new life, begun before the script can run, ends all of it.
+            await self._valkey.set(_LIFE, secrets.token_hex(8))
+            await self._valkey.script_load(_SCRIPT)
         return await self._valkey.evalsha(self._script_id, 3, *given)  # type: ignore[no-any-return]
 
 
