@@ -46,7 +46,7 @@ _UNREACHABLE = (OSError, RedisError, asyncpg.PostgresError, asyncpg.InterfaceErr
 
 _lag = Gauge("ledgerline_usage_lag_seconds", "Age of the oldest request not in the table.", multiprocess_mode="livemax")
 _waiting = Gauge("ledgerline_usage_waiting_bytes", "Spooled, but not in the table.", multiprocess_mode="livesum")
-_queued = Gauge("ledgerline_usage_queued", "Batches that wait for the aggregator.", multiprocess_mode="livemostrecent")
+_queued = Gauge("ledgerline_usage_queued", "Batches that wait for the aggregator.", multiprocess_mode="livemax")
 
 
 class Sum(msgspec.Struct, array_like=True):
@@ -185,6 +185,7 @@ class _Queueing:
         self._spools.take_over()
         waiting = [spool for spool in self._spools.all if spool.waiting_bytes or spool in self._spools.rolled_over]
         if not waiting:
+            _queued.set(0)
             return
         async with self._partner.acquire() as db:
             for mark in await _marks.all(db, [spool.name for spool in waiting]):
