@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import aiohttp
 import asyncpg
 import structlog
 import typer
@@ -131,7 +132,7 @@ def record(
         start = await store.last_at_or_before(db, from_slot - 1)
         try:
             node = await ogmios.connect(url)
-        except OSError as cause:
+        except (OSError, aiohttp.ClientError) as cause:
             raise _Refused(f"no Ogmios at {settings.masked(url)}: {cause}") from cause
         with Bar(*Bar.get_default_columns(), MofNCompleteColumn()) as bar:
             task = bar.add_task(f"blocks of {chain.name}", total=blocks)

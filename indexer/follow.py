@@ -49,6 +49,7 @@ _PASSING = (
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,
     asyncpg.PostgresSystemError,
+    asyncpg.ReadOnlySQLTransactionError,
     asyncpg.TransactionRollbackError,
     aiohttp.ClientError,
     ogmios.Refused,
@@ -74,9 +75,11 @@ class Follower(msgspec.Struct, frozen=True):
         """
         chase = asyncio.create_task(self._for_ever(stop))
         stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait((chase, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        chase.cancel()
+        try:
+            await asyncio.wait((chase, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            chase.cancel()
         try:
             await chase
         except (asyncio.CancelledError, lifecycle.Stopped):

@@ -20,6 +20,9 @@ from shared.sql import Connection
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
+UNCOMMITTED_BATCHES = 2
+"""How many batches before the one being prepared the database may not show yet: one is written, one waits for that."""
+
 _REMEMBERED_TRANSACTIONS = 200_000
 _REMEMBERED_NUMBERS = 500_000
 
@@ -48,6 +51,7 @@ class Recent(dict[_Key, _Value]):
         super().__init__()
         self._most = most
         self._older: dict[_Key, _Value] = {}
+        self._batches = 0
 
     def __missing__(self, key: _Key) -> _Value:
         value = self[key] = self._older[key]
@@ -58,9 +62,10 @@ class Recent(dict[_Key, _Value]):
         return key in self or key in self._older
 
     def trim(self) -> None:
-        """Forget. What was added since the last call but one stays."""
-        if len(self) > self._most // 2:
-            self._older = dict(self)
+        """Forget, before a batch is learned. What UNCOMMITTED_BATCHES before it added or used stays, however much."""
+        self._batches += 1
+        if len(self) > self._most // 2 and self._batches >= UNCOMMITTED_BATCHES:
+            self._older, self._batches = dict(self), 0
             self.clear()
 
 

@@ -3,6 +3,7 @@
 It speaks Ogmios' JSON-RPC over aiohttp's WebSocket instead of through the `ogmios` package (docs/decisions/0003).
 """
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,6 +16,9 @@ from shared.ledger import Point
 
 IN_FLIGHT = 100
 _REFILL = IN_FLIGHT // 2
+CONNECT_WITHIN_S = 10.0
+# A ledger query about all pools may take a node a minute or two; one that is silent for longer will not answer.
+ANSWER_WITHIN_S = 300.0
 _NEXT_BLOCK = '{"jsonrpc":"2.0","method":"nextBlock","id":"nextBlock"}'
 
 
@@ -94,8 +98,13 @@ class Ogmios:
 
     async def _ask(self, method: str, kind: type[Any], params: dict[str, object]) -> Any:
         request = {"jsonrpc": "2.0", "method": method, "params": params, "id": method}
-        await self._ws.send_str(msgspec.json.encode(request).decode())
-        return frames.read_result(await self._receive(), method, kind)
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self._ws.send_str(msgspec.json.encode(request).decode())
+                answer = await self._receive()
+        except TimeoutError:
+            raise TimeoutError(f"no answer to {method} within {ANSWER_WITHIN_S:.0f} s") from None
+        return frames.read_result(answer, method, kind)
 
     async def _receive(self) -> bytes:
         message = await self._ws.receive()
@@ -108,12 +117,18 @@ class Ogmios:
 
 async def connect(url: str) -> Ogmios:
     """A connection to the Ogmios at `url`. Raises OSError or aiohttp.ClientError where there is none."""
-    session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=10))
+    session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
     try:
-        # NOTE: frames have no bound (a block of 90 kB is a frame of 1 MB and more); text stays bytes for the decoder.
-        ws = await session.ws_connect(url, max_msg_size=0, decode_text=False)
-    except BaseException:
+        async with asyncio.timeout(CONNECT_WITHIN_S):
+            # NOTE: frames have no bound (a block of 90 kB is one of 1 MB and more); text stays bytes for the decoder.
+            ws = await session.ws_connect(url, max_msg_size=0, decode_text=False)
+    except BaseException as cause:
         await session.close()
+        if isinstance(cause, TimeoutError):
+            raise TimeoutError(f"no WebSocket within {CONNECT_WITHIN_S:.0f} s") from None
+        if isinstance(cause, aiohttp.ClientResponseError):
+            # NOTE: aiohttp's own words quote the address with its parameters, among which may be a secret.
+            raise ConnectionError(f"no WebSocket but HTTP status {cause.status}: {cause.message}") from None
         raise
     _keep_alive(ws)
     return Ogmios(session, ws)

@@ -1,0 +1,68 @@
+"""The loop between socket and store, in this process, with limits so small that short chains reach them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from devnet.generator import Generated, Options
+from devnet.server import Server
+from indexer import batches, known, store
+from indexer.flags import Flags
+from indexer.follow import Follower
+from indexer.progress import Progress
+from shared import database
+from shared.network import PREVIEW
+from tests.chain.dump import Dump, differences, dump
+
+
+@asynccontextmanager
+async def following(database_url: str, node: Server) -> AsyncIterator[asyncio.Task[None]]:
+    """An indexer of preview, which stops at the end of the block."""
+    stop = asyncio.Event()
+    follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), Flags())
+    task = asyncio.create_task(follower.run(stop))
+    try:
+        yield task
+    finally:
+        stop.set()
+        await task
+
+
+async def reaches(db: asyncpg.Connection, node: Server, task: asyncio.Task[None]) -> None:
+    """Wait until the node's tip is ours. Raises what ended the indexer."""
+    assert node.tip is not None
+    async with asyncio.timeout(60):
+        while not await db.fetchval("SELECT true FROM tip WHERE block_hash = $1", bytes.fromhex(node.tip.id)):
+            if task.done():
+                await task
+            await asyncio.sleep(0.02)
+
+
+async def indexed(db: asyncpg.Connection, database_url: str, node: Server) -> Dump:
+    """Everything that a fresh index of the node's chain holds, which is erased again."""
+    async with following(database_url, node) as task:
+        await reaches(db, node, task)
+    content = await dump(db, PREVIEW.schema)
+    await store.erase(db)
+    return content
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await database.connect(database_url, PREVIEW)
+    yield connection
+    await connection.close()
+
+
+async def test_caches_that_forget_at_once_still_know_what_is_not_committed(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Server(Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)) as node:
+        straight = await indexed(db, database_url, node)
+        monkeypatch.setattr(known, "_REMEMBERED_TRANSACTIONS", 2)
+        monkeypatch.setattr(known, "_REMEMBERED_NUMBERS", 2)
+        monkeypatch.setattr(batches, "MOST_BLOCKS", 1)
+        assert differences(straight, await indexed(db, database_url, node)) == []
