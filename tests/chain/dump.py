@@ -20,8 +20,6 @@ NATURAL_KEYS = {
 }
 # What the node said of itself and of its ledger, at some time: no part of the chain.
 NOT_OF_THE_CHAIN = {"node_tip", "ledger_state", "reward", "reward_due", "pool_reward"}
-# Lists of stake and rewards together, hence with what the node said; `indexer verify` recomputes them.
-NOT_OF_THE_CHAIN |= {"delegator", "delegator_bucket"}
 # How the rows came here, in one go or over the bulk steps.
 NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step")}
 
@@ -40,6 +38,9 @@ async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
             " WHERE table_schema = $1 AND column_name LIKE '%\\_id%' AND data_type IN ('integer', 'ARRAY')",
             schema,
         )
+        keyed = await connection.fetch(
+            "SELECT table_name, column_name FROM information_schema.key_column_usage WHERE table_schema = $1", schema
+        )
         content = {name: await connection.fetch(f'SELECT * FROM "{schema}"."{name}"') for name in names}  # noqa: S608
     owners = {(each["table_name"], each["column_name"]): owner_of(each["column_name"]) for each in numbered}
     keys: dict[str, dict[int, Any]] = {}
@@ -49,6 +50,9 @@ async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
                 row[f"{name}_id"]: tuple(resolved(name, c, row[c], owners, keys) for c in columns)
                 for row in content[name]
             }
+    in_key = {(each["table_name"], each["column_name"]) for each in keyed}
+    for name in content.keys() - NATURAL_KEYS.keys():
+        content[name] = [row for row in content[name] if not says_nothing(name, row, in_key)]
     referenced = references(content, owners)
     return {name: table_dump(name, rows, owners, keys, referenced) for name, rows in content.items()}
 
@@ -70,6 +74,12 @@ def resolved(
     if isinstance(value, list):
         return tuple(keys[owner][each] for each in value)
     return keys[owner][value]
+
+
+def says_nothing(table: str, row: Any, in_key: set[tuple[str, str]]) -> bool:
+    """Whether a row is the same as none: it counts something, and there is none of it."""
+    values = [value for column, value in row.items() if (table, column) not in in_key]
+    return bool(values) and not any(values)
 
 
 def references(content: dict[str, Iterable[Any]], owners: dict[tuple[str, str], str]) -> dict[str, set[int]]:

@@ -63,7 +63,7 @@ def test_a_recorded_chain_answers(ledgerline: Ledgerline, file: File) -> None:
         for order in ("asc", "desc"):
             entries = [model.entry(tx) for tx in model.history(busiest, order)]
             assert walk(caller, f"/v1/tx/history/{busiest}", 3, order) == entries
-        status = ledgerline.run("indexer", "status", "--network", file.network, "--ogmios-url", node.url)
+        status = ledgerline.run("indexer", "status", "--network", file.network)
         assert status.returncode == 0, status.stderr
         assert ("partial" in status.stdout) == (file.genesis is None)
 

@@ -106,7 +106,7 @@ def test_a_second_run_waits_as_standby_and_takes_over(
         first = indexer(node.url)
         ledgerline.reaches("preview", blocks[29], first)
         second = indexer(node.url)
-        second.says("standby")
+        second.says("waiting", "indexer that serves this network")
         node.do(node.server.grow, 5)
         ledgerline.reaches("preview", blocks[34], first)
         first.kill()
@@ -120,7 +120,7 @@ def test_a_standby_ends_on_sigterm(ledgerline: Ledgerline, indexer: Start, block
         first = indexer(node.url)
         ledgerline.reaches("preview", blocks[29], first)
         second = indexer(node.url)
-        second.says("standby")
+        second.says("waiting", "indexer that serves this network")
         assert second.stop() == 0
 
 
@@ -128,10 +128,10 @@ def test_status_tells_where_the_index_stands(ledgerline: Ledgerline, indexer: St
     with Node(preview(30)) as node:
         process = indexer(node.url)
         ledgerline.reaches("preview", blocks[29], process)
-        told = ledgerline.run("indexer", "status", "--network", "preview", "--ogmios-url", node.url, "--json")
+        told = ledgerline.run("indexer", "status", "--network", "preview", "--json")
         assert told.returncode == 0, told.stderr
         assert {blocks[29]["slot"], blocks[29]["id"]} <= set(values(json.loads(told.stdout)))
-        for_people = ledgerline.run("indexer", "status", "--network", "preview", "--ogmios-url", node.url)
+        for_people = ledgerline.run("indexer", "status", "--network", "preview")
         assert for_people.returncode == 0 and str(blocks[29]["slot"]) in for_people.stdout
 
 

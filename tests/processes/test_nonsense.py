@@ -120,16 +120,16 @@ def test_nonsense_is_named_and_leaves_nothing_behind(
     nonsense: Callable[[Json], bytes],
 ) -> None:
     """The indexer ends or tries again, and says near which point. Then all is as if it never was."""
-    before, bad = blocks[BUSY - 1], blocks[BUSY]
+    last, fresh, bad = blocks[BUSY - 2 : BUSY + 1]
     with Node(preview(BUSY - 1)) as node:
         process = indexer(node.url)
-        ledgerline.reaches("preview", blocks[BUSY - 2], process)
+        ledgerline.reaches("preview", last, process)
         node.do(node.server.inject, nonsense(bad))
-        # The request that waits already gets this block, the next one the injected answer.
+        # The request that waits already gets the fresh block, the next one the injected answer.
         node.do(node.server.grow, 1)
-        until("the point is named", lambda: complaints(process, before, bad), within_s=20)
+        until("the point is named", lambda: complaints(process, last, fresh, bad), within_s=20)
         assert "Traceback" not in process.output()
-        assert ledgerline.tip("preview") == (before["slot"], before["id"])
+        assert ledgerline.tip_is("preview", last) or ledgerline.tip_is("preview", fresh)
         node.do(node.server.grow, 10)
         until("it tries again or ends", lambda: has_ended(process) or ledgerline.tip_is("preview", blocks[BUSY + 9]))
         if has_ended(process):

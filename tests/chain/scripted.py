@@ -1,0 +1,128 @@
+"""Chains written by hand: blocks at given slots, with certificates of one's choice, on a ledger that follows."""
+
+from random import Random
+from typing import Self
+
+from devnet import parameters
+from devnet.addresses import Credential
+from devnet.blocks import Block
+from devnet.cast import Cast, PoolKeys
+from devnet.draft import Draft
+from devnet.headers import Headers
+from devnet.ledger import Ledger
+from devnet.networks import PREVIEW
+from tests.chain.harness import Json
+
+ADA = 1_000_000
+ERA = "conway"
+
+
+class Scripted:
+    """A chain of preview. Its transactions are paid by the faucet; each certificate has one of its own if not told."""
+
+    network = PREVIEW
+    eras = ((ERA, 0),)
+
+    def __init__(self, seed: int = 1) -> None:
+        self.cast = Cast(seed, PREVIEW)
+        self.genesis = self.cast.genesis
+        self.blocks: list[Block] = []
+        self.ledger = Ledger(PREVIEW, self.genesis)
+        self._headers = Headers(self.cast)
+        self._random = Random(seed)
+
+    def grow(self, _: int) -> list[Block]:
+        """It grows by `block` alone."""
+        return []
+
+    def fork(self, after: int) -> Self:
+        """Another chain that shares the first blocks, up to index `after`."""
+        twin = type(self)(self.cast.seed)
+        twin._random = Random(f"{self.cast.seed} {after} {len(self.blocks)}")
+        for block in self.blocks[: after + 1]:
+            twin.ledger.apply(block.decoded())
+            twin.blocks.append(block)
+        return twin
+
+    def block(self, slot: int, *transactions: list[Json], by: PoolKeys | None = None) -> Block:
+        """Append a block by a pool, or by a genesis delegate; each list of certificates is one transaction."""
+        self.ledger.enter(slot)
+        written = []
+        for certificates in transactions:
+            draft = Draft(self.ledger, self.cast, self._random, ERA, slot)
+            for certificate in certificates:
+                draft.certify(certificate, deposit=self._deposit(certificate))
+            written.append(self._include(draft))
+        return self._append(slot, written, by)
+
+    def pay(self, slot: int, address: str, lovelace: int) -> Block:
+        """Append a block with one payment."""
+        self.ledger.enter(slot)
+        draft = Draft(self.ledger, self.cast, self._random, ERA, slot)
+        draft.pay(address, lovelace)
+        return self._append(slot, [self._include(draft)], None)
+
+    def withdraw(self, slot: int, credential: Credential) -> Block:
+        """Append a block in which an account's rewards are taken."""
+        self.ledger.enter(slot)
+        draft = Draft(self.ledger, self.cast, self._random, ERA, slot)
+        draft.withdraw(credential)
+        return self._append(slot, [self._include(draft)], None)
+
+    def registration(self, keys: PoolKeys, margin: str = "1/100", pledge: int = 100 * ADA) -> Json:
+        pool = {
+            "id": keys.id,
+            "vrfVerificationKeyHash": keys.vrf_hash,
+            "pledge": parameters.ada(pledge),
+            "cost": parameters.ada(parameters.POOL_COST),
+            "margin": margin,
+            "rewardAccount": self.cast.reward_address(Credential("verificationKey", "ee" * 28)),
+            "owners": [keys.owner.hash],
+            "relays": [{"type": "hostname", "hostname": "relay.example.org", "port": 3001}],
+        }
+        return {"type": "stakePoolRegistration", "stakePool": pool}
+
+    def _include(self, draft: Draft) -> Json:
+        draft.fund(max(0, 10 * ADA - draft.lovelace), self.cast.faucets[0])
+        tx = draft.done(self.cast.faucets[0])
+        self.ledger.apply_transaction(tx)
+        return tx
+
+    def _append(self, slot: int, transactions: list[Json], by: PoolKeys | None) -> Block:
+        leader = self.cast.delegates[len(self.blocks) % 7] if by is None else by
+        self.ledger.count_block(leader if isinstance(leader, str) else leader.cold_key)
+        parent = self.blocks[-1] if self.blocks else None
+        self.blocks.append(self._headers.praos(ERA, parent, slot, leader, transactions))
+        return self.blocks[-1]
+
+    def _deposit(self, certificate: Json) -> int:
+        match certificate:
+            case {"type": "stakeCredentialRegistration"}:
+                return parameters.STAKE_DEPOSIT
+            case {"type": "stakeCredentialDeregistration"}:
+                return -parameters.STAKE_DEPOSIT
+            case {"type": "stakePoolRegistration", "stakePool": {"id": id_}} if id_ not in self.ledger.pools:
+                return parameters.POOL_DEPOSIT
+        return 0
+
+
+def join(staker: Credential) -> Json:
+    return {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}
+
+
+def leave(staker: Credential) -> Json:
+    return {"type": "stakeCredentialDeregistration", "from": staker.origin, "credential": staker.hash}
+
+
+def delegate(staker: Credential, keys: PoolKeys) -> Json:
+    return {
+        "type": "stakeDelegation",
+        "from": staker.origin,
+        "credential": staker.hash,
+        "stakePool": {"id": keys.id},
+        "delegateRepresentative": {"type": "abstain"},
+    }
+
+
+def retire(keys: PoolKeys, epoch: int) -> Json:
+    return {"type": "stakePoolRetirement", "stakePool": {"id": keys.id, "retirementEpoch": epoch}}

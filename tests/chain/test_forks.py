@@ -1,0 +1,166 @@
+"""Whatever happens on the way, the index is that of the blocks which survived.
+
+Chains grow, fork and roll back, connections drop, the indexer is killed, in an order that a seed decides; what is left
+in the database equals, row by row, what the surviving blocks leave when they are indexed straight.
+"""
+
+import time
+from random import Random
+
+import pytest
+
+from devnet.dialect import Dialect
+from devnet.generator import Generated, Options
+from tests.chain.dump import differences
+from tests.chain.fixtures import NewLedgerline
+from tests.chain.harness import Ledgerline, Node, Process, until
+
+ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4), ("dijkstra", 6))
+DIALECTS = [Dialect((7, 0)), Dialect((7, 0), metadata_cbor=False, detailed=True)]
+
+
+class Hardship:
+    """A node and an indexer of it that nobody is kind to. `story` tells what happened to them."""
+
+    def __init__(self, random: Random, ledgerline: Ledgerline, node: Node, chain: Generated) -> None:
+        self.random, self.ledgerline, self.node, self.chain = random, ledgerline, node, chain
+        self.story: list[str] = []
+        self.process: Process = self.started()
+
+    def started(self) -> Process:
+        return self.ledgerline.start_indexer("preview", self.node.url)
+
+    def grow(self, most: int) -> None:
+        count = self.random.randint(1, most)
+        self.story.append(f"grow {count}")
+        self.node.do(self.node.server.grow, count)
+
+    def fork(self, deepest: int) -> None:
+        """Roll back up to so many blocks, to a chain that may be shorter."""
+        depth = self.random.randint(1, min(deepest, len(self.chain.blocks) - 1))
+        self._fork(depth, self.random.randint(0, depth + 5))
+
+    def fork_all(self) -> None:
+        """Roll back most of the chain, to one that is longer."""
+        depth = len(self.chain.blocks) - self.random.randint(100, 600)
+        self._fork(depth, depth + 5)
+
+    def _fork(self, depth: int, fresh: int) -> None:
+        self.story.append(f"fork {depth} back, {fresh} on")
+        self.chain = self.chain.fork(len(self.chain.blocks) - 1 - depth, self.random.getrandbits(30), fresh)
+        self.node.do(self.node.server.switch, self.chain)
+
+    def drop(self) -> None:
+        self.story.append("drop")
+        self.node.do(self.node.server.drop_connections)
+
+    def kill(self) -> None:
+        """SIGKILL, at an instant of which nobody knows what it interrupts."""
+        self.story.append("kill")
+        self.process.kill()
+        self.process = self.started()
+
+    def pause(self, least_s: float, most_s: float) -> None:
+        time.sleep(self.random.uniform(least_s, most_s))
+
+    def finalized(self) -> int:
+        """How many steps from bulk to live the running process has committed."""
+        return self.process.output().count("bulk.finalized")
+
+    def is_live(self) -> bool:
+        assert self.process.popen.poll() is None, self.process.output()[-3000:]
+        return self.ledgerline.tip("preview") is not None
+
+    def settle(self, within_s: float = 60) -> None:
+        """Let the indexer reach the node's tip."""
+        self.story.append("settle")
+        try:
+            self.ledgerline.reaches("preview", self.node.tip(), self.process, within_s)
+        except AssertionError as failure:
+            raise AssertionError(f"{failure} after {self.story}") from None
+
+    def end(self, straight: Ledgerline) -> None:
+        """Compare with the index of the same blocks on a database where nothing else happened."""
+        self.settle()
+        assert self.process.stop() == 0
+        with Node(self.chain, self.node.server.dialect) as node, straight.indexing("preview", node.url) as process:
+            straight.reaches("preview", node.tip(), process)
+        assert differences(straight.dump("preview"), self.ledgerline.dump("preview")) == [], self.story
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_index_that_suffered_equals_one_made_straight(new_ledgerline: NewLedgerline, seed: int) -> None:
+    """At the tip: forks within and across epochs, of all features that a chain has."""
+    random = Random(seed)
+    chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=3, eras=ERAS), random.randint(1, 200))
+    with Node(chain, DIALECTS[seed % len(DIALECTS)]) as node:
+        hardship = Hardship(random, new_ledgerline(), node, chain)
+        try:
+            for _ in range(30):
+                action = random.choice(("grow", "grow", "grow", "fork", "fork", "deep", "drop", "kill", "settle"))
+                match action:
+                    case "grow":
+                        hardship.grow(25)
+                    case "fork":
+                        hardship.fork(8)
+                    case "deep":
+                        hardship.fork(90)
+                    case "drop":
+                        hardship.drop()
+                    case "kill":
+                        hardship.kill()
+                    case "settle":
+                        hardship.settle()
+                hardship.pause(0, 0.15)
+            hardship.end(new_ledgerline())
+        finally:
+            hardship.process.kill()
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("seed", range(100, 102))
+def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: int) -> None:
+    """Far from the tip: killed and dropped amid bulk, forked below what is committed, then far below the end of bulk."""
+    random = Random(seed)
+    chain = Generated(Options(seed=seed, blocks_per_epoch=400, density=0.6, eras=ERAS), 4500)
+    with Node(chain, DIALECTS[seed % len(DIALECTS)]) as node:
+        node.server.delay_s = 0.0005
+        hardship = Hardship(random, new_ledgerline(), node, chain)
+        try:
+            for action in (hardship.kill, hardship.kill, hardship.drop, hardship.fork_all, hardship.kill):
+                hardship.pause(0.7, 2)
+                action()
+            node.server.delay_s = 0
+            hardship.settle(120)
+            hardship.fork_all()
+            hardship.pause(0, 0.5)
+            hardship.kill()
+            hardship.grow(50)
+            hardship.end(new_ledgerline())
+        finally:
+            hardship.process.kill()
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("forked", [False, True])
+def test_each_step_from_bulk_to_live_survives_a_kill(new_ledgerline: NewLedgerline, forked: bool) -> None:
+    """Killed as soon as each step is committed; then, in the other case, the chain is gone that was half made live."""
+    chain = Generated(Options(seed=7, blocks_per_epoch=400, density=0.6, eras=ERAS), 4500)
+    with Node(chain, DIALECTS[0]) as node:
+        hardship = Hardship(Random(7), new_ledgerline(), node, chain)
+        try:
+            kills = 0
+            while not hardship.is_live():
+                until(
+                    "a step or the end of them", lambda: hardship.finalized() or hardship.is_live(), 60, every_s=0.001
+                )
+                if not hardship.is_live():
+                    hardship.kill()
+                    kills += 1
+                    if forked and kills == 2:
+                        hardship.fork_all()
+            assert kills > 1, "no step was caught"
+            hardship.end(new_ledgerline())
+        finally:
+            hardship.process.kill()

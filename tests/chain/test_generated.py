@@ -1,0 +1,84 @@
+"""Generated chains: failed scripts, nested transactions, every certificate, quantities beyond 63 bits, all eras.
+
+What recorded blocks hold too little of. The devnet's own ledger, the model and the service must agree.
+"""
+
+from hashlib import blake2b
+
+import base58
+import pytest
+
+from devnet.blocks import Genesis
+from devnet.dialect import Dialect
+from devnet.generator import Generated, Options
+from tests.chain.answers import check_asset, check_page, check_policy, check_pool, walk
+from tests.chain.harness import Json, Ledgerline, Node
+from tests.chain.model import bech32_payload
+from tests.chain.model_chain import Chain
+
+ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4), ("dijkstra", 6))
+
+
+def genesis_of(genesis: Genesis) -> list[Json]:
+    """Outputs that exist before the first block; their transaction's id is the hash of their address."""
+    funds = genesis.byron_funds | genesis.shelley_funds
+    raws = {a: bech32_payload(a) if a.startswith("addr") else base58.b58decode(a) for a in funds}
+    return [
+        {"tx": blake2b(raws[address], digest_size=32).hexdigest(), "index": 0, "address": address, "lovelace": lovelace}
+        for address, lovelace in funds.items()
+    ]
+
+
+@pytest.fixture(scope="module")
+def generated() -> Generated:
+    return Generated(Options(seed=11, blocks_per_epoch=60, density=4, eras=ERAS), 500)
+
+
+def model_of(node: Node) -> Chain:
+    return Chain("preview", genesis_of(node.server.chain.genesis)).feed(node.blocks())
+
+
+def test_the_model_and_the_devnet_agree(generated: Generated) -> None:
+    chain = Chain("preview", genesis_of(generated.genesis)).feed(block.decoded() for block in generated.blocks)
+    assert {reference: output.lovelace for reference, output in chain.ledger.unspent.items()} == {
+        reference: output["value"]["ada"]["lovelace"] for reference, output in generated.ledger.unspent.items()
+    }
+    supplies = {asset: chain.assets.supply(asset) for asset in chain.assets.minted}
+    assert supplies == {asset: supply for asset, supply in generated.ledger.supplies.items() if asset in supplies}
+    assert {p for p in chain.pools.parameters if chain.pools.status(p) != "retired"} == set(generated.ledger.pools)
+    assert chain.pools.retiring == {
+        pool: state.retiring_epoch for pool, state in generated.ledger.pools.items() if state.retiring_epoch is not None
+    }
+    delegated = {account: pool for account, (pool, _) in chain.pools.delegations.items()}
+    assert delegated == {
+        generated.cast.reward_address(who): account.pool
+        for who, account in generated.ledger.accounts.items()
+        if account.pool is not None
+    }
+
+
+@pytest.mark.parametrize("dialect", [Dialect((7, 0)), Dialect((7, 0), metadata_cbor=False, detailed=True)])
+def test_every_answer_of_a_generated_chain(ledgerline: Ledgerline, generated: Generated, dialect: Dialect) -> None:
+    with (
+        Node(generated, dialect) as node,
+        ledgerline.indexing("preview", node.url) as process,
+        ledgerline.serving("preview") as caller,
+    ):
+        model = model_of(node)
+        ledgerline.reaches("preview", node.tip(), process)
+        for address in model.ledger.of_address:
+            check_page(caller, model.ledger, "address", address, limit=100)
+            check_page(caller, model.ledger, "history", address, limit=7, order="asc", offset=3)
+        for tx_hash, tx in model.ledger.transactions.items():
+            assert caller.ok(f"/v1/tx/hash/{tx_hash}")["data"].items() >= model.ledger.detail(tx).items()
+        busiest = max(model.ledger.of_address, key=lambda address: len(model.ledger.of_address[address]))
+        for order in ("asc", "desc"):
+            entries = [model.ledger.entry(tx) for tx in model.ledger.history(busiest, order)]
+            assert walk(caller, f"/v1/tx/history/{busiest}", 5, order) == entries
+        by_asset, by_policy = model.assets.holdings()
+        for pool in model.pools.parameters:
+            check_pool(caller, model, pool)
+        for asset in model.assets.minted:
+            check_asset(caller, model, asset, by_asset.get(asset, []))
+        for policy in {policy for policy, _ in model.assets.minted}:
+            check_policy(caller, model, policy, by_policy.get(policy, []))

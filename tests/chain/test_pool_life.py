@@ -1,0 +1,186 @@
+"""A pool's whole life, right at every step, and again after rolling back through it and forward on another fork."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from devnet.addresses import stake_part
+from devnet.blocks import Block
+from devnet.generator import Generated, Options
+from devnet.parameters import DESIRED_POOLS, MAX_SUPPLY, POOL_DEPOSIT
+from devnet.server import Server
+from tests.chain.answers import check_pool
+from tests.chain.dump import differences
+from tests.chain.fixtures import NewLedgerline
+from tests.chain.harness import Caller, Json, Ledgerline, Node, until
+from tests.chain.model_chain import Chain
+from tests.chain.scripted import ADA, Scripted, delegate, join, leave, retire
+from tests.chain.test_generated import genesis_of
+
+EPOCH = 86_400
+Step = tuple[Callable[[Scripted], Block], dict[str, Any]]
+
+
+def life_of(chain: Scripted) -> list[Step]:
+    """Each step is a block, and what the pool must then say: what the model says is compared apart from that."""
+    pool, other = chain.cast.pools[0], chain.cast.pools[1]
+    ann, bob, eve = (chain.cast.stakers[number] for number in (0, 1, 6))
+    assert eve.origin == "script"
+    home = next(address for address in chain.cast.people if stake_part(address) == bob)
+    born = {"status": "active", "retiring_epoch": None}
+
+    def at(epoch: int, second: int, *transactions: list[Json], made: bool = False) -> Callable[[Scripted], Block]:
+        return lambda c: c.block(epoch * EPOCH + second, *transactions, by=pool if made else None)
+
+    def pay(epoch: int, second: int, lovelace: int) -> Callable[[Scripted], Block]:
+        return lambda c: c.pay(epoch * EPOCH + second, home, lovelace)
+
+    return [
+        (at(0, 10, [chain.registration(pool)], [chain.registration(other)]), born | {"delegator_count": 0}),
+        (at(0, 20, [join(ann), delegate(ann, pool)], [join(bob)], made=True), {"delegator_count": 1}),
+        (pay(0, 30, 1_000 * ADA), {"live_stake": "0", "blocks_minted": 1}),
+        (at(0, 40, [delegate(bob, pool)]), {"live_stake": str(1_000 * ADA), "delegator_count": 2, "active_stake": "0"}),
+        (at(1, 0, [chain.registration(pool, "1/20", 7)]), {"margin": 0.05, "pledge": "7", "blocks_epoch": 0}),
+        (pay(1, 10, 500 * ADA), {"live_stake": str(1_500 * ADA), "active_stake": "0"}),
+        (at(2, 0), {"active_stake": str(1_000 * ADA), "blocks_epoch": 0}),
+        (at(2, 10, [join(eve), delegate(eve, other), delegate(eve, pool)]), {"delegator_count": 3}),
+        (at(2, 15, [leave(eve), join(eve), delegate(eve, other), leave(eve)]), {"delegator_count": 2}),
+        (at(2, 20, [retire(pool, 4)]), {"status": "retiring", "retiring_epoch": 4}),
+        (at(2, 30, [retire(pool, 5)]), {"status": "retiring", "retiring_epoch": 5}),
+        (at(3, 0, [chain.registration(pool)]), born | {"active_stake": str(1_500 * ADA)}),
+        (at(4, 0), born | {"delegator_count": 2}),
+        (at(5, 5), born | {"delegator_count": 2}),
+        (at(5, 10, [retire(pool, 8), chain.registration(pool), retire(pool, 7)]), {"status": "retiring"}),
+        (at(6, 86_390), {"status": "retiring", "retiring_epoch": 7, "delegator_count": 2}),
+        (
+            at(7, 0),
+            {
+                "status": "retired",
+                "retiring_epoch": None,
+                "delegator_count": 0,
+                "live_stake": "0",
+                "active_stake": str(1_500 * ADA),
+            },
+        ),
+        (at(8, 0), {"status": "retired", "active_stake": str(1_500 * ADA)}),
+        (at(9, 0, [delegate(ann, other)]), {"status": "retired", "active_stake": "0", "delegator_count": 0}),
+        (at(9, 10, [chain.registration(pool)]), born | {"delegator_count": 0, "live_stake": "0"}),
+        (at(9, 20, [delegate(bob, pool)]), {"delegator_count": 1, "live_stake": str(1_500 * ADA)}),
+        # An epoch without any block lies between: both its boundaries are crossed with the next one.
+        (at(11, 3, [leave(bob)]), {"active_stake": str(1_500 * ADA), "delegator_count": 0, "live_stake": "0"}),
+    ]
+
+
+class Stage:
+    """A node that plays a scripted chain, the service that follows it, and the model fed with the same blocks."""
+
+    def __init__(self, ledgerline: Ledgerline, node: Node, caller: Caller, process: Any) -> None:
+        self.ledgerline, self.node, self.caller, self.process = ledgerline, node, caller, process
+
+    def show(self, chain: Scripted) -> None:
+        """The node has this chain now; wait for the index, and compare every pool with the model."""
+        self.node.do(self.node.server.switch, chain)
+        model = Chain("preview", genesis_of(chain.genesis)).feed(block.decoded() for block in chain.blocks)
+        self.ledgerline.reaches("preview", chain.blocks[-1].decoded(), self.process)
+        for pool in model.pools.parameters:
+            check_pool(self.caller, model, pool)
+
+    def says(self, chain: Scripted, expected: dict[str, Any]) -> None:
+        told = self.caller.ok(f"/v1/pools/{chain.cast.pools[0].id}")["data"]
+        assert {name: told[name] for name in expected} == expected, chain.blocks[-1].slot
+
+
+@pytest.fixture
+def stage(ledgerline: Ledgerline) -> Iterator[Stage]:
+    with (
+        Node(Scripted()) as node,
+        ledgerline.indexing("preview", node.url) as process,
+        ledgerline.serving("preview") as caller,
+    ):
+        yield Stage(ledgerline, node, caller, process)
+
+
+@pytest.mark.timeout(180)
+def test_a_pool_lives_twice_and_its_life_can_be_taken_back(stage: Stage, new_ledgerline: NewLedgerline) -> None:
+    chain = Scripted()
+    steps = life_of(chain)
+    for write, expected in steps:
+        write(chain)
+        stage.show(chain)
+        stage.says(chain, expected)
+    # Back to each of its blocks, latest first, and one block further on a fork of its own.
+    for index in range(len(steps) - 2, 0, -1):
+        forked = chain.fork(index)
+        forked.block(forked.blocks[-1].slot + 1)
+        stage.show(forked)
+        said = {name: value for name, value in steps[index][1].items() if name != "blocks_epoch"}
+        stage.says(forked, said)
+    # From nearly the beginning through all of it again, in one go.
+    again = chain.fork(0)
+    for write, _ in steps[1:]:
+        write(again)
+    stage.show(again)
+    assert stage.process.stop() == 0
+    straight = new_ledgerline()
+    with Node(again) as node, straight.indexing("preview", node.url) as process:
+        straight.reaches("preview", again.blocks[-1].decoded(), process)
+    assert differences(straight.dump("preview"), stage.ledgerline.dump("preview")) == []
+
+
+def settled(ledgerline: Ledgerline, epoch: int) -> None:
+    """Wait until every reward of an epoch is read."""
+
+    def read() -> bool:
+        unread = "next_stake_id IS NOT NULL OR EXISTS (SELECT FROM reward_due)"
+        found = ledgerline.rows("preview", f"SELECT epoch_no, {unread} AS unread FROM ledger_state")  # noqa: S608
+        return bool(found) and found[0]["epoch_no"] == epoch and not found[0]["unread"]
+
+    until("all rewards are read", read)
+
+
+class Rewarding(Node):
+    """A node whose accounts hold the rewards that its ledger pays."""
+
+    def __init__(self, chain: Generated) -> None:
+        super().__init__(chain)
+        self.server = Server(chain)
+
+
+@pytest.mark.timeout(180)
+def test_stakes_are_those_of_the_ledger_rewards_included(ledgerline: Ledgerline) -> None:
+    """Live and active stake of every pool equal the node's own, to the lovelace, epoch by epoch and after forks."""
+    chain = Generated(Options(seed=23, blocks_per_epoch=12, density=2, eras=(("babbage", 0), ("conway", 3))), 30)
+    first_epoch = chain.ledger.epoch
+    compared = rewarded = 0
+    with (
+        Rewarding(chain) as node,
+        ledgerline.indexing("preview", node.url) as process,
+        ledgerline.serving("preview") as caller,
+    ):
+        for step in range(80):
+            ledgerline.reaches("preview", node.tip(), process)
+            ledger = chain.ledger
+            settled(ledgerline, ledger.epoch)
+            live, active = ledger.live_stakes(), ledger.active_stakes()
+            for pool in ledger.pools:
+                told = caller.ok(f"/v1/pools/{pool}")["data"]
+                assert int(told["live_stake"]) == live[pool], (pool, ledger.epoch)
+                delegators = caller.ok(f"/v1/pools/{pool}/delegators/list", limit=500)["data"]["delegators"]
+                assert sum(int(row["amount"]) for row in delegators) == live[pool]
+                if ledger.epoch - first_epoch >= 2:  # whose snapshot was taken, and read, while we followed
+                    # Deposits that come back right after the snapshot can't be told from what was there before.
+                    refunds = int(told["active_stake"]) - active.get(pool, 0)
+                    assert refunds >= 0 and refunds % POOL_DEPOSIT == 0, (pool, ledger.epoch)
+                    compared += refunds == 0
+                circulating = MAX_SUPPLY - ledger.reserves
+                assert told["saturation"] == pytest.approx(live[pool] * DESIRED_POOLS / circulating)
+            rewarded += sum(account.rewards > 0 for account in ledger.accounts.values())
+            if step % 10 == 9:
+                chain = chain.fork(len(chain.blocks) - 1 - step % 7, step, step % 7 + 1)
+                node.do(node.server.switch, chain)
+            else:
+                node.do(node.server.grow, 1)
+        assert compared > 50 and rewarded > 50
+        found = ledgerline.rows("preview", "SELECT compared_pools, unlike_pools FROM ledger_state")
+        assert found[0]["compared_pools"] > 0 and found[0]["unlike_pools"] == 0
