@@ -109,10 +109,18 @@ class Withdrawal(msgspec.Struct, frozen=True):
     lovelace: int
 
 
+class LabelMetadata(msgspec.Struct, frozen=True):
+    """Metadata under one label: the hex of its CBOR or, where the node sends none, the node's JSON."""
+
+    cbor: str | UnsetType = UNSET
+    json: msgspec.Raw | UnsetType = UNSET
+
+
 class WholeTransaction(Transaction, frozen=True):
-    """What a transaction did and said. `mint` has negative quantities for what was burned."""
+    """What a transaction did and said. `mint` has negative quantities for what was burned; `metadata` goes by label."""
 
     valid: bool
+    metadata: dict[str, LabelMetadata]
     mint: dict[str, int | dict[str, int]]
     withdrawals: list[Withdrawal]
     invalid_before: int | None
@@ -184,6 +192,7 @@ async def by_hash(ask: ChainAsk[ByHash]) -> ChainAnswer[WholeTransaction]:
             *_place(row, ask.network),
             *_effects(row, grouped),
             valid=extra.valid,
+            metadata=_metadata(extra),
             mint=_assets(extra.mint, grouped),
             withdrawals=[Withdrawal(address.show_stake(raw), lovelace) for raw, lovelace in extra.withdrawals.items()],
             invalid_before=extra.invalid_before,
@@ -295,3 +304,9 @@ def _assets(assets: packed.Assets, grouped: bool) -> dict[str, int | dict[str, i
         for policy_id, quantities in assets.items()
         for name, quantity in quantities.items()
     }
+
+
+def _metadata(extra: packed.Extra) -> dict[str, LabelMetadata]:
+    cbor = {str(label): LabelMetadata(cbor=data.hex()) for label, data in extra.metadata_cbor.items()}
+    json = {str(label): LabelMetadata(json=msgspec.Raw(data)) for label, data in extra.metadata_json.items()}
+    return cbor | json

@@ -373,6 +373,8 @@ async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) 
     reward = b"\xe0" + KEY_HASH
     extra = Extra(
         mint={POLICY: {b"coin": -5, b"": 2**63}},
+        metadata_cbor={721: b"\xa1\x01\x02"},
+        metadata_json={2**64 - 1: b'{"a": [1, 123456789012345678901234567890]}'},
         withdrawals={reward: 12},
         invalid_before=3,
         invalid_hereafter=2**64 - 1,
@@ -388,6 +390,10 @@ async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) 
         "data": listed
         | {
             "valid": True,
+            "metadata": {
+                "721": {"cbor": "a10102"},
+                str(2**64 - 1): {"json": {"a": [1, 123456789012345678901234567890]}},
+            },
             "mint": {f"{POLICY.hex()}.{b'coin'.hex()}": -5, f"{POLICY.hex()}.": 2**63},
             "withdrawals": [{"stake_address": STAKE, "lovelace": 12}],
             "invalid_before": 3,
