@@ -428,19 +428,21 @@ CREATE INDEX pool_epoch_epoch_no ON pool_epoch (epoch_no);
 -- What blocks don't say, as last read from the node's ledger: no part of the chain, and never undone ----------------------
 
 CREATE TABLE ledger_state (
-    one            boolean PRIMARY KEY DEFAULT true CHECK (one),
-    slot_no        bigint  NOT NULL,
-    epoch_no       integer NOT NULL,
-    next_stake_id  integer,
-    desired_pools  integer,
-    reserves       bigint,
-    treasury       bigint,
-    compared_pools integer,
-    unlike_pools   integer,
-    difference     bigint
+    one               boolean PRIMARY KEY DEFAULT true CHECK (one),
+    slot_no           bigint  NOT NULL,
+    epoch_no          integer NOT NULL,
+    next_stake_id     integer,
+    complete_epoch_no integer,
+    desired_pools     integer,
+    reserves          bigint,
+    treasury          bigint,
+    compared_pools    integer,
+    unlike_pools      integer,
+    difference        bigint
 );
 COMMENT ON TABLE ledger_state IS 'Read once in each epoch: at slot_no of epoch_no. Null: the node could not answer.';
 COMMENT ON COLUMN ledger_state.next_stake_id IS 'From which on rewards of this epoch have still to be read; null: all are.';
+COMMENT ON COLUMN ledger_state.complete_epoch_no IS 'The last epoch of which all rewards were read.';
 COMMENT ON COLUMN ledger_state.compared_pools IS
     'How many live stakes were compared with the node''s, how many were not the same, and by how many lovelace in all.';
 

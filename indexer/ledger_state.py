@@ -143,7 +143,7 @@ class Reader:
             if accounts:
                 await self._read_rewards(node, position.point, accounts, accounts[-1].stake_id + 1)
             else:
-                await self._end_epoch(node, db, epoch_no)
+                await self._end_epoch(node, db, epoch_no, state.complete_epoch_no)
         return True
 
     async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
@@ -176,16 +176,17 @@ class Reader:
                     if next_stake_id is not None:
                         await _go_on.run(self._writer, next_stake_id)
 
-    async def _end_epoch(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> None:
+    async def _end_epoch(
+        self, node: Ogmios, db: asyncpg.Connection, epoch_no: int, complete_epoch_no: int | None
+    ) -> None:
         """Every reward is read: complete the snapshots with them, and compare live stakes.
 
-        Rewards change where an epoch begins, just before its snapshot is taken, which counts in the next epoch. The
-        one that counts in this epoch is completed as well where it has none, as after indexing from scratch.
+        Rewards change where an epoch begins, just before its snapshot is taken, which counts in the next epoch. After
+        indexing from scratch the one that counts in this epoch has none: those of now are next to them.
         """
-        snapshots = [
-            (counts_in, await self._pool_rewards(db, boundary))
-            for counts_in, boundary in ((epoch_no + 1, epoch_no), (epoch_no, epoch_no - 1))
-        ]
+        snapshots = [(epoch_no + 1, await self._pool_rewards(db, epoch_no))]
+        if complete_epoch_no is None or complete_epoch_no < epoch_no - 1:
+            snapshots.append((epoch_no, await self._pool_rewards(db, epoch_no - 1)))
         compared = await self._compare(node, db)
         async with self._turn, self._writer.transaction():
             await _forget_pool_rewards.run(self._writer, epoch_no + 1)
@@ -253,6 +254,7 @@ async def _write_rewards(db: asyncpg.Connection, rewards: dict[int, int], slot_n
 class _State(msgspec.Struct, frozen=True):
     epoch_no: int
     next_stake_id: int | None
+    complete_epoch_no: int | None
 
 
 class _Account(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 -- What blocks don't say, as read from the node's ledger.
 
 -- name: state
-SELECT epoch_no, next_stake_id FROM ledger_state
+SELECT epoch_no, next_stake_id, complete_epoch_no FROM ledger_state
 
 -- name: begin_epoch
 -- All rewards are to be read again. What the node could not answer stays as it was in an earlier epoch.
@@ -78,4 +78,5 @@ GROUP BY pool.pool_id
 
 -- name: end_epoch
 -- All is read. $1 pools were compared, $2 of them differ, by $3 lovelace in all; nulls where the node knows no stakes.
-UPDATE ledger_state SET next_stake_id = NULL, compared_pools = $1, unlike_pools = $2, difference = $3
+UPDATE ledger_state SET
+    next_stake_id = NULL, complete_epoch_no = epoch_no, compared_pools = $1, unlike_pools = $2, difference = $3
