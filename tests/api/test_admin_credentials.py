@@ -100,7 +100,8 @@ async def test_what_is_required_is_asked_for_in_the_specified_words(partner: Par
         for body in (left_out, whole | {field: None}):
             reply = await partner.call("POST", "/credentials", body)
             assert (reply.status, reply.error) == (400, message)
-    for wrong in (3, -1, "1", 1.0, True, [], "preview"):
+    no_network: list[object] = [3, -1, "1", 1.0, True, [], "preview"]
+    for wrong in no_network:
         reply = await partner.call("POST", "/credentials", whole | {"network_id": wrong})
         assert (reply.status, reply.error) == (400, NETWORK_ID), wrong
 

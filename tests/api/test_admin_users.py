@@ -51,7 +51,8 @@ async def test_a_name_is_required_not_blank_and_at_most_255_characters(partner: 
     for body in ({}, {"name": None}):
         reply = await partner.call("POST", "/users", body)
         assert (reply.status, reply.error) == (400, "name is required")
-    for name in ("", " \t\n", 5, True, [], {}):
+    empty: list[object] = ["", " \t\n", 5, True, [], {}]
+    for name in empty:
         reply = await partner.call("POST", "/users", {"name": name})
         assert reply.status == 400, name
         assert reply.error.startswith("name ")
@@ -78,7 +79,8 @@ async def test_metadata_is_an_object_of_at_most_16_kib_of_compact_json(partner: 
     assert (await partner.call("POST", "/users", data=spaced)).status == 201
     escaped = ('{"name": "x", "metadata": {"a": "' + "\\u0061" * 16_000 + '"}}').encode()
     assert (await partner.call("POST", "/users", data=escaped)).status == 201
-    for wrong in ({"é": "x" * 16 * 1024}, [], "x", 1, True):
+    no_metadata: list[object] = [{"é": "x" * 16 * 1024}, [], "x", 1, True]
+    for wrong in no_metadata:
         reply = await partner.call("POST", "/users", {"name": "x", "metadata": wrong})
         assert reply.status == 400
         assert reply.error.startswith("metadata ")

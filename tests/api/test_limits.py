@@ -359,7 +359,7 @@ async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
         for _ in range(20):
             await minutes.take(bytes(32), told)
         name = f"ledgerline:minute:{bytes(32).hex()}"
-        assert await client.llen(name) == 3  # type: ignore[misc]
+        assert await client.llen(name) == 3
         assert 0 < await client.pttl(name) <= 61_000
 
 
