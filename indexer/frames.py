@@ -4,6 +4,7 @@ Ogmios' own words stay in this file and in its callers' hands only as far as `ef
 without being looked at. The schema is Ogmios' `cardano.json` and `ogmios.json`.
 """
 
+import json
 from typing import Any
 
 import msgspec
@@ -230,8 +231,8 @@ _answer = msgspec.json.Decoder(_Answer)
 def read(frame: bytes) -> NextBlock | Fault:
     """An answer to `nextBlock`. Raises Unreadable."""
     try:
-        answer = _next_block.decode(frame)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        answer = _decode_next_block(frame)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreadable(f"{error} in {excerpt(frame)}") from error
     result = answer.result
     if result is None:
@@ -243,6 +244,19 @@ def read(frame: bytes) -> NextBlock | Fault:
     if result.direction == "backward" and result.point is not None:
         return result
     raise Unreadable(f"direction {result.direction!r} without its block or point in {excerpt(frame)}")
+
+
+def _decode_next_block(frame: bytes) -> _Forward:
+    """Decode a frame, and where it can't be, once more without what our decoder is stricter about than JSON is.
+
+    NOTE: an escaped lone surrogate in a metadatum is JSON, but no text; each becomes a question mark.
+    """
+    try:
+        return _next_block.decode(frame)
+    except msgspec.DecodeError:
+        if b"\\ud" not in frame and b"\\uD" not in frame:
+            raise
+        return _next_block.decode(json.dumps(json.loads(frame), ensure_ascii=False).encode(errors="replace"))
 
 
 def read_raw_block(frame: bytes) -> tuple[int | None, bytes] | None:

@@ -8,12 +8,10 @@ import json
 from typing import Any
 
 import asyncpg
-import msgspec
 
 from indexer import balance, bulk, effects, frames, rows, staking, store
 from indexer.known import known_to
-from shared import address, database
-from shared.ledger import Point
+from shared import address
 from shared.network import PREVIEW
 
 Json = dict[str, Any]
@@ -79,7 +77,10 @@ class Written:
             "issuer": {"verificationKey": "00" * 32},
             "transactions": list(transactions),
         }
-        effect = effects.of_block(msgspec.json.decode(json.dumps(block), type=frames.Block), 0)
+        frame = {"result": {"direction": "forward", "block": block, "tip": "origin"}}
+        answer = frames.read(json.dumps(frame).encode())
+        assert isinstance(answer, frames.NextBlock) and answer.block is not None
+        effect = effects.of_block(answer.block, 0)
         known = await known_to(self._db, PREVIEW, bulk=self.bulk)
         unborn = await known.learn(self._db, [effect])
         crossed = staking.boundaries(tip, effect.point, PREVIEW)
@@ -91,15 +92,11 @@ class Written:
     async def back_to(self, slot_no: int) -> None:
         """Roll back to the block at a slot."""
         point = await store.last_at_or_before(self._db, slot_no)
-        assert isinstance(point, Point) and point.slot_no == slot_no, f"no block at slot {slot_no}"
+        assert point is not None, f"no block at slot {slot_no}"
+        assert point.slot_no == slot_no, f"no block at slot {slot_no}"
         await store.rollback(self._db, PREVIEW, point)
 
     async def finalize(self) -> None:
         """End bulk."""
         await bulk.finalize(self._db, 0)
         self.bulk = False
-
-
-async def written(database_url: str, *, bulk: bool = False) -> Written:
-    """An empty chain in a database, on a connection that lives as long as the database."""
-    return Written(await database.connect(database_url, PREVIEW), bulk=bulk)
