@@ -31,7 +31,8 @@ class Standing(msgspec.Struct, frozen=True):
     """How far one network is indexed.
 
     `phase` is `bulk` until its histories are built: chain endpoints answer 503 until then. `lag_slots` is how far the
-    index is behind its node, null while that is unknown.
+    index is behind its node, null while that is unknown. `unlike_pools` is of how many pools the live stake was not the
+    node's when they were last compared, which happens once in each epoch; null where they never were.
     """
 
     network: str
@@ -40,6 +41,7 @@ class Standing(msgspec.Struct, frozen=True):
     slot_no: int
     block_no: int
     lag_slots: int | None
+    unlike_pools: int | None
     indexer_running: bool
 
 
@@ -55,6 +57,7 @@ class _Standing(msgspec.Struct, frozen=True):
     slot_no: int
     block_no: int
     node_slot_no: int | None
+    unlike_pools: int | None
 
 
 _standing = sql.query("standing", _Standing)
@@ -103,6 +106,7 @@ def _shown(network: Network, row: _Standing, indexer_running: bool) -> Standing:
         slot_no=row.slot_no,
         block_no=row.block_no,
         lag_slots=None if row.node_slot_no is None else max(row.node_slot_no - row.slot_no, 0),
+        unlike_pools=row.unlike_pools,
         indexer_running=indexer_running,
     )
 

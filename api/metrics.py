@@ -67,10 +67,17 @@ class _Chains(Collector):
         lag = GaugeMetricFamily("ledgerline_chain_lag_slots", "Slots behind the node's tip", labels=["network"])
         live = GaugeMetricFamily("ledgerline_chain_live", "1 once histories can be asked", labels=["network"])
         running = GaugeMetricFamily("ledgerline_indexer_running", "1 while an indexer is connected", labels=["network"])
+        unlike = GaugeMetricFamily(
+            "ledgerline_pools_unlike",
+            "Pools whose live stake was not the node's when last compared",
+            labels=["network"],
+        )
         for standing in self._standings:
             slot.add_metric([standing.network], standing.slot_no)
             live.add_metric([standing.network], standing.phase == "live")
             running.add_metric([standing.network], standing.indexer_running)
             if standing.lag_slots is not None:
                 lag.add_metric([standing.network], standing.lag_slots)
-        yield from (slot, lag, live, running)
+            if standing.unlike_pools is not None:
+                unlike.add_metric([standing.network], standing.unlike_pools)
+        yield from (slot, lag, live, running, unlike)

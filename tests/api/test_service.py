@@ -37,6 +37,7 @@ async def test_ready_shows_each_network_that_is_indexed(api: Client, chain: Chai
                         "slot_no": 10,
                         "block_no": 0,
                         "lag_slots": 7,
+                        "unlike_pools": None,
                         "indexer_running": True,
                     }
                 ],
