@@ -1,7 +1,7 @@
 """Some blocks, or one rollback, never both."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import msgspec
 
@@ -18,7 +18,7 @@ class Batch(msgspec.Struct, frozen=True):
     blocks: list[Forward]
 
 
-async def group(messages: AsyncIterator[Message]) -> AsyncIterator[Batch | Backward]:
+async def group(messages: AsyncIterator[Message]) -> AsyncGenerator[Batch | Backward, None]:
     """Messages as batches: large ones far from the node's tip, at the tip whatever is there, mostly one block.
 
     Reads ahead of its consumer by one bounded queue.
@@ -51,6 +51,7 @@ async def group(messages: AsyncIterator[Message]) -> AsyncIterator[Batch | Backw
                 held, transactions = [], 0
     finally:
         reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
 
 
 def _near_tip(message: Forward) -> bool:
@@ -62,9 +63,11 @@ async def _next(queue: asyncio.Queue[Message], reader: asyncio.Task[None]) -> Me
     if not queue.empty():
         return queue.get_nowait()
     got = asyncio.create_task(queue.get())
-    await asyncio.wait((got, reader), return_when=asyncio.FIRST_COMPLETED)
-    if got.done():
-        return got.result()
-    got.cancel()
+    try:
+        await asyncio.wait((got, reader), return_when=asyncio.FIRST_COMPLETED)
+        if got.done():
+            return got.result()
+    finally:
+        got.cancel()
     reader.result()
     raise AssertionError("messages never end by themselves")

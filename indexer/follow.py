@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from itertools import groupby
 
 import aiohttp
@@ -206,11 +206,12 @@ class Chase:
         async with self._turn:
             await self._open()
         self._ledger_state.tell()
-        async for step in batches.group(self._node.messages()):
-            if isinstance(step, ogmios.Backward):
-                await self._go_back(step.point)
-            else:
-                await self._go_forward(step.blocks)
+        async with aclosing(batches.group(self._node.messages())) as steps:
+            async for step in steps:
+                if isinstance(step, ogmios.Backward):
+                    await self._go_back(step.point)
+                else:
+                    await self._go_forward(step.blocks)
 
     async def _open(self) -> None:
         """Find where our chain and the node's part, and know what the ledger's genesis says."""

@@ -19,6 +19,7 @@ _REFILL = IN_FLIGHT // 2
 CONNECT_WITHIN_S = 10.0
 # A ledger query about all pools may take a node a minute or two; one that is silent for longer will not answer.
 ANSWER_WITHIN_S = 300.0
+_NO_GOODBYE = aiohttp.ClientWSTimeout(ws_close=0.0)
 _NEXT_BLOCK = '{"jsonrpc":"2.0","method":"nextBlock","id":"nextBlock"}'
 
 
@@ -51,6 +52,7 @@ class Ogmios:
 
     async def close(self) -> None:
         """End the connection without waiting for the node's goodbye: answers may still be on their way."""
+        await self._ws.close()
         await self._session.close()
 
     async def call(self, method: str, kind: type[Any], **params: object) -> Any:
@@ -121,7 +123,7 @@ async def connect(url: str) -> Ogmios:
     try:
         async with asyncio.timeout(CONNECT_WITHIN_S):
             # NOTE: frames have no bound (a block of 90 kB is one of 1 MB and more); text stays bytes for the decoder.
-            ws = await session.ws_connect(url, max_msg_size=0, decode_text=False)
+            ws = await session.ws_connect(url, max_msg_size=0, decode_text=False, timeout=_NO_GOODBYE)
     except BaseException as cause:
         await session.close()
         if isinstance(cause, TimeoutError):

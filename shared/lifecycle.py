@@ -27,6 +27,7 @@ UNREACHABLE: tuple[type[Exception], ...] = (
     asyncpg.TooManyConnectionsError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.InternalClientError,  # a connection used between the server's last words and its end
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
 )
