@@ -142,14 +142,14 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
     async with databases.fresh(server_url) as url:
         db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
         await store.begin(db, (await follow.genesis.load(node, MAINNET)).outputs)
-        known = await known_to(reader, bulk=in_bulk)
+        known = await known_to(reader, MAINNET, bulk=in_bulk)
         while True:
             began_cpu = time.process_time()
             blocks = [effects.of_block(forward.block, boundary_slot=0) for forward in take()]
             if not blocks:
                 break
             unborn = await known.learn(reader, blocks)
-            prepared = rows.of(blocks, known, unborn, _RULES)
+            prepared = rows.of(blocks, known, unborn, _RULES, [])
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
             async with db.transaction():
