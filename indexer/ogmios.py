@@ -52,8 +52,10 @@ class Ogmios:
 
     async def close(self) -> None:
         """End the connection without waiting for the node's goodbye: answers may still be on their way."""
-        await self._ws.close()
-        await self._session.close()
+        try:
+            await self._ws.close()
+        finally:
+            await self._session.close()
 
     async def call(self, method: str, kind: type[Any], **params: object) -> Any:
         """The result of a call as `kind`. Raises Refused where Ogmios answers with an error."""

@@ -147,6 +147,9 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
     """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit."""
     first_tx_id = tx_id(first_slot, 0)
     async with db.transaction():
+        # NOTE: histories made in bulk lie in order of address and asset. Postgres then takes their BRIN indexes for
+        # worthless and reads them from end to end, although the latest transactions are in few places.
+        await db.execute("SET LOCAL enable_seqscan = off")
         undone = [
             _Undone(
                 row.hash,

@@ -5,19 +5,20 @@ SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_
 
 -- name: points
 -- Points of our chain, newest first: dense near the tip, twice as far apart each step towards the origin.
+-- A block comes before the epoch boundary block of its slot, whose number is lower.
 SELECT slot_no, hash
 FROM (
-    SELECT b.slot_no, b.hash
+    SELECT b.slot_no, b.block_no, b.hash
     FROM tip, generate_series(0, 9) AS back, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - back) b
     UNION
-    SELECT b.slot_no, b.hash
+    SELECT b.slot_no, b.block_no, b.hash
     FROM tip, generate_series(4, 24) AS power, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
     UNION
-    SELECT e.slot_no, e.hash FROM (SELECT * FROM epoch_boundary_block ORDER BY slot_no DESC LIMIT 3) e
+    SELECT e.slot_no, e.block_no, e.hash FROM (SELECT * FROM epoch_boundary_block ORDER BY slot_no DESC LIMIT 3) e
     UNION
-    (SELECT slot_no, hash FROM block ORDER BY slot_no LIMIT 1)
+    (SELECT slot_no, block_no, hash FROM block ORDER BY slot_no LIMIT 1)
 ) points
-ORDER BY slot_no DESC
+ORDER BY slot_no DESC, block_no DESC
 
 -- name: boundary_at
 -- Whether a point is an epoch boundary block, which comes before the block of the same slot.

@@ -84,6 +84,7 @@ async def _translate_json(connection: asyncpg.Connection) -> None:
 def _server_settings(network: Network | None) -> dict[str, str]:
     return {
         "application_name": _APPLICATION if network is None else f"{_APPLICATION} {network.name}",
+        "jit": "off",  # all our statements are short, and compiling one takes longer than most
         "search_path": "pg_catalog" if network is None else network.schema,
         "timezone": "UTC",
     }

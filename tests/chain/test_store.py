@@ -1,0 +1,56 @@
+"""What a commit costs, and what it offers to a node."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from indexer import store
+from shared import database
+from shared.ledger import Point, tx_id
+from shared.network import PREVIEW
+
+FIRST, SECOND = Point(21_600, bytes(31) + b"\1"), Point(21_700, bytes(31) + b"\2")
+BOUNDARY = Point(21_600, bytes(31) + b"\3")
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A live chain of an epoch boundary block, a block in the same slot and one more."""
+    connection = await database.connect(database_url, PREVIEW)
+    await connection.execute(
+        "INSERT INTO epoch_boundary_block VALUES ($1, 8, $2)", BOUNDARY.slot_no, BOUNDARY.block_hash
+    )
+    for block_no, point in ((9, FIRST), (10, SECOND)):
+        await connection.execute(
+            "INSERT INTO block VALUES ($1, $2, 0, NULL, $3)", point.slot_no, block_no, point.block_hash
+        )
+    await connection.execute(
+        "INSERT INTO tip VALUES (true, $1, 10, $2, 8, 0, 'live')", SECOND.slot_no, SECOND.block_hash
+    )
+    yield connection
+    await connection.close()
+
+
+async def test_a_node_is_offered_a_block_before_the_boundary_block_of_its_slot(db: asyncpg.Connection) -> None:
+    assert await store.points(db) == [SECOND, FIRST, BOUNDARY]
+
+
+async def test_a_rollback_reads_no_history_from_end_to_end(db: asyncpg.Connection) -> None:
+    """Histories in which the order of rows says nothing of their time, as bulk leaves them."""
+    await db.execute(
+        "INSERT INTO address_tx SELECT address, seq, (seq::bigint * 20 << 16) + address % 50"
+        " FROM generate_series(1, 50) AS address, generate_series(0, 1000) AS seq ORDER BY address, seq"
+    )
+    await db.execute("INSERT INTO address_tx VALUES (0, 0, $1)", tx_id(SECOND.slot_no, 0))
+    await db.execute("ANALYZE address_tx")
+    before = await scans(db)
+    await store.rollback(db, PREVIEW, FIRST)
+    assert await db.fetchval("SELECT count(*) FROM address_tx WHERE address_id = 0") == 0
+    assert await scans(db) == before
+
+
+async def scans(db: asyncpg.Connection) -> int:
+    """How often histories of addresses were read from end to end."""
+    await db.execute("SELECT pg_stat_force_next_flush()")
+    return int(await db.fetchval("SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 'address_tx'::regclass"))
