@@ -58,7 +58,12 @@ def session_servers(finish: Finish) -> Iterator[servers.Servers]:
     environ = {name: os.environ[ours] for name, ours in named.items() if ours in os.environ}
     stack = AsyncExitStack()
     running = servers.running(settings.read({**environ, "DATA_DIR": os.environ[FOLDER]}))
-    yield finish(stack.enter_async_context(running))
+    found = finish(stack.enter_async_context(running))
+    if "DATABASE_URL" not in environ:
+        # What a test kills are processes, not the machine: nothing has to reach the disk.
+        finish(_execute(found.database_url, "ALTER SYSTEM SET fsync = off"))
+        finish(_execute(found.database_url, "SELECT pg_reload_conf()"))
+    yield found
     finish(stack.aclose())
 
 
