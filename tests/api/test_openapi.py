@@ -113,19 +113,19 @@ async def test_no_request_gets_an_answer_outside_its_schema(
     api.says("api.listening")
     try:
         for token, paths in ((key, "^/v1/(tx|assets|pools)"), (BOOTSTRAP_KEY, "^/v1/admin"), ("none", "^/[^v]")):
-            report = await asyncio.to_thread(fuzz, port, token, paths)
+            report = await asyncio.to_thread(fuzz, port, token, paths, tmp_path)
             assert re.search(r"[1-9][0-9]* generated, [0-9]+ passed", report), report
         assert "request.failed" not in api.output()
     finally:
         api.stop()
 
 
-def fuzz(port: int, token: str, paths: str) -> str:
+def fuzz(port: int, token: str, paths: str, folder: Path) -> str:
     """Send schemathesis' requests to some paths; its report. Fails where it finds a fault."""
     example_count = os.environ.get("FUZZ_EXAMPLES", "15")
     arguments = ["--include-path-regex", paths, "-H", f"Authorization: Bearer {token}", "--no-color", "--seed", "1"]
     arguments += ["-n", example_count, "--phases", "coverage,fuzzing", "--exclude-checks", UNCHECKED]
     command = [str(Path(sys.executable).parent / "schemathesis"), "run", f"http://127.0.0.1:{port}/openapi.json"]
-    ran = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    ran = subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-1000:]
     return ran.stdout
