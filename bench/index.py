@@ -27,7 +27,7 @@ from rich.table import Table
 
 from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS, Chain
-from indexer import balance, batches, bulk, effects, follow, frames, ogmios, rows, store
+from indexer import balance, batches, bulk, effects, follow, frames, genesis, ogmios, rows, store
 from indexer.flags import Flags
 from indexer.known import known_to
 from indexer.progress import Progress
@@ -79,8 +79,8 @@ class Playback(ogmios.Ogmios):
     async def call(self, method: str, kind: type[Any], **params: object) -> Any:
         if method != "queryNetwork/genesisConfiguration" or params["era"] != "shelley":
             raise ogmios.Refused(f"{method}: not recorded")
-        genesis = msgspec.json.decode(_genesis_path(self._path).read_bytes())
-        funds = {address: {"ada": {"lovelace": lovelace}} for address, lovelace in genesis.items()}
+        funded = msgspec.json.decode(_genesis_path(self._path).read_bytes())
+        funds = {address: {"ada": {"lovelace": lovelace}} for address, lovelace in funded.items()}
         return msgspec.convert({"initialFunds": funds}, kind)
 
     async def intersect(self, points: list[Point]) -> tuple[Point | None, frames.NodePoint | None]:
@@ -102,10 +102,9 @@ class Playback(ogmios.Ogmios):
         answer = frames.read(frame)
         assert isinstance(answer, frames.NextBlock) and answer.block is not None, "only blocks are played"
         assert isinstance(answer.tip, frames.NodePoint), "a chain with blocks has a tip"
-        block = answer.block
-        if block.height == self._last_height:
-            return ogmios.Forward(block, answer.tip)
-        return ogmios.Forward(block, msgspec.structs.replace(answer.tip, height=block.height + self._ahead_blocks))
+        block = effects.of_block(answer.block)
+        ahead = 0 if block.block_no == self._last_height else self._ahead_blocks
+        return ogmios.Forward(block, msgspec.structs.replace(answer.tip, height=block.block_no + ahead))
 
 
 class Clock(Progress):
@@ -117,7 +116,7 @@ class Clock(Progress):
         self.committed_at: list[float] = []
         self._left = transactions
 
-    def advance(self, tip: Point, block_no: int, node_block_no: int, blocks: int, transactions: int) -> None:
+    def advance(self, tip: Point, block_no: int, node_block_no: int, blocks: int, transactions: int) -> None:  # noqa: ARG002
         self.committed_at.append(time.perf_counter())
         self._left -= transactions
         if not self._left:
@@ -141,15 +140,15 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
     take = node.batches()
     async with databases.fresh(server_url) as url:
         db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
-        await store.begin(db, (await follow.genesis.load(node, MAINNET)).outputs)
+        await store.begin(db, (await genesis.load(node, MAINNET)).outputs)
         known = await known_to(reader, MAINNET, bulk=in_bulk)
         while True:
             began_cpu = time.process_time()
-            blocks = [effects.of_block(forward.block, boundary_slot=0) for forward in take()]
+            blocks = [forward.block for forward in take()]
             if not blocks:
                 break
-            unborn = await known.learn(reader, blocks)
-            prepared = rows.of(blocks, known, unborn, _RULES, [])
+            learned = await known.learn(reader, blocks)
+            prepared = rows.of(blocks, known, learned, _RULES, [])
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
             async with db.transaction():
@@ -214,7 +213,9 @@ async def _measure(transactions: int, rounds: int, seed: int, modes: tuple[str, 
             console.print(machine.describe(await machine.postgres_version(url)))
             make_chain(path, transactions, seed)
             size_bytes = path.stat().st_size / transactions
-            console.print(f"{transactions:,} transactions of {size_bytes:,.0f} bytes as JSON; medians of {rounds} rounds")
+            console.print(
+                f"{transactions:,} transactions of {size_bytes:,.0f} bytes as JSON; medians of {rounds} rounds"
+            )
             floors: dict[str, list[Floor]] = {mode: [] for mode in modes}
             runs: dict[str, list[Run]] = {mode: [] for mode in modes}
             for _ in range(rounds):
@@ -248,7 +249,9 @@ def _table(
     add("frame to commit", lambda mode: rate(each(mode, lambda _, one: one.run_s - one.finalize_s)))
     add(
         "  of the floor",
-        lambda mode: f"{each(mode, lambda low, one: low.copy_s / (one.run_s - one.finalize_s)):.2f} (goal {_GOALS[mode]})",
+        lambda mode: (
+            f"{each(mode, lambda low, one: low.copy_s / (one.run_s - one.finalize_s)):.2f} (goal {_GOALS[mode]})"
+        ),
     )
     add("finalize", lambda mode: f"{each(mode, lambda _, one: one.finalize_s):.1f} s" if mode == "bulk" else "")
     add("  of the floor with finalize", lambda mode: f"{each(mode, lambda low, one: low.copy_s / one.run_s):.2f}")
@@ -262,6 +265,10 @@ def _table(
     add("database", lambda mode: f"{each(mode, lambda _, one: one.database_bytes) / transactions:,.0f} bytes/tx")
     add("peak memory", lambda mode: f"{each(mode, lambda _, one: one.peak_bytes) / 2**20:,.0f} MB")
     return table
+
+
+def _of_the_floor(low: Floor, one: Run) -> float:
+    return low.copy_s / (one.run_s - one.finalize_s)
 
 
 def _genesis_path(path: Path) -> Path:

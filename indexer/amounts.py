@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import msgspec
 
-from indexer.known import Known, stake_of
+from indexer.known import Known
 from shared.packed import Assets, Output
 
 
@@ -27,17 +27,17 @@ class Amounts:
         self.policy_holders: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.supplies: defaultdict[int, Supply] = defaultdict(Supply)
 
-    def move(self, known: Known, output: Output, sign: int) -> None:
-        """An output appears (sign 1) or is spent (sign -1)."""
-        account = stake_of(output.address)
-        if account is not None:
-            self.balances[known.stakes[account]] += sign * output.lovelace
+    def move(self, known: Known, output: Output, sign: int) -> int:
+        """An output appears (sign 1) or is spent (sign -1); returns the number of its address."""
+        address_id, stake_id = known.payees[output.address]
+        if stake_id is not None:
+            self.balances[stake_id] += sign * output.lovelace
         if output.assets:
-            address_id = known.addresses[output.address]
             for policy, quantities in output.assets.items():
                 for name, quantity in quantities.items():
                     self.holders[known.assets[policy + name], address_id] += sign * quantity
                 self.policy_holders[known.policies[policy], address_id] += sign * sum(quantities.values())
+        return address_id
 
     def mint(self, known: Known, mint: Assets, sign: int) -> None:
         """A transaction mints and burns, or a rollback takes that back."""

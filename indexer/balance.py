@@ -6,14 +6,13 @@ sub-transactions. Credits to reward accounts stand on the side of outputs.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 import msgspec
 
 from indexer import frames
 from indexer.effects import Effects
 from shared.ledger import Point
-from shared.packed import Input, Output
+from shared.packed import Assets, Input
 
 
 class Unbalanced(Exception):
@@ -37,42 +36,44 @@ def fee_of(group: list[Effects], inputs: list[list[Input]], rules: Rules, at: Po
     Raises Unbalanced.
     """
     host = group[-1]
-    spent = [source.source for part in inputs for source in part]
-    if None in spent:
-        if rules.from_origin:
-            missing = next(source for part in inputs for source in part if source.source is None)
-            raise Unbalanced(
-                f"{at}: transaction {host.tx_hash.hex()} spends {missing.tx_hash.hex()}#{missing.output_index}, "
-                "which no block or genesis made"
-            )
-        return host.fee
-    left = sum(source.lovelace for source in spent if source is not None) - sum(
-        output.lovelace for tx in group for output in tx.outputs
-    )
+    left = 0
+    for part in inputs:
+        for spent in part:
+            if spent.source is None:
+                if rules.from_origin:
+                    raise Unbalanced(
+                        f"{at}: transaction {host.tx_hash.hex()} spends {spent.tx_hash.hex()}#{spent.output_index}, "
+                        "which no block or genesis made"
+                    )
+                return host.fee
+            left += spent.source.lovelace
+    for tx in group:
+        for output in tx.outputs:
+            left -= output.lovelace
     if host.fee is None:
         if left < 0:
             raise Unbalanced(f"{at}: transaction {host.tx_hash.hex()} pays {-left} lovelace more than it spends")
         return left
     if rules.from_origin:
-        _check(group, [source for source in spent if source is not None], left, rules, at)
+        _check(group, inputs, left, rules, at)
     return host.fee
 
 
-def _check(group: list[Effects], spent: list[Output], left: int, rules: Rules, at: Point) -> None:
+def _check(group: list[Effects], inputs: list[list[Input]], left: int, rules: Rules, at: Point) -> None:
     host = group[-1]
     assert host.fee is not None, "the caller looked"
-    if not host.extra.valid:
-        expected, tolerated = host.fee, 0
-    else:
-        expected = host.fee + sum(_taken(tx, rules) for tx in group)
-        tolerated = sum(_pool_registrations(tx) for tx in group)
+    expected, tolerated = host.fee, 0
+    if host.extra.valid:
+        for tx in group:
+            expected += _taken(tx, rules)
+            tolerated += _pool_registrations(tx)
     # NOTE: a registration of a pool that is registered already is a change of parameters and takes no deposit.
-    if left - expected not in {n * rules.pool_deposit for n in range(tolerated + 1)}:
+    if left != expected and left - expected not in {n * rules.pool_deposit for n in range(1, tolerated + 1)}:
         raise Unbalanced(
             f"{at}: transaction {host.tx_hash.hex()} leaves {left} lovelace where fee, deposits, refunds and "
             f"withdrawals make {expected}"
         )
-    for asset, quantity in _left_over(group, spent).items():
+    for asset, quantity in _left_over(group, inputs).items():
         if quantity:
             raise Unbalanced(
                 f"{at}: transaction {host.tx_hash.hex()} leaves {quantity} of {asset[:28].hex()}.{asset[28:].hex()}"
@@ -81,12 +82,10 @@ def _check(group: list[Effects], spent: list[Output], left: int, rules: Rules, a
 
 def _taken(tx: Effects, rules: Rules) -> int:
     """Lovelace that deposits, donation and credits take, less withdrawals and refunds."""
-    declared = tx.declared
-    taken = sum(frames.lovelace(value) for value in declared.credits.values()) - sum(tx.extra.withdrawals.values())
-    taken += sum(frames.lovelace(p.deposit) for p in declared.proposals if p.deposit is not None)
-    if declared.treasury is not None and declared.treasury.donation is not None:
-        taken += frames.lovelace(declared.treasury.donation)
-    for certificate in declared.certificates:
+    taken = tx.given
+    for withdrawn in tx.extra.withdrawals.values():
+        taken -= withdrawn
+    for certificate in tx.certificates:
         taken += _deposit(certificate, rules)
     return taken
 
@@ -107,25 +106,25 @@ def _deposit(certificate: frames.Certificate, rules: Rules) -> int:
 
 
 def _pool_registrations(tx: Effects) -> int:
-    return sum(certificate.type == "stakePoolRegistration" for certificate in tx.declared.certificates)
+    return [certificate.type for certificate in tx.certificates].count("stakePoolRegistration")
 
 
-def _left_over(group: list[Effects], spent: list[Output]) -> dict[bytes, int]:
+def _left_over(group: list[Effects], inputs: list[list[Input]]) -> dict[bytes, int]:
     """Each asset's quantity in inputs and mints less that in outputs; policy and name in one byte string."""
     left: defaultdict[bytes, int] = defaultdict(int)
-    for asset, quantity in _quantities(spent):
-        left[asset] += quantity
+    for part in inputs:
+        for spent in part:
+            if spent.source is not None and spent.source.assets:
+                _add(left, spent.source.assets, 1)
     for tx in group:
-        for asset, quantity in _quantities(tx.outputs):
-            left[asset] -= quantity
-        for policy, quantities in tx.mint.items():
-            for name, quantity in quantities.items():
-                left[policy + name] += quantity
+        _add(left, tx.mint, 1)
+        for output in tx.outputs:
+            if output.assets:
+                _add(left, output.assets, -1)
     return left
 
 
-def _quantities(outputs: list[Output]) -> Iterator[tuple[bytes, int]]:
-    for output in outputs:
-        for policy, quantities in output.assets.items():
-            for name, quantity in quantities.items():
-                yield policy + name, quantity
+def _add(total: defaultdict[bytes, int], assets: Assets, sign: int) -> None:
+    for policy, quantities in assets.items():
+        for name, quantity in quantities.items():
+            total[policy + name] += sign * quantity

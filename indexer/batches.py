@@ -55,7 +55,7 @@ async def group(messages: AsyncIterator[Message]) -> AsyncGenerator[Batch | Back
 
 
 def _near_tip(message: Forward) -> bool:
-    return message.tip.height - message.block.height < _NEAR_TIP_BLOCKS
+    return message.tip.height - message.block.block_no < _NEAR_TIP_BLOCKS
 
 
 async def _next(queue: asyncio.Queue[Message], reader: asyncio.Task[None]) -> Message:

@@ -5,10 +5,14 @@ from functools import lru_cache
 import msgspec
 
 from indexer import frames
-from shared import address, packed
+from shared import address, metadata, packed
 from shared.encoding import bech32_payload
 from shared.ledger import Point, pool_id_of
 from shared.packed import Assets, Output
+
+POLICY_BYTES = 28
+HIGHEST_SLOT = (1 << 47) - 1
+"""A million years of them: a row key is a slot and 16 bits of index."""
 
 _BEFORE_ALONZO = frozenset(("byron", "shelley", "allegra", "mary"))
 
@@ -20,13 +24,22 @@ class Reference(msgspec.Struct, frozen=True, gc=False):
     output_index: int
 
 
+Datum = tuple[bytes | None, bytes | None]
+"""The hash of a datum, or the datum itself, that an output carries."""
+
+
 class Effects(msgspec.Struct, frozen=True, gc=False):
     """One transaction: what it spent, paid and minted.
 
     A transaction that failed its scripts spent its collateral and paid its collateral return, whose index is the
     number of its declared outputs (Alonzo and Babbage ledger specifications), and did nothing else. `fee` is None
     where it follows from the inputs: in Byron, and for failed scripts. `size` is None where the node sends no CBOR.
-    `declared` is the node's own frame, for what only some tables want.
+    `given` is the lovelace of its credits, proposals and donation, which leave it beside outputs, fee and certificates.
+    `reference_datums` holds, by its place in `outputs`, of each output with a CIP-68 reference token the hash of a
+    datum, or the datum; `datums` by hash those that may describe an asset, failed scripts' as well: what a hash stands
+    for does not depend on who says it.
+
+    NOTE: whatever is kept of a frame as it came keeps the JSON of its whole block in memory, ten times what is here.
     """
 
     tx_hash: bytes
@@ -37,14 +50,17 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     fee: int | None
     size: int | None
     extra: packed.Extra
-    declared: frames.SubTransaction
+    certificates: list[frames.Certificate]
+    given: int
+    reference_datums: dict[int, Datum]
+    datums: dict[bytes, bytes]
 
 
 class BlockEffects(msgspec.Struct, frozen=True, gc=False):
     """A block. `transactions` holds one group per transaction: its sub-transactions (Dijkstra), then itself.
 
-    `pool` is the hash of the issuer's cold key, None in Byron. `slot_no` of an epoch boundary block (`ebb`) is the
-    first of its epoch.
+    `pool` is the hash of the issuer's cold key, None in Byron. An epoch boundary block (`ebb`) has no slot of its own;
+    its point has slot -1 until `follow` knows better.
     """
 
     point: Point
@@ -55,15 +71,14 @@ class BlockEffects(msgspec.Struct, frozen=True, gc=False):
     transactions: list[list[Effects]]
 
 
-def of_block(block: frames.Block, boundary_slot: int) -> BlockEffects:
-    """The effects of a block; `boundary_slot` is the slot that it has if it is an epoch boundary block.
-
-    Raises frames.Unreadable where a hash, an address or a number is none.
-    """
+def of_block(block: frames.Block) -> BlockEffects:
+    """The effects of a block. Raises frames.Unreadable where a hash, an address or a number is none."""
     ebb = block.type == "ebb"
-    slot_no = boundary_slot if ebb else block.slot
+    slot_no = -1 if ebb else block.slot
     if slot_no is None:
         raise frames.Unreadable(f"block {block.id} without a slot")
+    if slot_no > HIGHEST_SLOT or not 0 <= block.height <= HIGHEST_SLOT:
+        raise frames.Unreadable(f"block {block.id} at slot {slot_no} and height {block.height}: out of range")
     try:
         return BlockEffects(
             point=Point(slot_no, bytes.fromhex(block.id)),
@@ -82,7 +97,8 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
     if tx.spends == "inputs":
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
         return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
-    change = [] if tx.collateral_return is None else [_output(tx.collateral_return)]
+    declared = [] if tx.collateral_return is None else [tx.collateral_return]
+    change = [_output(output) for output in declared]
     return [
         Effects(
             tx_hash=bytes.fromhex(tx.id),
@@ -92,24 +108,31 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
             mint={},
             fee=None if tx.total_collateral is None else frames.lovelace(tx.total_collateral),
             size=_size(tx, era),
-            extra=_extra(tx, valid=False),
-            declared=tx,
+            extra=_extra(tx, {}, valid=False),
+            certificates=[],
+            given=0,
+            reference_datums=_reference_datums(change, declared),
+            datums=_datums(tx) if tx.datums else {},
         )
     ]
 
 
 def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
-    mint = _assets(tx.mint)
+    mint = _assets(tx.mint) if tx.mint else {}
+    outputs = [_output(output) for output in tx.outputs]
     return Effects(
         tx_hash=bytes.fromhex(tx.id),
         inputs=_inputs(tx.inputs),
         first_index=0,
-        outputs=[_output(output) for output in tx.outputs],
+        outputs=outputs,
         mint=mint,
         fee=fee,
         size=_size(tx, era),
-        extra=_extra(tx, mint=mint),
-        declared=tx,
+        extra=_extra(tx, mint),
+        certificates=tx.certificates,
+        given=_given(tx) if tx.credits or tx.proposals or tx.treasury else 0,
+        reference_datums=_reference_datums(outputs, tx.outputs),
+        datums=_datums(tx) if tx.datums else {},
     )
 
 
@@ -123,37 +146,89 @@ def _inputs(references: list[frames.Reference]) -> list[Reference]:
 
 def _output(output: frames.Output) -> Output:
     value = output.value
-    if len(value) == 1:
-        return Output(_raw(output.address), frames.lovelace(value))
-    lovelace = frames.lovelace(value)
-    return Output(_raw(output.address), lovelace, _assets({key: value[key] for key in value if key != "ada"}))
+    return Output(_raw(output.address), frames.lovelace(value), _assets(value) if len(value) > 1 else {})
 
 
-def _assets(assets: dict[str, dict[str, int]]) -> Assets:
+def _assets(value: dict[str, dict[str, int]]) -> Assets:
     """Assets by their bytes. Eras before Conway let a quantity of 0 into a block, where it means nothing."""
     found = {}
-    for policy_id, quantities in assets.items():
-        kept = {_name(name): quantity for name, quantity in quantities.items() if quantity}
-        if kept:
-            found[_policy(policy_id)] = kept
+    for policy_id, quantities in value.items():
+        if policy_id != "ada":
+            kept = {_name(name): quantity for name, quantity in quantities.items() if quantity}
+            if kept:
+                found[_policy(policy_id)] = kept
     return found
 
 
-def _extra(tx: frames.SubTransaction, *, mint: Assets | None = None, valid: bool = True) -> packed.Extra:
+def _extra(tx: frames.SubTransaction, mint: Assets, *, valid: bool = True) -> packed.Extra:
     """Everything of a transaction that is neither input nor output; one that is not valid keeps its metadata alone."""
-    labels = {} if tx.metadata is None else tx.metadata.labels
-    metadata_cbor = {int(label): bytes.fromhex(form.cbor) for label, form in labels.items() if form.cbor is not None}
-    metadata_json = {int(label): bytes(form.json) for label, form in labels.items() if form.cbor is None}
+    metadata_cbor, metadata_json = ({}, {}) if tx.metadata is None else _metadata(tx.metadata.labels)
     if not valid:
         return packed.Extra(metadata_cbor=metadata_cbor, metadata_json=metadata_json, valid=False)
     return packed.Extra(
-        mint=mint or {},
-        withdrawals={bech32_payload(text): frames.lovelace(value) for text, value in tx.withdrawals.items()},
-        metadata_cbor=metadata_cbor,
-        metadata_json=metadata_json,
-        invalid_before=tx.validity_interval.invalid_before,
-        invalid_hereafter=tx.validity_interval.invalid_after,
+        mint,
+        {bech32_payload(text): frames.lovelace(value) for text, value in tx.withdrawals.items()},
+        metadata_cbor,
+        metadata_json,
+        tx.validity_interval.invalid_before,
+        tx.validity_interval.invalid_after,
     )
+
+
+def _metadata(labels: dict[str, frames.Label]) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """Metadata by label as CBOR, and as JSON where the node does not send that."""
+    cbor, json = {}, {}
+    for label, form in labels.items():
+        if form.cbor is not None:
+            cbor[int(label)] = bytes.fromhex(form.cbor)
+        else:
+            json[int(label)] = bytes(form.json)
+    return cbor, json
+
+
+def _given(tx: frames.SubTransaction) -> int:
+    given = 0 if tx.treasury is None or tx.treasury.donation is None else frames.lovelace(tx.treasury.donation)
+    given += sum(frames.lovelace(proposal.deposit) for proposal in tx.proposals if proposal.deposit is not None)
+    return given + sum(frames.lovelace(credit) for credit in tx.credits.values())
+
+
+def _reference_datums(outputs: list[Output], declared: list[frames.Output]) -> dict[int, Datum]:
+    return {
+        place: _datum(declared[place]) for place, output in enumerate(outputs) if output.assets and references(output)
+    }
+
+
+def references(output: Output) -> list[bytes]:
+    """The reference tokens (CIP-68) in an output, each a policy id and a name."""
+    return [
+        policy_id + name
+        for policy_id, quantities in output.assets.items()
+        for name in quantities
+        if name.startswith(metadata.REFERENCE_PREFIX)
+    ]
+
+
+def _datum(output: frames.Output) -> Datum:
+    if output.datum and bytes(output.datum) != b"null":
+        return None, _hex(output.datum)
+    return None if output.datum_hash is None else bytes.fromhex(output.datum_hash), None
+
+
+def _datums(tx: frames.SubTransaction) -> dict[bytes, bytes]:
+    """The datums among a transaction's witnesses that may describe an asset: one in thousands."""
+    return {
+        bytes.fromhex(datum_hash): _hex(body)
+        for datum_hash, body in tx.datums.items()
+        if metadata.may_describe(bytes(body)[1:])
+    }
+
+
+def _hex(text: msgspec.Raw) -> bytes:
+    """The bytes of a JSON text of hex. Raises ValueError."""
+    try:
+        return bytes.fromhex(msgspec.json.decode(text, type=str))
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"a datum that is no hex: {error}") from error
 
 
 def _size(tx: frames.SubTransaction, era: str) -> int | None:
@@ -166,5 +241,12 @@ def _size(tx: frames.SubTransaction, era: str) -> int | None:
 
 # NOTE: the same addresses, policies and names come again and again; decoding one costs more than finding it here.
 _raw = lru_cache(maxsize=1 << 18)(address.of_node)
-_policy = lru_cache(maxsize=1 << 16)(bytes.fromhex)
-_name = lru_cache(maxsize=1 << 16)(bytes.fromhex)
+_name = lru_cache(maxsize=1 << 17)(bytes.fromhex)
+
+
+@lru_cache(maxsize=1 << 16)
+def _policy(policy_id: str) -> bytes:
+    raw = bytes.fromhex(policy_id)
+    if len(raw) != POLICY_BYTES:
+        raise ValueError(f"policy {policy_id} has not {POLICY_BYTES} bytes")
+    return raw

@@ -2,12 +2,11 @@
 
 import structlog
 
-from indexer import frames
 from indexer.ogmios import Forward
 
 log = structlog.get_logger()
 
-_DETAILED = ("int", "string", "bytes", "list", "map")
+_DETAILED = (b'{"int"', b'{"string"', b'{"bytes"', b'{"list"', b'{"map"')
 
 
 class Flags:
@@ -21,14 +20,14 @@ class Flags:
         if not (self._cbor_unseen or self._metadata_unseen):
             return
         for forward in forwards:
-            for tx in forward.block.transactions:
+            for tx in (tx for group in forward.block.transactions for tx in group):
                 if self._cbor_unseen:
                     self._cbor_unseen = False
-                    if not tx.cbor:
+                    if tx.size is None:
                         _tell("--include-transaction-cbor", "the size of transactions is unknown (null)")
-                if self._metadata_unseen and tx.metadata is not None and tx.metadata.labels:
+                if self._metadata_unseen and (tx.extra.metadata_cbor or tx.extra.metadata_json):
                     self._metadata_unseen = False
-                    if any(_loses_bytes(label) for label in tx.metadata.labels.values()):
+                    if any(_loses_bytes(json) for json in tx.extra.metadata_json.values()):
                         _tell(
                             "--include-metadata-cbor (or --metadata-detailed-schema)",
                             "metadata entries with bytes as key or value are lost",
@@ -39,9 +38,6 @@ def _tell(flag: str, cost: str) -> None:
     log.warning("ogmios.flag_missing", flag=flag, cost=cost)
 
 
-def _loses_bytes(label: frames.Label) -> bool:
-    """Whether a metadatum has only Ogmios' default JSON, in which bytes have no form."""
-    if label.cbor is not None or not label.json:
-        return False
-    text = bytes(label.json)
-    return not any(text.startswith(b'{"%s"' % key.encode()) for key in _DETAILED)
+def _loses_bytes(json: bytes) -> bool:
+    """Whether a metadatum that came as JSON is in Ogmios' default form, in which bytes have no place."""
+    return not json.startswith(_DETAILED)

@@ -264,10 +264,10 @@ class Chase:
 
     async def _go_forward(self, forwards: list[ogmios.Forward]) -> None:
         node_tip = forwards[-1].tip
-        behind = node_tip.height - forwards[-1].block.height
+        behind = node_tip.height - forwards[-1].block.block_no
         if self._tip is None:
-            self._first_block_no = forwards[0].block.height
-            self._known.bulk = node_tip.height - forwards[0].block.height > bulk.WORTH_BLOCKS
+            self._first_block_no = forwards[0].block.block_no
+            self._known.bulk = node_tip.height - forwards[0].block.block_no > bulk.WORTH_BLOCKS
         elif self._known.bulk and behind < bulk.SECURITY_PARAMETER:
             await self._queue.join()
             async with self._turn:
@@ -282,20 +282,25 @@ class Chase:
         # An epoch's boundary is one commit with its first block, and balances are then those of the last one before it.
         for _, of_epoch in groupby(followed, lambda block: self._network.epoch_of(block.point.slot_no)):
             blocks = list(of_epoch)
-            unborn = await self._known.learn(self._reader, blocks)
+            learned = await self._known.learn(self._reader, blocks)
             crossed = boundaries(before, blocks[0].point, self._network)
-            prepared = rows.of(blocks, self._known, unborn, self._rules(), crossed)
+            prepared = rows.of(blocks, self._known, learned, self._rules(), crossed)
             await self._queue.put(_Prepared(prepared, node_tip, self._known.bulk, len(blocks)))
             before = blocks[-1].point
 
     def _rules(self) -> balance.Rules:
         return balance.Rules(self._genesis.stake_deposit, self._genesis.pool_deposit, self._first_block_no == 0)
 
-    def _follow(self, block: frames.Block) -> effects.BlockEffects:
-        """The effects of the next block of our chain. Raises NotFollowing for any other."""
+    def _follow(self, found: effects.BlockEffects) -> effects.BlockEffects:
+        """The next block of our chain, an epoch boundary block at its epoch's first slot.
+
+        Raises NotFollowing for any other.
+        """
         tip = self._tip
-        epoch_no = 0 if tip is None else self._network.epoch_of(tip.point.slot_no) + 1
-        found = effects.of_block(block, boundary_slot=self._network.epoch_start(epoch_no))
+        if found.ebb:
+            epoch_no = 0 if tip is None else self._network.epoch_of(tip.point.slot_no) + 1
+            point = Point(self._network.epoch_start(epoch_no), found.point.block_hash)
+            found = msgspec.structs.replace(found, point=point)
         if tip is not None:
             # An epoch boundary block repeats the height before it, and its slot is that of the block after it.
             height = tip.block_no if found.ebb else tip.block_no + 1

@@ -5,13 +5,16 @@ without being looked at. The schema is Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from shared.ledger import Point
 
 NO_BYTES = msgspec.Raw()
+Hash = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
+"""The hash of a block or a transaction: 32 bytes in hex. The decoder looks at the length, `effects` at the rest."""
+
 Lovelace = dict[str, dict[str, int]]
 """`{"ada": {"lovelace": n}}`."""
 
@@ -25,7 +28,7 @@ class _Struct(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _Id(_Struct, frozen=True):
-    id: str
+    id: Hash
 
 
 class Reference(_Struct, frozen=True):
@@ -121,7 +124,7 @@ class Treasury(_Struct, frozen=True):
 class SubTransaction(_Struct, frozen=True):
     """What a Dijkstra sub-transaction and a transaction have in common."""
 
-    id: str
+    id: Hash
     inputs: list[Reference] = []
     outputs: list[Output] = []
     certificates: list[Certificate] = []
@@ -158,7 +161,7 @@ class Block(_Struct, frozen=True):
 
     type: str
     era: str
-    id: str
+    id: Hash
     ancestor: str
     height: int
     slot: int | None = None
@@ -170,7 +173,7 @@ class NodePoint(_Struct, frozen=True):
     """A point of the chain; `height` only where it is a tip."""
 
     slot: int
-    id: str
+    id: Hash
     height: int = 0
 
     @property

@@ -4,7 +4,7 @@ A batch is learned in a handful of look-ups, whatever its size; caches answer mo
 what is prepared but not yet committed as well, so the next batch can be prepared while the last one is written.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from indexer import pools
 from indexer.effects import BlockEffects, Effects
 from shared import address, packed, sql
 from shared.network import Network
-from shared.packed import Assets, Output
+from shared.packed import Assets, Input, Output
 from shared.sql import Connection
 
 _Key = TypeVar("_Key")
@@ -25,6 +25,7 @@ UNCOMMITTED_BATCHES = 2
 
 _REMEMBERED_TRANSACTIONS = 200_000
 _REMEMBERED_NUMBERS = 500_000
+_REMEMBERED_PAYEES = 200_000
 
 stake_of = lru_cache(maxsize=1 << 18)(address.stake_of)
 
@@ -44,6 +45,13 @@ class Unborn(msgspec.Struct, frozen=True):
     silent_assets: set[int]
 
 
+class Learned(msgspec.Struct, frozen=True):
+    """What was learned of blocks: their new byte strings, and the inputs of each of their transactions in order."""
+
+    unborn: Unborn
+    inputs: list[list[Input]]
+
+
 class Recent(dict[_Key, _Value]):
     """A dict that forgets its older half when it grows beyond `most` entries, at a time of its owner's choosing."""
 
@@ -57,9 +65,10 @@ class Recent(dict[_Key, _Value]):
         value = self[key] = self._older[key]
         return value
 
-    def has(self, key: _Key) -> bool:
-        """Whether the key is known."""
-        return key in self or key in self._older
+    def unknown(self, keys: Iterable[_Key]) -> set[_Key]:
+        """Those of the keys that are not known."""
+        older = self._older
+        return {key for key in keys if key not in self and key not in older}
 
     def trim(self) -> None:
         """Forget, before a batch is learned. What UNCOMMITTED_BATCHES before it added or used stays, however much."""
@@ -79,7 +88,7 @@ class Numbers(Recent[bytes, int]):
     async def learn(self, db: Connection, keys: Iterable[bytes]) -> list[tuple[int, bytes]]:
         """Know the number of each key; returns those that are new, with their number."""
         self.trim()
-        missing = {key for key in keys if not self.has(key)}
+        missing = self.unknown(keys)
         if not missing:
             return []
         for row in await self._known.all(db, list(missing)):
@@ -101,15 +110,33 @@ class Lengths(Recent[int, int]):
     async def learn(self, db: Connection, numbers: set[int]) -> None:
         """Know the length of each number's history."""
         self.trim()
-        missing = [number for number in numbers if not self.has(number)]
+        missing = self.unknown(numbers)
         if missing:
-            self.update((row.number, row.length) for row in await self._known.all(db, missing))
+            self.update((row.number, row.length) for row in await self._known.all(db, list(missing)))
 
     def take(self, number: int) -> int:
         """The place of the next row, which is thereby taken."""
         place = self[number]
         self[number] = place + 1
         return place
+
+
+class Payees(dict[bytes, tuple[int, int | None]]):
+    """An address' number together with that of its stake credential, if it has any: one look-up for each output."""
+
+    def __init__(self, addresses: Numbers, stakes: Numbers) -> None:
+        super().__init__()
+        self._addresses, self._stakes = addresses, stakes
+
+    def __missing__(self, address: bytes) -> tuple[int, int | None]:
+        account = stake_of(address)
+        payee = self[address] = (self._addresses[address], None if account is None else self._stakes[account])
+        return payee
+
+    def trim(self) -> None:
+        """Forget, where it has become too much."""
+        if len(self) > _REMEMBERED_PAYEES:
+            self.clear()
 
 
 class Known:
@@ -122,33 +149,26 @@ class Known:
         self.pools = Numbers(_pools, unused.pool)
         self.policies = Numbers(_policies, unused.policy)
         self.assets = Numbers(_assets, unused.asset)
+        self.payees = Payees(self.addresses, self.stakes)
         self.address_lengths = Lengths(_address_lengths)
         self.asset_lengths = Lengths(_asset_lengths)
         self.mint_lengths = Lengths(_mint_lengths)
         self._sources: Recent[bytes, tuple[int, list[Output]]] = Recent(_REMEMBERED_TRANSACTIONS)
 
-    def source(self, tx_hash: bytes, output_index: int) -> Output | None:
-        """The output that an input spends; None where no indexed transaction made it."""
-        if not self._sources.has(tx_hash):
-            return None
-        first_index, outputs = self._sources[tx_hash]
-        place = output_index - first_index
-        return outputs[place] if 0 <= place < len(outputs) else None
-
-    async def learn(self, db: Connection, blocks: list[BlockEffects]) -> Unborn:
-        """Know everything that `rows.of` will ask about these blocks; returns what they name for the first time.
-
-        Raises frames.Unreadable.
-        """
+    async def learn(self, db: Connection, blocks: list[BlockEffects]) -> Learned:
+        """Know everything that `rows.of` will ask about these blocks. Raises frames.Unreadable."""
         transactions = [tx for block in blocks for group in block.transactions for tx in group]
         self._sources.trim()
+        self.payees.trim()
         self._sources.update((tx.tx_hash, (tx.first_index, tx.outputs)) for tx in transactions)
-        await self._learn_sources(db, transactions)
-        outputs = list(self._touched(transactions))
+        await self._learn_sources(db, {spent.tx_hash for tx in transactions for spent in tx.inputs})
+        inputs = [self._inputs(tx) for tx in transactions]
+        outputs = [output for tx in transactions for output in tx.outputs]
+        outputs += [spent.source for part in inputs for spent in part if spent.source is not None]
         accounts, hashes = pools.named_by(blocks, self.network)
         unborn = await self.learn_numbers(db, outputs, [tx.mint for tx in transactions if tx.mint], accounts)
         unborn.pools.extend(await self.pools.learn(db, hashes))
-        return unborn
+        return Learned(unborn, inputs)
 
     async def learn_numbers(
         self, db: Connection, outputs: list[Output], mints: list[Assets], accounts: set[bytes]
@@ -184,8 +204,8 @@ class Known:
     def _is_silent(self, asset_id: int) -> bool:
         return self.asset_lengths[asset_id] == 0 and self.mint_lengths[asset_id] == 0
 
-    async def _learn_sources(self, db: Connection, transactions: list[Effects]) -> None:
-        missing = {ref.tx_hash for tx in transactions for ref in tx.inputs if not self._sources.has(ref.tx_hash)}
+    async def _learn_sources(self, db: Connection, tx_hashes: set[bytes]) -> None:
+        missing = self._sources.unknown(tx_hashes)
         if not missing:
             return
         for row in await _sources.all(db, list(missing)):
@@ -195,13 +215,21 @@ class Known:
             for genesis in await _genesis_sources.all(db, list(missing)):
                 self._sources[genesis.tx_hash] = (0, [Output(genesis.address, genesis.lovelace)])
 
-    def _touched(self, transactions: list[Effects]) -> Iterator[Output]:
-        for tx in transactions:
-            yield from tx.outputs
-            for reference in tx.inputs:
-                source = self.source(reference.tx_hash, reference.output_index)
-                if source is not None:
-                    yield source
+    def _inputs(self, tx: Effects) -> list[Input]:
+        """What a transaction spends, with sources as far as indexed transactions or the genesis made them."""
+        inputs = []
+        for spent in tx.inputs:
+            source = None
+            try:
+                first_index, outputs = self._sources[spent.tx_hash]
+            except KeyError:
+                pass
+            else:
+                place = spent.output_index - first_index
+                if 0 <= place < len(outputs):
+                    source = outputs[place]
+            inputs.append(Input(spent.tx_hash, spent.output_index, source))
+        return inputs
 
 
 async def known_to(db: Connection, network: Network, *, bulk: bool) -> Known:

@@ -11,7 +11,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from indexer import frames
+from indexer import effects, frames
+from indexer.effects import BlockEffects
 from shared.ledger import Point
 
 IN_FLIGHT = 100
@@ -28,9 +29,9 @@ class Refused(Exception):
 
 
 class Forward(msgspec.Struct, frozen=True, gc=False):
-    """A block to add to the chain."""
+    """What a block to add to the chain does."""
 
-    block: frames.Block
+    block: BlockEffects
     tip: frames.NodePoint
 
 
@@ -154,7 +155,8 @@ def _message(answer: frames.NextBlock) -> Message:
     tip = _tip(answer.tip)
     if tip is None:
         raise frames.Unreadable("a block forward with the origin as tip")
-    return Forward(answer.block, tip)
+    # NOTE: at once, while the frame is in the processor's cache: half the time of doing it a batch at a time.
+    return Forward(effects.of_block(answer.block), tip)
 
 
 def _tip(tip: frames.NodePoint | str) -> frames.NodePoint | None:

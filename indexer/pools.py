@@ -47,7 +47,10 @@ def named_by(blocks: list[BlockEffects], network: Network) -> tuple[set[bytes], 
     accounts: set[bytes] = set()
     pools = {block.pool for block in blocks if block.pool is not None}
     for tx in (tx for block in blocks for group in block.transactions for tx in group):
-        accounts.update(tx.extra.withdrawals)
+        if tx.extra.withdrawals:
+            accounts.update(tx.extra.withdrawals)
+        if not tx.certificates:
+            continue
         for change in changes_of(tx, network):
             if isinstance(change, StakeChange):
                 accounts.add(change.account)
@@ -58,10 +61,10 @@ def named_by(blocks: list[BlockEffects], network: Network) -> tuple[set[bytes], 
 
 def changes_of(tx: Effects, network: Network) -> list[Change]:
     """What a transaction's certificates change, in their order. Raises frames.Unreadable."""
-    if not tx.extra.valid or not tx.declared.certificates:
+    if not tx.certificates:
         return []
     try:
-        return [change for certificate in tx.declared.certificates for change in _changes_of(certificate, network)]
+        return [change for certificate in tx.certificates for change in _changes_of(certificate, network)]
     except ValueError as error:
         raise frames.Unreadable(f"certificates of transaction {tx.tx_hash.hex()}: {error}") from error
 

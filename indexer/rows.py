@@ -1,13 +1,14 @@
 """Blocks, and what is known, as rows and amounts of every table. Pure: this is what the index means."""
 
-from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
 from indexer import balance, metadata
 from indexer.amounts import Amounts
 from indexer.effects import BlockEffects, Effects
-from indexer.known import Known, Unborn
+from indexer.known import Known, Learned, Unborn
 from indexer.metadata import Descriptions
 from indexer.staking import Boundary, Staking
 from shared import packed
@@ -40,22 +41,25 @@ class Rows(msgspec.Struct):
     amounts: Amounts = msgspec.field(default_factory=Amounts)
 
 
-def of(blocks: list[BlockEffects], known: Known, unborn: Unborn, rules: balance.Rules, crossed: list[Boundary]) -> Rows:
-    """The rows of consecutive blocks of one epoch that `known` has learned; `unborn` is what it learned anew.
+def of(
+    blocks: list[BlockEffects], known: Known, learned: Learned, rules: balance.Rules, crossed: list[Boundary]
+) -> Rows:
+    """The rows of consecutive blocks of one epoch; `learned` is what `known` has learned of them.
 
     `crossed` are the epoch boundaries before the first of them. Raises balance.Unbalanced for a transaction that does
     not follow the ledger's rules, and frames.Unreadable.
     """
     last = blocks[-1]
     rows = Rows(
-        unborn=unborn,
+        unborn=learned.unborn,
         staking=Staking(crossed),
         tip=last.point,
         tip_block_no=last.block_no,
         first_block_no=blocks[0].block_no,
     )
+    inputs = iter(learned.inputs)
     for block in blocks:
-        _add_block(rows, block, known, rules)
+        _add_block(rows, block, inputs, known, rules)
     return rows
 
 
@@ -64,7 +68,9 @@ def quantity_columns(quantity: int) -> AssetQuantity:
     return (quantity, None) if -_MOST_INT8 <= quantity <= _MOST_INT8 else (None, quantity)
 
 
-def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rules) -> None:
+def _add_block(
+    rows: Rows, block: BlockEffects, inputs: Iterator[list[packed.Input]], known: Known, rules: balance.Rules
+) -> None:
     slot_no, block_hash = block.point.slot_no, block.point.block_hash
     if block.ebb:
         rows.epoch_boundary_blocks.append((slot_no, block.block_no, block_hash))
@@ -72,19 +78,14 @@ def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rul
     epoch_no = known.network.epoch_of(slot_no)
     index = 0
     for group in block.transactions:
-        inputs = [
-            [
-                packed.Input(spent.tx_hash, spent.output_index, known.source(spent.tx_hash, spent.output_index))
-                for spent in tx.inputs
-            ]
-            for tx in group
-        ]
-        fee = balance.fee_of(group, inputs, rules, block.point)
-        for tx, spent_by_tx in zip(group, inputs, strict=True):
-            own_fee = fee if tx is group[-1] else 0
-            _add_transaction(rows, tx_id(slot_no, index), tx, spent_by_tx, own_fee, known)
-            rows.staking.add(tx_id(slot_no, index), tx, epoch_no, known)
-            rows.descriptions.add(tx_id(slot_no, index), tx, spent_by_tx, known)
+        spent = list(islice(inputs, len(group)))
+        fee = balance.fee_of(group, spent, rules, block.point)
+        for tx, spent_by_tx in zip(group, spent, strict=True):
+            key = tx_id(slot_no, index)
+            _add_transaction(rows, key, tx, spent_by_tx, fee if tx is group[-1] else 0, known)
+            if tx.certificates or tx.extra.withdrawals:
+                rows.staking.add(key, tx, epoch_no, known)
+            rows.descriptions.add(key, tx, spent_by_tx, known)
             index += 1
     assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
     pool_id = None if block.pool is None else known.pools[block.pool]
@@ -95,26 +96,20 @@ def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rul
 def _add_transaction(
     rows: Rows, key: int, tx: Effects, inputs: list[packed.Input], fee: int | None, known: Known
 ) -> None:
-    amounts = rows.amounts
-    touched = set()
-    received: defaultdict[int, int] = defaultdict(int)
-    for spent in inputs:
-        if spent.source is not None:
-            touched.add(known.addresses[spent.source.address])
-            amounts.move(known, spent.source, -1)
+    move = rows.amounts.move
+    touched = {move(known, spent.source, -1) for spent in inputs if spent.source is not None}
+    touched.update([move(known, output, 1) for output in tx.outputs])
+    received: dict[int, int] = {}
     for output in tx.outputs:
-        touched.add(known.addresses[output.address])
-        amounts.move(known, output, 1)
-        for policy, quantities in output.assets.items():
-            for name, quantity in quantities.items():
-                received[known.assets[policy + name]] += quantity
-    amounts.mint(known, tx.mint, 1)
-    minted = {
-        known.assets[policy + name]: quantity
-        for policy, quantities in tx.mint.items()
-        for name, quantity in quantities.items()
-    }
-    named = {known.assets[asset] for asset in metadata.described(tx)} if tx.mint else set()
+        if output.assets:
+            _add_assets(received, output.assets, known)
+    minted: dict[int, int] = {}
+    if tx.mint:
+        rows.amounts.mint(known, tx.mint, 1)
+        _add_assets(minted, tx.mint, known)
+    named = {known.assets[asset] for asset in metadata.described(tx)} if minted else set()
+    if received or minted:
+        named = {known.assets[asset] for asset in metadata.described(tx)} if tx.mint else set()
     _bear(rows, key, received.keys() | minted.keys(), minted)
     rows.txs.append(
         (
@@ -140,6 +135,13 @@ def _add_transaction(
         rows.mints += [
             (asset_id, place(asset_id), key, *quantity_columns(n), asset_id in named) for asset_id, n in minted.items()
         ]
+
+
+def _add_assets(total: dict[int, int], assets: packed.Assets, known: Known) -> None:
+    for policy, quantities in assets.items():
+        for name, quantity in quantities.items():
+            asset_id = known.assets[policy + name]
+            total[asset_id] = total.get(asset_id, 0) + quantity
 
 
 def _bear(rows: Rows, key: int, moved: set[int], minted: dict[int, int]) -> None:

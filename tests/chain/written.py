@@ -80,11 +80,11 @@ class Written:
         frame = {"result": {"direction": "forward", "block": block, "tip": "origin"}}
         answer = frames.read(json.dumps(frame).encode())
         assert isinstance(answer, frames.NextBlock) and answer.block is not None
-        effect = effects.of_block(answer.block, 0)
+        effect = effects.of_block(answer.block)
         known = await known_to(self._db, PREVIEW, bulk=self.bulk)
-        unborn = await known.learn(self._db, [effect])
+        learned = await known.learn(self._db, [effect])
         crossed = staking.boundaries(tip, effect.point, PREVIEW)
-        prepared = rows.of([effect], known, unborn, _RULES, crossed)
+        prepared = rows.of([effect], known, learned, _RULES, crossed)
         node_tip = frames.NodePoint(slot_no, effect.point.block_hash.hex(), block_no)
         await store.append(self._db, prepared, node_tip, bulk=self.bulk)
         return effect.point.block_hash.hex()

@@ -103,13 +103,13 @@ def test_ogmios_6_14_writes_an_empty_treasury_where_there_is_none() -> None:
     assert _fee(_only(_tx(treasury={}, outputs=[_output(90)])), [100]) == 10
 
 
-@pytest.mark.parametrize("part", [{"id": "xyz"}, {"outputs": [{"address": "addr1!", "value": _ada(1)}]}])
+@pytest.mark.parametrize("part", [{"id": "xyz!" * 16}, {"outputs": [{"address": "addr1!", "value": _ada(1)}]}])
 def test_what_is_not_hex_or_an_address_is_unreadable_and_names_the_block(part: dict[str, Any]) -> None:
     block = frames.Block(
         type="praos", era="conway", id=_id(4), ancestor=_id(3), height=1, slot=7, transactions=[_tx(**part)]
     )
     with pytest.raises(frames.Unreadable, match=f"{_id(4)} at slot 7"):
-        effects.of_block(block, 0)
+        effects.of_block(block)
 
 
 def _source(number: int, lovelace: int, **assets: int) -> Input:
