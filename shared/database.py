@@ -85,6 +85,8 @@ def _server_settings(network: Network | None) -> dict[str, str]:
     return {
         "application_name": _APPLICATION if network is None else f"{_APPLICATION} {network.name}",
         "jit": "off",  # all our statements are short, and compiling one takes longer than most
+        # A long statement of a killed process ends with it, instead of keeping its locks from the next one.
+        "client_connection_check_interval": "1s",
         "search_path": "pg_catalog" if network is None else network.schema,
         "timezone": "UTC",
     }
