@@ -470,11 +470,11 @@ COMMENT ON TABLE pool_reward IS 'What rewards add to pool_epoch.active_stake.';
 -- Who delegates how much now: outputs and rewards together. Empty in bulk, filled at its end -------------------------------
 
 CREATE FUNCTION delegator_bucket_of(amount bigint, stake_id integer) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
--- Where a delegator stands in its pool's list, roughly: a lower number comes earlier. Each doubling of the amount has 32
+-- Where a delegator stands in its pool's list, roughly: a lower number comes earlier. Each doubling of the amount has 16
 -- buckets; those who have nothing, often many, have one per 8,192 stake_ids.
-SELECT CASE WHEN amount <= 0 THEN 2048 + (stake_id >> 13)
-            ELSE 2047 - (64 - position(B'1' IN amount::bit(64))) * 32
-                 - ((amount << 5 >> (64 - position(B'1' IN amount::bit(64))))::integer & 31)
+SELECT CASE WHEN amount <= 0 THEN 1024 + (stake_id >> 13)
+            ELSE 1023 - (64 - position(B'1' IN amount::bit(64))) * 16
+                 - ((amount << 4 >> (64 - position(B'1' IN amount::bit(64))))::integer & 15)
        END
 $$;
 
@@ -493,6 +493,6 @@ CREATE TABLE delegator_bucket (
     delegators integer NOT NULL,
     lovelace   bigint  NOT NULL,
     PRIMARY KEY (pool_id, bucket)
-);
+) WITH (fillfactor = 70);
 COMMENT ON TABLE delegator_bucket IS
     'How many delegators, and lovelace, each bucket of a pool''s list holds: its totals, and the way to any offset in it.';

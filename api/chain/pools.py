@@ -125,15 +125,15 @@ class _DelegatorRow(msgspec.Struct, frozen=True):
     active_epoch_no: int
 
 
-_pool = sql.query("pool", _PoolRow)
-_delegators = sql.query("delegators", _DelegatorRow)
+pool_of = sql.query("pool", _PoolRow)
+delegators_of = sql.query("delegators", _DelegatorRow)
 
 
 async def info(ask: ChainAsk[OfPool]) -> Answer[StakePool]:
     """Read a stake pool."""
     async with ask.snapshot() as db:
         epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
-        row = await _pool.one(db, ask.question.pool, epoch_no)
+        row = await pool_of.one(db, ask.question.pool, epoch_no)
     if row is None:
         raise errors.pool_not_found()
     said = packed.unpack_pool_parameters(row.parameters)
@@ -168,7 +168,7 @@ async def delegators(ask: ChainAsk[DelegatorsPart]) -> ObjectPage[Delegators, Pa
     """List the delegators of a stake pool, those with the greatest stake first."""
     asked = ask.question
     async with ask.connection() as db:
-        rows = await _delegators.all(db, asked.pool, asked.limit, asked.offset)
+        rows = await delegators_of.all(db, asked.pool, asked.limit, asked.offset)
     if not rows:
         raise errors.network_not_available()
     if rows[0].pool_id is None:
