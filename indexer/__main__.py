@@ -13,11 +13,13 @@ import aiohttp
 import asyncpg
 import structlog
 import typer
+from rich.console import Console
 from rich.progress import MofNCompleteColumn
 from rich.progress import Progress as Bar
 
 from indexer import follow, ogmios, status, store
 from indexer import record as recording
+from indexer import verify as verifying
 from indexer.flags import Flags
 from indexer.progress import Progress
 from shared import database, lifecycle, schema, servers, settings
@@ -115,6 +117,35 @@ def resync(
 
 
 @app.command()
+def verify(network: NetworkOption) -> None:
+    """Recompute every derived figure from history and compare, beside a running indexer or not.
+
+    Exit status 1 and a list where anything differs.
+    """
+
+    async def compare(db: asyncpg.Connection, chain: Network, url: str) -> int:
+        columns = (*Bar.get_default_columns(), MofNCompleteColumn())
+        with Bar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+            task = bar.add_task("transactions", total=None)
+            try:
+                found = await verifying.verify(
+                    db, url, chain, lambda step, done, of: bar.update(task, description=step, completed=done, total=of)
+                )
+            except verifying.NotComplete as cause:
+                raise _Refused(str(cause)) from cause
+        for finding in found:
+            more = " and more" if len(finding.differences) == verifying.MOST_SHOWN else ""
+            print(f"{finding.check}: {len(finding.differences)} differences{more}")
+            for difference in finding.differences:
+                print(f"  {difference}")
+        if not found:
+            print(f"{chain.name}: every figure is as history says")
+        return 1 if found else 0
+
+    _with_servers(network, compare)
+
+
+@app.command()
 def record(
     network: NetworkOption,
     from_slot: Annotated[int, typer.Option("--from-slot", min=0, help="the first slot wanted")],
@@ -180,6 +211,16 @@ def _run(main: Callable[[asyncio.Event], Awaitable[int | None]]) -> int:
 
 def _with_database(network: NetworkName, work: Callable[[asyncpg.Connection, Network], Awaitable[None]]) -> None:
     """Run one command against a network's database, which is created where there is none."""
+
+    async def do(db: asyncpg.Connection, chain: Network, _: str) -> int:
+        await work(db, chain)
+        return 0
+
+    _with_servers(network, do)
+
+
+def _with_servers(network: NetworkName, work: Callable[[asyncpg.Connection, Network, str], Awaitable[int]]) -> None:
+    """The same for one that also wants the database's address, and that says its own exit status."""
     chosen = _settings()
     chain = by_name[network]
 
@@ -188,13 +229,12 @@ def _with_database(network: NetworkName, work: Callable[[asyncpg.Connection, Net
             db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, chain), stop)
             try:
                 await schema.migrate(db)
-                await work(db, chain)
+                return await work(db, chain, running.database_url)
             except (_Refused, schema.NewerSchema, ogmios.Refused) as refused:
                 print(refused, file=sys.stderr)
                 return 1
             finally:
                 await db.close()
-        return 0
 
     raise typer.Exit(_run(main))
 

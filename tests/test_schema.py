@@ -10,6 +10,7 @@ import pytest
 
 import api
 import indexer
+from indexer import verify
 from shared import database, schema, sql
 from shared.network import NETWORKS, PREVIEW
 
@@ -31,6 +32,7 @@ STATEMENTS = _statements()
 async def test_every_statement_prepares_and_its_columns_are_its_struct(database_url: str) -> None:
     wrong = []
     connection = await database.connect(database_url, PREVIEW)
+    await verify.make_tables(connection)
     for statement in STATEMENTS:
         name = f"{statement.source.name}: {statement.name}"
         try:

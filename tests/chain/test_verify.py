@@ -1,0 +1,155 @@
+"""`verify` finds what is wrong in each derived table, and nothing where nothing is."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import cbor2
+import pytest
+
+from indexer import verify
+from shared import database
+from shared.network import PREVIEW
+from tests.chain.harness import Ledgerline
+from tests.chain.written import POLICY, Json, Written, mints, pays, person, tx
+
+COIN, PIECE = b"Coin".hex(), b"Piece".hex()
+REFERENCE, NFT = "000643b0" + PIECE, "000de140" + PIECE
+MANY = 6_000  # holders: enough for buckets
+MOST = 2**63 - 1
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await database.connect(database_url, PREVIEW)
+    yield connection
+    await connection.close()
+
+
+async def verified(database_url: str) -> dict[str, list[str]]:
+    """What `verify` finds, by check."""
+    connection = await database.connect(database_url, PREVIEW)
+    try:
+        found = await verify.verify(connection, database_url, PREVIEW, lambda *_: None, processes=1)
+    finally:
+        await connection.close()
+    return {finding.check: [str(difference) for difference in finding.differences] for finding in found}
+
+
+def label_721() -> Json:
+    label = {POLICY: {"Coin": {"name": "Coin"}}}
+    return {"metadata": {"hash": "00" * 32, "labels": {"721": {"cbor": cbor2.dumps(label).hex()}}}}
+
+
+async def write(chain: Written) -> None:
+    """A chain with something in every derived table: large sums, burns, buckets, reference tokens, stake."""
+    everybody = [pays(person(f"p{number}"), (COIN, number % 7 + 1)) for number in range(MANY)]
+    total = sum(number % 7 + 1 for number in range(MANY))
+    await chain.append(10, tx("many", *everybody, mint=mints((COIN, total)), **label_721()))
+    rich = pays(person("rich", staked=True), (COIN, MOST))
+    await chain.append(20, *(tx(f"rich{number}", rich, mint=mints((COIN, MOST))) for number in range(3)))
+    pair = pays(person("pair"), (REFERENCE, 1), (NFT, 1), datumHash="11" * 32)
+    body = cbor2.dumps(cbor2.CBORTag(121, [{b"name": b"x"}, 1]))
+    await chain.append(30, tx("pair", pair, mint=mints((REFERENCE, 1), (NFT, 1))))
+    again = pays(person("pair"), (REFERENCE, 1), datum=body.hex())
+    await chain.append(40, tx("again", again, spends=(("pair", 0),), mint=mints((NFT, -1))))
+    merged = tx("merged", pays(person("rich", staked=True), (COIN, 2 * MOST)), spends=(("rich0", 0), ("rich1", 0)))
+    await chain.append(50, merged, tx("later", spends=(("rich2", 0), ("many", 3)), mint=mints((COIN, -5))))
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+async def test_nothing_is_found_where_nothing_is_wrong(database_url: str, db: asyncpg.Connection, bulk: bool) -> None:
+    chain = Written(db, bulk=bulk)
+    await write(chain)
+    if bulk:
+        await chain.back_to(20)
+        await chain.append(60, tx("other", pays(person("x"), (NFT, 1)), mint=mints((NFT, 1))))
+        await chain.finalize()
+    assert await db.fetchval("SELECT count(*) FROM holder_bucket") >= 8
+    assert await verified(database_url) == {}
+    await chain.back_to(20)
+    assert await verified(database_url) == {}
+
+
+# Table -> what goes wrong in it, and what verify says of that at least.
+PLANTED: dict[str, tuple[str, str]] = {
+    "tip": ("UPDATE tip SET tx_count = tx_count + 1", "tx_count of tip: indexed 9, recomputed 8"),
+    "block": ("UPDATE block SET tx_count = 2 WHERE slot_no = 10", "tx_count of block 10: indexed 2, recomputed 1"),
+    "address": (
+        "INSERT INTO address SELECT 1000000, raw FROM address WHERE address_id = 17",
+        "recomputed one number",
+    ),
+    "policy": ("UPDATE policy SET asset_count = 2", f"asset_count of policy {POLICY}: indexed 2, recomputed 3"),
+    "asset": (
+        "UPDATE asset SET supply = supply + 1 WHERE mint_count = 4",
+        f"supply of asset {POLICY}.{COIN}: indexed 27670116110564351414, recomputed 27670116110564351413",
+    ),
+    "address_tx": ("DELETE FROM address_tx WHERE address_id = 21", "address_tx of addr_test1"),
+    "asset_tx": (
+        "UPDATE asset_tx SET quantity = quantity - 1 WHERE seq = 1 AND quantity > 5",
+        f"asset_tx of asset {POLICY}.{COIN}: ",
+    ),
+    "mint": ("UPDATE mint SET named = true WHERE quantity < 0", f"mint of asset {POLICY}."),
+    "holder": (
+        "UPDATE holder SET quantity = quantity + 1 WHERE quantity > 9223372036854775807",
+        "indexed 18446744073709551615, recomputed 18446744073709551614",
+    ),
+    "policy_holder": (
+        "DELETE FROM policy_holder WHERE quantity > 9223372036854775807",
+        "indexed None, recomputed 18446744073709551614",
+    ),
+    "holder_bucket": (
+        "UPDATE holder_bucket SET holders = holders - 1 WHERE lowest_quantity = 0",
+        "from quantity 0, address_id 0",
+    ),
+    "policy_holder_bucket": (
+        "DELETE FROM policy_holder_bucket WHERE lowest_address > 0",
+        "policy_holder_bucket of policy_id 1 from quantity",
+    ),
+    "stake": ("UPDATE stake SET balance = balance - 1", "balance of stake credential e0"),
+    "reference_output": (
+        "UPDATE reference_output SET spent_tx_id = NULL",
+        "in output 0 of tx_id 1966080: indexed 0, recomputed 2621440",
+    ),
+    "datum": (
+        "INSERT INTO datum VALUES ('\\x00', 1966080, '\\x01')",
+        "hash of datum: indexed 00, recomputed ",
+    ),
+}
+
+
+async def test_an_error_in_each_derived_table_is_found_and_named(database_url: str, db: asyncpg.Connection) -> None:
+    await write(Written(db))
+    assert {name for name, _ in verify.CHECKS} <= PLANTED.keys(), "each check has an error planted for it"
+    for statement, _ in PLANTED.values():
+        assert int((await db.execute(statement)).split()[-1]) >= 1, statement
+    found = await verified(database_url)
+    for check, (_, said) in PLANTED.items():
+        assert any(said in difference for difference in found[check]), (check, found[check])
+
+
+async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Connection) -> None:
+    await write(Written(db))
+    for table in ("asset_tx", "mint"):
+        await db.execute(f"UPDATE {table} SET seq = seq + 100 WHERE seq = 0")  # noqa: S608
+    found = await verified(database_url)
+    assert found.keys() == {"asset_tx", "mint"}
+
+
+def test_the_command_tells_what_it_finds_and_exits_with_1(ledgerline: Ledgerline, finish: Any) -> None:
+    async def spoil() -> None:
+        db = await database.connect(ledgerline.database_url, PREVIEW)
+        chain = Written(db)
+        await chain.append(10, tx("a", pays(person("p"), (COIN, 1)), mint=mints((COIN, 1))))
+        assert ledgerline.run("indexer", "verify", "--network", "preview").returncode == 0
+        await db.execute("UPDATE holder SET quantity = 2")
+        await db.close()
+
+    finish(spoil())
+    told = ledgerline.run("indexer", "verify", "--network", "preview")
+    assert told.returncode == 1
+    assert "holder: 1 differences" in told.stdout
+    assert f"asset {POLICY}.{COIN} held by {person('p')}: indexed 2, recomputed 1" in told.stdout
+    unknown = ledgerline.run("indexer", "verify", "--network", "mainnet")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "mainnet: nothing is indexed yet" in unknown.stderr
