@@ -137,9 +137,8 @@ def text_of(value: Any) -> str | None:
 
 def described(entry: dict[Any, Any], fields: tuple[str, ...]) -> Json:
     texts = {name: text_of(entry.get(name)) for name in fields}
-    image = texts.get("image")
-    if image is not None and not image.startswith(("ipfs://", "https://", "data:")):
-        texts["image"] = None
+    image = (texts.get("image") or "").replace("ipfs://ipfs/", "ipfs://", 1)
+    texts["image"] = image if image.startswith(("ipfs://", "https://", "data:")) else None
     return {name: text for name, text in texts.items() if text is not None}
 
 
@@ -158,8 +157,9 @@ def by_hex(entries: Any, wanted: str, as_text: bool) -> Any:
     if not isinstance(entries, dict):
         return None
     raw = bytes.fromhex(wanted)
-    keys: list[Any] = [raw, *([text_of(raw)] if as_text else []), wanted]
-    return next((entries[key] for key in keys if key is not None and key in entries), None)
+    exact: list[Any] = [raw, *([text_of(raw)] if as_text else [])]
+    in_hex = [key for key in entries if isinstance(key, str) and key.lower() == wanted]
+    return next((entries[key] for key in exact + in_hex if key is not None and key in entries), None)
 
 
 def cip68_entry(datum: str | None) -> Json | None:

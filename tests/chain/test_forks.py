@@ -121,7 +121,7 @@ def test_an_index_that_suffered_equals_one_made_straight(new_ledgerline: NewLedg
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", range(100, 102))
 def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: int) -> None:
-    """Far from the tip: killed and dropped amid bulk, forked below what is committed, then far below the end of bulk."""
+    """Far from the tip: killed and dropped amid bulk, forked below what is committed, then far below its end."""
     random = Random(seed)
     chain = Generated(Options(seed=seed, blocks_per_epoch=400, density=0.6, eras=ERAS), 4500)
     with Node(chain, DIALECTS[seed % len(DIALECTS)]) as node:
