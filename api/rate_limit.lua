@@ -6,10 +6,11 @@
 -- ARGV  1 what Postgres says of the key now, without the life; "" where it has not been asked
 --       2 server time (us) until which that may be kept
 --       3 a life, for a server that has none
--- Returns {"ask", now} where only Postgres can tell, else
---         {"admitted" or "limited", limit, admissions left, us until the oldest leaves the minute, credential_id, network_id}
+-- Returns "ask <now>" where only Postgres can tell, else
+--   "<admitted or limited> <limit> <admissions left> <us until the oldest leaves the minute> <credential_id> <network_id>"
 --
--- NOTE: Lua shows numbers above 10^14 rounded, so times pass through string.format.
+-- NOTE: Lua shows numbers above 10^14 rounded, so times pass through string.format. The answer is one text, since redis-py
+-- reads an array of six in three times the time.
 local MINUTE_US = 60000000
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -20,11 +21,11 @@ local told = ARGV[1]
 if told == '' then
   local lived, rest = string.match(kept or '', '^(%S+) (.+)$')
   if not life or lived ~= life then
-    return {'ask', string.format('%.0f', now)}
+    return string.format('ask %.0f', now)
   end
   local expires_us = tonumber(string.match(rest, '^%d+ (%d+)'))
   if expires_us > 0 and expires_us <= now then
-    return {'ask', string.format('%.0f', now)}
+    return string.format('ask %.0f', now)
   end
   told = rest
 elseif kept ~= 'fence' and now < tonumber(ARGV[2]) then
@@ -50,4 +51,5 @@ if taken < limit then
   redis.call('RPUSH', KEYS[2], string.format('%.0f', now))
   redis.call('PEXPIRE', KEYS[2], 61000)
 end
-return {verdict, limit, limit - taken, (oldest or now) + MINUTE_US - now, credential_id, network_id}
+local reset_us = (oldest or now) + MINUTE_US - now
+return string.format('%s %d %d %d %s %s', verdict, limit, limit - taken, reset_us, credential_id, network_id)

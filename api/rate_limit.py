@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -79,6 +78,7 @@ class SharedMinutes:
 
     def __init__(self, valkey: redis.asyncio.Redis) -> None:
         self._valkey = valkey
+        self._life = secrets.token_hex(8)  # for a server whose data were flushed
         self._script_id = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
     async def take(self, key_hash: bytes, told: Told | None = None) -> Taken | AskPostgres:
@@ -88,8 +88,18 @@ class SharedMinutes:
         keeps that for the next requests, unless the key is fenced or `until_us` is over.
         """
         shown, until_us = ("", 0) if told is None else (_shown(told.key), told.until_us)
-        verdict, *rest = await self._run(key_hash, shown, until_us)
-        return AskPostgres(int(rest[0]) + LEASE_S * 1_000_000) if verdict == b"ask" else _taken(verdict, *rest)
+        verdict, *figures = (await self._run(key_hash, shown, until_us)).decode().split(" ")
+        if verdict == "ask":
+            return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000)
+        limit, remaining, reset_us, credential_id, network_id = figures
+        return Taken(
+            credential_id=UUID(credential_id),
+            network_id=int(network_id),
+            admitted=verdict == "admitted",
+            limit=int(limit),
+            remaining=int(remaining),
+            reset_s=math.ceil(int(reset_us) / 1_000_000),
+        )
 
     async def fence(self, key_hashes: Sequence[bytes]) -> None:
         """Forget these keys, and keep nothing about them for FENCE_S: whoever asks is sent to Postgres."""
@@ -99,9 +109,9 @@ class SharedMinutes:
                     pipeline.set(f"{_PREFIX}:key:{key_hash.hex()}", "fence", ex=FENCE_S)
                 await pipeline.execute()
 
-    async def _run(self, key_hash: bytes, shown: str, until_us: int) -> list[Any]:
+    async def _run(self, key_hash: bytes, shown: str, until_us: int) -> bytes:
         name = key_hash.hex()
-        given = (f"{_PREFIX}:key:{name}", f"{_PREFIX}:minute:{name}", _LIFE, shown, until_us, secrets.token_hex(8))
+        given = (f"{_PREFIX}:key:{name}", f"{_PREFIX}:minute:{name}", _LIFE, shown, until_us, self._life)
         try:
             return await self._valkey.evalsha(self._script_id, 3, *given)  # type: ignore[no-any-return]
         except NoScriptError:
@@ -115,17 +125,6 @@ class SharedMinutes:
 def _shown(key: GoodKey) -> str:
     expires_us = 0 if key.expires_at is None else math.floor(key.expires_at.timestamp() * 1_000_000)
     return f"{key.limit} {expires_us} {key.credential_id} {key.network_id}"
-
-
-def _taken(verdict: bytes, limit: int, remaining: int, reset_us: int, credential_id: bytes, network_id: bytes) -> Taken:
-    return Taken(
-        credential_id=UUID(credential_id.decode()),
-        network_id=int(network_id),
-        admitted=verdict == b"admitted",
-        limit=limit,
-        remaining=remaining,
-        reset_s=math.ceil(reset_us / 1_000_000),
-    )
 
 
 class LocalMinutes:
