@@ -17,13 +17,15 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn
 from rich.progress import Progress as Bar
 
-from indexer import follow, ogmios, status, store
+from indexer import follow, frames, ogmios, status, store
 from indexer import record as recording
 from indexer import verify as verifying
+from indexer.findings import MOST_SHOWN
 from indexer.flags import Flags
 from indexer.progress import Progress
 from shared import database, lifecycle, schema, servers, settings
 from shared import log as logging
+from shared.ledger import MOST_SLOT
 from shared.network import Network, by_name
 
 app = typer.Typer(
@@ -95,7 +97,9 @@ def show_status(
 @app.command()
 def resync(
     network: NetworkOption,
-    from_slot: Annotated[int, typer.Option("--from-slot", min=0, help="roll back to the last block at or before it")],
+    from_slot: Annotated[
+        int, typer.Option("--from-slot", min=0, max=MOST_SLOT, help="roll back to the last block at or before it")
+    ],
 ) -> None:
     """Roll the database back; the next `run` follows the chain again from there. Slot 0 starts over."""
 
@@ -134,7 +138,7 @@ def verify(network: NetworkOption) -> None:
             except verifying.NotComplete as cause:
                 raise _Refused(str(cause)) from cause
         for finding in found:
-            more = " and more" if len(finding.differences) == verifying.MOST_SHOWN else ""
+            more = " and more" if len(finding.differences) == MOST_SHOWN else ""
             print(f"{finding.check}: {len(finding.differences)} differences{more}")
             for difference in finding.differences:
                 print(f"  {difference}")
@@ -148,7 +152,7 @@ def verify(network: NetworkOption) -> None:
 @app.command()
 def record(
     network: NetworkOption,
-    from_slot: Annotated[int, typer.Option("--from-slot", min=0, help="the first slot wanted")],
+    from_slot: Annotated[int, typer.Option("--from-slot", min=0, max=MOST_SLOT, help="the first slot wanted")],
     blocks: Annotated[int, typer.Option("--blocks", min=1, help="how many")],
     out: Annotated[Path, typer.Option("--out", help="a file to write, compressed where it ends in .xz")],
     ogmios_url: OgmiosOption = None,
@@ -226,15 +230,18 @@ def _with_servers(network: NetworkName, work: Callable[[asyncpg.Connection, Netw
 
     async def main(stop: asyncio.Event) -> int:
         async with servers.running(chosen, valkey=False) as running:
-            db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, chain), stop)
             try:
-                await schema.migrate(db)
-                return await work(db, chain, running.database_url)
-            except (_Refused, schema.NewerSchema, ogmios.Refused) as refused:
+                db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, chain), stop)
+                try:
+                    await schema.migrate(db)
+                    return await work(db, chain, running.database_url)
+                finally:
+                    await db.close()
+            except (_Refused, schema.NewerSchema, ogmios.Refused, frames.Unreadable) as refused:
                 print(refused, file=sys.stderr)
-                return 1
-            finally:
-                await db.close()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, aiohttp.ClientError, OSError) as failure:
+                print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
+            return 1
 
     raise typer.Exit(_run(main))
 

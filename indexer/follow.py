@@ -41,7 +41,11 @@ class StartOver(Exception):
 FATAL = (balance.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.NewerSchema)
 """What waiting does not mend: the indexer stops, and says where."""
 
-_UNUSABLE_DATABASE = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+_UNUSABLE_DATABASE = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+)
 _PASSING = (
     *lifecycle.UNREACHABLE,
     *_UNUSABLE_DATABASE,

@@ -11,6 +11,8 @@ TxId = NewType("TxId", int)
 """slot_no << 16 | index in the block: sorts by time and is known from one block alone."""
 
 MAX_BLOCK_TRANSACTIONS = 1 << 16
+MOST_SLOT = (1 << 47) - 1
+"""The last slot whose row keys fit into 63 bits, four million years from now."""
 
 
 class Point(msgspec.Struct, frozen=True):
