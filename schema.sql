@@ -305,8 +305,8 @@ END $$;
 -- Who holds what, at this block. Lists go by quantity and address_id, from either end -------------------------------------
 
 CREATE FUNCTION opens_bucket(address_id integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
--- Whether a holder with this address begins a bucket in whatever list it stands: about one in 512 does.
-SELECT (address_id::bigint * 2654435761 >> 16) & 511 = 0
+-- Whether a holder with this address begins a bucket in whatever list it stands: about one in 1,024 does.
+SELECT (address_id::bigint * 2654435761 >> 16) & 1023 = 0
 $$;
 
 CREATE TABLE holder (
@@ -338,7 +338,7 @@ CREATE TABLE holder_bucket (
     PRIMARY KEY (asset_id, lowest_quantity, lowest_address)
 );
 COMMENT ON TABLE holder_bucket IS
-    'How many holders there are from one with opens_bucket to the next, for lists with 8 such or more: deep pages are found by it.';
+    'How many holders there are from one with opens_bucket to the next, for lists with 4 such or more: deep pages are found by it.';
 COMMENT ON COLUMN holder_bucket.lowest_address IS 'The address_id of the holder; 0 in the first bucket, which begins before all holders.';
 
 CREATE TABLE policy_holder_bucket (

@@ -32,8 +32,8 @@ WITH moved AS MATERIALIZED (
 ), list AS MATERIALIZED (
     SELECT asset_id,
            (SELECT count(*) FROM (
-               SELECT FROM holder h WHERE h.asset_id = m.asset_id AND opens_bucket(h.address_id) LIMIT 8
-           ) first) = 8 AS long,
+               SELECT FROM holder h WHERE h.asset_id = m.asset_id AND opens_bucket(h.address_id) LIMIT 4
+           ) first) = 4 AS long,
            EXISTS (SELECT FROM holder_bucket b WHERE b.asset_id = m.asset_id) AS counted
     FROM (SELECT DISTINCT asset_id FROM moved) m
 ), gone AS (
@@ -87,8 +87,8 @@ WITH moved AS MATERIALIZED (
 ), list AS MATERIALIZED (
     SELECT policy_id,
            (SELECT count(*) FROM (
-               SELECT FROM policy_holder h WHERE h.policy_id = m.policy_id AND opens_bucket(h.address_id) LIMIT 8
-           ) first) = 8 AS long,
+               SELECT FROM policy_holder h WHERE h.policy_id = m.policy_id AND opens_bucket(h.address_id) LIMIT 4
+           ) first) = 4 AS long,
            EXISTS (SELECT FROM policy_holder_bucket b WHERE b.policy_id = m.policy_id) AS counted
     FROM (SELECT DISTINCT policy_id FROM moved) m
 ), gone AS (
@@ -135,7 +135,7 @@ ON CONFLICT (policy_id, lowest_quantity, lowest_address) DO UPDATE SET holders =
 -- name: fill_holder_buckets
 -- The same for all lists at once.
 WITH list AS (
-    SELECT asset_id FROM holder WHERE opens_bucket(address_id) GROUP BY asset_id HAVING count(*) >= 8
+    SELECT asset_id FROM holder WHERE opens_bucket(address_id) GROUP BY asset_id HAVING count(*) >= 4
 ), numbered AS (
     SELECT asset_id, quantity, address_id,
            row_number() OVER (PARTITION BY asset_id ORDER BY quantity, address_id) AS place
@@ -156,7 +156,7 @@ WINDOW in_order AS (PARTITION BY asset_id ORDER BY quantity, address_id)
 -- name: fill_policy_holder_buckets
 -- The same for all lists at once.
 WITH list AS (
-    SELECT policy_id FROM policy_holder WHERE opens_bucket(address_id) GROUP BY policy_id HAVING count(*) >= 8
+    SELECT policy_id FROM policy_holder WHERE opens_bucket(address_id) GROUP BY policy_id HAVING count(*) >= 4
 ), numbered AS (
     SELECT policy_id, quantity, address_id,
            row_number() OVER (PARTITION BY policy_id ORDER BY quantity, address_id) AS place

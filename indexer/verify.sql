@@ -253,7 +253,7 @@ LIMIT $1
 
 -- name: check_holder_bucket
 WITH list AS (
-    SELECT asset_id FROM holder WHERE opens_bucket(address_id) GROUP BY asset_id HAVING count(*) >= 8
+    SELECT asset_id FROM holder WHERE opens_bucket(address_id) GROUP BY asset_id HAVING count(*) >= 4
 ), numbered AS (
     SELECT asset_id, quantity, address_id, count(*) FILTER (WHERE opens_bucket(address_id)) OVER (
         PARTITION BY asset_id ORDER BY quantity, address_id
@@ -274,7 +274,7 @@ LIMIT $1
 
 -- name: check_policy_holder_bucket
 WITH list AS (
-    SELECT policy_id FROM policy_holder WHERE opens_bucket(address_id) GROUP BY policy_id HAVING count(*) >= 8
+    SELECT policy_id FROM policy_holder WHERE opens_bucket(address_id) GROUP BY policy_id HAVING count(*) >= 4
 ), numbered AS (
     SELECT policy_id, quantity, address_id, count(*) FILTER (WHERE opens_bucket(address_id)) OVER (
         PARTITION BY policy_id ORDER BY quantity, address_id

@@ -58,7 +58,7 @@ async def test_buckets_follow_every_move(db: asyncpg.Connection) -> None:
     await spread(chain)
     assert await wrong(db) == []
     begun = await buckets(db)
-    assert len(begun) >= 16
+    assert len(begun) >= 10
     opening = await openers(db)
     unspent = dict.fromkeys(range(MANY))
     for step in range(8):
@@ -83,7 +83,7 @@ async def test_a_list_that_becomes_short_has_no_buckets(db: asyncpg.Connection) 
     chain = Written(db)
     await spread(chain)
     opening = await openers(db)
-    spends = tuple(("spread", number) for number in opening[: len(opening) - 7])
+    spends = tuple(("spread", number) for number in opening[: len(opening) - 3])
     await chain.append(20, tx("leave", spends=spends))
     assert await buckets(db) == []
     await chain.back_to(10)
