@@ -2,15 +2,15 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from api import answers, errors
+from api import answers, errors, examples
 from api.ask import Nothing, OpenAsk
 from api.errors import Refusal
 from api.parameters import Field, Flag, JsonSchema
@@ -65,6 +65,21 @@ _PARAMETERS = {
     "file": "A file of the page.",
 }
 
+# What to fill into bodies; what is not here is left to the reader.
+_FIELDS: Json = {
+    "name": "Example",
+    "entity_name": "Example Wallet",
+    "external_id": "customer-1",
+    "email": "someone@example.com",
+    "billing_plan": "standard",
+    "description": "Production backend",
+    "metadata": {"tier": "gold"},
+    "network_id": 1,
+    "expires_at": "2099-12-31",
+    "rate_limit_per_minute": 60,
+    "permissions": ["manage_users", "manage_credentials"],
+}
+
 _HEADERS = {
     "RateLimit-Limit": "Requests that the key may make per minute.",
     "RateLimit-Remaining": "How many of them are left.",
@@ -74,21 +89,24 @@ _HEADERS = {
 _RETRY_HEADERS = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
 _RATE_HEADERS = {name: told for name, told in _RETRY_HEADERS.items() if name != "Retry-After"}
 
+_KEPT_DOCUMENTS = 4
 _REF = "#/components/schemas/{name}"
 
 
 async def openapi(ask: OpenAsk[Nothing]) -> web.Response:
     """Describe every path: this document."""
-    return web.Response(body=_encoded(ask.routes), headers={"Content-Type": answers.CONTENT_TYPE})
+    values = await examples.known(ask.services)
+    body = _encoded(ask.routes, tuple(values.items()))
+    return web.Response(body=body, headers={"Content-Type": answers.CONTENT_TYPE})
 
 
-@cache
-def _encoded(routes: tuple[Route, ...]) -> bytes:
-    return msgspec.json.encode(document(routes))
+@lru_cache(_KEPT_DOCUMENTS)
+def _encoded(routes: tuple[Route, ...], values: tuple[tuple[str, str], ...]) -> bytes:
+    return msgspec.json.encode(document(routes, dict(values)))
 
 
-def document(routes: Sequence[Route]) -> Json:
-    """The OpenAPI document of a table of routes."""
+def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
+    """The OpenAPI document of a table of routes; `values` are examples of path parameters, by name."""
     answered = [route.answer for route in routes if issubclass(_origin(route.answer), msgspec.Struct)]
     schemas, components = msgspec.json.schema_components([*answered, answers.Failure], ref_template=_REF)
     failure = schemas[-1]
@@ -96,7 +114,7 @@ def document(routes: Sequence[Route]) -> Json:
     paths: dict[str, Json] = {}
     for route in routes:
         answer = schema_of.get(repr(route.answer), {"type": "object" if route.media_type == JSON else "string"})
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, answer, failure)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, answer, failure, values)
     used = {_tag(route) for route in routes}
     return _plain_names(
         {
@@ -125,7 +143,7 @@ def document(routes: Sequence[Route]) -> Json:
     )
 
 
-def _operation(route: Route, answer: JsonSchema, failure: JsonSchema) -> Json:
+def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Mapping[str, str]) -> Json:
     summary, _, description = (inspect.getdoc(route.handler) or "").partition("\n\n")
     said = HTTPStatus(route.status)
     success: Json = {"description": said.phrase, "content": {route.media_type: {"schema": answer}}}
@@ -137,7 +155,7 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema) -> Json:
         "summary": summary.rstrip("."),
         "description": " ".join([*description.split(), *_who_may_call(route)]),
         "security": {"open": [], "api key": [{"apiKey": []}]}.get(route.who, [{"adminKey": []}]),
-        "parameters": [_parameter(field, route) for field in route.fields],
+        "parameters": [_parameter(field, route, values) for field in route.fields],
         "responses": {str(route.status): success, **_failures(route, failure)},
     }
     if route.body is not None:
@@ -160,17 +178,19 @@ def _who_may_call(route: Route) -> Iterator[str]:
         yield f"Needs the permission `{route.who}`."
 
 
-def _parameter(field: Field, route: Route) -> Json:
+def _parameter(field: Field, route: Route, values: Mapping[str, str]) -> Json:
     in_path = f"{{{field.name}}}" in route.path
     schema = {"enum": [True, False, 1, 0]} if isinstance(field.kind, Flag) else dict(field.kind.schema)
     if not in_path:
         schema |= _default(field)
+    example = {"example": values[field.name]} if in_path and field.name in values else {}
     return {
         "name": field.name,
         "in": "path" if in_path else "query",
         "required": field.required,
         "description": _PARAMETERS[field.name],
         "schema": schema,
+        **example,
     }
 
 
@@ -180,7 +200,8 @@ def _body(struct: type[msgspec.Struct], fields: Iterable[Field]) -> JsonSchema:
         # In a POST null is the same as leaving a field out; where fields can be cleared, only those can be null.
         may_be_null = field.nullable or not (field.required or field.clearing)
         schema: JsonSchema = {"anyOf": [field.kind.schema, {"type": "null"}]} if may_be_null else field.kind.schema
-        properties[field.name] = schema | _default(field)
+        example = {"examples": [_FIELDS[field.name]]} if field.name in _FIELDS else {}
+        properties[field.name] = schema | _default(field) | example
     return {
         "type": "object",
         "description": inspect.getdoc(struct),

@@ -15,11 +15,12 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from api.openapi import document
 from api.routes import ROUTES
-from tests.api.chains import Chain
+from tests.api.chains import Chain, hash_of
 from tests.api.client import Client
 from tests.api.test_transactions import ALICE, pays
 from tests.chain.harness import Process, free_port
 
+VALUES = {"hash": hash_of("a").hex(), "address": ALICE}
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 # Formats that no pattern tells (a bech32 checksum) are refused though the schema allows them. A network that is not
 # served and an API that is not ready answer 503 as documented.
@@ -28,7 +29,7 @@ UNCHECKED = "positive_data_acceptance,not_a_server_error"
 
 def served() -> Any:
     """The document as clients get it."""
-    return msgspec.json.decode(msgspec.json.encode(document(ROUTES)))
+    return msgspec.json.decode(msgspec.json.encode(document(ROUTES, VALUES)))
 
 
 def parts(described: Any) -> Iterator[dict[str, Any]]:
@@ -97,9 +98,17 @@ def test_refusals_are_described_word_by_word(path: str, method: str, status: str
     assert {example["value"]["error"] for example in content["examples"].values()} == errors
 
 
-async def test_the_document_is_served(api: Client) -> None:
+async def test_the_examples_of_the_document_work(api: Client, chain: Chain, key: str) -> None:
+    paths = (await api.get("/openapi.json")).body["paths"]
+    assert not any("example" in part for part in parts(paths))
+    await chain.append(10, pays("a", ALICE))
     reply = await api.get("/openapi.json")
     assert (reply.status, reply.body) == (200, served())
+    for path, name in (("/v1/tx/hash/{hash}", "hash"), ("/v1/tx/history/{address}", "address")):
+        (parameter,) = (found for found in reply.body["paths"][path]["get"]["parameters"] if found["in"] == "path")
+        answer = await api.get(path.replace(f"{{{name}}}", parameter["example"]), key)
+        assert answer.status == 200
+        assert answer.body["data"]
 
 
 @pytest.mark.timeout(600)
