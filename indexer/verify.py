@@ -17,37 +17,16 @@ from hashlib import blake2b
 import asyncpg
 import msgspec
 
-from indexer import recount
+from indexer import recount, verify_pools
+from indexer.findings import MOST_SHOWN, Difference, Finding
 from shared import address, database, sql
 from shared.network import Network, by_name
 
 PART_TRANSACTIONS = 20_000
-MOST_SHOWN = 5
-"""How many differences of one check are told."""
 
 
 class NotComplete(Exception):
     """The index has no figures to verify yet."""
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """What is not as history says: where, by name or address, and both figures; None where there is none."""
-
-    what: str
-    address: bytes | None
-    indexed: str | None
-    recomputed: str | None
-
-    def __str__(self) -> str:
-        whose = "" if self.address is None else f" {address.show(self.address)}"
-        return f"{self.what}{whose}: indexed {self.indexed}, recomputed {self.recomputed}"
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The first differences that a check found."""
-
-    check: str
-    differences: list[Difference]
 
 
 Check = tuple[str, sql.Query[Difference]]
@@ -72,8 +51,9 @@ async def verify(
         for place, (name, query) in enumerate(CHECKS):
             progress(name, place, len(CHECKS))
             found.append(Finding(name, await query.all(db, MOST_SHOWN)))
-        progress("datum", len(CHECKS), len(CHECKS))
+        progress("datum, stake and pools", len(CHECKS), len(CHECKS))
         found.append(Finding("datum", await _wrong_datums(db)))
+        found += await verify_pools.findings(db, network)
         return [finding for finding in found if finding.differences]
 
 

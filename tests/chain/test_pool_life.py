@@ -184,3 +184,5 @@ def test_stakes_are_those_of_the_ledger_rewards_included(ledgerline: Ledgerline)
         assert compared > 50 and rewarded > 50
         found = ledgerline.rows("preview", "SELECT compared_pools, unlike_pools FROM ledger_state")
         assert found[0]["compared_pools"] > 0 and found[0]["unlike_pools"] == 0
+        verified = ledgerline.run("indexer", "verify", "--network", "preview")
+        assert verified.returncode == 0, verified.stdout
