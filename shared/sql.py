@@ -5,13 +5,13 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import asyncpg
 import msgspec
 
 Row = TypeVar("Row", bound=msgspec.Struct)
-Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+Connection: TypeAlias = "asyncpg.Connection | asyncpg.pool.PoolConnectionProxy"
 
 # Every statement of the program, for the test that prepares each and compares its columns with its Struct.
 statements: list["Query[Any] | Command"] = []
