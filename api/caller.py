@@ -34,7 +34,8 @@ PERMISSIONS = ("manage_users", "manage_credentials", "view_usage", "view_audit_l
 BOOTSTRAP = "bootstrap"
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)  # RFC 6750, section 2.1
-_VALKEY_WITHIN_S = 0.5
+# NOTE: generous, since a process that waits for its turn on a busy machine must not take that for an outage of Valkey.
+_VALKEY_WITHIN_S = 2.0
 _FENCED_WITHIN_S = 2.0
 _VALKEY_AGAIN_S = 1.0
 
@@ -180,8 +181,11 @@ class Callers:
 
     async def _counted(self, key_hash: bytes, told: Told | None = None) -> Taken | AskPostgres | None:
         """What Valkey answers to one request of a key; None while it is away."""
-        if self._valkey_away_until > time.monotonic():
+        now = time.monotonic()
+        if self._valkey_away_until > now:
             return None
+        if self._valkey_away_until:
+            self._valkey_away_until = now + _VALKEY_WITHIN_S  # one request finds out whether it is back, no other waits
         try:
             async with asyncio.timeout(_VALKEY_WITHIN_S):
                 answer = await self._minutes.take(key_hash, told)

@@ -1,8 +1,9 @@
 -- What decides on a request with an API key. One row or none; by the unique index of hashes.
 -- name: api_key_by_hash
-SELECT credential.key_hash, credential.id, credential.network_id, credential.rate_limit_per_minute,
-       credential.expires_at, credential.revoked_at IS NOT NULL, coalesce(credential.expires_at <= now(), false),
-       user_account.status
+SELECT credential.key_hash, credential.id AS credential_id, credential.network_id,
+       credential.rate_limit_per_minute AS limit, credential.expires_at,
+       credential.revoked_at IS NOT NULL AS revoked, coalesce(credential.expires_at <= now(), false) AS expired,
+       user_account.status AS owner_status
 FROM partner.credential
 JOIN partner.user_account ON user_account.id = credential.user_account_id
 WHERE credential.key_hash = $1
