@@ -28,6 +28,8 @@ async def group(messages: AsyncIterator[Message]) -> AsyncGenerator[Batch | Back
     async def fill() -> None:
         async for message in messages:
             await queue.put(message)
+            # NOTE: neither of these waits as long as there is something to read, and the writer needs its turns.
+            await asyncio.sleep(0)
 
     reader = asyncio.create_task(fill())
     try:
