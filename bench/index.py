@@ -140,7 +140,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
     take = node.batches()
     async with databases.fresh(server_url) as url:
         db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
-        await store.begin(db, (await genesis.load(node, MAINNET)).outputs)
+        await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
         known = await known_to(reader, MAINNET, bulk=in_bulk)
         while True:
             began_cpu = time.process_time()

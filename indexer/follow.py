@@ -225,7 +225,7 @@ class Chase:
         if position is not None:
             self._progress.at = str(position.point)
         if position is None:
-            await store.begin(self._writer, self._genesis.outputs)
+            await store.begin(self._writer, self._network, self._genesis)
         elif position.finalize_step:
             await bulk.finalize(self._writer, position.finalize_step)
         point, node_tip = await self._node.intersect(await store.points(self._writer))

@@ -12,7 +12,8 @@ import structlog
 
 from indexer import frames
 from indexer.ogmios import Ogmios, Refused
-from shared import address
+from indexer.pools import hash_of, parameters_of
+from shared import address, packed
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -30,11 +31,16 @@ class WrongNetwork(Exception):
 
 
 class Genesis(msgspec.Struct, frozen=True):
-    """Genesis outputs, and the deposits in lovelace of a stake credential and of a pool."""
+    """Genesis outputs, and the deposits in lovelace of a stake credential and of a pool.
+
+    Private networks may begin with pools, by hash, and with delegations to them, by reward account.
+    """
 
     outputs: list[GenesisOutput]
     stake_deposit: int
     pool_deposit: int
+    pools: dict[bytes, packed.PoolParameters] = {}
+    delegations: dict[bytes, bytes] = {}
 
 
 async def load(node: Ogmios, network: Network) -> Genesis:
@@ -59,12 +65,20 @@ async def load(node: Ogmios, network: Network) -> Genesis:
             (redeem_address(_key(text), network), frames.lovelace(value))
             for text, value in byron.initial_vouchers.items()
         ]
+        staking = shelley.initial_stake_pools
+        pools = {hash_of(pool.id): parameters_of(pool, network) for pool in staking.stake_pools.values()}
+        delegations = {
+            address.reward_account(bytes.fromhex(key_hash), "verificationKey", network): hash_of(pool_id)
+            for key_hash, pool_id in staking.delegators.items()
+        }
     except ValueError as error:
         raise frames.Unreadable(f"genesis configuration: {error}") from error
     return Genesis(
         outputs=[(hashlib.blake2b(raw, digest_size=32).digest(), raw, lovelace) for raw, lovelace in funds + vouchers],
         stake_deposit=frames.lovelace(shelley.initial_parameters.stake_credential_deposit),
         pool_deposit=frames.lovelace(shelley.initial_parameters.stake_pool_deposit),
+        pools=pools,
+        delegations=delegations,
     )
 
 
@@ -107,8 +121,16 @@ class _InitialParameters(msgspec.Struct, frozen=True, rename="camel"):
     stake_pool_deposit: frames.Lovelace = msgspec.field(default_factory=lambda: {"ada": {"lovelace": 500_000_000}})
 
 
+class _InitialStakePools(msgspec.Struct, frozen=True, rename="camel"):
+    """Pools by id, and the pool's id by the hash of a stake key."""
+
+    stake_pools: dict[str, frames.StakePool] = {}
+    delegators: dict[str, str] = {}
+
+
 class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
     network_magic: int | None = None
     start_time: datetime | None = None
     initial_parameters: _InitialParameters = _InitialParameters()
     initial_funds: dict[str, frames.Lovelace] = {}
+    initial_stake_pools: _InitialStakePools = _InitialStakePools()

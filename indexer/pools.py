@@ -80,19 +80,20 @@ def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[C
             case "stakeCredentialDeregistration":
                 yield StakeChange("deregistration", account)
         if pool is not None:
-            yield StakeChange("delegation", account, _hash(pool))
+            yield StakeChange("delegation", account, hash_of(pool.id))
     elif pool is not None:
         match certificate.type:
             case "stakePoolRegistration":
-                yield PoolUpdate(_hash(pool), parameters_of(pool, network))
+                yield PoolUpdate(hash_of(pool.id), parameters_of(pool, network))
             case "stakePoolRetirement" if pool.retirement_epoch is not None:
-                yield PoolRetirement(_hash(pool), pool.retirement_epoch)
+                yield PoolRetirement(hash_of(pool.id), pool.retirement_epoch)
 
 
-def _hash(pool: frames.StakePool) -> bytes:
-    pool_hash = bech32_payload(pool.id)
+def hash_of(pool_id: str) -> bytes:
+    """The hash that a pool's id, as the node writes it, stands for. Raises ValueError."""
+    pool_hash = bech32_payload(pool_id)
     if len(pool_hash) != _HASH_BYTES:
-        raise ValueError(f"{pool.id} is no pool")
+        raise ValueError(f"{pool_id} is no pool")
     return pool_hash
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 import msgspec
 
 from indexer.effects import BlockEffects, Effects
+from indexer.genesis import Genesis
 from indexer.known import Known
 from indexer.pools import PoolRetirement, PoolUpdate, StakeChange, changes_of
 from shared import packed
@@ -13,6 +14,8 @@ from shared.network import Network
 
 ACTIVE_AFTER_EPOCHS = 2
 """A delegation counts first in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
+
+_GENESIS = -1
 
 
 class Boundary(msgspec.Struct, frozen=True):
@@ -57,6 +60,18 @@ class Staking(msgspec.Struct):
                     self.pool_updates.append(row)
                 case PoolRetirement(pool, retiring_epoch_no):
                     self.pool_retirements.append((key, known.pools[pool], retiring_epoch_no, place))
+
+
+def of_genesis(genesis: Genesis, known: Known) -> Staking:
+    """What exists before the first block: its rows have the tx_id -1, and delegations count from epoch 0 on."""
+    staking = Staking([Boundary(epoch_no, tx_id(0, 0)) for epoch_no in (-1, 0)])
+    for place, (pool, parameters) in enumerate(genesis.pools.items()):
+        staking.pool_updates.append((_GENESIS, known.pools[pool], place, packed.pack_pool_parameters(parameters)))
+    for account, pool in genesis.delegations.items():
+        stake_id, pool_id = known.stakes[account], known.pools[pool]
+        staking.stake_events.append((_GENESIS, stake_id, pool_id, -ACTIVE_AFTER_EPOCHS, 0, "delegation"))
+        staking.delegations[stake_id] = (pool_id, 0)
+    return staking
 
 
 def boundaries(before: Point | None, first: Point, network: Network) -> list[Boundary]:

@@ -1,6 +1,6 @@
 """The only writer of a chain: append, rollback and the end of bulk, one commit each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import asyncpg
 import msgspec
@@ -8,9 +8,11 @@ import structlog
 
 from indexer import epochs, frames, holders
 from indexer.amounts import Amounts
+from indexer.genesis import Genesis
 from indexer.known import known_to
 from indexer.metadata import Descriptions
 from indexer.rows import Rows
+from indexer.staking import Staking, of_genesis
 from shared import packed, sql
 from shared.ledger import Point, tx_id
 from shared.network import Network
@@ -92,17 +94,34 @@ async def copy_rows(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
         ("asset_id", "tx_id", "output_index", "datum_hash", "datum"),
         rows.descriptions.reference_outputs,
     )
-    staking = rows.staking
+    await _copy_staking(db, rows.staking)
+
+
+async def _copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
     await _copy(db, "stake_event", ("tx_id", "stake_id", "pool_id", "epoch_no", "place", "kind"), staking.stake_events)
     await _copy(db, "pool_update", ("tx_id", "pool_id", "place", "parameters"), staking.pool_updates)
     await _copy(db, "pool_retirement", ("tx_id", "pool_id", "epoch_no", "place"), staking.pool_retirements)
 
 
-async def begin(db: asyncpg.Connection, genesis: Iterable[tuple[bytes, bytes, int]]) -> None:
-    """Make an empty chain of the outputs (hash, address, lovelace) that exist before its first block."""
+async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> None:
+    """Make an empty chain of what exists before its first block: outputs, pools and delegations."""
     async with db.transaction():
         await erase(db)
-        await _copy(db, "genesis_output", ("tx_hash", "address", "lovelace"), list(genesis))
+        await _copy(db, "genesis_output", ("tx_hash", "address", "lovelace"), genesis.outputs)
+        outputs = [Output(raw, lovelace) for _, raw, lovelace in genesis.outputs]
+        known = await known_to(db, network, bulk=True)
+        unborn = await known.learn_numbers(db, outputs, [], set(genesis.delegations))
+        await _copy(db, "stake", ("stake_id", "raw"), unborn.stakes)
+        named = genesis.pools.keys() | set(genesis.delegations.values())
+        await _copy(db, "pool", ("pool_id", "hash"), await known.pools.learn(db, named))
+        amounts = Amounts()
+        for output in outputs:
+            amounts.move(known, output, 1)
+        await _move(db, amounts, bulk=True)
+        staking = of_genesis(genesis, known)
+        await _copy_staking(db, staking)
+        await epochs.move(db, staking, 0, set(amounts.balances), bulk=False)
+        await epochs.cross(db, staking.crossed)
 
 
 async def erase(db: asyncpg.Connection) -> None:

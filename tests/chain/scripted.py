@@ -3,6 +3,8 @@
 from random import Random
 from typing import Self
 
+import msgspec
+
 from devnet import parameters
 from devnet.addresses import Credential
 from devnet.blocks import Block
@@ -23,9 +25,11 @@ class Scripted:
     network = PREVIEW
     eras = ((ERA, 0),)
 
-    def __init__(self, seed: int = 1) -> None:
+    def __init__(self, seed: int = 1, funds: dict[str, int] | None = None) -> None:
+        """`funds` exist before the first block, beside the faucet's."""
         self.cast = Cast(seed, PREVIEW)
-        self.genesis = self.cast.genesis
+        known = self.cast.genesis
+        self.genesis = msgspec.structs.replace(known, shelley_funds=known.shelley_funds | (funds or {}))
         self.blocks: list[Block] = []
         self.ledger = Ledger(PREVIEW, self.genesis)
         self._headers = Headers(self.cast)

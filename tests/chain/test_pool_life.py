@@ -10,10 +10,11 @@ from devnet.blocks import Block
 from devnet.generator import Generated, Options
 from devnet.parameters import DESIRED_POOLS, MAX_SUPPLY, POOL_DEPOSIT
 from devnet.server import Server
+from devnet.session import Session
 from tests.chain.answers import check_pool
 from tests.chain.dump import differences
 from tests.chain.fixtures import NewLedgerline
-from tests.chain.harness import Caller, Json, Ledgerline, Node, until
+from tests.chain.harness import Caller, Json, Ledgerline, Node, Rewardless, until
 from tests.chain.model_chain import Chain
 from tests.chain.scripted import ADA, Scripted, delegate, join, leave, retire
 from tests.chain.test_generated import genesis_of
@@ -126,6 +127,52 @@ def test_a_pool_lives_twice_and_its_life_can_be_taken_back(stage: Stage, new_led
     with Node(again) as node, straight.indexing("preview", node.url) as process:
         straight.reaches("preview", again.blocks[-1].decoded(), process)
     assert differences(straight.dump("preview"), stage.ledgerline.dump("preview")) == []
+
+
+class Founded(Rewardless):
+    """A private network, whose genesis has a pool and one delegation to it."""
+
+    def query(self, session: Session, method: str, params: Any) -> Any:
+        answer = super().query(session, method, params)
+        if method == "queryNetwork/genesisConfiguration" and answer["era"] == "shelley":
+            chain = self.chain
+            assert isinstance(chain, Scripted)
+            pool = chain.registration(chain.cast.pools[0])["stakePool"]
+            delegators = {chain.cast.stakers[0].hash: pool["id"]}
+            answer["initialStakePools"] = {"stakePools": {pool["id"]: pool}, "delegators": delegators}
+        return answer
+
+
+def test_pools_of_the_genesis_live_from_the_first_epoch_on(ledgerline: Ledgerline) -> None:
+    home = Scripted().cast.people[0]
+    chain = Scripted(funds={home: 5 * ADA})
+    ann, pool = chain.cast.stakers[0], chain.cast.pools[0].id
+    assert stake_part(home) == ann
+    chain.block(0)
+    node = Node(chain)
+    node.server = Founded(chain)
+    with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
+
+        def told() -> tuple[str, str, int]:
+            ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+            data = caller.ok(f"/v1/pools/{pool}")["data"]
+            return data["active_stake"], data["live_stake"], data["delegator_count"]
+
+        assert told() == (str(5 * ADA), str(5 * ADA), 1)
+        delegators = caller.ok(f"/v1/pools/{pool}/delegators/list")["data"]["delegators"]
+        assert delegators == [
+            {"stake_address": chain.cast.reward_address(ann), "amount": str(5 * ADA), "active_epoch_no": 0}
+        ]
+        for slot, *certificates in ((10, leave(ann)), (EPOCH,), (2 * EPOCH,)):
+            chain.block(slot, *([certificates] if certificates else []))
+            node.do(node.server.extend, [chain.blocks[-1]])
+            expected = "0" if slot == 2 * EPOCH else str(5 * ADA)
+            assert told() == (expected, "0", 0)
+        node.do(node.server.fork, 0, [])
+        ledgerline.reaches("preview", chain.blocks[0].decoded(), process)
+        assert caller.ok(f"/v1/pools/{pool}")["data"]["live_stake"] == str(5 * ADA)
+        verified = ledgerline.run("indexer", "verify", "--network", "preview")
+        assert verified.returncode == 0, verified.stdout
 
 
 def settled(ledgerline: Ledgerline, epoch: int) -> None:
