@@ -45,10 +45,10 @@ def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query:
     return pagination | {"next_cursor": cursor}
 
 
-def walk(caller: Caller, path: str, limit: int, order: str) -> list[Json]:
+def walk(caller: Caller, path: str, limit: int, order: str, from_slot: int | None = None) -> list[Json]:
     """All rows of an address list, as the contract says to walk it: by cursor while there is one, else by offset."""
     rows: list[Json] = []
-    query: Json = {"limit": limit, "order": order}
+    query: Json = {"limit": limit, "order": order} | ({} if from_slot is None else {"fromSlot": from_slot})
     offset = 0
     while True:
         body = caller.ok(path, **query, offset=offset)

@@ -279,6 +279,10 @@ class Ledgerline:
         tip = self.tip(network)
         return tip is not None and tip[1] == block["id"]
 
+    def is_beyond(self, network: str, slot: int) -> bool:
+        tip = self.tip(network)
+        return tip is not None and tip[0] > slot
+
     def rows(self, network: str, statement: str) -> list[asyncpg.Record]:
         """The rows of one statement on a network's tables; none while they are not there yet."""
         return asyncio.run(query(self.database_url, network, statement))

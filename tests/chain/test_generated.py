@@ -4,6 +4,7 @@ What recorded blocks hold too little of. The devnet's own ledger, the model and 
 """
 
 from hashlib import blake2b
+from random import Random
 
 import base58
 import pytest
@@ -82,3 +83,29 @@ def test_every_answer_of_a_generated_chain(ledgerline: Ledgerline, generated: Ge
             check_asset(caller, model, asset, by_asset.get(asset, []))
         for policy in {policy for policy, _ in model.assets.minted}:
             check_policy(caller, model, policy, by_policy.get(policy, []))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_pools_answer_at_every_step_of_their_lives(ledgerline: Ledgerline, seed: int) -> None:
+    """Founded, changed, retired, taken up again, delegated to, left: forward, back through it, and on another fork."""
+    random = Random(seed)
+    chain = Generated(Options(seed=seed, blocks_per_epoch=12, density=5, plain=0.1, eras=ERAS), 40)
+    statuses = set()
+    with (
+        Node(chain) as node,
+        ledgerline.indexing("preview", node.url) as process,
+        ledgerline.serving("preview") as caller,
+    ):
+        for _ in range(35):
+            model = model_of(node)
+            ledgerline.reaches("preview", node.tip(), process)
+            for pool in model.pools.parameters:
+                check_pool(caller, model, pool)
+                statuses.add(model.pools.status(pool))
+            if random.random() < 0.25:
+                depth = random.randint(1, 30)
+                chain = chain.fork(len(chain.blocks) - 1 - depth, random.getrandbits(30), depth // 2)
+                node.do(node.server.switch, chain)
+            else:
+                node.do(node.server.grow, random.randint(1, 12))
+    assert statuses == {"active", "retiring", "retired"}
