@@ -9,12 +9,14 @@ import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl
 
 import asyncpg
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
+from multidict import MultiDict, MultiMapping
 
 from api import answers, caller, errors, metrics
 from api.ask import AdminAsk, ChainAsk, OpenAsk
@@ -94,7 +96,7 @@ class Api:
         key = None
         if route.ask is AdminAsk:
             key = await self._services.callers.admin_key(_authorization(request), route.who)
-        question = read_question(route.question, route.fields, parameters, request.query)
+        question = read_question(route.question, route.fields, parameters, _query(request))
         body = None if route.body is None else read_body(route.body, route.body_fields, await _body(request))
         ask: OpenAsk[Any] | ChainAsk[Any] | AdminAsk[Any, Any]
         if admission is not None:
@@ -116,6 +118,14 @@ class Api:
 
 def _authorization(request: web.BaseRequest) -> Sequence[str]:
     return request.headers.getall("Authorization", ())
+
+
+def _query(request: web.BaseRequest) -> MultiMapping[str]:
+    """The query's parameters. Bytes that are no UTF-8 become lone surrogates, which every kind of parameter refuses."""
+    text = request.rel_url.raw_query_string
+    if "%" not in text:
+        return request.query
+    return MultiDict(parse_qsl(text, keep_blank_values=True, errors="surrogateescape"))
 
 
 def _refuse_large_body(request: web.BaseRequest) -> None:

@@ -170,6 +170,15 @@ async def test_what_is_no_json_object_that_can_be_kept_is_refused(api: Client, d
     assert (reply.status, reply.error) == (400, "Invalid JSON body")
 
 
+async def test_text_that_is_no_utf_8_or_holds_nul_is_refused_in_queries_and_paths(api: Client) -> None:
+    for text in ("%ED%A0%80", "%FF", "a%00b", "%F4%90%80%80"):
+        reply = await api.get(f"/v1/admin/audit-logs?action={text}", ADMIN_KEY)
+        assert (reply.status, reply.error) == (400, "action must be text of at most 255 characters"), text
+        reply = await api.get(f"/v1/admin/users/by-external-id/{text}", ADMIN_KEY)
+        assert (reply.status, reply.error) == (400, "external_id must be text of at most 255 characters"), text
+    assert (await api.get("/v1/admin/audit-logs?action=%E2%82%AC+%25&%FF=1", ADMIN_KEY)).status == 200
+
+
 async def test_the_caller_is_checked_before_what_it_asks(api: Client, key: str) -> None:
     assert (await api.get("/v1/tx/hash/nonsense?groupByPolicy=x")).status == 401
     assert (await api.get("/v1/tx/hash/nonsense?groupByPolicy=x", key[:-1] + "g")).status == 403
