@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 import structlog
 from prometheus_client import Gauge
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -33,6 +33,7 @@ _COUNT_EVERY_S = 5.0
 # Postgres grants 100 connections by default: two API processes, the indexers and the worker fit into them.
 CHAIN_CONNECTIONS = 8
 PARTNER_CONNECTIONS = 8
+VALKEY_CONNECTIONS = 32
 
 
 class Chains:
@@ -96,7 +97,7 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             network.network_id: [await pool(url, network, CHAIN_CONNECTIONS) for url in servers.read_database_urls]
             for network in NETWORKS
         }
-        valkey = await stack.enter_async_context(Redis.from_url(servers.redis_url, retry=Retry(NoBackoff(), 1)))
+        valkey = await stack.enter_async_context(_valkey(servers.redis_url))
         await wait_for("valkey", valkey.ping, stop)
         counting = asyncio.create_task(_count_connections(pools))
         stack.callback(counting.cancel)
@@ -110,6 +111,15 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             spools=await stack.enter_async_context(batches.spooling(settings.data_dir, servers.redis_url, partner)),
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )
+
+
+def _valkey(url: str) -> Redis:
+    """Valkey, by connections that are waited for: redis-py's own pool fails beyond its hundredth."""
+    return Redis.from_pool(
+        BlockingConnectionPool.from_url(
+            url, max_connections=VALKEY_CONNECTIONS, timeout=None, retry=Retry(NoBackoff(), 1)
+        )
+    )
 
 
 async def _count_connections(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:

@@ -309,6 +309,15 @@ async def test_the_limit_is_exact_over_all_processes(api: Client, second: Client
     assert sorted(int(reply.headers["RateLimit-Remaining"]) for reply in admitted) == list(range(50))
 
 
+async def test_the_limit_is_exact_for_more_connections_than_valkey_is_given(api: Client, issue_key: IssueKey) -> None:
+    key = await issue_key(per_minute=100)
+    request = f"GET {CHAIN_PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\r\n"
+    answers = await asyncio.gather(*(api.raw(request.encode()) for _ in range(300)))
+    statuses = sorted(answer.split()[1] for answer in answers)
+    assert statuses == [b"429"] * 200 + [str(NOTHING_INDEXED).encode()] * 100
+    assert b"ledgerline_rate_limits_shared 1.0" in await metrics(api)
+
+
 async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bursts and pauses on four connections, against a minute of 0.2 s; refused requests do not count."""
     window_s, limit = 0.2, 7
