@@ -1,8 +1,8 @@
 """Who holds what, in the database. Everything here runs inside a commit of store.py.
 
 A deep page of a long list must not cost a walk through all that lies before it, so long lists are counted in buckets:
-each begins at a holder whose address opens one, and is counted again when one of its holders moves. What the tables
-hold depends on the holders alone, not on the way there.
+each begins at a holder whose address opens one. What the tables hold depends on the holders alone, not on the way
+there.
 """
 
 from collections.abc import Mapping

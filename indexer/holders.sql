@@ -23,10 +23,14 @@ WHEN NOT MATCHED THEN INSERT (policy_id, address_id, quantity)
     VALUES (moved.policy_id, moved.address_id, moved.quantity)
 
 -- name: move_holder_buckets
--- After move_holders with the same moves: counts the buckets that holders left and entered, a few hundred rows
--- each; all of a list that has become long enough, and none of one that no longer is. Short lists cost two probes.
+-- After move_holders with the same moves: buckets that holders left and entered count one less or more. Where one
+-- that opens a bucket moved, those around it are counted anew: a walk of some thousand rows; and so are all of a
+-- list that has become long enough. One that no longer is has none. Short lists cost two probes each.
 WITH moved AS MATERIALIZED (
-    SELECT m.asset_id, m.address_id, h.quantity AS after, coalesce(h.quantity, 0) - m.quantity::numeric AS before
+    -- NOTE: ctid is for the planner, who otherwise takes the index by quantity, which has all other columns, for cheaper
+    -- than the primary key, and walks through all of a list.
+    SELECT m.asset_id, m.address_id, opens_bucket(m.address_id) AS opens, h.ctid,
+           h.quantity AS after, coalesce(h.quantity, 0) - m.quantity::numeric AS before
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS m (asset_id, address_id, quantity)
     LEFT JOIN holder h ON h.asset_id = m.asset_id AND h.address_id = m.address_id
 ), list AS MATERIALIZED (
@@ -34,32 +38,55 @@ WITH moved AS MATERIALIZED (
            (SELECT count(*) FROM (
                SELECT FROM holder h WHERE h.asset_id = m.asset_id AND opens_bucket(h.address_id) LIMIT 4
            ) first) = 4 AS long,
-           EXISTS (SELECT FROM holder_bucket b WHERE b.asset_id = m.asset_id) AS counted
-    FROM (SELECT DISTINCT asset_id FROM moved) m
+           EXISTS (SELECT FROM holder_bucket b WHERE b.asset_id = m.asset_id) AS counted,
+           opens
+    FROM (SELECT asset_id, bool_or(opens) AS opens FROM moved GROUP BY asset_id) m
 ), gone AS (
     DELETE FROM holder_bucket b USING moved m JOIN list USING (asset_id)
     WHERE b.asset_id = m.asset_id AND counted
-      AND (NOT long OR (b.lowest_quantity = m.before AND b.lowest_address = m.address_id))
-), opening AS (
-    -- The bucket of each place that was left or entered; where that place opens one, the bucket before it too.
-    SELECT asset_id, opened.quantity, opened.address_id
+      AND (NOT long OR (m.opens AND b.lowest_quantity = m.before AND b.lowest_address = m.address_id))
+), place AS MATERIALIZED (
+    SELECT asset_id, place.quantity, m.address_id, m.opens, place.holders
     FROM moved m
     JOIN list USING (asset_id)
-    CROSS JOIN LATERAL (VALUES (m.before), (m.after)) AS place (quantity)
+    CROSS JOIN LATERAL (VALUES (m.before, -1), (m.after, 1)) AS place (quantity, holders)
+    WHERE long AND counted AND place.quantity > 0
+), opening AS MATERIALIZED (
+    SELECT asset_id, opened.quantity, opened.address_id
+    FROM place
     CROSS JOIN LATERAL (
         SELECT h.quantity, h.address_id FROM holder h
-        WHERE h.asset_id = m.asset_id AND opens_bucket(h.address_id)
-          AND (h.quantity, h.address_id) <= (place.quantity, m.address_id)
+        WHERE h.asset_id = place.asset_id AND opens_bucket(h.address_id)
+          AND (h.quantity, h.address_id) <= (place.quantity, place.address_id)
         ORDER BY h.quantity DESC, h.address_id DESC
-        LIMIT 1 + opens_bucket(m.address_id)::integer
+        LIMIT 2
     ) opened
-    WHERE long AND counted AND place.quantity > 0
+    WHERE opens
     UNION
     SELECT asset_id, h.quantity, h.address_id
     FROM list JOIN holder h USING (asset_id)
     WHERE long AND NOT counted AND opens_bucket(h.address_id)
     UNION
-    SELECT asset_id, 0, 0 FROM list WHERE long
+    SELECT asset_id, 0, 0 FROM list WHERE long AND (opens OR NOT counted)
+), counted AS (
+    UPDATE holder_bucket b SET holders = b.holders + moved.holders
+    FROM (
+        SELECT place.asset_id, coalesce(opened.quantity, 0) AS quantity, coalesce(opened.address_id, 0) AS address_id,
+               sum(place.holders) AS holders
+        FROM place
+        LEFT JOIN LATERAL (
+            SELECT h.quantity, h.address_id FROM holder h
+            WHERE h.asset_id = place.asset_id AND opens_bucket(h.address_id)
+              AND (h.quantity, h.address_id) <= (place.quantity, place.address_id)
+            ORDER BY h.quantity DESC, h.address_id DESC
+            LIMIT 1
+        ) opened ON true
+        WHERE NOT opens
+        GROUP BY 1, 2, 3
+    ) moved
+    WHERE b.asset_id = moved.asset_id AND b.lowest_quantity = moved.quantity AND b.lowest_address = moved.address_id
+      AND moved.holders <> 0
+      AND (moved.asset_id, moved.quantity, moved.address_id) NOT IN (SELECT asset_id, quantity, address_id FROM opening)
 )
 INSERT INTO holder_bucket (asset_id, lowest_quantity, lowest_address, holders)
 SELECT asset_id, opening.quantity, opening.address_id, (
@@ -78,10 +105,14 @@ LEFT JOIN LATERAL (
 ON CONFLICT (asset_id, lowest_quantity, lowest_address) DO UPDATE SET holders = excluded.holders
 
 -- name: move_policy_holder_buckets
--- After move_policy_holders with the same moves: counts the buckets that holders left and entered, a few hundred rows
--- each; all of a list that has become long enough, and none of one that no longer is. Short lists cost two probes.
+-- After move_policy_holders with the same moves: buckets that holders left and entered count one less or more. Where one
+-- that opens a bucket moved, those around it are counted anew: a walk of some thousand rows; and so are all of a
+-- list that has become long enough. One that no longer is has none. Short lists cost two probes each.
 WITH moved AS MATERIALIZED (
-    SELECT m.policy_id, m.address_id, h.quantity AS after, coalesce(h.quantity, 0) - m.quantity::numeric AS before
+    -- NOTE: ctid is for the planner, who otherwise takes the index by quantity, which has all other columns, for cheaper
+    -- than the primary key, and walks through all of a list.
+    SELECT m.policy_id, m.address_id, opens_bucket(m.address_id) AS opens, h.ctid,
+           h.quantity AS after, coalesce(h.quantity, 0) - m.quantity::numeric AS before
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS m (policy_id, address_id, quantity)
     LEFT JOIN policy_holder h ON h.policy_id = m.policy_id AND h.address_id = m.address_id
 ), list AS MATERIALIZED (
@@ -89,32 +120,55 @@ WITH moved AS MATERIALIZED (
            (SELECT count(*) FROM (
                SELECT FROM policy_holder h WHERE h.policy_id = m.policy_id AND opens_bucket(h.address_id) LIMIT 4
            ) first) = 4 AS long,
-           EXISTS (SELECT FROM policy_holder_bucket b WHERE b.policy_id = m.policy_id) AS counted
-    FROM (SELECT DISTINCT policy_id FROM moved) m
+           EXISTS (SELECT FROM policy_holder_bucket b WHERE b.policy_id = m.policy_id) AS counted,
+           opens
+    FROM (SELECT policy_id, bool_or(opens) AS opens FROM moved GROUP BY policy_id) m
 ), gone AS (
     DELETE FROM policy_holder_bucket b USING moved m JOIN list USING (policy_id)
     WHERE b.policy_id = m.policy_id AND counted
-      AND (NOT long OR (b.lowest_quantity = m.before AND b.lowest_address = m.address_id))
-), opening AS (
-    -- The bucket of each place that was left or entered; where that place opens one, the bucket before it too.
-    SELECT policy_id, opened.quantity, opened.address_id
+      AND (NOT long OR (m.opens AND b.lowest_quantity = m.before AND b.lowest_address = m.address_id))
+), place AS MATERIALIZED (
+    SELECT policy_id, place.quantity, m.address_id, m.opens, place.holders
     FROM moved m
     JOIN list USING (policy_id)
-    CROSS JOIN LATERAL (VALUES (m.before), (m.after)) AS place (quantity)
+    CROSS JOIN LATERAL (VALUES (m.before, -1), (m.after, 1)) AS place (quantity, holders)
+    WHERE long AND counted AND place.quantity > 0
+), opening AS MATERIALIZED (
+    SELECT policy_id, opened.quantity, opened.address_id
+    FROM place
     CROSS JOIN LATERAL (
         SELECT h.quantity, h.address_id FROM policy_holder h
-        WHERE h.policy_id = m.policy_id AND opens_bucket(h.address_id)
-          AND (h.quantity, h.address_id) <= (place.quantity, m.address_id)
+        WHERE h.policy_id = place.policy_id AND opens_bucket(h.address_id)
+          AND (h.quantity, h.address_id) <= (place.quantity, place.address_id)
         ORDER BY h.quantity DESC, h.address_id DESC
-        LIMIT 1 + opens_bucket(m.address_id)::integer
+        LIMIT 2
     ) opened
-    WHERE long AND counted AND place.quantity > 0
+    WHERE opens
     UNION
     SELECT policy_id, h.quantity, h.address_id
     FROM list JOIN policy_holder h USING (policy_id)
     WHERE long AND NOT counted AND opens_bucket(h.address_id)
     UNION
-    SELECT policy_id, 0, 0 FROM list WHERE long
+    SELECT policy_id, 0, 0 FROM list WHERE long AND (opens OR NOT counted)
+), counted AS (
+    UPDATE policy_holder_bucket b SET holders = b.holders + moved.holders
+    FROM (
+        SELECT place.policy_id, coalesce(opened.quantity, 0) AS quantity, coalesce(opened.address_id, 0) AS address_id,
+               sum(place.holders) AS holders
+        FROM place
+        LEFT JOIN LATERAL (
+            SELECT h.quantity, h.address_id FROM policy_holder h
+            WHERE h.policy_id = place.policy_id AND opens_bucket(h.address_id)
+              AND (h.quantity, h.address_id) <= (place.quantity, place.address_id)
+            ORDER BY h.quantity DESC, h.address_id DESC
+            LIMIT 1
+        ) opened ON true
+        WHERE NOT opens
+        GROUP BY 1, 2, 3
+    ) moved
+    WHERE b.policy_id = moved.policy_id AND b.lowest_quantity = moved.quantity AND b.lowest_address = moved.address_id
+      AND moved.holders <> 0
+      AND (moved.policy_id, moved.quantity, moved.address_id) NOT IN (SELECT policy_id, quantity, address_id FROM opening)
 )
 INSERT INTO policy_holder_bucket (policy_id, lowest_quantity, lowest_address, holders)
 SELECT policy_id, opening.quantity, opening.address_id, (

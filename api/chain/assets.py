@@ -177,8 +177,8 @@ _policy_assets = {
     "desc": sql.query("policy_assets_desc", _PolicyAssetRow),
     "asc": sql.query("policy_assets_asc", _PolicyAssetRow),
 }
-_holders = {"desc": sql.query("holders_desc", _HolderRow), "asc": sql.query("holders_asc", _HolderRow)}
-_policy_holders = {
+holders_of = {"desc": sql.query("holders_desc", _HolderRow), "asc": sql.query("holders_asc", _HolderRow)}
+policy_holders_of = {
     "desc": sql.query("policy_holders_desc", _HolderRow),
     "asc": sql.query("policy_holders_asc", _HolderRow),
 }
@@ -249,7 +249,7 @@ async def policy_holders(ask: ChainAsk[PolicyPart]) -> ChainPage[Holder, MorePag
     """List who holds assets of a policy, by how much of all of them together."""
     asked = ask.question
     async with ask.connection() as db:
-        rows = await _policy_holders[asked.order].all(db, asked.policy, asked.limit, asked.offset)
+        rows = await policy_holders_of[asked.order].all(db, asked.policy, asked.limit, asked.offset)
     return _holder_page(ask, rows)
 
 
@@ -257,7 +257,7 @@ async def holders(ask: ChainAsk[AssetPart]) -> ChainPage[Holder, MorePaging]:
     """List who holds an asset, by how much."""
     asked = ask.question
     async with ask.connection() as db:
-        rows = await _holders[asked.order].all(
+        rows = await holders_of[asked.order].all(
             db, asked.asset.policy_id, asked.asset.asset_name, asked.limit, asked.offset
         )
     return _holder_page(ask, rows)

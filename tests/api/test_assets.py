@@ -184,7 +184,7 @@ async def test_the_datum_beside_the_reference_token_describes_the_asset(
 @pytest.mark.parametrize("seen", ["before", "with it", "after", "in failed scripts"])
 async def test_a_datum_by_hash_is_found_in_any_witness(api: Client, chain: Written, key: str, seen: str) -> None:
     body = datum(name="Pair")
-    witnessed = {"datums": {datum_hash(body): body.hex(), "11" * 32: "d8799f01ff"}}
+    witnessed: Json = {"datums": {datum_hash(body): body.hex(), "11" * 32: "d8799f01ff"}}
     mint = tx(
         "mint",
         pays(ALICE, (NFT + PIECE, 1)),
@@ -208,7 +208,7 @@ async def test_a_datum_by_hash_is_found_in_any_witness(api: Client, chain: Writt
 
 async def test_a_datum_seen_twice_outlives_the_rollback_of_the_second(api: Client, chain: Written, key: str) -> None:
     body = datum(name="Pair")
-    witnessed = {"datums": {datum_hash(body): body.hex()}}
+    witnessed: Json = {"datums": {datum_hash(body): body.hex()}}
     token = pays(CAROL, (REFERENCE + PIECE, 1), (NFT + PIECE, 1), datumHash=datum_hash(body))
     await chain.append(10, tx("a", token, mint=mints((REFERENCE + PIECE, 1), (NFT + PIECE, 1)), **witnessed))
     await chain.append(20, tx("b", pays(BOB), **witnessed))

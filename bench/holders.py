@@ -1,0 +1,165 @@
+"""`python -m bench.holders`: pages of holders at any depth, and what keeping them costs a block.
+
+One asset with 500,000 holders, a third of them with the same quantity; one policy of 10,000 assets with 100,000
+holders. Figures stand beside their floor: a page beside the same page by OFFSET alone, the holders of the policy beside
+one walk along the index and beside adding them up on each request.
+"""
+
+import asyncio
+import random
+import time
+from functools import partial
+from typing import Annotated
+
+import asyncpg
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from api.chain import assets
+from bench import databases, machine
+from bench.pools import timed_ms
+from indexer import holders
+from shared import database, servers, settings
+from shared.network import MAINNET
+
+PAGE = 100
+BLOCK_MOVES = 60
+"""How many pairs of asset and address a full block changes."""
+
+COIN, COLLECTION = 1, 2
+"""Policy numbers: of an asset that many hold, and of many assets."""
+
+_NAME = b"Coin"
+_PIECES = 10_000
+_ADDRESSES = 1_000_000
+_RAW = "(SELECT raw FROM address WHERE address.address_id = page.address_id)"
+_BY_OFFSET = f"""
+SELECT {_RAW}, quantity::text FROM (
+    SELECT address_id, quantity FROM holder WHERE asset_id = 1
+    ORDER BY quantity DESC, address_id DESC LIMIT $1 OFFSET $2
+) page
+"""  # noqa: S608
+_LOOK_UP = f"""
+SELECT {_RAW}, quantity::text FROM (
+    SELECT address_id, quantity FROM policy_holder WHERE policy_id = 2
+    ORDER BY quantity DESC, address_id DESC LIMIT $1
+) page
+"""  # noqa: S608
+_ADD_UP = """
+SELECT address_id, sum(quantity) AS held FROM asset JOIN holder USING (asset_id) WHERE policy_id = 2
+GROUP BY address_id ORDER BY held DESC, address_id DESC LIMIT $1
+"""
+
+
+async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int) -> None:
+    """The tables of holders and what they refer to; histories stay empty."""
+    await db.execute(
+        f"""
+        INSERT INTO tip VALUES (true, 0, 0, '', 0, 0, 'live', 0);
+        INSERT INTO address SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(1, {_ADDRESSES}) AS n;
+        INSERT INTO policy (policy_id, asset_count, hash)
+            SELECT n, 0, sha224(n::text::bytea) FROM generate_series({COIN}, {COLLECTION}) AS n;
+        INSERT INTO asset (asset_id, policy_id, name, first_tx_id) VALUES (1, {COIN}, '{_NAME.decode()}', 0);
+        INSERT INTO asset (asset_id, policy_id, name, first_tx_id)
+            SELECT 1 + n, {COLLECTION}, n::text::bytea, 0 FROM generate_series(1, {_PIECES}) AS n
+        """  # noqa: S608
+    )
+    await db.execute("SELECT setseed(0.5)")
+    await db.execute(
+        """
+        INSERT INTO holder
+        SELECT 1, address_id, CASE WHEN random() < 0.3 THEN 1000 ELSE exp(random() * 30)::bigint END
+        FROM (SELECT address_id FROM address ORDER BY sha256(raw) LIMIT $1) a
+        """,
+        of_coin,
+    )
+    await db.execute(
+        """
+        INSERT INTO holder
+        SELECT 2 + floor(random() * $1)::integer, address_id, 1 + (random() ^ 8 * 20)::integer
+        FROM (SELECT address_id FROM address ORDER BY sha512(raw) LIMIT $2) a
+        """,
+        _PIECES,
+        of_collection,
+    )
+    await db.execute(
+        "INSERT INTO policy_holder"
+        " SELECT policy_id, address_id, sum(quantity) FROM holder JOIN asset USING (asset_id) GROUP BY 1, 2"
+    )
+    await holders.fill(db)
+    await db.execute("VACUUM ANALYZE")
+
+
+async def pages(db: asyncpg.Connection, of_coin: int) -> Table:
+    """Pages of the asset's holders."""
+    coin: bytes = await db.fetchval("SELECT hash FROM policy WHERE policy_id = $1", COIN)
+    table = Table("offset", "desc, ms", "asc, ms", "by OFFSET alone, ms", title=f"{of_coin:,} holders of one asset")
+    for offset in (0, 1_000, 10_000, of_coin * 4 // 5, of_coin - PAGE):
+        desc, asc = [
+            await timed_ms(partial(assets.holders_of[order].all, db, coin, _NAME, PAGE, offset))
+            for order in ("desc", "asc")
+        ]
+        plain = await timed_ms(partial(db.fetch, _BY_OFFSET, PAGE, offset))
+        table.add_row(f"{offset:,}", f"{desc:.2f}", f"{asc:.2f}", f"{plain:.2f}")
+    return table
+
+
+async def of_policy(db: asyncpg.Connection, of_collection: int) -> Table:
+    """The first holders of the policy."""
+    policy: bytes = await db.fetchval("SELECT hash FROM policy WHERE policy_id = $1", COLLECTION)
+    ours = await timed_ms(partial(assets.policy_holders_of["desc"].all, db, policy, PAGE, 0))
+    look_up = await timed_ms(partial(db.fetch, _LOOK_UP, PAGE))
+    added_up = await timed_ms(partial(db.fetch, _ADD_UP, PAGE), 5)
+    table = Table("", "ms", title=f"{of_collection:,} holders of a policy with {_PIECES:,} assets")
+    table.add_row("page, with tip and policy by hash", f"{ours:.2f}")
+    table.add_row("floor: bare look-up in the index", f"{look_up:.2f}")
+    table.add_row("added up on each request", f"{added_up:.2f}")
+    return table
+
+
+async def block(db: asyncpg.Connection, of_coin: int) -> Table:
+    """Keep the holders of a block whose moves are all of short lists, or all of the long one."""
+    rng = random.Random(1)
+
+    async def keep(moved: dict[tuple[int, int], int], *, bulk: bool) -> None:
+        undone = db.transaction()
+        await undone.start()
+        await holders.move(db, moved, {}, bulk=bulk)
+        await undone.rollback()
+
+    pieces = {(rng.randint(2, _PIECES), rng.randint(1, _ADDRESSES)): 1 for _ in range(BLOCK_MOVES)}
+    held = await db.fetch("SELECT address_id FROM holder WHERE asset_id = 1 ORDER BY random() LIMIT $1", BLOCK_MOVES)
+    coins = {(1, row["address_id"]): 7 for row in held}
+    table = Table("", "ms", title=f"{BLOCK_MOVES} moves of a block")
+    table.add_row("floor: MERGE without buckets", f"{await timed_ms(partial(keep, pieces, bulk=True)):.2f}")
+    table.add_row("of short lists", f"{await timed_ms(partial(keep, pieces, bulk=False)):.2f}")
+    table.add_row(f"of the list of {of_coin:,}", f"{await timed_ms(partial(keep, coins, bulk=False)):.2f}")
+    return table
+
+
+async def _measure(of_coin: int, of_collection: int) -> None:
+    console = Console()
+    async with servers.running(settings.read(), valkey=False) as running, databases.fresh(running.database_url) as url:
+        console.print(machine.describe(await machine.postgres_version(url)))
+        db = await database.connect(url, MAINNET)
+        began = time.perf_counter()
+        await fill(db, of_coin, of_collection)
+        console.print(f"made in {time.perf_counter() - began:.0f} s")
+        for table in (await pages(db, of_coin), await of_policy(db, of_collection), await block(db, of_coin)):
+            for column in table.columns[1:]:
+                column.justify = "right"
+            console.print(table)
+        await db.close()
+
+
+def main(
+    of_coin: Annotated[int, typer.Option(min=10_000, max=_ADDRESSES, help="holders of one asset")] = 500_000,
+    of_collection: Annotated[int, typer.Option(min=1_000, max=_ADDRESSES, help="holders of a policy")] = 100_000,
+) -> None:
+    """Measure pages of holders, and what keeping them costs."""
+    asyncio.run(_measure(of_coin, of_collection))
+
+
+if __name__ == "__main__":
+    typer.run(main)
