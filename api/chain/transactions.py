@@ -158,8 +158,8 @@ class _ByHashRow(msgspec.Struct, frozen=True):
     extra: bytes | None
 
 
-_history = sql.query("history", _HistoryRow)
-_detailed = sql.query("detailed", _DetailedRow)
+history_of = sql.query("history", _HistoryRow)
+detailed_of = sql.query("detailed", _DetailedRow)
 _by_hash = sql.query("by_hash", _ByHashRow)
 
 
@@ -168,13 +168,13 @@ async def history(ask: ChainAsk[HistoryPart]) -> ChainPage[HistoryEntry, CursorP
 
     A transaction belongs to an address that it spends from or pays to.
     """
-    return await _page(ask, _history, lambda row: HistoryEntry(*_place(row, ask.network)))
+    return await _page(ask, history_of, lambda row: HistoryEntry(*_place(row, ask.network)))
 
 
 async def detailed(ask: ChainAsk[DetailedPart]) -> ChainPage[Transaction, CursorPaging]:
     """List the transactions of an address with what they spent and paid."""
     grouped = ask.question.group_by_policy
-    return await _page(ask, _detailed, lambda row: Transaction(*_place(row, ask.network), *_effects(row, grouped)))
+    return await _page(ask, detailed_of, lambda row: Transaction(*_place(row, ask.network), *_effects(row, grouped)))
 
 
 async def by_hash(ask: ChainAsk[ByHash]) -> ChainAnswer[WholeTransaction]:

@@ -1,0 +1,145 @@
+"""`python -m bench.pages`: pages of an address with more than a million transactions, at any depth.
+
+Each figure is a statement of the API with the making of its rows, and stands beside the floor: the same range of the
+primary key alone, with nothing else read. In a round all offsets take turns, so that what else the machine does falls
+on all of them alike. History at offset 1,000,000 is to cost at most 1.2 times what it costs at offset 0.
+"""
+
+import asyncio
+import statistics
+import time
+from typing import Annotated, Any
+
+import asyncpg
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from api.chain import transactions
+from bench import databases, machine
+from shared import database, packed, servers, settings, sql
+from shared.network import MAINNET
+
+BUSY = b"\x01" + bytes(range(56))
+"""The address, at which every transaction is."""
+
+OFFSETS = (0, 10_000, 1_000_000)
+_GOAL = 1.2
+_BUSY_ID = 1
+_BLOCK_TRANSACTIONS = 20
+_BLOCK_SLOTS = 20
+_KINDS = (("history", 100, transactions.history_of), ("detail", 20, transactions.detailed_of))
+_FLOOR = "SELECT tx_id FROM address_tx WHERE address_id = $1 AND seq BETWEEN $2 AND $2 + $3 ORDER BY seq"
+
+
+async def fill(db: asyncpg.Connection, count: int) -> None:
+    """Transactions of two inputs and three outputs, 20 in a block, all of them at one address."""
+    paid = [packed.Output(BUSY if n == 0 else bytes([1, n]) + bytes(55), 5_000_000 + n) for n in range(3)]
+    paid[1] = packed.Output(paid[1].address, 2_000_000, {bytes(28): {b"token": 7}})
+    spent = [packed.Input(bytes(32), n, output) for n, output in enumerate(paid[:2])]
+    await db.execute("INSERT INTO address (address_id, raw) VALUES ($1, $2)", _BUSY_ID, BUSY)
+    await db.execute(
+        "INSERT INTO block (slot_no, block_no, tx_count, pool_id, hash)"
+        " SELECT n * $2::integer, n, $3::integer, 1, sha256(n::text::bytea)"
+        " FROM generate_series(0, $1::integer / $3::integer) AS n",
+        count,
+        _BLOCK_SLOTS,
+        _BLOCK_TRANSACTIONS,
+    )
+    await db.execute(
+        "INSERT INTO tx (tx_id, fee, size, hash, outputs, inputs)"
+        " SELECT (n / $2::integer * $3::bigint) << 16 | n % $2::integer, 170000, 400, sha256(('tx' || n)::bytea),"
+        " $4, $5"
+        " FROM generate_series(0, $1::integer - 1) AS n",
+        count,
+        _BLOCK_TRANSACTIONS,
+        _BLOCK_SLOTS,
+        packed.pack_outputs(0, paid),
+        packed.pack_inputs(spent),
+    )
+    await db.execute(
+        "INSERT INTO address_tx (address_id, seq, tx_id)"
+        " SELECT $1::integer, row_number() OVER (ORDER BY tx_id) - 1, tx_id FROM tx ORDER BY tx_id",
+        _BUSY_ID,
+    )
+    await db.execute(
+        "INSERT INTO tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"
+        " SELECT slot_no, block_no, hash, 0, $1::bigint, 'live' FROM block ORDER BY slot_no DESC LIMIT 1",
+        count,
+    )
+    await db.execute("VACUUM ANALYZE")
+
+
+class _Clock:
+    """Times of some calls that take turns."""
+
+    def __init__(self) -> None:
+        self._took_s: list[float] = []
+
+    async def page(self, db: asyncpg.Connection, statement: sql.Query[Any], *arguments: object) -> None:
+        began = time.perf_counter()
+        rows = await statement.all(db, *arguments)
+        self._took_s.append(time.perf_counter() - began)
+        assert len(rows) > 1, "there is a page at each of the offsets"
+
+    async def floor(self, db: asyncpg.Connection, *arguments: object) -> None:
+        began = time.perf_counter()
+        await db.fetch(_FLOOR, *arguments)
+        self._took_s.append(time.perf_counter() - began)
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self._took_s) * 1_000
+
+
+async def measure(db: asyncpg.Connection, statement: sql.Query[Any], limit: int, count: int, rounds: int) -> Table:
+    """Both orders, with and without fromSlot (which begins a fifth of the way in), and the floor."""
+    slot_no = count // _BLOCK_TRANSACTIONS * _BLOCK_SLOTS // 5
+    whole = {order: (None, None, order == "desc") for order in ("desc", "asc")}
+    asked = {
+        "newest first": whole["desc"],
+        "oldest first": whole["asc"],
+        "newest first, fromSlot": (None, (count // _BLOCK_TRANSACTIONS * _BLOCK_SLOTS - slot_no) << 16, True),
+        "oldest first, fromSlot": (slot_no << 16, None, False),
+    }
+    clocks = {(name, offset): _Clock() for name in (*asked, "floor: the range alone") for offset in OFFSETS}
+    for _ in range(rounds):
+        for (name, offset), clock in clocks.items():
+            if name in asked:
+                await clock.page(db, statement, BUSY, limit, offset, *asked[name])
+            else:
+                await clock.floor(db, _BUSY_ID, offset, limit)
+    table = Table("ms", *(f"{offset:,}" for offset in OFFSETS), "last / first")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in dict.fromkeys(name for name, _ in clocks):
+        medians = [clocks[name, offset].median_ms for offset in OFFSETS]
+        table.add_row(name, *(f"{median:.2f}" for median in medians), f"{medians[-1] / medians[0]:.2f}")
+    return table
+
+
+async def _measure(count: int, rounds: int) -> None:
+    console = Console()
+    async with servers.running(settings.read(), valkey=False) as running, databases.fresh(running.database_url) as url:
+        console.print(machine.describe(await machine.postgres_version(url)))
+        db = await database.connect(url, MAINNET)
+        began = time.perf_counter()
+        await fill(db, count)
+        console.print(f"{count:,} transactions at one address, made in {time.perf_counter() - began:.0f} s")
+        for name, limit, statement in _KINDS:
+            table = await measure(db, statement, limit, count, rounds)
+            table.title = f"{name}, {limit} a page, by offset (goal: last / first at most {_GOAL})"
+            console.print(table)
+        await db.close()
+
+
+def main(
+    count: Annotated[int, typer.Option("--transactions", min=1_300_000, help="of the address")] = 1_500_000,
+    rounds: Annotated[int, typer.Option(min=5, help="how often each page is read")] = 60,
+) -> None:
+    """Measure pages of one address' transactions."""
+    asyncio.run(_measure(count, rounds))
+
+
+if __name__ == "__main__":
+    typer.run(main)
