@@ -1,0 +1,327 @@
+"""The token registry: what it says is told, and whatever else it does costs the caller nothing but null."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from api import registry
+from api.registry import Registry, Unusable
+from shared import database
+from shared.metadata import Metadata
+from shared.network import PREVIEW
+from tests.api.client import serving
+from tests.api.conftest import IssueKey
+from tests.chain.harness import free_port
+from tests.chain.written import POLICY, Written, mints, pays, person, tx
+
+COIN = b"Coin"
+ASSET = bytes.fromhex(POLICY) + COIN
+SUBJECT = ASSET.hex()
+LOGO = "iVBORw0KGgo="
+
+
+def entry(subject: str = SUBJECT, **values: Any) -> dict[str, Any]:
+    """An entry of CIP-26 with these properties."""
+    attested = {name: {"sequenceNumber": 0, "value": value, "signatures": []} for name, value in values.items()}
+    return {"subject": subject, "policy": "82018201", **attested}
+
+
+WHOLE = entry(name="Coin", ticker="CN", description="A coin", decimals=6, url="https://example.org", logo=LOGO)
+AS_METADATA = Metadata(name="Coin", ticker="CN", description="A coin", decimals=6, url="https://example.org", logo=LOGO)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Served:
+    """A registry on a port of its own that does what a test tells it to, and counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.asked: Counter[str] = Counter()
+        self.handler: Handler = self.says(WHOLE)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/metadata/{{subject}}"
+
+    def says(self, body: Any, status: int = 200) -> Handler:
+        async def answer(_: web.Request) -> web.Response:
+            return web.json_response(body, status=status)
+
+        return answer
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.asked[request.path] += 1
+        return await self.handler(request)
+
+    async def run(self) -> web.AppRunner:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self._handle)
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", self.port).start()
+        return runner
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    served = Served()
+    runner = await served.run()
+    yield served
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def asking(served: Served) -> AsyncIterator[Registry]:
+    async with registry.opened(served.url) as asking:
+        yield asking
+
+
+async def test_an_entry_is_told(asking: Registry, served: Served) -> None:
+    assert await asking.metadata(ASSET) == AS_METADATA
+    assert served.asked == {f"/metadata/{SUBJECT}": 1}
+
+
+async def test_what_was_said_is_remembered(asking: Registry, served: Served) -> None:
+    await asking.metadata(ASSET)
+    served.handler = served.says(entry(name="Changed"))
+    assert await asking.metadata(ASSET) == AS_METADATA
+    assert served.asked.total() == 1
+
+
+async def test_what_is_old_is_asked_again(asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    await asking.metadata(ASSET)
+    monkeypatch.setattr(registry, "FRESH_S", 0)
+    served.handler = served.says(entry(name="Changed"))
+    assert await asking.metadata(ASSET) == Metadata(name="Changed", decimals=0)
+
+
+async def test_an_unknown_asset_is_remembered_as_such(asking: Registry, served: Served) -> None:
+    served.handler = served.says({"error": "not found"}, status=404)
+    assert await asking.metadata(ASSET) is None
+    assert await asking.metadata(ASSET) is None
+    assert served.asked.total() == 1
+
+
+async def test_without_a_registry_there_is_nothing() -> None:
+    async with registry.opened(None) as nobody:
+        assert await nobody.metadata(ASSET) is None
+
+
+async def test_a_registry_that_is_down_costs_next_to_no_time() -> None:
+    async with registry.opened(f"http://127.0.0.1:{free_port()}/{{subject}}") as asking:
+        began = time.monotonic()
+        assert [await asking.metadata(ASSET) for _ in range(20)] == [None] * 20
+        assert time.monotonic() - began < 1
+
+
+async def test_a_slow_registry_is_not_waited_for(
+    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "LOOK_UP_S", 0.2)
+
+    async def sleep(_: web.Request) -> web.Response:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    served.handler = sleep
+    began = time.monotonic()
+    assert [await asking.metadata(ASSET) for _ in range(20)] == [None] * 20
+    assert time.monotonic() - began < 0.2 * registry.FAILURES_IN_A_ROW + 1
+    assert served.asked.total() == registry.FAILURES_IN_A_ROW
+
+
+async def test_a_registry_that_drips_is_not_waited_for(
+    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "LOOK_UP_S", 0.3)
+
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(1_000):
+            await response.write(b" ")
+            await asyncio.sleep(0.05)
+        return response
+
+    served.handler = drip
+    began = time.monotonic()
+    assert await asking.metadata(ASSET) is None
+    assert time.monotonic() - began < 2
+
+
+async def test_after_a_pause_the_registry_is_asked_again(
+    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "PAUSE_S", 0.3)
+    served.handler = served.says({}, status=500)
+    for _ in range(10):
+        assert await asking.metadata(ASSET) is None
+    assert served.asked.total() == registry.FAILURES_IN_A_ROW
+    served.handler = served.says(WHOLE)
+    await asyncio.sleep(0.4)
+    assert await asking.metadata(ASSET) == AS_METADATA
+
+
+async def test_an_old_answer_is_better_than_none(
+    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asking.metadata(ASSET)
+    monkeypatch.setattr(registry, "FRESH_S", 0)
+    served.handler = served.says({}, status=503)
+    assert [await asking.metadata(ASSET) for _ in range(6)] == [AS_METADATA] * 6
+    monkeypatch.setattr(registry, "USABLE_S", 0)
+    assert await asking.metadata(ASSET) is None
+
+
+async def test_many_callers_make_one_question(asking: Registry, served: Served) -> None:
+    async def later(_: web.Request) -> web.Response:
+        await asyncio.sleep(0.1)
+        return web.json_response(WHOLE)
+
+    served.handler = later
+    leaving = asyncio.create_task(asking.metadata(ASSET))
+    await asyncio.sleep(0.02)
+    waiting = [asyncio.create_task(asking.metadata(ASSET)) for _ in range(50)]
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert await asyncio.gather(*waiting) == [AS_METADATA] * 50
+    assert served.asked.total() == 1
+
+
+async def test_look_ups_at_once_are_bounded(asking: Registry, served: Served) -> None:
+    async def later(_: web.Request) -> web.Response:
+        await asyncio.sleep(0.2)
+        return web.Response(status=404)
+
+    served.handler = later
+    assets = [bytes.fromhex(POLICY) + bytes((number,)) for number in range(60)]
+    assert await asyncio.gather(*(asking.metadata(asset) for asset in assets)) == [None] * 60
+    assert served.asked.total() == registry.MOST_LOOK_UPS
+
+
+async def test_memory_is_bounded(asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def large(request: web.Request) -> web.Response:
+        return web.json_response(entry(request.path.rpartition("/")[2], name="Coin", logo="A" * 40_000))
+
+    served.handler = large
+    monkeypatch.setattr(registry, "MOST_CACHED_BYTES", 100_000)
+    first, *others = [bytes.fromhex(POLICY) + bytes((number,)) for number in range(4)]
+    for asset in (first, *others):
+        assert await asking.metadata(asset) is not None
+    assert served.asked.total() == 4
+    await asking.metadata(others[-1])
+    assert served.asked.total() == 4, "the latest are kept"
+    await asking.metadata(first)
+    assert served.asked.total() == 5, "the oldest are not"
+
+
+async def test_a_redirect_is_not_followed(asking: Registry, served: Served) -> None:
+    async def away(request: web.Request) -> web.Response:
+        if request.path == "/elsewhere":
+            return web.json_response(WHOLE)
+        return web.Response(status=302, headers={"Location": "/elsewhere"})
+
+    served.handler = away
+    assert await asking.metadata(ASSET) is None
+    assert served.asked["/elsewhere"] == 0
+
+
+async def test_an_endless_answer_is_cut_off(asking: Registry, served: Served) -> None:
+    sent = 0
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"[" * 65_536)
+            sent += 65_536
+
+    served.handler = endless
+    assert await asking.metadata(ASSET) is None
+    assert sent < 100 * registry.MOST_ANSWER_BYTES
+
+
+async def test_a_packed_answer_is_not_unpacked(asking: Registry, served: Served) -> None:
+    async def bomb(_: web.Request) -> web.Response:
+        response = web.Response(body=b" " * 3_000_000 + msgspec.json.encode(WHOLE))
+        response.enable_compression(web.ContentCoding.gzip)
+        return response
+
+    served.handler = bomb
+    assert await asking.metadata(ASSET) is None
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        b"",
+        b"<html>",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"[" * 100_000,
+        b"\xff",
+        msgspec.json.encode(entry("00" * 28, name="Another")),
+        msgspec.json.encode({"name": {"value": "no subject"}}),
+        msgspec.json.encode({**WHOLE, "subject": 7}),
+        b'{"subject":"%s","name":{"value":"\\ud800"}}' % SUBJECT.encode(),
+    ],
+)
+def test_a_lie_is_not_told(lie: bytes) -> None:
+    with pytest.raises(Unusable):
+        registry.read(lie, SUBJECT)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"name": "Coin", "ticker": 7, "description": ["a"], "decimals": "6"}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "decimals": True}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "decimals": -1}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "decimals": 10**30}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "decimals": 2.5}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "url": "javascript:alert(1)"}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "logo": "<svg>"}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "logo": ""}, Metadata(name="Coin", decimals=0)),
+        ({"name": "x" * 5_001}, None),
+        ({"name": None}, None),
+        ({}, None),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_left_out(said: dict[str, Any], told: Metadata | None) -> None:
+    assert registry.read(msgspec.json.encode(entry(**said)), SUBJECT) == told
+
+
+def test_properties_that_are_not_attested_are_left_out() -> None:
+    assert registry.read(msgspec.json.encode({"subject": SUBJECT.upper(), "name": "Coin"}), SUBJECT) is None
+
+
+async def test_the_registry_comes_last(
+    served: Served, environment: dict[str, str], database_url: str, issue_key: IssueKey
+) -> None:
+    connection = await database.connect(database_url, PREVIEW)
+    minted = mints((COIN.hex(), 1))
+    await Written(connection).append(10, tx("a", pays(person("p"), (COIN.hex(), 1)), mint=minted))
+    path = f"/v1/assets/{POLICY}.{COIN.hex()}"
+    async with serving(environment | {"TOKEN_REGISTRY_URL": served.url}) as api:
+        key = await issue_key()
+        for source in ("auto", "registry"):
+            told = (await api.get(f"{path}?metadata_source={source}", key)).body["data"]
+            assert told["metadata"] == msgspec.to_builtins(AS_METADATA)
+            assert told["metadata_source"] == "registry"
+        for source in ("cip25", "cip68"):
+            told = (await api.get(f"{path}?metadata_source={source}", key)).body["data"]
+            assert (told["metadata"], told["metadata_source"]) == (None, None)
+        label = {"labels": {"721": {"json": {POLICY: {"Coin": {"name": "on chain"}}}}}}
+        named = tx("b", pays(person("p"), (COIN.hex(), 1)), mint=minted, metadata=label)
+        await Written(connection).append(20, named)
+        assert (await api.get(path, key)).body["data"]["metadata_source"] == "cip25"
+    await connection.close()
