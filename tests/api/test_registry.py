@@ -127,7 +127,7 @@ async def test_a_slow_registry_is_not_waited_for(
     monkeypatch.setattr(registry, "LOOK_UP_S", 0.2)
 
     async def sleep(_: web.Request) -> web.Response:
-        await asyncio.sleep(30)
+        await asyncio.sleep(3)
         return web.Response()
 
     served.handler = sleep
