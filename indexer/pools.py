@@ -11,6 +11,23 @@ from shared.address import reward_account
 from shared.encoding import bech32_payload
 from shared.network import Network
 
+CERTIFICATES = frozenset(
+    (
+        "stakeCredentialRegistration",
+        "stakeCredentialDeregistration",
+        "stakeDelegation",
+        "stakePoolRegistration",
+        "stakePoolRetirement",
+        "genesisDelegation",
+        "constitutionalCommitteeDelegation",
+        "constitutionalCommitteeRetirement",
+        "delegateRepresentativeRegistration",
+        "delegateRepresentativeUpdate",
+        "delegateRepresentativeRetirement",
+    )
+)
+"""Every type that Ogmios 6 and 7 know; the last six move no stake. Of others a delegation that they carry counts."""
+
 _HASH_BYTES = 28
 
 

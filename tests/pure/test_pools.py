@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from api.chain.pools import PoolId, show_ratio, show_relay
 from api.chain.pools import Relay as ShownRelay
 from indexer import effects, frames, pools, staking
+from indexer.flags import Flags
+from indexer.ogmios import Forward
 from indexer.pools import PoolRetirement, PoolUpdate, StakeChange
 from shared.encoding import bech32_encode
 from shared.ledger import Point, tx_id
@@ -165,3 +168,19 @@ def test_pools_are_named_in_hex_and_bech32_of_either_case() -> None:
     for text in (*wrong, "", "zz" * 28, "\u0660" * 56, bech32_encode("pool", OTHER_HASH[:27])):
         with pytest.raises(ValueError, match=r".*"):
             kind.of_text(text)
+
+
+def test_unknown_certificates_are_told_once_by_kind() -> None:
+    flags = Flags()
+    with capture_logs() as logs:
+        for _ in range(2):
+            flags.look([_forward("neverHeardOf", "stakeDelegation", "neverHeardOf"), _forward("another")])
+    told = [entry["kind"] for entry in logs if entry["event"] == "ogmios.certificate_unknown"]
+    assert told == ["neverHeardOf", "another"]
+
+
+def _forward(*kinds: str) -> Forward:
+    tx = {"id": "00" * 32, "spends": "inputs", "cbor": "00", "certificates": [{"type": kind} for kind in kinds]}
+    block = {"type": "praos", "era": "conway", "id": "00" * 32, "ancestor": "", "height": 1, "slot": 1}
+    read = msgspec.json.decode(msgspec.json.encode(block | {"transactions": [tx]}), type=frames.Block)
+    return Forward(effects.of_block(read), frames.NodePoint(1, "00" * 32))
