@@ -40,6 +40,7 @@ class _Noted(msgspec.Struct, frozen=True):
 _begin = sql.command("begin")
 _note = sql.query("note", _Noted)
 _add = sql.command("add")
+_add_days = sql.command("add_days")
 _touch = sql.command("touch")
 
 
@@ -51,14 +52,15 @@ async def add(db: asyncpg.Connection, batch: Batch) -> bool:
         if await _note.one(db, batch.spool, batch.offset, batch.end) is None:
             return False
         credential_ids = [UUID(hex=each.credential_id) for each in batch.sums]
-        await _add.run(
-            db,
+        columns = (
             credential_ids,
             [each.minute for each in batch.sums],
             [each.successful for each in batch.sums],
             [each.failed for each in batch.sums],
             [each.took_us for each in batch.sums],
         )
+        await _add.run(db, *columns)
+        await _add_days.run(db, *columns)
         await _touch.run(db, credential_ids, [each.last_us for each in batch.sums])
     return True
 

@@ -21,6 +21,21 @@ SET successful = kept.successful + excluded.successful,
     failed = kept.failed + excluded.failed,
     took_us = kept.took_us + excluded.took_us
 
+-- The same by day.
+-- name: add_days
+INSERT INTO partner.usage_day AS kept (credential_id, day, successful, failed, took_us)
+SELECT credential.id, (to_timestamp(batch.minute * 60) AT TIME ZONE 'UTC')::date,
+       sum(batch.successful), sum(batch.failed), sum(batch.took_us)
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+     AS batch (credential_id, minute, successful, failed, took_us)
+JOIN partner.credential ON credential.id = batch.credential_id
+GROUP BY 1, 2
+ORDER BY 1, 2
+ON CONFLICT (credential_id, day) DO UPDATE
+SET successful = kept.successful + excluded.successful,
+    failed = kept.failed + excluded.failed,
+    took_us = kept.took_us + excluded.took_us
+
 -- Locked in order of the key, for the same reason.
 -- name: touch
 WITH locked AS (

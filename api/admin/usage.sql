@@ -1,19 +1,17 @@
--- Every credential of an owner with its requests from minute $2 (null: the first) up to $3 (null: now), most requests
+-- Every credential of an owner with its requests from $2 (null: the first) up to $3 (null: the last), most requests
 -- first, then newest, ties by id.
 -- name: credentials_usage
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
        credential.user_account_id, user_account.name AS user_account_name,
-       (coalesce(sum(usage.successful), 0) + coalesce(sum(usage.failed), 0))::bigint AS total_requests,
-       coalesce(sum(usage.successful), 0)::bigint AS successful_requests,
-       coalesce(sum(usage.failed), 0)::bigint AS failed_requests,
-       credential.last_used_at
+       used.successful + used.failed AS total_requests, used.successful AS successful_requests,
+       used.failed AS failed_requests, credential.last_used_at
 FROM partner.credential
 JOIN partner.user_account ON user_account.id = credential.user_account_id
-LEFT JOIN partner.usage ON usage.credential_id = credential.id
-     AND usage.minute >= coalesce(date_trunc('minute', $2::timestamptz), '-infinity')
-     AND usage.minute < coalesce($3::timestamptz, 'infinity')
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(successful), 0)::bigint AS successful, coalesce(sum(failed), 0)::bigint AS failed
+    FROM partner.usage_of(credential.id, coalesce($2, timestamptz '-infinity'), coalesce($3, timestamptz 'infinity'))
+) AS used
 WHERE credential.admin_key_id = $1
-GROUP BY credential.id, user_account.name
 ORDER BY total_requests DESC, credential.created_at DESC, credential.id DESC
 LIMIT $4 OFFSET $5
 
@@ -30,14 +28,11 @@ WHERE credential.id = $1 AND credential.admin_key_id = $2
 
 -- The days (UTC) of a period with requests of a credential, newest first.
 -- name: days
-SELECT (minute AT TIME ZONE 'UTC')::date AS date,
-       (sum(successful) + sum(failed))::bigint AS total_requests,
-       sum(successful)::bigint AS successful_requests,
-       sum(failed)::bigint AS failed_requests
-FROM partner.usage
-WHERE credential_id = $1 AND minute >= date_trunc('minute', $2::timestamptz) AND minute < $3::timestamptz
-GROUP BY 1
-ORDER BY 1 DESC
+SELECT day AS date, (sum(successful) + sum(failed))::bigint AS total_requests,
+       sum(successful)::bigint AS successful_requests, sum(failed)::bigint AS failed_requests
+FROM partner.usage_of($1, $2, $3)
+GROUP BY day
+ORDER BY day DESC
 
 -- An account of an owner with the requests of all its credentials in a period. No row: foreign or missing.
 -- name: user_usage
@@ -53,9 +48,7 @@ FROM partner.user_account
 LEFT JOIN partner.credential ON credential.user_account_id = user_account.id
 LEFT JOIN LATERAL (
     SELECT sum(successful) AS successful, sum(failed) AS failed, sum(took_us) AS took_us
-    FROM partner.usage
-    WHERE usage.credential_id = credential.id
-      AND minute >= date_trunc('minute', $3::timestamptz) AND minute < $4::timestamptz
+    FROM partner.usage_of(credential.id, $3, $4)
 ) AS used ON true
 WHERE user_account.id = $1 AND user_account.admin_key_id = $2
 GROUP BY user_account.id
@@ -74,9 +67,7 @@ FROM partner.user_account
 LEFT JOIN partner.credential ON credential.user_account_id = user_account.id
 LEFT JOIN LATERAL (
     SELECT sum(successful) AS successful, sum(failed) AS failed, sum(took_us) AS took_us
-    FROM partner.usage
-    WHERE usage.credential_id = credential.id
-      AND minute >= date_trunc('minute', $2::timestamptz) AND minute < $3::timestamptz
+    FROM partner.usage_of(credential.id, $2, $3)
 ) AS used ON true
 WHERE user_account.admin_key_id = $1 AND user_account.status = 'active'
 GROUP BY user_account.id

@@ -1,8 +1,10 @@
 """Usage endpoints over rows that the aggregator wrote. Spec 2, 4.1 and 4.3; contract, "Usage" and dates."""
 
+import random
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -103,6 +105,34 @@ async def test_start_and_end_are_exact_to_the_minute(partner: Partner, use: Use,
         detail = await partner.data("GET", f"/usage/{credential['id']}?{period}")
         assert detail["summary"]["total_requests"] == expected
         assert sum(day["total_requests"] for day in detail["daily"]) == expected
+
+
+async def test_whole_days_and_minutes_around_them_add_up_to_the_same(
+    partner: Partner, use: Use, db: asyncpg.Connection
+) -> None:
+    """Any period, against the minutes added up one by one."""
+    credential, _ = await partner.issued(await partner.user())
+    chance = random.Random(1)
+    midnight = datetime(2026, 3, 1, tzinfo=UTC)
+    edges = [0, 1, 1439, 1440, 1441, 2879, 2880, 4319, 4320]
+    minutes = sorted({*edges, *(chance.randrange(4 * 1440) for _ in range(60))})
+    for minute in minutes:
+        at = f"{midnight + timedelta(minutes=minute):%Y-%m-%dT%H:%M}"
+        await use(credential, at, successful=chance.randrange(5), failed=chance.randrange(5), took_ms=1)
+    moments = [midnight + timedelta(minutes=minute, seconds=s) for minute in [*edges, -5, 9_999] for s in (0, 30)]
+    straight = """
+        SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0), coalesce(sum(took_us), 0)
+        FROM partner.usage WHERE credential_id = $1 AND minute >= date_trunc('minute', $2::timestamptz) AND minute < $3
+    """
+    function = """
+        SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0), coalesce(sum(took_us), 0)
+        FROM partner.usage_of($1, $2, $3)
+    """
+    for start in moments:
+        for end in moments:
+            period = (UUID(credential["id"]), start, end)
+            if start <= end:
+                assert await db.fetchrow(function, *period) == await db.fetchrow(straight, *period), period
 
 
 async def test_one_credential_is_shown_in_all_and_by_day_newest_first(partner: Partner, use: Use) -> None:

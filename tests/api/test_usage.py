@@ -79,9 +79,12 @@ async def aggregator(environment: dict[str, str]) -> AsyncIterator[Callable[[], 
 
 async def counted(db: asyncpg.Connection) -> tuple[int, int]:
     """Successful and failed requests in the table."""
-    row = await db.fetchrow("SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0) FROM partner.usage")
-    assert row is not None
-    return int(row[0]), int(row[1])
+    by_minute, by_day = await db.fetch(
+        "SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0) FROM partner.usage"
+        " UNION ALL SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0) FROM partner.usage_day"
+    )
+    assert by_minute == by_day
+    return int(by_minute[0]), int(by_minute[1])
 
 
 async def until_counted(db: asyncpg.Connection, expected: tuple[int, int], within_s: float) -> None:
