@@ -1,7 +1,8 @@
 -- A page of an address' transactions, oldest first. One statement, hence one snapshot, reads the tip, how many match and
 -- the page: a row for each transaction and for one beyond the page, where the next begins; a single row with nulls where
 -- the page is empty; no row where the network is not served. A page is a range of the primary key, so that every offset
--- costs the same; seq leaves no ties.
+-- costs the same; seq leaves no ties. LIMIT 1 makes two look-ups per row of it: Postgres can't know that a page is short,
+-- and joins all blocks there are where an address has a large part of all transactions.
 --   $1 raw address  $2 limit  $3 offset  $4 null or the lowest tx_id that matches  $5 null or the tx_id that no longer does
 --   $6 whether the page is counted from the newest
 -- name: history
@@ -20,8 +21,11 @@ WITH matching AS MATERIALIZED (
 SELECT tip.slot_no, tip.block_hash, coalesce(total, 0), block.slot_no, block.block_no, block.hash, tx.hash
 FROM tip
 LEFT JOIN page ON true
-LEFT JOIN (address_tx JOIN tx USING (tx_id) JOIN block ON block.slot_no = tx_id >> 16)
-       ON address_tx.address_id = page.address_id AND seq BETWEEN lowest AND lowest + $2
+LEFT JOIN (
+    address_tx
+    CROSS JOIN LATERAL (SELECT * FROM tx WHERE tx_id = address_tx.tx_id LIMIT 1) tx
+    CROSS JOIN LATERAL (SELECT * FROM block WHERE slot_no = address_tx.tx_id >> 16 LIMIT 1) block
+) ON address_tx.address_id = page.address_id AND seq BETWEEN lowest AND lowest + $2
 WHERE tip.phase = 'live'
 ORDER BY seq
 
@@ -43,8 +47,11 @@ SELECT tip.slot_no, tip.block_hash, coalesce(total, 0), block.slot_no, block.blo
        tx.fee, tx.size, tx.inputs, tx.outputs
 FROM tip
 LEFT JOIN page ON true
-LEFT JOIN (address_tx JOIN tx USING (tx_id) JOIN block ON block.slot_no = tx_id >> 16)
-       ON address_tx.address_id = page.address_id AND seq BETWEEN lowest AND lowest + $2
+LEFT JOIN (
+    address_tx
+    CROSS JOIN LATERAL (SELECT * FROM tx WHERE tx_id = address_tx.tx_id LIMIT 1) tx
+    CROSS JOIN LATERAL (SELECT * FROM block WHERE slot_no = address_tx.tx_id >> 16 LIMIT 1) block
+) ON address_tx.address_id = page.address_id AND seq BETWEEN lowest AND lowest + $2
 WHERE tip.phase = 'live'
 ORDER BY seq
 
