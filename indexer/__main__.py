@@ -4,7 +4,7 @@ import asyncio
 import gc
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -228,15 +228,15 @@ def _with_servers(network: NetworkName, work: Callable[[asyncpg.Connection, Netw
     chosen = _settings()
     chain = by_name[network]
 
+    async def do(db: asyncpg.Connection, database_url: str) -> int:
+        await schema.migrate(db)
+        return await work(db, chain, database_url)
+
     async def main(stop: asyncio.Event) -> int:
         async with servers.running(chosen, valkey=False) as running:
             try:
                 db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, chain), stop)
-                try:
-                    await schema.migrate(db)
-                    return await work(db, chain, running.database_url)
-                finally:
-                    await db.close()
+                return await _unless_stopped(stop, db, do(db, running.database_url))
             except (_Refused, schema.NewerSchema, ogmios.Refused, frames.Unreadable) as refused:
                 print(refused, file=sys.stderr)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, aiohttp.ClientError, OSError) as failure:
@@ -244,6 +244,24 @@ def _with_servers(network: NetworkName, work: Callable[[asyncpg.Connection, Netw
             return 1
 
     raise typer.Exit(_run(main))
+
+
+async def _unless_stopped(stop: asyncio.Event, db: asyncpg.Connection, work: Coroutine[None, None, int]) -> int:
+    """The result of work on a connection, which ends with it. Raises _Refused once `stop` is set: what it has not
+    committed is lost.
+    """
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+    finally:
+        stopping.cancel()
+        # NOTE: in this order, as a cancelled transaction waits for Postgres, which may hang.
+        db.terminate()
+        working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    raise _Refused("stopped before it was done")
 
 
 if __name__ == "__main__":

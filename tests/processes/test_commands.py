@@ -1,8 +1,14 @@
-"""Commands that can't do what they are asked to say so in one line."""
+"""Commands that can't do what they are asked to say so in one line, and end when they are told to."""
 
+import asyncio
+import time
+from collections.abc import Callable
+
+import asyncpg
 import pytest
 
-from tests.chain.harness import Ledgerline
+from tests.chain.harness import Json, Ledgerline, Node, Process, until
+from tests.processes.preview import preview
 
 
 @pytest.mark.parametrize(
@@ -20,3 +26,29 @@ def test_a_slot_beyond_all_slots_is_refused(ledgerline: Ledgerline) -> None:
     told = ledgerline.run("indexer", "resync", "--network", "preview", "--from-slot", str(1 << 64))
     assert told.returncode == 2
     assert "--from-slot" in told.stderr
+
+
+def test_sigterm_ends_a_resync_that_waits_for_postgres(
+    ledgerline: Ledgerline, indexer: Callable[[str], Process], blocks: list[Json]
+) -> None:
+    with Node(preview(30)) as node:
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[29], process)
+        assert process.stop() == 0
+
+    async def stopped_while_waiting() -> tuple[int, float]:
+        other = await asyncpg.connect(ledgerline.database_url)
+        async with other.transaction():
+            await other.execute("LOCK TABLE chain_preview.tx")
+            resync = ledgerline.start("indexer", "resync", "--network", "preview", "--from-slot", "100")
+            await asyncio.to_thread(until, "it waits", lambda: ledgerline.rows("preview", WAITING))
+            began = time.monotonic()
+            status = await asyncio.to_thread(resync.stop)
+            return status, time.monotonic() - began
+
+    status, took_s = asyncio.run(stopped_while_waiting())
+    assert status == 1 and took_s < 5
+    assert ledgerline.tip_is("preview", blocks[29])
+
+
+WAITING = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
