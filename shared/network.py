@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-
 MAX_SUPPLY = 45_000_000_000_000_000
 """Lovelace that there will ever be, on each of the three networks (`maxLovelaceSupply`, Shelley genesis)."""
 
