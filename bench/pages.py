@@ -8,6 +8,8 @@ on all of them alike. History at offset 1,000,000 is to cost at most 1.2 times w
 import asyncio
 import statistics
 import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import asyncpg
@@ -76,16 +78,13 @@ class _Clock:
     def __init__(self) -> None:
         self._took_s: list[float] = []
 
-    async def page(self, db: asyncpg.Connection, statement: sql.Query[Any], *arguments: object) -> None:
+    async def time(self, work: Callable[[], Awaitable[Sequence[object]]]) -> None:
+        """Time some work that was done once just before, so that the turn before it leaves no mark."""
+        await work()
         began = time.perf_counter()
-        rows = await statement.all(db, *arguments)
+        found = await work()
         self._took_s.append(time.perf_counter() - began)
-        assert len(rows) > 1, "there is a page at each of the offsets"
-
-    async def floor(self, db: asyncpg.Connection, *arguments: object) -> None:
-        began = time.perf_counter()
-        await db.fetch(_FLOOR, *arguments)
-        self._took_s.append(time.perf_counter() - began)
+        assert len(found) > 1, "there is a page at each of the offsets"
 
     @property
     def median_ms(self) -> float:
@@ -106,9 +105,9 @@ async def measure(db: asyncpg.Connection, statement: sql.Query[Any], limit: int,
     for _ in range(rounds):
         for (name, offset), clock in clocks.items():
             if name in asked:
-                await clock.page(db, statement, BUSY, limit, offset, *asked[name])
+                await clock.time(partial(statement.all, db, BUSY, limit, offset, *asked[name]))
             else:
-                await clock.floor(db, _BUSY_ID, offset, limit)
+                await clock.time(partial(db.fetch, _FLOOR, _BUSY_ID, offset, limit))
     table = Table("ms", *(f"{offset:,}" for offset in OFFSETS), "last / first")
     for column in table.columns[1:]:
         column.justify = "right"
