@@ -16,12 +16,13 @@ MODULUS = (1 << 61) - 1
 
 
 class AddressPart(msgspec.Struct, gc=False):
-    """An address in some transactions."""
+    """An address in some transactions; `held` is what it received less what it spent, by asset."""
 
     txs: int = 0
     tx_ids: int = 0
     lovelace: int = 0
     last_tx_id: int = -1
+    held: dict[bytes, int] = {}
 
 
 class AssetPart(msgspec.Struct, gc=False):
@@ -69,10 +70,9 @@ def of(transactions: list[PackedTransaction]) -> Part:
     """What some transactions say: all of each block, in order of tx_id."""
     addresses: defaultdict[bytes, AddressPart] = defaultdict(AddressPart)
     assets: defaultdict[bytes, AssetPart] = defaultdict(AssetPart)
-    holders: defaultdict[tuple[bytes, bytes], int] = defaultdict(int)
     reference_outputs: list[tuple[bytes, int, int]] = []
     spent_references: list[tuple[bytes, int, int]] = []
-    unpack_outputs, unpack_inputs = packed.unpack_outputs, packed.unpack_inputs
+    unpack_outputs, unpack_inputs, reference = packed.unpack_outputs, packed.unpack_inputs, metadata.REFERENCE_PREFIX
     for transaction in transactions:
         tx_id = transaction.tx_id
         first_index, outputs = unpack_outputs(transaction.outputs)
@@ -85,10 +85,11 @@ def of(transactions: list[PackedTransaction]) -> Part:
                 part.txs += 1
                 part.tx_ids += tx_id
             if output.assets:
+                held = part.held
                 for policy_id, quantities in output.assets.items():
                     for name, quantity in quantities.items():
                         asset = policy_id + name
-                        holders[asset, output.address] += quantity
+                        held[asset] = held.get(asset, 0) + quantity
                         received[asset] = received.get(asset, 0) + quantity
         for spent in unpack_inputs(transaction.inputs):
             source = spent.source
@@ -101,19 +102,26 @@ def of(transactions: list[PackedTransaction]) -> Part:
                 part.txs += 1
                 part.tx_ids += tx_id
             if source.assets:
+                held = part.held
                 for policy_id, quantities in source.assets.items():
                     for name, quantity in quantities.items():
-                        holders[policy_id + name, source.address] -= quantity
-                        if name.startswith(metadata.REFERENCE_PREFIX):
+                        asset = policy_id + name
+                        held[asset] = held.get(asset, 0) - quantity
+                        if name[:4] == reference:
                             spent_references.append((spent.tx_hash, spent.output_index, tx_id))
         if received:
-            _add_received(assets, tx_id, received)
-            for place, output in enumerate(outputs, first_index):
-                for policy_id, quantities in output.assets.items():
+            for asset, quantity in received.items():
+                paid = assets[asset]
+                paid.txs += 1
+                paid.tx_ids += tx_id
+                paid.weighted += tx_id * quantity
+                if paid.first_tx_id is None:
+                    paid.first_tx_id = tx_id
+                if asset[28:32] == reference:
                     reference_outputs += [
-                        (policy_id + name, tx_id, place)
-                        for name in quantities
-                        if name.startswith(metadata.REFERENCE_PREFIX)
+                        (asset, tx_id, place)
+                        for place, output in enumerate(outputs, first_index)
+                        if asset[28:] in output.assets.get(asset[:28], ())
                     ]
         if transaction.extra is not None:
             extra = packed.unpack_extra(transaction.extra)
@@ -123,21 +131,16 @@ def of(transactions: list[PackedTransaction]) -> Part:
         transactions=len(transactions),
         addresses=[(raw, part.txs, part.tx_ids) for raw, part in addresses.items()],
         stakes=_stakes(addresses),
-        holders=[(asset, raw, *quantity_columns(n)) for (asset, raw), n in holders.items() if n],
+        holders=[
+            (asset, raw, *quantity_columns(quantity))
+            for raw, part in addresses.items()
+            for asset, quantity in part.held.items()
+            if quantity
+        ],
         assets=[_asset_row(asset, part) for asset, part in assets.items()],
         reference_outputs=reference_outputs,
         spent_references=spent_references,
     )
-
-
-def _add_received(assets: defaultdict[bytes, AssetPart], tx_id: int, received: dict[bytes, int]) -> None:
-    for asset, quantity in received.items():
-        part = assets[asset]
-        part.txs += 1
-        part.tx_ids += tx_id
-        part.weighted = (part.weighted + tx_id * quantity) % MODULUS
-        if part.first_tx_id is None:
-            part.first_tx_id = tx_id
 
 
 def _add_mint(assets: defaultdict[bytes, AssetPart], tx_id: int, extra: packed.Extra) -> None:
@@ -147,7 +150,7 @@ def _add_mint(assets: defaultdict[bytes, AssetPart], tx_id: int, extra: packed.E
             part = assets[policy_id + name]
             part.supply += quantity
             part.mint_tx_ids += tx_id
-            part.mint_weighted = (part.mint_weighted + tx_id * quantity) % MODULUS
+            part.mint_weighted += tx_id * quantity
             if part.first_tx_id is None:
                 part.first_tx_id = tx_id
             if quantity < 0:
@@ -176,12 +179,12 @@ def _asset_row(asset: bytes, part: AssetPart) -> tuple[bytes | int | None, ...]:
         asset,
         part.txs,
         part.tx_ids,
-        part.weighted,
+        part.weighted % MODULUS,
         *quantity_columns(part.supply),
         part.mints,
         part.burns,
         part.mint_tx_ids,
-        part.mint_weighted,
+        part.mint_weighted % MODULUS,
         part.named,
         part.named_tx_ids,
         part.first_tx_id,

@@ -1,0 +1,101 @@
+"""`python -m bench.verify`: how fast every derived figure is recomputed, and what of it is reading and adding up.
+
+The chain of `bench.index`, indexed in bulk, is verified by one process and by as many as there are cores.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench import databases, machine
+from bench.index import Playback, apart, make_chain
+from indexer import balance, bulk, genesis, rows, store, verify
+from indexer.known import known_to
+from shared import database, servers, settings
+from shared.network import MAINNET
+
+_RULES = balance.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=False)
+_FAR_BLOCKS = 10_000
+
+
+async def index(url: str, path: Path, transactions: int) -> None:
+    """Index a chain in bulk, and end it."""
+    node = Playback(path, transactions, _FAR_BLOCKS)
+    take = node.batches()
+    db = await database.connect(url, MAINNET)
+    await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
+    known = await known_to(db, MAINNET, bulk=True)
+    while forwards := take():
+        blocks = [forward.block for forward in forwards]
+        learned = await known.learn(db, blocks)
+        await store.append(db, rows.of(blocks, known, learned, _RULES, []), forwards[-1].tip, bulk=True)
+    await bulk.finalize(db, 0)
+    await db.execute("VACUUM")
+    await db.close()
+
+
+async def timed(url: str, processes: int) -> tuple[float, float]:
+    """Seconds until history is added up, and until all is compared."""
+    added_up_at = 0.0
+
+    def progress(step: str, done: int, total: int) -> None:  # noqa: ARG001
+        nonlocal added_up_at
+        if step == "transactions":
+            added_up_at = time.perf_counter()
+
+    db = await database.connect(url, MAINNET)
+    began = time.perf_counter()
+    found = await verify.verify(db, url, MAINNET, progress, processes)
+    ended = time.perf_counter()
+    await db.close()
+    assert found == [], found
+    return added_up_at - began, ended - added_up_at
+
+
+async def _measure(transactions: int, seed: int) -> None:
+    console = Console()
+    table = Table(
+        "processes",
+        "adding up, s",
+        "comparing, s",
+        "transactions/s",
+        "per core",
+        title=f"{transactions:,} transactions",
+    )
+    for column in table.columns:
+        column.justify = "right"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chain.jsonl"
+        make_chain(path, transactions, seed)
+        async with (
+            servers.running(settings.read(), valkey=False) as running,
+            databases.fresh(running.database_url) as url,
+        ):
+            console.print(machine.describe(await machine.postgres_version(url)))
+            await asyncio.to_thread(apart, index, url, path, transactions)
+            for processes in sorted({1, os.cpu_count() or 1}):
+                added_up_s, compared_s = await timed(url, processes)
+                rate = transactions / (added_up_s + compared_s)
+                table.add_row(
+                    str(processes), f"{added_up_s:.1f}", f"{compared_s:.1f}", f"{rate:,.0f}", f"{rate / processes:,.0f}"
+                )
+    console.print(table)
+
+
+def main(
+    transactions: Annotated[int, typer.Option(min=10_000, help="how long the chain is")] = 500_000,
+    seed: Annotated[int, typer.Option(help="which chain")] = 1,
+) -> None:
+    """Measure verification."""
+    asyncio.run(_measure(transactions, seed))
+
+
+if __name__ == "__main__":
+    typer.run(main)
