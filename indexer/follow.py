@@ -237,6 +237,7 @@ class Chase:
     async def _remember(self) -> None:
         """Take everything that is known from the database again, as nothing is on its way there."""
         position = await store.position(self._writer)
+        self._progress.at = "the beginning" if position is None else str(position.point)
         self._tip = None if position is None else _Tip(position.point, position.block_no)
         self._first_block_no = None if position is None else position.first_block_no
         in_bulk = position is not None and position.phase == "bulk"

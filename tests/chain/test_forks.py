@@ -86,6 +86,8 @@ class Hardship:
         with Node(self.chain, self.node.server.dialect) as node, straight.indexing("preview", node.url) as process:
             straight.reaches("preview", node.tip(), process)
         assert differences(straight.dump("preview"), self.ledgerline.dump("preview")) == [], self.story
+        verified = self.ledgerline.run("indexer", "verify", "--network", "preview")
+        assert verified.returncode == 0, (verified.stdout, self.story)
 
 
 @pytest.mark.timeout(180)

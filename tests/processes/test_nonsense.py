@@ -1,13 +1,14 @@
 """Answers that Ogmios should never give, in the place of a block."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
-from tests.chain.dump import Dump, differences
+from devnet.blocks import Block
+from tests.chain.dump import differences
 from tests.chain.harness import Json, Ledgerline, Node, Process, until
 from tests.processes.preview import preview
 
@@ -102,47 +103,64 @@ NONSENSE: dict[str, Callable[[Json], bytes]] = {
 }
 
 
+class Scene:
+    """A node and an indexer that has its blocks up to the one before last; each test leaves them so."""
+
+    def __init__(self, ledgerline: Ledgerline, node: Node, blocks: list[Block]) -> None:
+        self.ledgerline, self.node, self.blocks = ledgerline, node, blocks
+        self.process = ledgerline.start_indexer("preview", node.url)
+        self.reaches(BUSY + 9)
+        self.straight = ledgerline.dump("preview")
+
+    def reaches(self, index: int) -> None:
+        if has_ended(self.process):
+            self.process = self.ledgerline.start_indexer("preview", self.node.url)
+        block = self.blocks[index]
+        self.ledgerline.reaches("preview", {"slot": block.slot, "id": block.id}, self.process)
+
+    def has(self, index: int) -> bool:
+        return self.ledgerline.tip_is("preview", {"id": self.blocks[index].id})
+
+    def extend(self, first: int, last: int) -> None:
+        self.node.do(self.node.server.extend, self.blocks[first : last + 1])
+
+    def shorten(self, last: int) -> None:
+        self.node.do(self.node.server.fork, last, [])
+
+
 @pytest.fixture(scope="module")
-def straight(new_ledgerline: Callable[[], Ledgerline], blocks: list[Json]) -> Dump:
-    """What the index of these blocks is when nothing goes wrong."""
-    ledgerline = new_ledgerline()
-    with Node(preview(BUSY + 10)) as node, ledgerline.indexing("preview", node.url) as process:
-        ledgerline.reaches("preview", blocks[BUSY + 9], process)
-        return ledgerline.dump("preview")
+def scene(new_ledgerline: Callable[[], Ledgerline]) -> Iterator[Scene]:
+    chain = preview(BUSY + 10)
+    with Node(chain) as node:
+        made = Scene(new_ledgerline(), node, list(chain.blocks))
+        yield made
+        made.process.kill()
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE.values(), ids=NONSENSE.keys())
-def test_nonsense_is_named_and_leaves_nothing_behind(
-    ledgerline: Ledgerline,
-    indexer: Callable[[str], Process],
-    blocks: list[Json],
-    straight: Dump,
-    nonsense: Callable[[Json], bytes],
-) -> None:
+def test_nonsense_is_named_and_leaves_nothing_behind(scene: Scene, nonsense: Callable[[Json], bytes]) -> None:
     """The indexer ends or tries again, and says near which point. Then all is as if it never was."""
-    last, fresh, bad = blocks[BUSY - 2 : BUSY + 1]
-    with Node(preview(BUSY - 1)) as node:
-        process = indexer(node.url)
-        ledgerline.reaches("preview", last, process)
-        node.do(node.server.inject, nonsense(bad))
-        # The request that waits already gets the fresh block, the next one the injected answer.
-        node.do(node.server.grow, 1)
-        until("the point is named", lambda: complaints(process, last, fresh, bad), within_s=20)
-        assert "Traceback" not in process.output()
-        assert ledgerline.tip_is("preview", last) or ledgerline.tip_is("preview", fresh)
-        node.do(node.server.grow, 10)
-        until("it tries again or ends", lambda: has_ended(process) or ledgerline.tip_is("preview", blocks[BUSY + 9]))
-        if has_ended(process):
-            assert process.popen.returncode == 1
-            process = indexer(node.url)
-        ledgerline.reaches("preview", blocks[BUSY + 9], process)
-        assert differences(straight, ledgerline.dump("preview")) == []
+    scene.shorten(BUSY - 2)
+    scene.reaches(BUSY - 2)
+    said = len(scene.process.output())
+    scene.node.do(scene.node.server.inject, nonsense(scene.blocks[BUSY].decoded()))
+    # The request that waits already gets a fresh block, the next one the injected answer.
+    scene.extend(BUSY - 1, BUSY - 1)
+    near = scene.blocks[BUSY - 2 : BUSY + 1]
+    until("the point is named", lambda: complaints(scene.process.output()[said:], near), within_s=20)
+    assert "Traceback" not in scene.process.output()[said:]
+    assert scene.has(BUSY - 2) or scene.has(BUSY - 1)
+    scene.extend(BUSY, BUSY + 9)
+    until("it tries again or ends", lambda: has_ended(scene.process) or scene.has(BUSY + 9))
+    assert scene.process.popen.returncode in (None, 1)
+    scene.reaches(BUSY + 9)
+    assert differences(scene.straight, scene.ledgerline.dump("preview")) == []
 
 
-def complaints(process: Process, *points: Json) -> list[str]:
+def complaints(output: str, blocks: list[Block]) -> list[str]:
     """Lines of a warning or an error that name the slot or the hash of one of these blocks."""
-    names = [str(block[key]) for block in points for key in ("slot", "id")]
-    lines = [line for line in process.output().splitlines() if any(name in line for name in names)]
+    names = [name for block in blocks for name in (str(block.slot), block.id)]
+    lines = [line for line in output.splitlines() if any(name in line for name in names)]
     return [line for line in lines if not line.startswith("{") or json.loads(line)["level"] not in ("debug", "info")]
 
 
