@@ -22,34 +22,36 @@ LEFT JOIN LATERAL (
 LEFT JOIN datum ON datum.hash = held.datum_hash
 WHERE tip.phase = 'live'
 
--- A page of a policy's assets, greatest supply first, ties by name: a walk along one index. A single row with nulls where the
--- page is empty.   $1 policy  $2 limit  $3 offset
+-- A page of a policy's assets, greatest supply first, ties by name: a walk along one index, which has all that is
+-- skipped. A single row with nulls where the page is empty.   $1 policy  $2 limit  $3 offset
 -- name: policy_assets_desc
 SELECT tip.slot_no, tip.block_hash, coalesce(policy.asset_count, 0),
-       page.name, page.supply::text, page.mint_count, page.burn_count
+       page.name, page.supply::text, asset.mint_count, asset.burn_count
 FROM tip
 LEFT JOIN policy ON policy.hash = $1
 LEFT JOIN LATERAL (
-    SELECT name, supply, mint_count, burn_count FROM asset
+    SELECT name, supply FROM asset
     WHERE asset.policy_id = policy.policy_id AND first_tx_id IS NOT NULL
     ORDER BY supply DESC, name
     LIMIT $2 OFFSET $3
 ) page ON true
+LEFT JOIN asset ON asset.policy_id = policy.policy_id AND asset.name = page.name
 WHERE tip.phase = 'live'
 ORDER BY page.supply DESC, page.name
 
 -- The same from the other end.
 -- name: policy_assets_asc
 SELECT tip.slot_no, tip.block_hash, coalesce(policy.asset_count, 0),
-       page.name, page.supply::text, page.mint_count, page.burn_count
+       page.name, page.supply::text, asset.mint_count, asset.burn_count
 FROM tip
 LEFT JOIN policy ON policy.hash = $1
 LEFT JOIN LATERAL (
-    SELECT name, supply, mint_count, burn_count FROM asset
+    SELECT name, supply FROM asset
     WHERE asset.policy_id = policy.policy_id AND first_tx_id IS NOT NULL
     ORDER BY supply, name DESC
     LIMIT $2 OFFSET $3
 ) page ON true
+LEFT JOIN asset ON asset.policy_id = policy.policy_id AND asset.name = page.name
 WHERE tip.phase = 'live'
 ORDER BY page.supply, page.name DESC
 
