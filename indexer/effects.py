@@ -172,6 +172,7 @@ def _extra(tx: frames.SubTransaction, mint: Assets, *, valid: bool = True) -> pa
         metadata_json,
         tx.validity_interval.invalid_before,
         tx.validity_interval.invalid_after,
+        credits={bech32_payload(text): frames.lovelace(value) for text, value in tx.credits.items()},
     )
 
 

@@ -34,7 +34,7 @@ async def move(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: se
         changed = [(stake_id, *delegation) for stake_id, delegation in staking.delegations.items()]
         await _delegate.run(db, *(list(column) for column in zip(*changed, strict=True)))
     if not bulk:
-        changed_rewards = staking.withdrawn | staking.delegations.keys()
+        changed_rewards = staking.withdrawn | staking.credited | staking.delegations.keys()
         if staking.withdrawn:
             await _forget_rewards.run(db, list(staking.withdrawn))
         if changed_rewards:
@@ -64,12 +64,12 @@ async def undo(
     first_slot: int,
     *,
     moved: set[int],
-    withdrawn: set[int],
+    paid: set[int],
     bulk: bool,
 ) -> None:
     """Take back every block from `first_slot` on, before it leaves the tables of blocks: `point` becomes the tip.
 
-    `moved` are the credentials whose balance is restored already, `withdrawn` those whose withdrawals are undone.
+    `moved` are the credentials whose balance is restored already, `paid` those whose withdrawals or credits are undone.
     """
     made = await _blocks_from.all(db, first_slot)
     blocks = Counter((block.pool_id, network.epoch_of(block.slot_no)) for block in made)
@@ -84,8 +84,8 @@ async def undo(
     await _forget_pool_updates.run(db, first_tx_id)
     await _forget_pool_retirements.run(db, first_tx_id)
     if not bulk:
-        if changed | withdrawn:
-            await _make_rewards_due.run(db, sorted(changed | withdrawn), point.slot_no)
+        if changed | paid:
+            await _make_rewards_due.run(db, sorted(changed | paid), point.slot_no)
         await refresh(db, moved | changed)
 
 

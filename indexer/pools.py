@@ -57,15 +57,14 @@ Change = StakeChange | PoolUpdate | PoolRetirement
 
 
 def named_by(blocks: list[BlockEffects], network: Network) -> tuple[set[bytes], set[bytes]]:
-    """The reward accounts and the pools that certificates, withdrawals and issuers of some blocks name.
+    """The reward accounts and the pools that certificates, withdrawals, credits and issuers of some blocks name.
 
     Raises frames.Unreadable.
     """
     accounts: set[bytes] = set()
     pools = {block.pool for block in blocks if block.pool is not None}
     for tx in (tx for block in blocks for group in block.transactions for tx in group):
-        if tx.extra.withdrawals:
-            accounts.update(tx.extra.withdrawals)
+        accounts.update(tx.extra.withdrawals, tx.extra.credits)
         if not tx.certificates:
             continue
         for change in changes_of(tx, network):

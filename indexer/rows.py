@@ -83,7 +83,7 @@ def _add_block(
         for tx, spent_by_tx in zip(group, spent, strict=True):
             key = tx_id(slot_no, index)
             _add_transaction(rows, key, tx, spent_by_tx, fee if tx is group[-1] else 0, known)
-            if tx.certificates or tx.extra.withdrawals:
+            if tx.certificates or tx.extra.withdrawals or tx.extra.credits:
                 rows.staking.add(key, tx, epoch_no, known)
             rows.descriptions.add(key, tx, spent_by_tx, known)
             index += 1

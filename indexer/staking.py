@@ -39,6 +39,7 @@ class Staking(msgspec.Struct):
     delegations: dict[int, tuple[int | None, int | None]] = {}
     blocks: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
     withdrawn: set[int] = set()
+    credited: set[int] = set()
 
     def add_block(self, block: BlockEffects, epoch_no: int, known: Known) -> None:
         """A pool, or a genesis delegate, made a block; Byron's blocks are nobody's."""
@@ -48,6 +49,7 @@ class Staking(msgspec.Struct):
     def add(self, key: TxId, tx: Effects, epoch_no: int, known: Known) -> None:
         """A transaction happened. Raises frames.Unreadable."""
         self.withdrawn.update(known.stakes[account] for account in tx.extra.withdrawals)
+        self.credited.update(known.stakes[account] for account in tx.extra.credits)
         for place, change in enumerate(changes_of(tx, known.network)):
             match change:
                 case StakeChange(kind, account, pool):

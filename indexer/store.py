@@ -180,7 +180,7 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         ]
         known = await known_to(db, network, bulk=True)
         outputs = [output for tx in undone for output in (*tx.outputs, *tx.spent)]
-        accounts = {account for tx in undone for account in tx.extra.withdrawals}
+        accounts = {account for tx in undone for account in (*tx.extra.withdrawals, *tx.extra.credits)}
         await known.learn_numbers(db, outputs, [tx.extra.mint for tx in undone], accounts)
         amounts = Amounts()
         for tx in undone:
@@ -201,7 +201,7 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             point,
             first_slot,
             moved=set(amounts.balances),
-            withdrawn={known.stakes[account] for account in accounts},
+            paid={known.stakes[account] for account in accounts},
             bulk=bulk,
         )
         await _unspend_references.run(db, first_tx_id)

@@ -31,8 +31,9 @@ class Input(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The rest of a transaction, for those that have any of it.
 
-    Withdrawals go from reward account (29 bytes) to lovelace. Metadata is kept by label, as the CBOR bytes where the
-    node sends them, as the node's JSON otherwise. A transaction with `valid` false failed its scripts.
+    Withdrawals, and credits (Dijkstra's payments to reward accounts), are lovelace by reward account (29 bytes).
+    Metadata is kept by label, as the CBOR bytes where the node sends them, as the node's JSON otherwise. A transaction
+    with `valid` false failed its scripts.
     """
 
     mint: Assets = {}
@@ -42,6 +43,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     invalid_before: int | None = None
     invalid_hereafter: int | None = None
     valid: bool = True
+    credits: dict[bytes, int] = {}
 
 
 class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -129,6 +129,38 @@ def test_a_pool_lives_twice_and_its_life_can_be_taken_back(stage: Stage, new_led
     assert differences(straight.dump("preview"), stage.ledgerline.dump("preview")) == []
 
 
+def test_an_epoch_begins_in_one_step(stage: Stage) -> None:
+    """Whoever asks again and again while a boundary is crossed sees what was before it or what is after it."""
+    chain = Scripted()
+    for write, _ in life_of(chain):
+        if chain.blocks and chain.blocks[-1].slot == 6 * EPOCH + 86_390:
+            break
+        write(chain)
+    pool = chain.cast.pools[0]
+    chain.block(chain.blocks[-1].slot + 1, by=pool)
+    stage.show(chain)
+    asker = Caller(stage.caller.connection.port or 0, stage.caller.keys)
+    seen: list[tuple[Any, ...]] = []
+    fields = ("status", "active_stake", "live_stake", "delegator_count", "blocks_epoch", "blocks_minted")
+
+    def look() -> tuple[Any, ...]:
+        data = asker.ok(f"/v1/pools/{pool.id}")["data"]
+        return tuple(data[field] for field in fields)
+
+    before = look()
+    assert before == ("retiring", str(1_500 * ADA), str(1_500 * ADA), 2, 1, 2)
+    chain.block(7 * EPOCH + 3, by=pool)
+    stage.node.do(stage.node.server.extend, [chain.blocks[-1]])
+    after = ("retired", str(1_500 * ADA), "0", 0, 1, 3)
+
+    def begun() -> bool:
+        seen.append(look())
+        return seen[-1] == after
+
+    until("the epoch has begun", begun, every_s=0)
+    assert set(seen) <= {before, after}
+
+
 class Founded(Rewardless):
     """A private network, whose genesis has a pool and one delegation to it."""
 
@@ -197,7 +229,9 @@ class Rewarding(Node):
 @pytest.mark.timeout(180)
 def test_stakes_are_those_of_the_ledger_rewards_included(ledgerline: Ledgerline) -> None:
     """Live and active stake of every pool equal the node's own, to the lovelace, epoch by epoch and after forks."""
-    chain = Generated(Options(seed=23, blocks_per_epoch=12, density=2, eras=(("babbage", 0), ("conway", 3))), 30)
+    chain = Generated(
+        Options(seed=23, blocks_per_epoch=12, density=2, eras=(("babbage", 0), ("conway", 3), ("dijkstra", 6))), 30
+    )
     first_epoch = chain.ledger.epoch
     compared = rewarded = 0
     with (
