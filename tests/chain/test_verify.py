@@ -1,5 +1,6 @@
 """`verify` finds what is wrong in each derived table, and nothing where nothing is."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -68,6 +69,23 @@ async def test_nothing_is_found_where_nothing_is_wrong(database_url: str, db: as
     assert await db.fetchval("SELECT count(*) FROM holder_bucket") >= 5
     assert await verified(database_url) == {}
     await chain.back_to(20)
+    assert await verified(database_url) == {}
+
+
+async def test_nothing_is_found_beside_an_indexer_that_writes(database_url: str, db: asyncpg.Connection) -> None:
+    chain = Written(db)
+    await write(chain)
+    verifying = asyncio.create_task(verified(database_url))
+    written = 0
+    while not verifying.done():
+        moved = pays(person(f"p{written}"), (COIN, 100))
+        spends = (("many", 10 + written),)
+        await chain.append(100 + written, tx(f"beside{written}", moved, spends=spends, mint=mints((COIN, 99))))
+        written += 1
+        if written % 5 == 0:
+            await chain.back_to(98 + written)
+    assert written > 5
+    assert await verifying == {}
     assert await verified(database_url) == {}
 
 
