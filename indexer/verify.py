@@ -9,6 +9,7 @@ import asyncio
 import gc
 import multiprocessing
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
@@ -73,14 +74,18 @@ async def _recount(db: asyncpg.Connection, url: str, network: Network, progress:
     total, done = sum(part.transactions for part in parts), 0
     progress("transactions", 0, total)
     async with _workers(url, network, snapshot, processes) as read:
-        # A few parts wait for the database, never more.
-        for start in range(0, len(parts), 2 * processes):
-            for result in asyncio.as_completed([read(part) for part in parts[start : start + 2 * processes]]):
-                part = await result
+        # A few parts are read ahead, never more.
+        reading: deque[Awaitable[recount.Part]] = deque()
+        for place in range(len(parts) + 2 * processes):
+            if place < len(parts):
+                reading.append(read(parts[place]))
+            if len(reading) > 2 * processes or (reading and place >= len(parts)):
+                part = await reading.popleft()
                 await _keep(db, part)
                 done += part.transactions
                 progress("transactions", done, total)
     await _keep_genesis(db)
+    await db.execute("ANALYZE address_part, stake_part, asset_part, holder_part")
     for command in _SUMS:
         await command.run(db)
     await db.execute("ANALYZE recounted_address, recounted_asset, recounted_holder, recounted_stake")

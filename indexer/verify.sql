@@ -57,12 +57,14 @@ CREATE TEMPORARY TABLE recounted_holder (asset_id integer, policy_id integer, ad
 
 -- name: sum_addresses
 INSERT INTO recounted_address
-SELECT address.address_id, raw, sum(txs), sum(tx_ids)
-FROM address_part LEFT JOIN address USING (raw) GROUP BY address.address_id, raw
+SELECT address.address_id, raw, txs, tx_ids
+FROM (SELECT raw, sum(txs) AS txs, sum(tx_ids) AS tx_ids FROM address_part GROUP BY raw) part
+LEFT JOIN address USING (raw)
 
 -- name: sum_stakes
 INSERT INTO recounted_stake
-SELECT stake.stake_id, raw, sum(lovelace) FROM stake_part LEFT JOIN stake USING (raw) GROUP BY stake.stake_id, raw
+SELECT stake.stake_id, raw, lovelace
+FROM (SELECT raw, sum(lovelace) AS lovelace FROM stake_part GROUP BY raw) part LEFT JOIN stake USING (raw)
 
 -- name: sum_assets
 -- Weighted sums are taken modulo 2^61 - 1, as in recount.py.
@@ -78,13 +80,13 @@ GROUP BY asset.asset_id, asset.policy_id, part.asset
 
 -- name: sum_holders
 INSERT INTO recounted_holder
-SELECT recounted_asset.asset_id, recounted_asset.policy_id, recounted_address.address_id, asset, raw,
-       coalesce(sum(quantity), 0) + coalesce(sum(large), 0)
-FROM holder_part
+SELECT recounted_asset.asset_id, recounted_asset.policy_id, recounted_address.address_id, asset, raw, quantity
+FROM (
+    SELECT asset, raw, coalesce(sum(quantity), 0) + coalesce(sum(large), 0) AS quantity FROM holder_part GROUP BY asset, raw
+) part
 LEFT JOIN recounted_asset USING (asset)
 LEFT JOIN recounted_address USING (raw)
-GROUP BY recounted_asset.asset_id, recounted_asset.policy_id, recounted_address.address_id, asset, raw
-HAVING coalesce(sum(quantity), 0) + coalesce(sum(large), 0) <> 0
+WHERE quantity <> 0
 
 -- name: check_tip
 WITH last AS (
