@@ -307,9 +307,10 @@ class Chase:
             point = Point(self._network.epoch_start(epoch_no), found.point.block_hash)
             found = msgspec.structs.replace(found, point=point)
         if tip is not None:
-            # An epoch boundary block repeats the height before it, and its slot is that of the block after it.
+            # An epoch boundary block repeats the height before it, and its slot may be that of the block after it.
             height = tip.block_no if found.ebb else tip.block_no + 1
-            follows = found.ancestor == tip.point.block_hash.hex() and found.point.slot_no >= tip.point.slot_no
+            earliest = tip.point.slot_no + (not self._begins_byron_epoch(tip.point.slot_no))
+            follows = found.ancestor == tip.point.block_hash.hex() and found.point.slot_no >= earliest
             if not follows or found.block_no != height:
                 raise NotFollowing(
                     f"the node sent block {found.block_no} at {found.point} with ancestor {found.ancestor} after our "
@@ -317,3 +318,7 @@ class Chase:
                 )
         self._tip = _Tip(found.point, found.block_no)
         return found
+
+    def _begins_byron_epoch(self, slot_no: int) -> bool:
+        network = self._network
+        return slot_no < network.byron_slots and slot_no == network.epoch_start(network.epoch_of(slot_no))

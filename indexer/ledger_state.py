@@ -62,15 +62,21 @@ Summaries: Any = list[Summary] | dict[str, Summary]
 
 
 def rewards_of(summaries: list[Summary] | dict[str, Summary]) -> dict[bytes, int]:
-    """Lovelace by credential (28 bytes), in the forms of Ogmios 6.11 to 7."""
+    """Lovelace by credential (28 bytes), in the forms of Ogmios 6.11 to 7. Raises frames.Unreadable."""
     if isinstance(summaries, list):
         summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
-    return {bytes.fromhex(credential): frames.lovelace(said.rewards) for credential, said in summaries.items()}
+    try:
+        return {bytes.fromhex(credential): frames.lovelace(said.rewards) for credential, said in summaries.items()}
+    except ValueError as error:
+        raise frames.Unreadable(f"reward account summaries: {error}") from error
 
 
 def compare(ours: dict[bytes, int], theirs: dict[str, PoolView]) -> Comparison | None:
-    """How our live stakes, by hash, differ from the node's; None where it says none."""
-    known = {bech32_payload(pool): frames.lovelace(view.stake) for pool, view in theirs.items() if view.stake}
+    """How our live stakes, by hash, differ from the node's; None where it says none. Raises frames.Unreadable."""
+    try:
+        known = {bech32_payload(pool): frames.lovelace(view.stake) for pool, view in theirs.items() if view.stake}
+    except ValueError as error:
+        raise frames.Unreadable(f"stake pools: {error}") from error
     if not known:
         return None
     differences = [abs(ours.get(pool, 0) - stake) for pool, stake in known.items()]

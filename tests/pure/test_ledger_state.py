@@ -45,6 +45,14 @@ def test_rewards_are_read_as_ogmios_wrote_them_before_6_13() -> None:
     assert rewards_of(msgspec.convert({}, Summaries)) == rewards_of(msgspec.convert([], Summaries)) == {}
 
 
+def test_ids_that_are_none_are_unreadable_and_name_the_answer() -> None:
+    summaries = msgspec.convert({"xyz": {"rewards": {"ada": {"lovelace": 1}}}}, Summaries)
+    with pytest.raises(frames.Unreadable, match="reward account summaries"):
+        rewards_of(summaries)
+    with pytest.raises(frames.Unreadable, match="stake pools"):
+        compare({}, {"pool": msgspec.convert({"stake": {"ada": {"lovelace": 1}}}, PoolView)})
+
+
 def test_golden_treasuries_and_parameters_are_read() -> None:
     read = 0
     for said, found in _answers("TreasuryAndReserves", Treasury):
