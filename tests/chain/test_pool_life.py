@@ -9,6 +9,7 @@ from devnet.addresses import stake_part
 from devnet.blocks import Block
 from devnet.generator import Generated, Options
 from devnet.parameters import DESIRED_POOLS, MAX_SUPPLY, POOL_DEPOSIT
+from devnet.refusal import Refusal
 from devnet.server import Server
 from devnet.session import Session
 from tests.chain.answers import check_pool
@@ -267,3 +268,47 @@ def test_stakes_are_those_of_the_ledger_rewards_included(ledgerline: Ledgerline)
         assert found[0]["compared_pools"] > 0 and found[0]["unlike_pools"] == 0
         verified = ledgerline.run("indexer", "verify", "--network", "preview")
         assert verified.returncode == 0, verified.stdout
+
+
+class Reticent(Server):
+    """A node that pays rewards, and tells of them unless it is `silent`."""
+
+    silent = False
+
+    def query(self, session: Session, method: str, params: Any) -> Any:
+        if self.silent and method == "queryLedgerState/rewardAccountSummaries":
+            raise Refusal(-32603, "Not now.")
+        return super().query(session, method, params)
+
+
+@pytest.mark.timeout(180)
+def test_a_withdrawal_counts_once_even_before_the_node_tells_of_it(ledgerline: Ledgerline) -> None:
+    chain = Scripted()
+    ann, pool = chain.cast.stakers[0], chain.cast.pools[0]
+    home = next(address for address in chain.cast.people if stake_part(address) == ann)
+    chain.block(0, [chain.registration(pool)], [join(ann), delegate(ann, pool)])
+    chain.pay(10, home, 1_000 * ADA)
+    for epoch in (1, 2, 3):
+        chain.block(epoch * EPOCH, by=pool)
+    rewards = chain.ledger.accounts[ann].rewards
+    assert rewards > 0
+    node = Node(chain)
+    server = node.server = Reticent(chain)
+    with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
+
+        def live_stake() -> int:
+            ledgerline.reaches("preview", node.tip(), process)
+            return int(caller.ok(f"/v1/pools/{pool.id}")["data"]["live_stake"])
+
+        ledgerline.reaches("preview", node.tip(), process)
+        settled(ledgerline, 3)
+        assert live_stake() == 1_000 * ADA + rewards
+        server.silent = True
+        chain.withdraw(3 * EPOCH + 10, ann)
+        node.do(server.extend, [chain.blocks[-1]])
+        assert live_stake() == 1_000 * ADA
+        node.do(server.switch, chain.fork(len(chain.blocks) - 2))
+        ledgerline.reaches("preview", node.tip(), process)
+        server.silent = False
+        settled(ledgerline, 3)
+        assert live_stake() == 1_000 * ADA + rewards
