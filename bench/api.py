@@ -1,0 +1,269 @@
+"""`python -m bench.api`: what a chain request costs beyond its statement.
+
+The whole path (`python -m api`: key, limit, parameters, usage) stands beside a bare aiohttp handler that runs the same
+statement on the same tables and encodes the same answer, with one worker and with two. Both are up at once and take
+turns. CPU is that of the serving processes, without Postgres and Valkey, and is to be at most 1.5 times the bare one's.
+"""
+
+import asyncio
+import os
+import socket
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, cast
+from uuid import UUID
+
+import asyncpg
+import msgspec
+import psutil
+import typer
+import uvloop
+from aiohttp import web
+from multidict import MultiDict
+from rich.console import Console
+from rich.table import Table
+
+from api import answers, tokens
+from api.ask import ChainAsk
+from api.caller import ApiKey
+from api.parameters import read_question
+from api.route import Router
+from api.routes import ROUTES
+from api.services import Services
+from bench import databases, machine, pages
+from indexer import holders
+from shared import address, database, servers, settings
+from shared.network import MAINNET
+
+_GOAL = 1.5
+_TRANSACTIONS = 200_000
+_HOLDERS = 10_000
+_KEYS = 50
+_CONNECTIONS = 16
+_ASSET = f"{bytes(28).hex()}.{b'token'.hex()}"
+_PATHS = {
+    "history, 100": f"/v1/tx/history/{address.show(pages.BUSY)}",
+    "detail, 20": f"/v1/tx/address/{address.show(pages.BUSY)}",
+    "holders, 100": f"/v1/assets/{_ASSET}/holders",
+}
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """Some requests: seconds in all, CPU seconds of the server, and the seconds of each."""
+
+    wall_s: float
+    cpu_s: float
+    each_s: list[float]
+
+
+class _BareAsk(ChainAsk[Any], frozen=True, kw_only=True):
+    """What a handler is given, with a pool in place of all services."""
+
+    pool: asyncpg.Pool
+
+    def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
+        acquired: AbstractAsyncContextManager[asyncpg.Connection] = self.pool.acquire()
+        return acquired
+
+
+async def fill(db: asyncpg.Connection) -> list[str]:
+    """An address with transactions, an asset with holders, and keys; the keys."""
+    await pages.fill(db, _TRANSACTIONS)
+    await db.execute(
+        "INSERT INTO address SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(2, $1::integer + 1) AS n",
+        _HOLDERS,
+    )
+    await db.execute("INSERT INTO policy (policy_id, hash) VALUES (1, $1)", bytes(28))
+    await db.execute("INSERT INTO asset (asset_id, policy_id, name, first_tx_id) VALUES (1, 1, 'token', 0)")
+    await db.execute(
+        "INSERT INTO holder (asset_id, address_id, quantity)"
+        " SELECT 1, address_id, address_id * 7 FROM address WHERE address_id > 1"
+    )
+    await holders.fill(db)
+    keys = [tokens.new_api_key() for _ in range(_KEYS)]
+    await db.execute(
+        """
+        WITH owner AS (
+            INSERT INTO partner.admin_key (entity_name, key_prefix, permissions) VALUES ('bench', '', '{}') RETURNING id
+        ), account AS (
+            INSERT INTO partner.user_account (admin_key_id, name) SELECT id, 'bench' FROM owner
+            RETURNING id, admin_key_id
+        )
+        INSERT INTO partner.credential
+            (user_account_id, admin_key_id, rate_limit_per_minute, network_id, key_hash, api_key_prefix, name)
+        SELECT id, admin_key_id, 10000, $1, hash, '', 'bench' FROM account, unnest($2::bytea[]) AS hash
+        """,
+        MAINNET.network_id,
+        [tokens.hash_of(key) for key in keys],
+    )
+    await db.execute("ANALYZE")
+    return keys
+
+
+def _serve_bare(listening: socket.socket, url: str) -> None:
+    """Answer for ever, each path with its own question, made once."""
+    router = Router(ROUTES)
+
+    async def main() -> None:
+        pool = await database.create_pool(url, MAINNET, most=8)
+        key = ApiKey(UUID(int=0), MAINNET)
+
+        def handler_of(path: str) -> Any:
+            route, parameters = router.find("GET", path)
+            question = read_question(route.question, route.fields, parameters, MultiDict())
+            # NOTE: these handlers ask for a connection and for nothing else of the services.
+            ask = _BareAsk(services=cast(Services, None), question=question, key=key, pool=pool)
+
+            async def answer(_request: web.Request) -> web.Response:
+                return web.Response(
+                    body=answers.encode(await route.handler(ask)), headers={"Content-Type": answers.CONTENT_TYPE}
+                )
+
+            return answer
+
+        app = web.Application()
+        app.add_routes([web.get(path, handler_of(path)) for path in _PATHS.values()])
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.SockSite(runner, listening).start()
+        await asyncio.Event().wait()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+
+@asynccontextmanager
+async def bare(url: str, workers: int) -> AsyncIterator[tuple[int, list[psutil.Process]]]:
+    """The bare handler in some processes on one port."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
+        made = [get_context("spawn").Process(target=_serve_bare, args=(listening, url)) for _ in range(workers)]
+        for process in made:
+            process.start()
+        try:
+            yield listening.getsockname()[1], [psutil.Process(process.pid) for process in made]
+        finally:
+            for process in made:
+                process.kill()
+                process.join()
+
+
+@asynccontextmanager
+async def whole(
+    url: str, redis_url: str, workers: int, folder: Path
+) -> AsyncIterator[tuple[int, list[psutil.Process]]]:
+    """`python -m api` with some workers."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    environment = {"DATABASE_URL": url, "REDIS_URL": redis_url, "DATA_DIR": str(folder), "LOG_LEVEL": "error"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "api", "--port", str(port), "--workers", str(workers), env=os.environ | environment
+    )
+    try:
+        served = psutil.Process(process.pid)
+        while len(_listening(served, port)) < 1 or len(served.children()) < (workers if workers > 1 else 0):
+            assert process.returncode is None, "the API ended"
+            await asyncio.sleep(0.1)
+        yield port, [served, *served.children(recursive=True)]
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def _listening(process: psutil.Process, port: int) -> list[Any]:
+    return [one for one in process.net_connections("tcp") if one.laddr and one.laddr.port == port]
+
+
+async def ask(port: int, path: str, keys: Sequence[str], count: int) -> list[float]:
+    """Ask `count` times over some connections, each key in turn; the seconds of each."""
+    took_s: list[float] = []
+
+    async def one(requests: Sequence[bytes]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for request in requests:
+            began = time.perf_counter()
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), head
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+            took_s.append(time.perf_counter() - began)
+        writer.close()
+
+    requests = [
+        f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {keys[n % len(keys)]}\r\n\r\n".encode()
+        for n in range(count)
+    ]
+    await asyncio.gather(*(one(requests[start::_CONNECTIONS]) for start in range(_CONNECTIONS)))
+    return took_s
+
+
+async def turn(port: int, served: list[psutil.Process], path: str, keys: Sequence[str], count: int) -> Turn:
+    """Ask, and see what it cost the server."""
+
+    def cpu_s() -> float:
+        return sum(sum(process.cpu_times()[:2]) for process in served)
+
+    began, began_cpu = time.perf_counter(), cpu_s()
+    each_s = await ask(port, path, keys, count)
+    return Turn(time.perf_counter() - began, cpu_s() - began_cpu, each_s)
+
+
+async def _compare(
+    url: str, redis_url: str, workers: int, keys: Sequence[str], count: int, rounds: int, folder: Path
+) -> Table:
+    table = Table(
+        "", "path", "requests/s", "p50 ms", "p99 ms", "CPU us", "of the bare CPU", title=f"workers: {workers}"
+    )
+    for column in table.columns[2:]:
+        column.justify = "right"
+    async with bare(url, workers) as plain, whole(url, redis_url, workers, folder) as full:
+        both = {"bare": plain, "whole": full}
+        for name, path in _PATHS.items():
+            turns: dict[str, list[Turn]] = {kind: [] for kind in both}
+            for _ in range(rounds + 1):
+                for kind, (port, served) in both.items():
+                    turns[kind].append(await turn(port, served, path, keys, count))
+            # The first turn of each warms up.
+            cpu_us = {kind: statistics.median(one.cpu_s for one in some) / count * 1e6 for kind, some in turns.items()}
+            for kind, some in turns.items():
+                each_ms = sorted(took * 1e3 for one in some for took in one.each_s)
+                table.add_row(
+                    name if kind == "bare" else "",
+                    kind,
+                    f"{count / statistics.median(one.wall_s for one in some):,.0f}",
+                    f"{each_ms[len(each_ms) // 2]:.1f}",
+                    f"{each_ms[len(each_ms) * 99 // 100]:.1f}",
+                    f"{cpu_us[kind]:,.0f}",
+                    "" if kind == "bare" else f"{cpu_us[kind] / cpu_us['bare']:.2f}",
+                )
+    return table
+
+
+async def _measure(count: int, rounds: int) -> None:
+    console = Console()
+    async with servers.running(settings.read()) as running, databases.fresh(running.database_url) as url:
+        console.print(machine.describe(await machine.postgres_version(url)))
+        db = await database.connect(url, MAINNET)
+        keys = await fill(db)
+        await db.close()
+        with TemporaryDirectory(prefix="bench_") as folder:
+            for workers in (1, 2):
+                console.print(await _compare(url, running.redis_url, workers, keys, count, rounds, Path(folder)))
+
+
+def main(
+    count: Annotated[int, typer.Option("--requests", min=100, help="in each turn")] = 2_000,
+    rounds: Annotated[int, typer.Option(min=1, help="how many turns each server has")] = 5,
+) -> None:
+    """Measure the whole path of a chain request against a bare handler."""
+    asyncio.run(_measure(count, rounds))
+
+
+if __name__ == "__main__":
+    typer.run(main)
