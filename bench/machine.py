@@ -8,12 +8,12 @@ import asyncpg
 import psutil
 
 
-def describe(postgres: str) -> str:
-    """The machine, Python and Postgres in a line."""
+def describe(postgres: str | None) -> str:
+    """The machine, Python and, where it has a part in it, Postgres, in a line."""
     memory_gb = psutil.virtual_memory().total / 2**30
     return (
         f"{_processor()}, {os.cpu_count()} cores, {memory_gb:.0f} GB; {platform.system()} {platform.release()}; "
-        f"Python {platform.python_version()}; PostgreSQL {postgres}"
+        f"Python {platform.python_version()}" + (f"; PostgreSQL {postgres}" if postgres else "")
     )
 
 

@@ -78,7 +78,7 @@ class Ogmios:
 
         Raises Refused and frames.Unreadable.
         """
-        async for frame in self._frames():
+        async for frame in self.raw_frames():
             answer = frames.read(frame)
             if isinstance(answer, frames.Fault):
                 raise Refused(f"nextBlock: {answer.message} (code {answer.code})")
@@ -86,12 +86,13 @@ class Ogmios:
 
     async def raw_blocks(self) -> AsyncIterator[tuple[int | None, bytes]]:
         """The slot (None for an epoch boundary block) and the JSON of each block after the intersection."""
-        async for frame in self._frames():
+        async for frame in self.raw_frames():
             block = frames.read_raw_block(frame)
             if block is not None:
                 yield block
 
-    async def _frames(self) -> AsyncIterator[bytes]:
+    async def raw_frames(self) -> AsyncIterator[bytes]:
+        """The answers to `nextBlock` as they come, with IN_FLIGHT requests or half as many on their way."""
         waiting = 0
         while True:
             if waiting <= IN_FLIGHT - _REFILL:
