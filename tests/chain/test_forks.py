@@ -15,8 +15,14 @@ from tests.chain.dump import differences
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node, Process, until
 
-ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4), ("dijkstra", 6))
-DIALECTS = [Dialect((7, 0)), Dialect((7, 0), metadata_cbor=False, detailed=True)]
+ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4))
+# Each with the eras that an Ogmios of its version knows.
+DIALECTS = [
+    (Dialect((7, 0)), (*ERAS, ("dijkstra", 6))),
+    (Dialect((6, 11)), ERAS),
+    (Dialect((7, 0), metadata_cbor=False, detailed=True), (*ERAS, ("dijkstra", 6))),
+    (Dialect((6, 14)), ERAS),
+]
 
 
 class Hardship:
@@ -94,8 +100,9 @@ class Hardship:
 def test_an_index_that_suffered_equals_one_made_straight(new_ledgerline: NewLedgerline, seed: int) -> None:
     """At the tip: forks within and across epochs, of all features that a chain has."""
     random = Random(seed)
-    chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=3, eras=ERAS), random.randint(1, 200))
-    with Node(chain, DIALECTS[seed % len(DIALECTS)]) as node:
+    dialect, eras = DIALECTS[seed % len(DIALECTS)]
+    chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=3, eras=eras), random.randint(1, 200))
+    with Node(chain, dialect) as node:
         hardship = Hardship(random, new_ledgerline(), node, chain)
         try:
             for _ in range(30):
@@ -124,8 +131,9 @@ def test_an_index_that_suffered_equals_one_made_straight(new_ledgerline: NewLedg
 def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: int) -> None:
     """Far from the tip: killed and dropped amid bulk, forked below what is committed, then far below its end."""
     random = Random(seed)
-    chain = Generated(Options(seed=seed, blocks_per_epoch=400, density=0.6, eras=ERAS), 4500)
-    with Node(chain, DIALECTS[seed % len(DIALECTS)]) as node:
+    dialect, eras = DIALECTS[seed % len(DIALECTS)]
+    chain = Generated(Options(seed=seed, blocks_per_epoch=400, density=0.6, eras=eras), 4500)
+    with Node(chain, dialect) as node:
         node.server.delay_s = 0.0005
         hardship = Hardship(random, new_ledgerline(), node, chain)
         try:
@@ -148,7 +156,7 @@ def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: 
 def test_each_step_from_bulk_to_live_survives_a_kill(new_ledgerline: NewLedgerline, forked: bool) -> None:
     """Killed as soon as each step is committed; then, in the other case, the chain is gone that was half made live."""
     chain = Generated(Options(seed=7, blocks_per_epoch=400, density=0.6, eras=ERAS), 4500)
-    with Node(chain, DIALECTS[0]) as node:
+    with Node(chain) as node:
         hardship = Hardship(Random(7), new_ledgerline(), node, chain)
         try:
             until("the first step is committed", hardship.finalized, 60, every_s=0.0005)
