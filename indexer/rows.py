@@ -109,8 +109,7 @@ def _add_transaction(
         _add_assets(minted, tx.mint, known)
     named = {known.assets[asset] for asset in metadata.described(tx)} if minted else set()
     if received or minted:
-        named = {known.assets[asset] for asset in metadata.described(tx)} if tx.mint else set()
-    _bear(rows, key, received.keys() | minted.keys(), minted)
+        _bear(rows, key, received.keys() | minted.keys(), minted)
     rows.txs.append(
         (
             key,

@@ -86,6 +86,7 @@ def test_a_killed_worker_is_replaced_and_the_others_go_on(environment: dict[str,
         before = workers_of(api, 2)
         before[0].kill()
         assert {get(port) for _ in range(20)} <= {200, None}, "a request of the killed worker's may be cut off"
+        until("the killed worker is gone", lambda: alive_process(before[0].pid) is None)
         after = workers_of(api, 2)
         assert before[1] in after
         assert before[0] not in after
