@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn
 from rich.progress import Progress as Bar
 
-from indexer import follow, frames, ogmios, status, store
+from indexer import follow, frames, ogmios, status, store, verify_pools
 from indexer import record as recording
 from indexer import verify as verifying
 from indexer.findings import MOST_SHOWN
@@ -144,6 +144,9 @@ def verify(network: NetworkOption) -> None:
                 print(f"  {difference}")
         if not found:
             print(f"{chain.name}: every figure is as history says")
+        compared = await verify_pools.node_comparison(db)
+        if compared is not None:
+            print(f"{chain.name}: {compared}")
         return 1 if found else 0
 
     _with_servers(network, compare)

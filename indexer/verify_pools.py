@@ -19,6 +19,24 @@ from shared.network import Network
 _CHUNK_TRANSACTIONS = 20_000
 
 
+class NodeComparison(msgspec.Struct, frozen=True):
+    """How many live stakes were compared with the node's own ledger in an epoch, how many were unlike, by how much."""
+
+    epoch_no: int
+    pools: int
+    unlike: int
+    difference: int
+
+    def __str__(self) -> str:
+        outcome = f"{self.unlike} unlike, by {self.difference} lovelace in all" if self.unlike else "all alike"
+        return f"live stake of {self.pools} pools compared with the node's ledger in epoch {self.epoch_no}: {outcome}"
+
+
+async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
+    """The last comparison with the node, which the indexer made; None where the node could not answer."""
+    return await _node_comparison.one(db)
+
+
 async def findings(db: asyncpg.Connection, network: Network) -> list[Finding]:
     """What differs, check by check, in the snapshot that is open."""
     ends = await _ends.one(db)
@@ -73,6 +91,7 @@ class _Ends(msgspec.Struct, frozen=True):
     last_slot_no: int
 
 
+_node_comparison = sql.query("node_comparison", NodeComparison)
 _ends = sql.query("ends", _Ends)
 _transactions_from = sql.query("transactions_from", recount.PackedTransaction)
 _delegation = sql.query("check_delegation", Difference)

@@ -104,3 +104,7 @@ SELECT (SELECT slot_no FROM block ORDER BY slot_no LIMIT 1), slot_no FROM tip
 -- name: transactions_from
 -- Packed transactions from tx_id $1 on, the first $2 of them.
 SELECT tx_id, outputs, inputs, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id LIMIT $2
+
+-- name: node_comparison
+-- What the last comparison of live stakes with the node's own ledger found.
+SELECT epoch_no, compared_pools, unlike_pools, difference FROM ledger_state WHERE compared_pools IS NOT NULL

@@ -268,6 +268,7 @@ def test_stakes_are_those_of_the_ledger_rewards_included(ledgerline: Ledgerline)
         assert found[0]["compared_pools"] > 0 and found[0]["unlike_pools"] == 0
         verified = ledgerline.run("indexer", "verify", "--network", "preview")
         assert verified.returncode == 0, verified.stdout
+        assert "compared with the node's ledger" in verified.stdout and "all alike" in verified.stdout
 
 
 class Reticent(Server):
