@@ -153,6 +153,14 @@ def test_value_is_preserved_by_every_kind_of_deposit_and_refund(parts: dict[str,
             _fee(tx, [wrong])
 
 
+@pytest.mark.parametrize(("certificates", "deposits"), [([], 1), ([POOL], 2), ([POOL, POOL], 3)])
+def test_no_more_pool_deposits_are_taken_than_pools_are_registered(
+    certificates: list[dict[str, Any]], deposits: int
+) -> None:
+    with pytest.raises(Unbalanced):
+        _fee(_only(_tx(certificates=certificates)), [10 + deposits * RULES.pool_deposit])
+
+
 @pytest.mark.parametrize("spent", [{"aa": 4}, {"aa": 6}, {"bb": 5}, {}])
 def test_assets_must_balance_too(spent: dict[str, int]) -> None:
     tx = _only(_tx(outputs=[_output(0, aa=7, cc=0)], mint={POLICY: {"aa": 2}}))
