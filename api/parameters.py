@@ -57,7 +57,7 @@ class Kind(Generic[Value]):
         self.expected, self.schema, self.message, self.missing = expected, dict(schema), message, missing
 
     def of_text(self, text: str) -> Value:
-        """The value of a path or query parameter."""
+        """The value of a path or query parameter; kinds that stand in bodies alone have none."""
         raise NotImplementedError
 
     def of_json(self, value: object) -> Value:
