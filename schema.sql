@@ -328,6 +328,12 @@ COMMENT ON TABLE address_tx_staged IS 'Rows of address_tx while in bulk: sorted,
 COMMENT ON TABLE asset_tx_staged IS 'Rows of asset_tx while in bulk.';
 COMMENT ON TABLE mint_staged IS 'Rows of mint while in bulk.';
 
+CREATE TABLE balance_staged (stake_id integer NOT NULL, lovelace bigint NOT NULL);
+CREATE TABLE holder_staged (asset_id integer NOT NULL, address_id integer NOT NULL, quantity bigint, large numeric);
+COMMENT ON TABLE balance_staged IS
+    'What batches, and rollbacks with the other sign, move of stake.balance while in bulk: added up where an epoch begins and at its end.';
+COMMENT ON TABLE holder_staged IS 'What they move of held quantities while in bulk: added up at its end.';
+
 CREATE FUNCTION address_tx_rank(address integer, before bigint) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 -- How many transactions of an address have a tx_id below `before`: a binary search, 21 probes for two million.
 DECLARE

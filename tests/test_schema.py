@@ -93,3 +93,33 @@ async def test_a_newer_schema_is_refused(database_url: str) -> None:
     with pytest.raises(schema.NewerSchema, match=f"{schema.VERSION + 1}.*{schema.VERSION}"):
         await schema.migrate(connection)
     await connection.close()
+
+
+_CATALOG = """
+    SELECT table_schema, table_name, column_name, data_type, is_nullable,
+           obj_description(format('%I.%I', table_schema, table_name)::regclass)
+    FROM information_schema.columns WHERE table_schema LIKE 'chain\\_%' OR table_schema = 'partner' ORDER BY 1, 2, 3
+"""
+
+
+async def test_a_database_of_version_1_becomes_a_present_one_in_the_middle_of_bulk(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    fresh = await connection.fetch(_CATALOG)
+    for network in NETWORKS:
+        await connection.execute(f"DROP TABLE {network.schema}.balance_staged, {network.schema}.holder_staged")
+    await connection.execute(
+        """UPDATE partner.schema_version SET version = 1;
+        INSERT INTO chain_preview.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
+            VALUES (1, 1, '\\x01', 0, 1, 'bulk');
+        INSERT INTO chain_preview.holder VALUES (1, 2, 18446744073709551616);
+        INSERT INTO chain_preview.policy_holder VALUES (1, 2, 18446744073709551616);
+        INSERT INTO chain_preprod.holder VALUES (1, 2, 3)"""
+    )
+    await schema.migrate(connection)
+    assert await connection.fetch(_CATALOG) == fresh
+    staged = await connection.fetch("SELECT asset_id, address_id, quantity, large FROM chain_preview.holder_staged")
+    assert [tuple(row) for row in staged] == [(1, 2, None, 2**64)]
+    for table in ("holder", "policy_holder"):
+        assert await connection.fetchval(f"SELECT count(*) FROM chain_preview.{table}") == 0
+    assert [tuple(row) for row in await connection.fetch("TABLE chain_preprod.holder")] == [(1, 2, 3)]
+    await connection.close()
