@@ -47,7 +47,8 @@ def parts(text: str) -> tuple[str, str]:
 async def _apply(connection: asyncpg.Connection, text: str) -> None:
     partner, chain = parts(text)
     await connection.execute("SET LOCAL search_path = pg_catalog")
-    await connection.execute(partner)
+    if partner.strip():  # NOTE: asyncpg fails where there is nothing to execute
+        await connection.execute(partner)
     for network in NETWORKS:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {network.schema}")
         await connection.execute(f"SET LOCAL search_path = {network.schema}")
