@@ -40,6 +40,8 @@ _DATABASE_AWAY = (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.SerializationErr
 
 _SERVER = "ledgerline"
 _HEADERS = {"Content-Type": answers.CONTENT_TYPE, "Server": _SERVER}
+_NO_QUERY: MultiDict[str] = MultiDict()
+_LOOK_EVERY_S = 1.0
 
 
 class Api:
@@ -49,12 +51,14 @@ class Api:
         self._services = services
         self._routes = tuple(routes)
         self._router = Router(self._routes)
+        self._deadlines = _Deadlines()
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
         """Answer until `stop` is set, then finish the requests that are under way."""
         options = {"keepalive_timeout": _IDLE_S, "lingering_time": _DISCARD_UNREAD_BODY_S, "access_log": None}
         runner = web.ServerRunner(_Server(self.answer, options), shutdown_timeout=_FINISH_WITHIN_S)
         await runner.setup()
+        watching = asyncio.create_task(self._deadlines.watch())
         try:
             await web.SockSite(runner, listening, backlog=1024).start()
             host, port, *_ = listening.getsockname()
@@ -62,6 +66,7 @@ class Api:
             await stop.wait()
         finally:
             await runner.cleanup()
+            watching.cancel()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request. An authenticated one is counted for its credential, whatever its status."""
@@ -69,7 +74,7 @@ class Api:
         route: Route | None = None
         admission: caller.Admission | None = None
         try:
-            async with asyncio.timeout(LONGEST_REQUEST_S):
+            with self._deadlines:
                 route, parameters = self._router.find(request.method, request.rel_url.raw_path)
                 _refuse_large_body(request)
                 if route.who == "api key":
@@ -123,6 +128,8 @@ def _authorization(request: web.BaseRequest) -> Sequence[str]:
 def _query(request: web.BaseRequest) -> MultiMapping[str]:
     """The query's parameters. Bytes that are no UTF-8 become lone surrogates, which every kind of parameter refuses."""
     text = request.rel_url.raw_query_string
+    if not text:
+        return _NO_QUERY
     if "%" not in text:
         return request.query
     return MultiDict(parse_qsl(text, keep_blank_values=True, errors="surrogateescape"))
@@ -171,6 +178,43 @@ def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
 
 def _failed(refusal: Refusal) -> web.Response:
     return web.Response(status=refusal.status, body=answers.failure(refusal), headers={**_HEADERS, **refusal.headers})
+
+
+class _Deadlines:
+    """LONGEST_REQUEST_S for each request. What `asyncio.timeout` does, but no timer is set and taken back each time.
+
+    Entered by the task of a request; raises TimeoutError, up to _LOOK_EVERY_S late.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[asyncio.Task[Any], float] = {}  # oldest first
+        self._overdue: set[asyncio.Task[Any]] = set()
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "requests are answered in tasks"
+        self._under_way[task] = time.monotonic()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "it is the task that has entered"
+        del self._under_way[task]
+        if task in self._overdue:
+            self._overdue.remove(task)
+            if task.uncancel() == 0 and kind is asyncio.CancelledError:
+                raise TimeoutError
+
+    async def watch(self) -> None:
+        """Cancel overdue requests, for ever."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            latest = time.monotonic() - LONGEST_REQUEST_S
+            for task, started in self._under_way.items():
+                if started > latest:
+                    break
+                if task not in self._overdue:
+                    self._overdue.add(task)
+                    task.cancel()
 
 
 class _Server(web.Server):

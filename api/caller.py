@@ -16,7 +16,6 @@ from uuid import UUID
 
 import asyncpg
 import msgspec
-import redis.asyncio
 import structlog
 from prometheus_client import Counter, Gauge
 from redis.exceptions import RedisError
@@ -24,6 +23,7 @@ from redis.exceptions import RedisError
 from api import errors, tokens
 from api.errors import Refusal
 from api.rate_limit import LEASE_S, AskPostgres, GoodKey, LocalMinutes, SharedMinutes, Taken, Told
+from api.valkey import GIVEN_UP_AFTER_S, Valkey
 from shared import network, sql
 from shared.network import Network
 from shared.settings import IPNetwork
@@ -34,9 +34,6 @@ PERMISSIONS = ("manage_users", "manage_credentials", "view_usage", "view_audit_l
 BOOTSTRAP = "bootstrap"
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)  # RFC 6750, section 2.1
-# NOTE: generous, since a process that waits for its turn on a busy machine must not take that for an outage of Valkey.
-_VALKEY_WITHIN_S = 2.0
-_FENCED_WITHIN_S = 2.0
 _VALKEY_AGAIN_S = 1.0
 
 _refused = Counter("ledgerline_callers_refused", "Requests refused for their key, by its kind.", ("key", "reason"))
@@ -104,7 +101,7 @@ _bootstrap_admin_key = sql.query("bootstrap_admin_key", _BootstrapRow)
 class Callers:
     """Everybody who may call. One per process."""
 
-    def __init__(self, partner: asyncpg.Pool, valkey: redis.asyncio.Redis, bootstrap_admin_key: str | None) -> None:
+    def __init__(self, partner: asyncpg.Pool, valkey: Valkey, bootstrap_admin_key: str | None) -> None:
         self._partner = partner
         self._minutes = SharedMinutes(valkey)
         self._local_minutes = LocalMinutes()
@@ -185,10 +182,9 @@ class Callers:
         if self._valkey_away_until > now:
             return None
         if self._valkey_away_until:
-            self._valkey_away_until = now + _VALKEY_WITHIN_S  # one request finds out whether it is back, no other waits
+            self._valkey_away_until = now + GIVEN_UP_AFTER_S  # one request finds out whether it is back, no other waits
         try:
-            async with asyncio.timeout(_VALKEY_WITHIN_S):
-                answer = await self._minutes.take(key_hash, told)
+            answer = await self._minutes.take(key_hash, told)
         except (RedisError, OSError) as cause:
             self._valkey_away_until = time.monotonic() + _VALKEY_AGAIN_S
             _shared.set(0)
@@ -203,8 +199,7 @@ class Callers:
     async def _fence(self, key_hashes: Sequence[bytes]) -> bool:
         """Make Valkey forget keys; False where it can't be told."""
         try:
-            async with asyncio.timeout(_FENCED_WITHIN_S):
-                await self._minutes.fence(key_hashes)
+            await self._minutes.fence(key_hashes)
         except (RedisError, OSError) as cause:
             log.warning("keys.not_fenced", keys=len(key_hashes), cause=f"{type(cause).__name__}: {cause}")
             return False

@@ -6,6 +6,7 @@ which the parent of the workers sets, and whoever is asked adds them up.
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import asyncpg
 import structlog
@@ -35,9 +36,16 @@ latency = Histogram(
 
 def observe(route: Route | None, status: int, took_s: float) -> None:
     """Count one answer."""
+    counter, histogram = _of(route, status)
+    counter.inc()
+    histogram.observe(took_s)
+
+
+@cache
+def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
+    """What counts such answers, looked up by its labels once."""
     method, path = (_NO_ROUTE, _NO_ROUTE) if route is None else (route.method, route.path)
-    requests.labels(method, path, str(status)).inc()
-    latency.labels(method, path).observe(took_s)
+    return requests.labels(method, path, str(status)), latency.labels(method, path)
 
 
 async def metrics(ask: OpenAsk[Nothing]) -> web.Response:

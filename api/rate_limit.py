@@ -11,12 +11,14 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from uuid import UUID
 
 import msgspec
-import redis.asyncio
 from redis.exceptions import NoScriptError
+
+from api.valkey import Valkey, packed
 
 LEASE_S = 5
 """How long Valkey may keep what Postgres said of a key, counted from before Postgres was asked."""
@@ -26,9 +28,8 @@ FENCE_S = 60
 
 _MINUTE_S = 60
 _SCRIPT = Path(__file__).with_suffix(".lua").read_text()
-_PREFIX = "ledgerline"
-_LIFE = f"{_PREFIX}:life"
-_FENCED_AT_ONCE = 1_000
+_KEY, _MINUTE, _LIFE = b"ledgerline:key:%b", b"ledgerline:minute:%b", b"ledgerline:life"
+_REMEMBERED = 4_096
 
 
 class GoodKey(msgspec.Struct, frozen=True):
@@ -74,12 +75,12 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class SharedMinutes:
-    """The minutes of all processes together, by Valkey's clock. Every method raises what redis raises."""
+    """The minutes of all processes together, by Valkey's clock. Every method raises what `Valkey` raises."""
 
-    def __init__(self, valkey: redis.asyncio.Redis) -> None:
+    def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
-        self._life = secrets.token_hex(8)  # for a server whose data were flushed
-        self._script_id = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+        self._life = secrets.token_hex(8).encode()  # for a server whose data were flushed
+        self._script_id = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest().encode()
 
     async def take(self, key_hash: bytes, told: Told | None = None) -> Taken | AskPostgres:
         """Count one request.
@@ -87,44 +88,55 @@ class SharedMinutes:
         Without `told`, a key that Valkey does not know is not counted: AskPostgres, and come again. With `told`, Valkey
         keeps that for the next requests, unless the key is fenced or `until_us` is over.
         """
-        shown, until_us = ("", 0) if told is None else (_shown(told.key), told.until_us)
-        verdict, *figures = (await self._run(key_hash, shown, until_us)).decode().split(" ")
-        if verdict == "ask":
+        verdict, *figures = (await self._run(self._command(key_hash, told))).split(b" ", 4)
+        if verdict == b"ask":
             return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000)
-        limit, remaining, reset_us, credential_id, network_id = figures
+        limit, remaining, reset_us, whose = figures
+        credential_id, network_id = _read_whose(whose)
         return Taken(
-            credential_id=UUID(credential_id),
-            network_id=int(network_id),
-            admitted=verdict == "admitted",
-            limit=int(limit),
-            remaining=int(remaining),
-            reset_s=math.ceil(int(reset_us) / 1_000_000),
+            credential_id,
+            network_id,
+            verdict == b"admitted",
+            int(limit),
+            int(remaining),
+            -(-int(reset_us) // 1_000_000),
         )
 
     async def fence(self, key_hashes: Sequence[bytes]) -> None:
         """Forget these keys, and keep nothing about them for FENCE_S: whoever asks is sent to Postgres."""
-        for start in range(0, len(key_hashes), _FENCED_AT_ONCE):
-            async with self._valkey.pipeline(transaction=False) as pipeline:
-                for key_hash in key_hashes[start : start + _FENCED_AT_ONCE]:
-                    pipeline.set(f"{_PREFIX}:key:{key_hash.hex()}", "fence", ex=FENCE_S)
-                await pipeline.execute()
+        for_s = str(FENCE_S).encode()
+        await self._valkey.ask_all(
+            packed(b"SET", _KEY % key_hash.hex().encode(), b"fence", b"EX", for_s) for key_hash in key_hashes
+        )
 
-    async def _run(self, key_hash: bytes, shown: str, until_us: int) -> bytes:
-        name = key_hash.hex()
-        given = (f"{_PREFIX}:key:{name}", f"{_PREFIX}:minute:{name}", _LIFE, shown, until_us, self._life)
+    def _command(self, key_hash: bytes, told: Told | None) -> bytes:
+        name = key_hash.hex().encode()
+        shown, until_us = (b"", b"0") if told is None else (_shown(told.key), str(told.until_us).encode())
+        keys = (_KEY % name, _MINUTE % name, _LIFE)
+        return packed(b"EVALSHA", self._script_id, b"3", *keys, shown, until_us, self._life)
+
+    async def _run(self, command: bytes) -> bytes:
         try:
-            return await self._valkey.evalsha(self._script_id, 3, *given)  # type: ignore[no-any-return]
+            reply: bytes = await self._valkey.ask(command)
         except NoScriptError:
             # NOTE: this server has just started or taken over, perhaps with data from before a revocation: scripts are
             # neither persisted nor replicated. A new life, begun before the script can run, ends all of it.
-            await self._valkey.set(_LIFE, secrets.token_hex(8))
-            await self._valkey.script_load(_SCRIPT)
-        return await self._valkey.evalsha(self._script_id, 3, *given)  # type: ignore[no-any-return]
+            await self._valkey.ask(packed(b"SET", _LIFE, secrets.token_hex(8).encode()))
+            await self._valkey.ask(packed(b"SCRIPT", b"LOAD", _SCRIPT.encode()))
+            reply = await self._valkey.ask(command)
+        return reply
 
 
-def _shown(key: GoodKey) -> str:
+@lru_cache(_REMEMBERED)
+def _read_whose(text: bytes) -> tuple[UUID, int]:
+    """`<credential_id> <network_id>`."""
+    credential_id, network_id = text.split(b" ")
+    return UUID(credential_id.decode()), int(network_id)
+
+
+def _shown(key: GoodKey) -> bytes:
     expires_us = 0 if key.expires_at is None else math.floor(key.expires_at.timestamp() * 1_000_000)
-    return f"{key.limit} {expires_us} {key.credential_id} {key.network_id}"
+    return f"{key.limit} {expires_us} {key.credential_id} {key.network_id}".encode()
 
 
 class LocalMinutes:

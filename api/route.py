@@ -51,7 +51,10 @@ class Route:
         self.fields: tuple[Field, ...] = fields_of(self.question)
         self.body_fields: tuple[Field, ...] = fields_of(self.body) if self.body else ()
 
-        names = {segment[1:-1] for segment in _segments(path) if _is_parameter(segment)}
+        self.parameters = tuple(
+            (position, segment[1:-1]) for position, segment in enumerate(_segments(path)) if _is_parameter(segment)
+        )
+        names = {name for _, name in self.parameters}
         assert names <= {field.name for field in self.fields}, f"{method} {path}: the question lacks a path parameter"
 
 
@@ -83,8 +86,7 @@ class Router:
         if route is None:
             allowed = [*node.routes, "HEAD"] if "GET" in node.routes else [*node.routes]
             raise method_not_allowed(", ".join(sorted(allowed)))
-        template = _segments(route.path)
-        return route, {name[1:-1]: text for name, text in zip(template, segments, strict=True) if _is_parameter(name)}
+        return route, {name: segments[position] for position, name in route.parameters}
 
 
 class _Node(msgspec.Struct):

@@ -3,20 +3,19 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import asyncpg
 import msgspec
 import structlog
 from prometheus_client import Gauge
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from api import batches, registry
+from api import valkey as valkeys
 from api.caller import Callers
 from api.registry import Registry
 from api.usage import Spools
+from api.valkey import Valkey
 from shared import database
 from shared.lifecycle import wait_for
 from shared.network import NETWORKS, Network
@@ -33,7 +32,6 @@ _COUNT_EVERY_S = 5.0
 # Postgres grants 100 connections by default: two API processes, the indexers and the worker fit into them.
 CHAIN_CONNECTIONS = 8
 PARTNER_CONNECTIONS = 8
-VALKEY_CONNECTIONS = 32
 
 
 class Chains:
@@ -43,13 +41,16 @@ class Chains:
         self._replicas = replicas
         self._turn = itertools.count()
 
-    @asynccontextmanager
-    async def connection(self, network: Network) -> AsyncIterator[asyncpg.Connection]:
+    def connection(self, network: Network) -> AbstractAsyncContextManager[asyncpg.Connection]:
         """A connection to one replica; one that can't be reached is passed over for the next.
 
         Raises what the last replica raised where none can be reached.
         """
         pools = self._replicas[network.network_id]
+        return self._of_any(network, pools) if len(pools) > 1 else pools[0].acquire()
+
+    @asynccontextmanager
+    async def _of_any(self, network: Network, pools: Sequence[asyncpg.Pool]) -> AsyncIterator[asyncpg.Connection]:
         first = next(self._turn)
         for attempt in range(len(pools)):
             pool = pools[(first + attempt) % len(pools)]
@@ -74,7 +75,7 @@ class Services(msgspec.Struct, frozen=True):
     servers: Servers
     partner: asyncpg.Pool
     chains: Chains
-    valkey: Redis
+    valkey: Valkey
     callers: Callers
     spools: Spools
     registry: Registry
@@ -97,7 +98,7 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             network.network_id: [await pool(url, network, CHAIN_CONNECTIONS) for url in servers.read_database_urls]
             for network in NETWORKS
         }
-        valkey = await stack.enter_async_context(_valkey(servers.redis_url))
+        valkey = await stack.enter_async_context(valkeys.opened(servers.redis_url))
         await wait_for("valkey", valkey.ping, stop)
         counting = asyncio.create_task(_count_connections(pools))
         stack.callback(counting.cancel)
@@ -111,15 +112,6 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             spools=await stack.enter_async_context(batches.spooling(settings.data_dir, servers.redis_url, partner)),
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )
-
-
-def _valkey(url: str) -> Redis:
-    """Valkey, by connections that are waited for: redis-py's own pool fails beyond its hundredth."""
-    return Redis.from_pool(
-        BlockingConnectionPool.from_url(
-            url, max_connections=VALKEY_CONNECTIONS, timeout=None, retry=Retry(NoBackoff(), 1)
-        )
-    )
 
 
 async def _count_connections(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:

@@ -11,10 +11,10 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-import redis.asyncio
 from redis.asyncio import Redis
 
 from api import rate_limit, tokens
+from api import valkey as valkeys
 from api.caller import Callers
 from api.rate_limit import LEASE_S, AskPostgres, GoodKey, LocalMinutes, SharedMinutes, Taken, Told
 from shared import database
@@ -142,7 +142,7 @@ async def test_a_revoked_key_is_refused_by_the_next_request_though_others_race_w
 
 async def test_what_postgres_said_before_a_withdrawal_is_not_kept(redis_url: str) -> None:
     """The race in slow motion: asked, withdrawn, and only then told."""
-    async with Redis.from_url(redis_url) as client:
+    async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
@@ -153,7 +153,7 @@ async def test_what_postgres_said_before_a_withdrawal_is_not_kept(redis_url: str
 
 async def test_what_postgres_said_too_long_ago_is_not_kept(redis_url: str) -> None:
     """Nothing outlives LEASE_S from before Postgres was asked, so a withdrawal can be waited out."""
-    async with Redis.from_url(redis_url) as client:
+    async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
@@ -269,7 +269,7 @@ async def test_a_process_that_dies_right_after_its_commit_has_told_valkey_before
 ) -> None:
     credential, key = await partner.issued(await partner.user())
     assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
-    async with await database.create_pool(database_url, None, most=1) as pool, Redis.from_url(redis_url) as client:
+    async with await database.create_pool(database_url, None, most=1) as pool, valkeys.opened(redis_url) as client:
         withdrawing = Callers(pool, client, None).withdrawing()
         withdrawal = await withdrawing.__aenter__()
         async with db.transaction():
@@ -329,7 +329,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
     async def ask(seed: int) -> None:
         nonlocal refused
         chance = random.Random(seed)
-        async with Redis.from_url(redis_url) as client:
+        async with valkeys.opened(redis_url) as client:
             minutes = SharedMinutes(client)
             ends_at = time.monotonic() + 3
             while time.monotonic() < ends_at:
@@ -352,7 +352,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
 
 async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "_SCRIPT", rate_limit._SCRIPT.replace("60000000", "1000000"))
-    async with Redis.from_url(redis_url) as client:
+    async with valkeys.opened(redis_url) as client:
         minutes, told = SharedMinutes(client), Told(good_key(1), 2**60)
         assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
         refused = await minutes.take(bytes(32), told)
@@ -363,8 +363,8 @@ async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypat
 
 
 async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
-    async with redis.asyncio.Redis.from_url(redis_url) as client:
-        minutes, told = SharedMinutes(client), Told(good_key(3), 2**60)
+    async with valkeys.opened(redis_url) as valkey, Redis.from_url(redis_url) as client:
+        minutes, told = SharedMinutes(valkey), Told(good_key(3), 2**60)
         for _ in range(20):
             await minutes.take(bytes(32), told)
         name = f"ledgerline:minute:{bytes(32).hex()}"

@@ -7,6 +7,7 @@ import zlib
 import asyncpg
 import pytest
 
+from api import app
 from api.answers import CONTENT_TYPE
 from shared import database
 from shared.network import PREVIEW
@@ -209,6 +210,18 @@ async def test_requests_wait_for_no_lock_of_the_indexer(api: Client, chain: Chai
         assert (reply.status, reply.error) == (503, "Network not available")
     await connection.close()
     assert (await api.get(HISTORY, key)).status == 200
+
+
+async def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_not(
+    api: Client, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LONGEST_REQUEST_S", 0.3)
+    path = "/v1/admin/admin-keys"
+    async with asyncio.timeout(10), db.transaction():
+        await db.execute("LOCK TABLE partner.admin_key")
+        late = await asyncio.gather(*(api.get(path, ADMIN_KEY) for _ in range(3)))
+        assert [(reply.status, reply.error) for reply in late] == [(503, "Request timed out")] * 3
+    assert [(await api.get(path, ADMIN_KEY)).status for _ in range(3)] == [200] * 3
 
 
 async def test_a_fault_of_ours_is_logged_and_not_told(

@@ -1,0 +1,183 @@
+"""The connection to Valkey: one for all requests of this process, each of which may have a command under way.
+
+redis-py connects, by whatever REDIS_URL says of TLS, passwords and databases. Then the socket is ours: a command of
+redis-py's costs as much CPU as a small request does otherwise, and each chain request makes one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import hiredis
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import NoScriptError, RedisError, ResponseError
+
+CONNECT_WITHIN_S = 2.0
+# NOTE: generous, since a process that waits for its turn on a busy machine must not take that for an outage of Valkey.
+_TICK_S = 0.4
+_PATIENCE_TICKS = 4
+
+GIVEN_UP_AFTER_S = max(CONNECT_WITHIN_S, _TICK_S * (_PATIENCE_TICKS + 1))
+"""How long a command waits at most, if the connection stands or if there is none."""
+
+_NOT_YET = object()
+
+
+def packed(*words: bytes) -> bytes:
+    """A command as Valkey reads it."""
+    parts = [b"*%d\r\n" % len(words)]
+    parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in words]
+    return b"".join(parts)
+
+
+class Valkey:
+    """Asks Valkey, and connects again where the connection is lost. Raises RedisError or OSError while it is away."""
+
+    def __init__(self, url: str) -> None:
+        self._pool = ConnectionPool.from_url(url)
+        self._link: _Link | None = None
+        self._connecting: asyncio.Task[_Link] | None = None
+
+    async def ask(self, command: bytes) -> Any:
+        """The reply to one packed command."""
+        link = self._link
+        if link is not None and not link.lost:
+            try:
+                return await link.send(command)
+            except LostConnection:
+                pass  # Valkey restarts, or somebody cuts idle connections: once more, on a new one
+        return await (await self._connected()).send(command)
+
+    async def ask_all(self, commands: Iterable[bytes]) -> list[Any]:
+        """The replies to some commands, which leave together."""
+        return await asyncio.gather(*(self.ask(command) for command in commands))
+
+    async def ping(self) -> None:
+        """Return if it answers."""
+        await self.ask(packed(b"PING"))
+
+    async def close(self) -> None:
+        """Let go of it. Who still waits for a reply gets LostConnection."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._link is not None:
+            await self._link.close()
+
+    async def _connected(self) -> "_Link":
+        """A connection that is not lost; all who need a new one wait for the same."""
+        if self._link is not None and not self._link.lost:
+            return self._link
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(self._have_connected)
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> "_Link":
+        if self._link is not None:
+            await self._link.close()
+        connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call] # it has no hints
+        try:
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                await connection.connect()  # type: ignore[no-untyped-call] # nor has this
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        self._link = _Link(connection)
+        return self._link
+
+    def _have_connected(self, connecting: "asyncio.Task[_Link]") -> None:
+        self._connecting = None
+        if not connecting.cancelled():
+            connecting.exception()  # whoever waited was told; nobody may have
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Valkey]:
+    """Valkey at an address, connected on first use."""
+    valkey = Valkey(url)
+    try:
+        yield valkey
+    finally:
+        await valkey.close()
+
+
+class _Link(asyncio.Protocol):
+    """One connection, from the end of redis-py's handshake to its loss."""
+
+    def __init__(self, connection: AbstractConnection) -> None:
+        self._connection = connection
+        # NOTE: a private name of redis-py, which has no public one for its socket.
+        writer = connection._writer
+        assert writer is not None, "redis-py has connected"
+        self._transport = writer.transport
+        self._replies = hiredis.Reader(replyError=_error, notEnoughData=_NOT_YET)
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._sent = self._answered = 0
+        self._sent_before = deque([0] * _PATIENCE_TICKS, _PATIENCE_TICKS)
+        self._clock = self._loop.call_later(_TICK_S, self._tick)
+        self.lost = False
+        self._transport.set_protocol(self)
+
+    def send(self, command: bytes) -> asyncio.Future[Any]:
+        """Send a command; its reply. uvloop writes what is sent in one turn of the loop by one call of the system."""
+        reply: asyncio.Future[Any] = self._loop.create_future()
+        if self.lost:
+            reply.set_exception(LostConnection("the connection is lost"))
+            return reply
+        self._sent += 1
+        self._waiting.append(reply)
+        self._transport.write(command)
+        return reply
+
+    async def close(self) -> None:
+        """Close it, if it is not lost already."""
+        self._lose(LostConnection("the connection is closed"))
+        await self._connection.disconnect(nowait=True)
+
+    def data_received(self, data: bytes) -> None:
+        """Some replies, or parts of them."""
+        try:
+            self._replies.feed(data)
+            while (reply := self._replies.gets()) is not _NOT_YET:
+                if not isinstance(reply, hiredis.PushNotification):
+                    self._answered += 1
+                    self._give(self._waiting.popleft(), reply)
+        except (hiredis.ProtocolError, IndexError):
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The other side has closed it, or we have."""
+        self._lose(LostConnection(f"the connection is lost: {exc or 'closed by the server'}"))
+
+    def _give(self, waiting: asyncio.Future[Any], reply: Any) -> None:
+        if waiting.done():  # whoever asked was cancelled
+            return
+        if isinstance(reply, RedisError):
+            waiting.set_exception(reply)
+        else:
+            waiting.set_result(reply)
+
+    def _lose(self, cause: Exception) -> None:
+        self.lost = True
+        self._clock.cancel()
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_exception(cause)
+
+    def _tick(self) -> None:
+        """Give up on a Valkey that owes a reply for some ticks. While this process is kept from running, none pass."""
+        if self._answered < self._sent_before[0]:
+            self._lose(TimeoutError("no reply"))
+            self._transport.abort()
+            return
+        self._sent_before.append(self._sent)
+        self._clock = self._loop.call_later(_TICK_S, self._tick)
+
+
+def _error(text: str) -> ResponseError:
+    return NoScriptError(text) if text.startswith("NOSCRIPT") else ResponseError(text)

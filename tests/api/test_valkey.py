@@ -1,0 +1,228 @@
+"""The connection to Valkey: whatever address REDIS_URL names, whatever happens to the connection."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from redis.exceptions import RedisError, ResponseError
+
+from api import valkey as valkeys
+from api.valkey import packed
+from tests.api.own_valkey import OwnValkey
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+ECHO = packed(b"ECHO", b"hello")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[OwnValkey]:
+    """A Valkey of this test's own."""
+    server = OwnValkey(tmp_path / "valkey")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
+    """Runs a coroutine on each of the loops: their sockets are not the same."""
+
+    def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+            runner.run(work)
+
+    return to_its_end
+
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+async def answers(url: str) -> None:
+    """Assert that Valkey answers at an address: large replies too, and to many at once each its own."""
+    async with valkeys.opened(url) as valkey:
+        await valkey.ping()
+        texts = [b"%d" % number * (number * 100 + 1) for number in range(100)]
+        assert await valkey.ask_all(packed(b"ECHO", text) for text in texts) == texts
+
+
+def test_every_form_of_an_address_leads_to_it(run: Run, own: OwnValkey) -> None:
+    server: Any = own.client
+    server.config_set("requirepass", "s3cret word")
+    server.acl_setuser("someone", enabled=True, passwords=["+other"], commands=["+@all"], keys=["*"])
+    place = own.url.removeprefix("redis://").removesuffix("/0")
+    run(answers(f"redis://:s3cret%20word@{place}/0"))
+    run(answers(f"redis://someone:other@{place}/0?protocol=3&socket_timeout=1"))
+    run(answers(f"redis://someone:other@{place}/0?protocol=2&decode_responses=true"))
+    with pytest.raises(RedisError):
+        run(answers(f"redis://:wrong@{place}/0"))
+
+
+def test_a_socket_in_the_file_system_leads_to_it(run: Run, own: OwnValkey, tmp_path: Path) -> None:
+    async def through_a_file() -> None:
+        async with forwarding(own, lambda handler: asyncio.start_unix_server(handler, tmp_path / "socket")):
+            await answers(f"unix://{tmp_path}/socket?db=2")
+
+    run(through_a_file())
+
+
+def test_tls_leads_to_it(run: Run, own: OwnValkey, tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate(tmp_path))
+
+    async def encrypted() -> None:
+        async with forwarding(own, lambda handler: asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)) as port:
+            await answers(f"rediss://127.0.0.1:{port}/1?ssl_cert_reqs=none&ssl_check_hostname=false")
+            with pytest.raises(RedisError):
+                await answers(f"rediss://127.0.0.1:{port}/1")
+
+    run(encrypted())
+
+
+def test_the_database_of_the_address_is_used(run: Run, own: OwnValkey) -> None:
+    async def written() -> None:
+        async with valkeys.opened(own.url.removesuffix("/0") + "/3") as valkey:
+            assert await valkey.ask(packed(b"SET", b"where", b"three")) in (b"OK", "OK")
+
+    run(written())
+    server: Any = own.client
+    server.select(3)
+    assert server.get("where") == b"three"
+
+
+def test_an_error_is_its_commands_own(run: Run, own: OwnValkey) -> None:
+    async def some_are_wrong() -> None:
+        async with valkeys.opened(own.url) as valkey:
+            wrong = packed(b"NO-SUCH-COMMAND")
+            commands = [wrong, ECHO, wrong, ECHO]
+            told = await asyncio.gather(*(valkey.ask(command) for command in commands), return_exceptions=True)
+            assert [type(reply) for reply in told] == [ResponseError, bytes, ResponseError, bytes]
+
+    run(some_are_wrong())
+
+
+def test_who_leaves_takes_nobody_elses_reply(run: Run, own: OwnValkey) -> None:
+    async def some_leave() -> None:
+        async with valkeys.opened(own.url) as valkey:
+            await valkey.ping()
+            texts = [b"%d" % number for number in range(50)]
+            asking = [asyncio.ensure_future(valkey.ask(packed(b"ECHO", text))) for text in texts]
+            await asyncio.sleep(0)
+            for task in asking[::2]:
+                task.cancel()
+            told = await asyncio.gather(*asking, return_exceptions=True)
+            assert told[1::2] == texts[1::2]
+            assert await valkey.ask(ECHO) == b"hello"
+
+    run(some_leave())
+
+
+def test_a_connection_that_was_cut_is_made_again_unnoticed(run: Run, own: OwnValkey) -> None:
+    async def cut() -> None:
+        async with valkeys.opened(own.url) as valkey:
+            await valkey.ping()
+            for _ in range(5):
+                own.client.client_kill_filter(_type="normal", skipme=True)
+                assert await valkey.ask_all([ECHO] * 20) == [b"hello"] * 20
+            server: Any = own.client
+            assert len([one for one in server.client_list() if one["lib-name"].startswith("redis-py")]) <= 3
+
+    run(cut())
+
+
+def test_without_a_server_everybody_is_told_at_once_and_with_it_all_goes_on(run: Run, own: OwnValkey) -> None:
+    async def killed() -> None:
+        async with valkeys.opened(own.url) as valkey:
+            await valkey.ping()
+            own.kill()
+            told = await asyncio.gather(*(valkey.ask(ECHO) for _ in range(20)), return_exceptions=True)
+            assert all(isinstance(reply, RedisError | OSError) for reply in told)
+            own.start()
+            assert await valkey.ask(ECHO) == b"hello"
+
+    run(killed())
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_server_that_keeps_silent_is_given_up(run: Run, own: OwnValkey, connected: bool) -> None:
+    async def frozen() -> None:
+        loop = asyncio.get_running_loop()
+        async with valkeys.opened(own.url) as valkey:
+            if connected:
+                await valkey.ping()
+            own.freeze()
+            began = loop.time()
+            told = await asyncio.gather(*(valkey.ask(ECHO) for _ in range(20)), return_exceptions=True)
+            assert all(isinstance(reply, RedisError | OSError) for reply in told), told
+            assert 1 < loop.time() - began < valkeys.GIVEN_UP_AFTER_S + 1
+            own.thaw()
+            assert await valkey.ask(ECHO) == b"hello"
+
+    run(frozen())
+
+
+@pytest.mark.parametrize("nonsense", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n" * 100])
+def test_nonsense_in_place_of_replies_is_an_error(nonsense: bytes) -> None:
+    """Or more replies than there were commands: nobody may get another's."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            if line.startswith(b"*"):
+                writer.write(b"+OK\r\n")
+            if b"ECHO" in line:
+                writer.write(nonsense)
+
+    async def talked_to() -> None:
+        async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with valkeys.opened(f"redis://127.0.0.1:{port}/0?protocol=2") as valkey:
+                await valkey.ping()
+                await valkey.ask(ECHO)
+                await asyncio.sleep(0.1)
+                assert valkey._link is not None
+                assert valkey._link.lost
+
+    asyncio.run(talked_to())
+
+
+@asynccontextmanager
+async def forwarding(own: OwnValkey, start: Callable[[Any], Any]) -> AsyncIterator[int | None]:
+    """Another door to a Valkey; its port, where it has one."""
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inside = await asyncio.open_connection("127.0.0.1", urlsplit(own.url).port)
+        await asyncio.gather(copy(reader, inside[1]), copy(inside[0], writer), return_exceptions=True)
+
+    async with await start(forward) as server:
+        name = server.sockets[0].getsockname()
+        yield name[1] if isinstance(name, tuple) else None
+
+
+def certificate(folder: Path) -> Path:
+    """A key and a certificate that nobody has signed, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file = folder / "certificate.pem"
+    file.write_bytes(key.private_bytes(*plain) + made)
+    return file
