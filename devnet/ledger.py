@@ -43,7 +43,9 @@ class Pool(msgspec.Struct):
 class Proposal(msgspec.Struct, frozen=True):
     deposit: int
     return_account: Credential
+    first_epoch: int
     last_epoch: int
+    said: Json
 
 
 class Ledger:
@@ -63,6 +65,10 @@ class Ledger:
         self.blocks_made: Counter[str] = Counter()
         # Stake by pool and credential at the last three epoch boundaries, the newest first.
         self.snapshots: tuple[dict[str, dict[Credential, int]], ...] = ({}, {}, {})
+        # The newest of them without rewards, and what votes in this epoch: that snapshot by pool, and proposals.
+        self.snapshot_of_outputs: dict[str, int] = {}
+        self.voting_stakes: dict[str, int] = {}
+        self.voted_on: dict[Reference, Proposal] = {}
         self.unknown_inputs = 0
         for address, lovelace in genesis_outputs(network, genesis):
             self._produce((addresses.genesis_output_id(address), 0), _output(address, lovelace))
@@ -93,9 +99,14 @@ class Ledger:
         for epoch in range(self.epoch + 1, self.network.epoch_of(slot) + 1):
             self._reward()
             self.snapshots = (self._stake_by_pool(), *self.snapshots[:2])
+            self.snapshot_of_outputs = {
+                pool: sum(self.stakes[credential] for credential in members)
+                for pool, members in self.snapshots[0].items()
+            }
             self.epoch = epoch
             self._reap_pools()
             self._return_proposals()
+            self._open_the_vote()
 
     def count_block(self, issuer: str) -> None:
         if len(issuer) == 64:  # Byron's keys are extended, and nobody's pool
@@ -182,7 +193,9 @@ class Ledger:
                 self.proposals[tx["id"], index] = Proposal(
                     proposal["deposit"]["ada"]["lovelace"],
                     addresses.reward_credential(proposal["returnAccount"]),
+                    self.epoch,
                     self.epoch + parameters.PROPOSAL_LIFETIME_EPOCHS,
+                    proposal,
                 )
         self.treasury += tx.get("treasury", {}).get("donation", _NOTHING)["ada"]["lovelace"]
 
@@ -255,6 +268,15 @@ class Ledger:
             for account in self.accounts.values():
                 if account.pool in gone:
                     account.pool = None
+
+    def _open_the_vote(self) -> None:
+        """Pools vote with the snapshot just taken and their delegators' deposits for proposals (Conway: EPOCH)."""
+        self.voted_on = dict(self.proposals)
+        self.voting_stakes = {pool: sum(members.values()) for pool, members in self.snapshots[0].items() if members}
+        for proposal in self.voted_on.values():
+            account = self.accounts.get(proposal.return_account)
+            if account and account.pool in self.voting_stakes:
+                self.voting_stakes[account.pool] += proposal.deposit
 
     def _return_proposals(self) -> None:
         for reference, proposal in list(self.proposals.items()):

@@ -165,29 +165,54 @@ def _reward_account_summaries(question: Question) -> Any:
 
 
 def _stake_pools(question: Question) -> Json:
-    """Pools by id, all of them or those asked for; with their live stake if asked to."""
+    """Pools by id, all of them or those asked for; with their voting stake if asked to, which none has before Conway.
+
+    A pool that was just reaped still votes, and newer versions name it.
+    """
     ledger = question.ledger
+    include_stake = question.params.get("includeStake")
+    if include_stake and _ERAS.index(question.era) < _ERAS.index("conway"):
+        raise Refusal(2002, "This query isn't available in the current era.")
     asked = question.params.get("stakePools")
-    wanted = list(ledger.pools) if asked is None else [pool["id"] for pool in asked]
-    pools = {id_: dict(ledger.pools[id_].parameters) for id_ in wanted if id_ in ledger.pools}
-    if question.params.get("includeStake"):
-        stakes = ledger.live_stakes()
-        for id_, pool in pools.items():
-            pool["stake"] = parameters.ada(stakes[id_])
-    return pools
+    known: dict[str, Json] = {id_: dict(pool.parameters) for id_, pool in ledger.pools.items()}
+    if include_stake:
+        if question.version >= (6, 13):
+            known = {id_: {"id": id_} for id_ in ledger.voting_stakes} | known
+        for id_, pool in known.items():
+            pool["stake"] = parameters.ada(ledger.voting_stakes.get(id_, 0))
+    return known if asked is None else {pool["id"]: known[pool["id"]] for pool in asked if pool["id"] in known}
 
 
 def _live_stake_distribution(question: Question) -> Json:
+    """Live stake as a part of all that circulates; pools whom nobody has delegated to are left out."""
     ledger = question.ledger
-    stakes = ledger.live_stakes()
-    total = sum(stakes.values())
+    circulating = parameters.MAX_SUPPLY - ledger.reserves
     return {
         id_: {
-            "stake": "{}/{}".format(*Fraction(stake, total or 1).as_integer_ratio()),
+            "stake": "{}/{}".format(*Fraction(stake, circulating).as_integer_ratio()),
             "vrf": ledger.pools[id_].parameters["vrfVerificationKeyHash"],
         }
-        for id_, stake in stakes.items()
+        for id_, stake in ledger.live_stakes().items()
+        if stake
     }
+
+
+def _governance_proposals(question: Question) -> list[Json]:
+    """The proposals that are voted on in this epoch: those that were there where it began. Nobody's vote is told."""
+    if _ERAS.index(question.era) < _ERAS.index("conway"):
+        raise Refusal(2002, "This query isn't available in the current era.")
+    asked = question.params.get("proposals")
+    return [
+        {
+            "proposal": {"transaction": {"id": transaction}, "index": index},
+            **proposal.said,
+            "since": {"epoch": proposal.first_epoch},
+            "until": {"epoch": proposal.last_epoch},
+            "votes": [],
+        }
+        for (transaction, index), proposal in question.ledger.voted_on.items()
+        if asked is None or {"transaction": {"id": transaction}, "index": index} in asked
+    ]
 
 
 def _treasury_and_reserves(question: Question) -> Json:
@@ -212,6 +237,7 @@ LEDGER: dict[str, Callable[[Question], Any]] = {
     "queryLedgerState/rewardAccountSummaries": _reward_account_summaries,
     "queryLedgerState/stakePools": _stake_pools,
     "queryLedgerState/liveStakeDistribution": _live_stake_distribution,
+    "queryLedgerState/governanceProposals": _governance_proposals,
     "queryLedgerState/treasuryAndReserves": _treasury_and_reserves,
 }
 _KNOWN_IN_BYRON = {f"queryLedgerState/{name}" for name in ("tip", "epoch", "eraStart", "eraSummaries")}

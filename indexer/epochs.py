@@ -78,6 +78,7 @@ async def undo(
     last_epoch_no = network.epoch_of(point.slot_no) + 1
     await _forget_epochs.run(db, last_epoch_no)
     await _forget_pool_rewards.run(db, last_epoch_no)
+    await _forget_ledger_state.run(db, last_epoch_no - 1)
     first_tx_id = tx_id(first_slot, 0)
     changed = {row.stake_id for row in await _forget_stake_events.all(db, first_tx_id)}
     await _restore_delegations.run(db, sorted(changed), ACTIVE_AFTER_EPOCHS)
@@ -117,6 +118,7 @@ _fill_delegator_buckets = sql.command("fill_delegator_buckets")
 _blocks_from = sql.query("blocks_from", _MadeBlock)
 _forget_epochs = sql.command("forget_epochs")
 _forget_pool_rewards = sql.command("forget_pool_rewards")
+_forget_ledger_state = sql.command("forget_ledger_state")
 _forget_stake_events = sql.query("forget_stake_events", _StakeId)
 _restore_delegations = sql.command("restore_delegations")
 _forget_pool_updates = sql.command("forget_pool_updates")

@@ -107,6 +107,10 @@ DELETE FROM pool_epoch WHERE epoch_no > $1
 -- name: forget_pool_rewards
 DELETE FROM pool_reward WHERE epoch_no > $1
 
+-- name: forget_ledger_state
+-- What was read in a later epoch than $1 is to be read again, whatever epoch comes next.
+UPDATE ledger_state SET epoch_no = -1, complete_epoch_no = least(complete_epoch_no, $1) WHERE epoch_no > $1
+
 -- name: forget_stake_events
 DELETE FROM stake_event WHERE tx_id >= $1 RETURNING stake_id
 

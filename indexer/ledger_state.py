@@ -4,9 +4,19 @@ Once in each epoch every delegated account's reward is read, in batches that a r
 of accounts whose reward changes. It has a connection of its own to the node and one to the database, and takes a turn
 with the writer only for the moment of a write: it is never in the way of following the tip. A node that can't answer
 is asked again later.
+
+What rewards add to active stake comes from one of two sources (docs/decisions/0010), as soon as an epoch's round is
+through:
+
+- The node's own snapshot, since Conway: pools vote with the snapshot taken where the epoch began, and with the deposits
+  of proposals, which the node tells apart (`stakePools` with `includeStake`, `governanceProposals`). It is exact.
+- Where the node does not tell a pool's: what the accounts hold now, and took out since, less the pool deposits that
+  came back right after the snapshot. It is exact up to Babbage; since Conway it also has what governance paid there.
 """
 
 import asyncio
+from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import aiohttp
@@ -16,15 +26,17 @@ import structlog
 
 from indexer import epochs, frames, ogmios, store
 from indexer.ogmios import Ogmios, Refused
-from shared import database, sql
+from shared import database, packed, sql
 from shared.encoding import bech32_payload
-from shared.ledger import Point, tx_id
-from shared.network import Network
+from shared.ledger import Point, TxId, tx_id
+from shared.network import MAX_SUPPLY, Network
 
 log = structlog.get_logger()
 
 BATCH_ACCOUNTS = 1_000
 _PAUSE_S = 10.0  # before a node that could not be reached, or refused, is asked again
+_CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, during which nobody else has a turn
+_POOL_DEPOSIT = 500_000_000  # of all three networks since Shelley, where the node does not say
 _SCRIPT_ACCOUNT = 0xF0  # the header of a script's reward account, less its network (CIP-19)
 
 
@@ -36,9 +48,22 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class PoolView(msgspec.Struct, frozen=True):
-    """What we look at of a registered pool; `stake` only where the node was asked for it and knows how."""
+    """What we look at of a pool that votes; `stake` only where the node was asked for it and knows how."""
 
     stake: frames.Lovelace | None = None
+
+
+class Proposal(msgspec.Struct, frozen=True, rename="camel"):
+    """A proposal that is voted on: its deposit votes with the pool that the return account delegates to."""
+
+    deposit: frames.Lovelace
+    return_account: str
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A pool's live stake as a part of all that circulates, like `3/1000`."""
+
+    stake: str
 
 
 class Treasury(msgspec.Struct, frozen=True):
@@ -48,6 +73,7 @@ class Treasury(msgspec.Struct, frozen=True):
 
 class Parameters(msgspec.Struct, frozen=True, rename="camel"):
     desired_number_of_stake_pools: int
+    stake_pool_deposit: frames.Lovelace
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -71,16 +97,58 @@ def rewards_of(summaries: list[Summary] | dict[str, Summary]) -> dict[bytes, int
         raise frames.Unreadable(f"reward account summaries: {error}") from error
 
 
-def compare(ours: dict[bytes, int], theirs: dict[str, PoolView]) -> Comparison | None:
-    """How our live stakes, by hash, differ from the node's; None where it says none. Raises frames.Unreadable."""
+def deposits_of(proposals: list[Proposal]) -> Counter[bytes]:
+    """Lovelace by the reward account that a proposal's deposit goes back to. Raises frames.Unreadable."""
+    deposits: Counter[bytes] = Counter()
     try:
-        known = {bech32_payload(pool): frames.lovelace(view.stake) for pool, view in theirs.items() if view.stake}
+        for said in proposals:
+            deposits[bech32_payload(said.return_account)] += frames.lovelace(said.deposit)
+    except ValueError as error:
+        raise frames.Unreadable(f"proposals: {error}") from error
+    return deposits
+
+
+def snapshot_of(
+    pools: dict[str, PoolView], deposits: dict[bytes, int], delegations: dict[bytes, bytes]
+) -> dict[bytes, int]:
+    """The stake in the last snapshot, by pool hash, that voting stakes tell; nothing where the node does not say any.
+
+    `delegations` are those of the accounts with deposits where the epoch began, by pool hash. A deposit votes only
+    where the pool has stake of its own (Conway: DRepPulser). Raises frames.Unreadable.
+    """
+    try:
+        stakes = {bech32_payload(pool): frames.lovelace(view.stake) for pool, view in pools.items() if view.stake}
     except ValueError as error:
         raise frames.Unreadable(f"stake pools: {error}") from error
-    if not known:
-        return None
-    differences = [abs(ours.get(pool, 0) - stake) for pool, stake in known.items()]
-    return Comparison(len(known), sum(difference > 0 for difference in differences), sum(differences))
+    for account, pool in delegations.items():
+        if stakes.get(pool):
+            stakes[pool] -= deposits[account]
+    return stakes
+
+
+def live_stakes_of(shares: dict[str, Share], reserves: int) -> dict[bytes, int]:
+    """Live stakes in lovelace, by pool hash. Raises frames.Unreadable."""
+    circulating = MAX_SUPPLY - reserves
+    try:
+        return {bech32_payload(pool): round(Fraction(share.stake) * circulating) for pool, share in shares.items()}
+    except (ValueError, ZeroDivisionError) as error:
+        raise frames.Unreadable(f"live stake distribution: {error}") from error
+
+
+def compare(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Comparison:
+    """How live stakes, by pool hash, differ; a pool that one side does not have has none there."""
+    pools = ours.keys() | theirs.keys()
+    differences = [abs(ours.get(pool, 0) - theirs.get(pool, 0)) for pool in pools]
+    return Comparison(len(pools), sum(difference > 0 for difference in differences), sum(differences))
+
+
+def moved_by(transactions: list[packed.Extra]) -> Counter[bytes]:
+    """What reward accounts held before some transactions more than after them: withdrawals less credits."""
+    moved: Counter[bytes] = Counter()
+    for extra in transactions:
+        moved.update(extra.withdrawals)
+        moved.subtract(extra.credits)
+    return moved
 
 
 class Reader:
@@ -149,21 +217,23 @@ class Reader:
             if accounts:
                 await self._read_rewards(node, position.point, accounts, accounts[-1].stake_id + 1)
             else:
-                await self._end_epoch(node, db, epoch_no, state.complete_epoch_no)
+                await self._end_epoch(node, db, position.point, epoch_no, state.complete_epoch_no)
         return True
 
     async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
         treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", Treasury)
         parameters = await _or_none(node, "queryLedgerState/protocolParameters", Parameters)
         async with self._turn:
-            await _begin_epoch.run(
-                self._writer,
-                point.slot_no,
-                epoch_no,
-                None if parameters is None else parameters.desired_number_of_stake_pools,
-                None if treasury is None else frames.lovelace(treasury.reserves),
-                None if treasury is None else frames.lovelace(treasury.treasury),
-            )
+            if await store.holds(self._writer, point):
+                await _begin_epoch.run(
+                    self._writer,
+                    point.slot_no,
+                    epoch_no,
+                    None if parameters is None else parameters.desired_number_of_stake_pools,
+                    None if treasury is None else frames.lovelace(treasury.reserves),
+                    None if treasury is None else frames.lovelace(treasury.treasury),
+                    self._first_tx_id(epoch_no - 1),
+                )
 
     async def _read_rewards(
         self, node: Ogmios, point: Point, accounts: "list[_Account]", next_stake_id: int | None
@@ -183,37 +253,42 @@ class Reader:
                         await _go_on.run(self._writer, next_stake_id)
 
     async def _end_epoch(
-        self, node: Ogmios, db: asyncpg.Connection, epoch_no: int, complete_epoch_no: int | None
+        self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, complete_epoch_no: int | None
     ) -> None:
         """Every reward is read: complete the snapshots with them, and compare live stakes.
 
         Rewards change where an epoch begins, just before its snapshot is taken, which counts in the next epoch. After
-        indexing from scratch the one that counts in this epoch has none: those of now are next to them.
+        indexing from scratch the one before it, which counts in this epoch, has none either.
+
+        Only at a tip where all rewards are read are stakes those of one instant. The node stands at `point`, our tip of
+        just now; if that has moved to where an epoch began or rewards are to be read again, all this is done later.
         """
-        snapshots = [(epoch_no + 1, await self._pool_rewards(db, epoch_no))]
+        told = {epoch_no: await self._told_snapshot(node, db, epoch_no)}
+        parameters = await _or_none(node, "queryLedgerState/protocolParameters", Parameters)
+        pool_deposit = _POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
         if complete_epoch_no is None or complete_epoch_no < epoch_no - 1:
-            snapshots.append((epoch_no, await self._pool_rewards(db, epoch_no - 1)))
-        compared = await self._compare(node, db)
-        async with self._turn, self._writer.transaction():
-            await _forget_pool_rewards.run(self._writer, epoch_no + 1)
-            for counts_in, rewards in snapshots:
-                columns = [list(column) for column in zip(*rewards, strict=True)] or [[], []]
-                await _learn_pool_rewards.run(self._writer, *columns, counts_in)
-            figures = (None, None, None) if compared is None else msgspec.structs.astuple(compared)
-            await _end_epoch.run(self._writer, *figures)
-
-    async def _pool_rewards(self, db: asyncpg.Connection, epoch_no: int) -> list[tuple[int, int]]:
-        first_tx_id = tx_id(self._network.epoch_start(max(epoch_no, 0)), 0)
-        return [(row.pool_id, row.lovelace) for row in await _pool_rewards.all(db, first_tx_id)]
-
-    async def _compare(self, node: Ogmios, db: asyncpg.Connection) -> Comparison | None:
+            told[epoch_no - 1] = await self._ended_snapshot(node, db, epoch_no - 1)
         async with db.transaction(isolation="repeatable_read", readonly=True):
-            position = await store.position(db)
+            position = await self._settled_position(db, point, epoch_no)
+            if position is None:
+                return
             ours = {row.hash: row.lovelace for row in await _live_stakes.all(db)}
-        assert position is not None, "the caller looked"
-        await _acquire(node, position.point)
-        theirs = await _or_none(node, "queryLedgerState/stakePools", dict[str, PoolView], includeStake=True)
-        compared = None if theirs is None else compare(ours, theirs)
+            rewards = {
+                opened + 1: await self._pool_rewards(db, stakes, opened, epoch_no, pool_deposit)
+                for opened, stakes in told.items()
+            }
+        compared = await self._compare(node, position, ours)
+        async with self._turn:
+            if not await store.holds(self._writer, position.point):
+                return
+            async with self._writer.transaction():
+                for counts_in, of_pools in rewards.items():
+                    await _forget_pool_rewards.run(self._writer, counts_in)
+                    await _learn_pool_rewards.run(
+                        self._writer, list(of_pools.keys()), list(of_pools.values()), counts_in
+                    )
+                figures = (None, None, None) if compared is None else msgspec.structs.astuple(compared)
+                await _end_epoch.run(self._writer, *figures)
         if compared is not None:
             log.info(
                 "ledger_state.compared",
@@ -223,7 +298,77 @@ class Reader:
                 unlike=compared.unlike,
                 difference_lovelace=compared.difference,
             )
-        return compared
+
+    async def _settled_position(self, db: asyncpg.Connection, point: Point, epoch_no: int) -> store.Position | None:
+        """Our tip in the snapshot that is open, if every reward there is read and `point` is still of our chain."""
+        position, state = await store.position(db), await _state.one(db)
+        if position is None or self._network.epoch_of(position.slot_no) != epoch_no:
+            return None
+        if state is None or state.epoch_no != epoch_no:
+            return None
+        unread = await _due.all(db, 1) or await _delegated.all(db, state.next_stake_id, 1)
+        return None if unread or not await store.holds(db, point) else position
+
+    async def _told_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+        """What the node, which stands in an epoch, tells of the snapshot taken where it began, by pool hash."""
+        pools = await _or_none(node, "queryLedgerState/stakePools", dict[str, PoolView], includeStake=True)
+        proposals = await _or_none(node, "queryLedgerState/governanceProposals", list[Proposal])
+        if pools is None or proposals is None:
+            return {}
+        deposits = deposits_of(proposals)
+        delegations = await _delegations_at.all(db, list(deposits), self._first_tx_id(epoch_no))
+        return snapshot_of(pools, deposits, {row.account: row.pool for row in delegations})
+
+    async def _ended_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+        """The same of an epoch that has ended, while the node still knows its ledger at our last block in it."""
+        last = await store.last_at_or_before(db, self._network.epoch_start(epoch_no + 1) - 1)
+        if last is None or self._network.epoch_of(last.slot_no) != epoch_no:
+            return {}
+        try:
+            await _acquire(node, last)
+        except _NotThere:
+            return {}
+        return await self._told_snapshot(node, db, epoch_no)
+
+    async def _pool_rewards(
+        self, db: asyncpg.Connection, told: dict[bytes, int], opened: int, epoch_no: int, pool_deposit: int
+    ) -> dict[int, int]:
+        """What rewards add to the snapshot taken where the epoch `opened` began, by pool_id.
+
+        That is what is `told` of it less the outputs in it. For other pools it is what their accounts held just then,
+        from what they hold now, in epoch `epoch_no`: exact if that is the same epoch; of an earlier one, the rewards
+        that came in between are in it too.
+        """
+        rewards, complete = {}, bool(told)
+        for pool in await _outputs_in_snapshot.all(db, opened + 1):
+            if pool.hash in told:
+                rewards[pool.pool_id] = told[pool.hash] - pool.lovelace
+            elif pool.lovelace:
+                complete = False
+        log.info("ledger_state.snapshot", network=self._network.name, epoch_no=opened + 1, told=len(told))
+        if not complete:
+            first_tx_id = self._first_tx_id(opened)
+            moved = await _moved_from(db, first_tx_id)
+            for reaped in range(opened, epoch_no + 1):
+                for retired in await _reaped.all(db, reaped, self._first_tx_id(reaped)):
+                    account = packed.unpack_pool_parameters(retired.parameters).reward_account
+                    if account is not None:
+                        moved[account] -= pool_deposit
+            by_account = await _account_rewards.all(db, first_tx_id, list(moved.keys()), list(moved.values()))
+            rewards = {row.pool_id: row.lovelace for row in by_account} | rewards
+        return {pool_id: lovelace for pool_id, lovelace in rewards.items() if lovelace}
+
+    async def _compare(self, node: Ogmios, position: store.Position, ours: dict[bytes, int]) -> Comparison | None:
+        """Our live stakes at a tip next to the node's; None where the node does not tell. Raises _NotThere."""
+        await _acquire(node, position.point)
+        shares = await _or_none(node, "queryLedgerState/liveStakeDistribution", dict[str, Share])
+        treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", Treasury)
+        if shares is None or treasury is None:
+            return None
+        return compare(ours, live_stakes_of(shares, frames.lovelace(treasury.reserves)))
+
+    def _first_tx_id(self, epoch_no: int) -> TxId:
+        return tx_id(self._network.epoch_start(max(epoch_no, 0)), 0)
 
 
 class _NotThere(Exception):
@@ -246,6 +391,15 @@ async def _or_none(node: Ogmios, method: str, kind: type[Any], **params: object)
     except Refused as refused:
         log.warning("ledger_state.refused", cause=str(refused))
         return None
+
+
+async def _moved_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[bytes]:
+    """What reward accounts took out, less what they were credited, in transactions from one on."""
+    moved: Counter[bytes] = Counter()
+    while found := await _extras_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
+        moved.update(moved_by([packed.unpack_extra(row.extra) for row in found]))
+        first_tx_id = TxId(found[-1].tx_id + 1)
+    return moved
 
 
 async def _write_rewards(db: asyncpg.Connection, rewards: dict[int, int], slot_no: int) -> None:
@@ -273,6 +427,26 @@ class _PoolReward(msgspec.Struct, frozen=True):
     lovelace: int
 
 
+class _PoolOutputs(msgspec.Struct, frozen=True):
+    pool_id: int
+    hash: bytes
+    lovelace: int
+
+
+class _Delegation(msgspec.Struct, frozen=True):
+    account: bytes
+    pool: bytes
+
+
+class _Reaped(msgspec.Struct, frozen=True):
+    parameters: bytes
+
+
+class _Extra(msgspec.Struct, frozen=True):
+    tx_id: int
+    extra: bytes
+
+
 class _LiveStake(msgspec.Struct, frozen=True):
     hash: bytes
     lovelace: int
@@ -286,7 +460,11 @@ _forget_rewards = sql.command("forget_rewards")
 _learn_rewards = sql.command("learn_rewards")
 _settle_rewards = sql.command("settle_rewards")
 _go_on = sql.command("go_on")
-_pool_rewards = sql.query("pool_rewards", _PoolReward)
+_outputs_in_snapshot = sql.query("outputs_in_snapshot", _PoolOutputs)
+_delegations_at = sql.query("delegations_at", _Delegation)
+_reaped = sql.query("reaped", _Reaped)
+_extras_from = sql.query("extras_from", _Extra)
+_account_rewards = sql.query("account_rewards", _PoolReward)
 _forget_pool_rewards = sql.command("forget_pool_rewards")
 _learn_pool_rewards = sql.command("learn_pool_rewards")
 _live_stakes = sql.query("live_stakes", _LiveStake)

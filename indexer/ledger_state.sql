@@ -4,7 +4,13 @@
 SELECT epoch_no, next_stake_id, complete_epoch_no FROM ledger_state
 
 -- name: begin_epoch
--- All rewards are to be read again. What the node could not answer stays as it was in an earlier epoch.
+-- All rewards are to be read again, also of those who lost their pool since tx_id $6: they still count in snapshots. What the
+-- node could not answer stays as it was in an earlier epoch.
+WITH reaped AS (
+    INSERT INTO reward_due (stake_id, slot_no)
+    SELECT DISTINCT stake_id, $1::bigint FROM stake_event WHERE tx_id >= $6 AND kind = 'reaping'
+    ON CONFLICT (stake_id) DO NOTHING
+)
 INSERT INTO ledger_state AS present (slot_no, epoch_no, next_stake_id, desired_pools, reserves, treasury)
 VALUES ($1, $2, 0, $3, $4, $5)
 ON CONFLICT (one) DO UPDATE SET
@@ -39,19 +45,60 @@ DELETE FROM reward_due WHERE stake_id = ANY ($1::integer[]) AND slot_no <= $2
 -- name: go_on
 UPDATE ledger_state SET next_stake_id = $1
 
--- name: pool_rewards
--- What rewards add to the snapshot before tx_id $1, by the delegations of that instant.
+-- name: outputs_in_snapshot
+-- Every pool, and what outputs gave it in the snapshot that counts in epoch $1.
+SELECT pool_id, hash, coalesce(active_stake, 0)
+FROM pool LEFT JOIN (SELECT pool_id, active_stake FROM pool_epoch WHERE epoch_no = $1) snapshot USING (pool_id)
+
+-- name: delegations_at
+-- To which pools of these accounts, $1, delegate where an epoch begins, $2, once pools are reaped.
+SELECT stake.raw, pool.hash
+FROM stake CROSS JOIN LATERAL (
+    SELECT pool_id FROM stake_event
+    WHERE stake_event.stake_id = stake.stake_id AND (tx_id, place) < ($2::bigint, 0)
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) last JOIN pool ON pool.pool_id = last.pool_id
+WHERE stake.raw = ANY ($1::bytea[])
+
+-- name: reaped
+-- The parameters of each pool that was reaped where epoch $1 began, at tx_id $2.
+SELECT latest.parameters
+FROM pool_retirement r CROSS JOIN LATERAL (
+    SELECT tx_id, place, parameters FROM pool_update
+    WHERE pool_update.pool_id = r.pool_id AND tx_id < $2
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) latest
+WHERE r.epoch_no = $1 AND (latest.tx_id, latest.place) < (r.tx_id, r.place)
+  AND NOT EXISTS (SELECT FROM pool_retirement later
+                  WHERE later.pool_id = r.pool_id AND later.tx_id < $2
+                    AND (later.tx_id, later.place) > (r.tx_id, r.place))
+
+-- name: extras_from
+-- The first $2 transactions from tx_id $1 on that may have withdrawals.
+SELECT tx_id, extra FROM tx WHERE tx_id >= $1 AND extra IS NOT NULL ORDER BY tx_id LIMIT $2
+
+-- name: account_rewards
+-- What accounts held at tx_id $1, by the pools that they delegated to just before: what they hold now, and $3 more by account
+-- in $2.
 WITH changed AS MATERIALIZED (
     SELECT DISTINCT stake_id FROM stake_event WHERE tx_id >= $1
+), held AS MATERIALIZED (
+    SELECT stake_id, sum(lovelace)::bigint AS lovelace
+    FROM (
+        SELECT stake_id, lovelace FROM reward
+        UNION ALL
+        SELECT stake_id, lovelace FROM unnest($2::bytea[], $3::bigint[]) AS moved (raw, lovelace) JOIN stake USING (raw)
+    ) parts
+    GROUP BY stake_id
 )
 SELECT pool_id, sum(lovelace)::bigint
 FROM (
-    SELECT stake.pool_id, reward.lovelace
-    FROM reward JOIN stake USING (stake_id)
-    WHERE NOT EXISTS (SELECT FROM changed WHERE changed.stake_id = reward.stake_id)
+    SELECT stake.pool_id, held.lovelace
+    FROM held JOIN stake USING (stake_id)
+    WHERE NOT EXISTS (SELECT FROM changed WHERE changed.stake_id = held.stake_id)
     UNION ALL
-    SELECT last.pool_id, reward.lovelace
-    FROM changed JOIN reward USING (stake_id) CROSS JOIN LATERAL (
+    SELECT last.pool_id, held.lovelace
+    FROM changed JOIN held USING (stake_id) CROSS JOIN LATERAL (
         SELECT pool_id FROM stake_event
         WHERE stake_event.stake_id = changed.stake_id AND tx_id < $1
         ORDER BY tx_id DESC, place DESC LIMIT 1
@@ -64,10 +111,8 @@ GROUP BY pool_id
 DELETE FROM pool_reward WHERE epoch_no = $1
 
 -- name: learn_pool_rewards
--- For an epoch that has none.
 INSERT INTO pool_reward (pool_id, epoch_no, lovelace)
 SELECT pool_id, $3, lovelace FROM unnest($1::integer[], $2::bigint[]) AS found (pool_id, lovelace)
-WHERE NOT EXISTS (SELECT FROM pool_reward WHERE epoch_no = $3)
 
 -- name: live_stakes
 -- The live stake of each registered pool, by hash.

@@ -107,4 +107,4 @@ SELECT tx_id, outputs, inputs, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id LI
 
 -- name: node_comparison
 -- What the last comparison of live stakes with the node's own ledger found.
-SELECT epoch_no, compared_pools, unlike_pools, difference FROM ledger_state WHERE compared_pools IS NOT NULL
+SELECT complete_epoch_no, compared_pools, unlike_pools, difference FROM ledger_state WHERE compared_pools IS NOT NULL

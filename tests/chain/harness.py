@@ -138,7 +138,18 @@ class Rewardless(Server):
     """A node whose accounts hold no rewards: what an index says of stake then follows from the blocks alone."""
 
     def query(self, session: Session, method: str, params: Any) -> Any:
+        if method == "queryLedgerState/governanceProposals":
+            return []
+        if asks_for_snapshot(method, params):
+            index = self.index_of(session.acquired)
+            outputs = self.ledger_after(len(self.blocks) - 1 if index is None else index).snapshot_of_outputs
+            return {pool: {"id": pool, "stake": {"ada": {"lovelace": stake}}} for pool, stake in outputs.items()}
         return without_rewards(super().query(session, method, params))
+
+
+def asks_for_snapshot(method: str, params: Any) -> bool:
+    """Whether the stakes of the last snapshot are asked for: those that vote."""
+    return method == "queryLedgerState/stakePools" and bool(json.loads(bytes(params)).get("includeStake"))
 
 
 def without_rewards(answer: Any) -> Any:

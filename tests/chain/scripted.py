@@ -6,7 +6,7 @@ from typing import Self
 import msgspec
 
 from devnet import parameters
-from devnet.addresses import Credential
+from devnet.addresses import Credential, stake_part
 from devnet.blocks import Block
 from devnet.cast import Cast, PoolKeys
 from devnet.draft import Draft
@@ -108,6 +108,11 @@ class Scripted:
             case {"type": "stakePoolRegistration", "stakePool": {"id": id_}} if id_ not in self.ledger.pools:
                 return parameters.POOL_DEPOSIT
         return 0
+
+
+def home_of(chain: Scripted, staker: Credential) -> str:
+    """An address that pays into a stake credential."""
+    return next(address for address in chain.cast.people if stake_part(address) == staker)
 
 
 def join(staker: Credential) -> Json:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from devnet.blocks import Block, Recorded, read_genesis, write
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of
 from devnet.networks import MAINNET, PREVIEW
+from devnet.parameters import MAX_SUPPLY
 from devnet.server import Server
 
 Json = dict[str, Any]
@@ -31,7 +33,7 @@ SCHEMAS = {(6, 14): SHARED / "ogmios/v6.14", (7, 0): SHARED / "ogmios/v7.0"}
 NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
     "tip", "epoch", "eraStart", "eraSummaries", "protocolParameters", "stakePools", "liveStakeDistribution",
-    "treasuryAndReserves",
+    "governanceProposals", "treasuryAndReserves",
 )  # fmt: skip
 
 needs_schemas = pytest.mark.skipif(not SCHEMAS[7, 0].exists(), reason="Ogmios' schemas are not beside the checkout")
@@ -263,8 +265,7 @@ async def test_ledger_queries_speak_of_the_acquired_point(chain: Generated) -> N
         assert await ogmios.ask("queryLedgerState/tip") == point_of(at)
         assert await ogmios.ask("queryLedgerState/epoch") == chain.network.epoch_of(at.slot)
         then = chain.fork(120, seed=0).ledger
-        pools = await ogmios.ask("queryLedgerState/stakePools", includeStake=True)
-        assert {id_: pool["stake"]["ada"]["lovelace"] for id_, pool in pools.items()} == then.live_stakes()
+        assert await live_stakes(ogmios) == {pool: stake for pool, stake in then.live_stakes().items() if stake}
         await ogmios.ask("releaseLedgerState")
         reserves = await ogmios.ask("queryLedgerState/treasuryAndReserves")
         assert reserves["reserves"]["ada"]["lovelace"] == chain.ledger.reserves
@@ -281,9 +282,42 @@ async def test_ledger_queries_follow_a_fork() -> None:
             node.switch(played)
             held = await ogmios.ask("queryLedgerState/treasuryAndReserves")
             assert held["treasury"]["ada"]["lovelace"] == played.ledger.treasury
+            shown = await live_stakes(ogmios)
+            assert shown == {pool: stake for pool, stake in played.ledger.live_stakes().items() if stake}
+
+
+async def live_stakes(ogmios: Client) -> dict[str, int]:
+    """Lovelace by pool, as the shares in all that circulates say."""
+    shares = await ogmios.ask("queryLedgerState/liveStakeDistribution")
+    pots = await ogmios.ask("queryLedgerState/treasuryAndReserves")
+    circulating = MAX_SUPPLY - pots["reserves"]["ada"]["lovelace"]
+    stakes = {pool: Fraction(share["stake"]) * circulating for pool, share in shares.items()}
+    assert all(stake.denominator == 1 for stake in stakes.values())
+    return {pool: int(stake) for pool, stake in stakes.items()}
+
+
+async def test_voting_stakes_are_those_of_the_last_snapshot_with_deposits_of_proposals() -> None:
+    chain = Generated(Options(seed=11, blocks_per_epoch=30, density=8, plain=0.1, eras=(("babbage", 0), ("conway", 1))))
+    retired = deposited = 0
+    async with Server(chain) as node, client(node) as ogmios:
+        for _ in range(300):
+            before = chain.ledger.epoch
+            node.grow()
+            if chain.ledger.epoch == before:
+                continue
             pools = await ogmios.ask("queryLedgerState/stakePools", includeStake=True)
-            shown = {id_: pool["stake"]["ada"]["lovelace"] for id_, pool in pools.items()}
-            assert shown == played.ledger.live_stakes()
+            if chain.ledger.epoch < 1:
+                assert pools["code"] == 2002
+                continue
+            proposals = await ogmios.ask("queryLedgerState/governanceProposals")
+            said = {id_: pool["stake"]["ada"]["lovelace"] for id_, pool in pools.items()}
+            snapshot = {pool: sum(members.values()) for pool, members in chain.ledger.snapshots[0].items()}
+            assert {pool for pool, stake in snapshot.items() if stake} <= said.keys()
+            more = sum(said.values()) - sum(snapshot.values())
+            assert 0 <= more <= sum(proposal["deposit"]["ada"]["lovelace"] for proposal in proposals)
+            retired += len([pool for pool in pools.values() if pool.keys() == {"id", "stake"}])
+            deposited += more > 0
+    assert retired and deposited
 
 
 async def test_reward_accounts_in_the_words_of_each_version(chain: Generated) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,29 @@ import pytest
 
 from indexer import frames
 from indexer.eras import EraSummary, disagreement_of
-from indexer.ledger_state import Comparison, Parameters, PoolView, Summaries, Treasury, compare, rewards_of
-from shared.encoding import bech32_encode
-from shared.network import MAINNET, PREPROD, PREVIEW
+from indexer.ledger_state import (
+    Comparison,
+    Parameters,
+    PoolView,
+    Proposal,
+    Share,
+    Summaries,
+    Treasury,
+    compare,
+    deposits_of,
+    live_stakes_of,
+    moved_by,
+    rewards_of,
+    snapshot_of,
+)
+from shared.encoding import bech32_encode, bech32_payload
+from shared.network import MAINNET, MAX_SUPPLY, PREPROD, PREVIEW
+from shared.packed import Extra
 
 ANSWERS = Path(__file__).parents[3] / "shared" / "ogmios" / "answers"
 HASH = bytes(range(28))
+HASHES = [bytes([number]) * 28 for number in range(4)]
+POOLS = [bech32_encode("pool", pool) for pool in HASHES]
 
 
 def _answers(name: str, kind: Any) -> Iterator[tuple[Any, Any]]:
@@ -49,8 +67,14 @@ def test_ids_that_are_none_are_unreadable_and_name_the_answer() -> None:
     summaries = msgspec.convert({"xyz": {"rewards": {"ada": {"lovelace": 1}}}}, Summaries)
     with pytest.raises(frames.Unreadable, match="reward account summaries"):
         rewards_of(summaries)
+    stake: dict[str, Any] = {"ada": {"lovelace": 1}}
     with pytest.raises(frames.Unreadable, match="stake pools"):
-        compare({}, {"pool": msgspec.convert({"stake": {"ada": {"lovelace": 1}}}, PoolView)})
+        snapshot_of({"pool": PoolView(stake)}, {}, {})
+    with pytest.raises(frames.Unreadable, match="proposals"):
+        deposits_of([Proposal(stake, "stake")])
+    for share in ("1/0", "x"):
+        with pytest.raises(frames.Unreadable, match="live stake distribution"):
+            live_stakes_of({POOLS[0]: Share(share)}, 0)
 
 
 def test_golden_treasuries_and_parameters_are_read() -> None:
@@ -61,6 +85,7 @@ def test_golden_treasuries_and_parameters_are_read() -> None:
         read += 1
     for said, found in _answers("ProtocolParameters", Parameters):
         assert found.desired_number_of_stake_pools == said["desiredNumberOfStakePools"]
+        assert frames.lovelace(found.stake_pool_deposit) == said["stakePoolDeposit"]["ada"]["lovelace"]
         read += 1
     assert read > 20
 
@@ -68,7 +93,12 @@ def test_golden_treasuries_and_parameters_are_read() -> None:
 def test_golden_pools_are_read_with_their_stake_if_they_have_one() -> None:
     for said, found in _answers("StakePools", dict[str, PoolView]):
         assert found.keys() == said.keys()
-        assert compare({}, found) is None
+        assert snapshot_of(found, {}, {}).keys() <= {bech32_payload(pool) for pool in said}
+
+
+def test_golden_shares_are_read() -> None:
+    for said, found in _answers("LiveStakeDistribution", dict[str, Share]):
+        assert live_stakes_of(found, 0).keys() == {bech32_payload(pool) for pool in said}
 
 
 def test_golden_eras_are_read() -> None:
@@ -80,12 +110,35 @@ def test_golden_eras_are_read() -> None:
 
 
 def test_live_stakes_are_compared_pool_by_pool() -> None:
-    pools = [bytes([number]) * 28 for number in range(4)]
-    theirs = {
-        bech32_encode("pool", pool): PoolView({"ada": {"lovelace": stake}})
-        for pool, stake in zip(pools, (5, 10, 20, 0), strict=True)
-    }
-    assert compare(dict(zip(pools, (5, 7, 22), strict=False)), theirs) == Comparison(4, unlike=2, difference=5)
+    ours, theirs = ({HASHES[n]: stakes[n] for n in range(4) if stakes[n]} for stakes in ((5, 7, 22, 0), (5, 10, 20, 1)))
+    assert compare(ours, theirs) == Comparison(4, unlike=3, difference=6)
+    assert compare({HASHES[0]: 0, HASHES[1]: 4}, {}) == Comparison(2, unlike=1, difference=4)
+
+
+def test_live_stakes_are_shares_of_what_circulates() -> None:
+    """As the ledger has it (poolsByTotalStakeFraction): maximum supply less reserves, in lowest terms."""
+    stake, reserves = 67_123_456_789_012, 8_300_000_000_000_001
+    share = Fraction(stake, MAX_SUPPLY - reserves)
+    assert live_stakes_of({POOLS[1]: Share(str(share))}, reserves) == {HASHES[1]: stake}
+
+
+def test_voting_stakes_less_deposits_of_proposals_are_the_snapshot() -> None:
+    def ada(lovelace: int) -> dict[str, Any]:
+        return {"ada": {"lovelace": lovelace}}
+
+    accounts = [bech32_encode("stake_test", b"\xe0" + key) for key in HASHES]
+    pools = {POOLS[0]: PoolView(ada(107)), POOLS[1]: PoolView(ada(0)), POOLS[2]: PoolView(ada(9)), POOLS[3]: PoolView()}
+    deposits = deposits_of(
+        [Proposal(ada(50), accounts[0]), Proposal(ada(50), accounts[0]), Proposal(ada(50), accounts[1])]
+    )
+    delegations = {b"\xe0" + HASHES[0]: HASHES[0], b"\xe0" + HASHES[1]: HASHES[1]}
+    assert snapshot_of(pools, deposits, delegations) == {HASHES[0]: 7, HASHES[1]: 0, HASHES[2]: 9}
+
+
+def test_what_left_an_account_less_what_came_is_what_it_held_before() -> None:
+    one, two = HASHES[:2]
+    extras = [Extra(withdrawals={one: 5}), Extra(withdrawals={one: 2, two: 0}, credits={two: 3}), Extra()]
+    assert moved_by(extras) == {one: 7, two: -3}
 
 
 def _era(first_epoch: int, last_epoch: int | None, slots: int, slot_ms: int, **bounds: tuple[int, int]) -> EraSummary:

@@ -1,0 +1,210 @@
+"""Rewards in live and active stake, as the node's ledger counts them, on chains that don't wait for who reads them."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from devnet.blocks import Chain
+from devnet.generator import Generated, Options
+from devnet.ledger import Ledger
+from devnet.parameters import PROPOSAL_DEPOSIT
+from devnet.refusal import Refusal
+from devnet.server import Server
+from devnet.session import Session
+from tests.chain.harness import Caller, Json, Ledgerline, Node, Process, asks_for_snapshot, until
+from tests.chain.scripted import ADA, Scripted, delegate, home_of, join, leave, retire
+
+EPOCH = 86_400
+CONWAY = (("babbage", 0), ("conway", 2))
+
+
+class Telling(Server):
+    """A node that pays rewards and tells of them, but not of snapshots if it `withholds` them.
+
+    It knows its ledger at no point while it is `silent`, and at none before the slot `oldest`.
+    """
+
+    withholds = False
+    silent = False
+    oldest = 0
+
+    def query(self, session: Session, method: str, params: Any) -> Any:
+        if self.withholds and asks_for_snapshot(method, params):
+            raise Refusal(-32602, "Not in this version.")
+        if method == "acquireLedgerState" and (self.silent or json.loads(bytes(params))["point"]["slot"] < self.oldest):
+            raise Refusal(2000, "Failed to acquire requested point.", "Point too old.")
+        return super().query(session, method, params)
+
+
+class Rewarding(Node):
+    server: Telling
+
+    def __init__(self, chain: Chain, *, withholds: bool = False) -> None:
+        super().__init__(chain)
+        self.server = Telling(chain)
+        self.server.withholds = withholds
+
+
+def events(process: Process, name: str) -> list[Json]:
+    """The log's events of a name."""
+    lines = [json.loads(line) for line in process.output().splitlines() if line.startswith("{")]
+    return [line for line in lines if line["event"] == name]
+
+
+def complete(ledgerline: Ledgerline, epoch_no: int) -> None:
+    """Wait until an epoch's round is through and nothing is left to be read."""
+    unread = "next_stake_id IS NOT NULL OR EXISTS (SELECT FROM reward_due)"
+    statement = f"SELECT 1 FROM ledger_state WHERE complete_epoch_no = {epoch_no} AND NOT ({unread})"  # noqa: S608
+    until(f"all rewards of epoch {epoch_no} are read", lambda: ledgerline.rows("preview", statement))
+
+
+def off_by(caller: Caller, ledger: Ledger) -> dict[str, int]:
+    """What active stakes of pools, reaped ones too, have more than the ledger's."""
+    told = {pool: caller.ok(f"/v1/pools/{pool}")["data"]["active_stake"] for pool in ledger.active_stakes()}
+    return {pool: int(told[pool]) - stake for pool, stake in ledger.active_stakes().items()}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", [5, 6])
+def test_every_comparison_with_a_fast_node_finds_all_alike(ledgerline: Ledgerline, seed: int) -> None:
+    """Blocks with withdrawals, and epochs, begin while rewards are read and stakes are compared."""
+    chain = Generated(Options(seed=seed, blocks_per_epoch=20, density=12, plain=0.1, eras=CONWAY), 100)
+    with Rewarding(chain) as node, ledgerline.indexing("preview", node.url) as process:
+        ledgerline.reaches("preview", node.tip(), process)
+        for _ in range(400):
+            node.do(node.server.grow, 1)
+            time.sleep(0.012)
+        ledgerline.reaches("preview", node.tip(), process)
+        complete(ledgerline, chain.ledger.epoch)
+        compared = events(process, "ledger_state.compared")
+    assert len(compared) >= 3
+    assert all(event["pools"] for event in compared)
+    assert [event for event in compared if event["unlike"]] == []
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    ("eras", "withholds"),
+    [((("babbage", 0),), False), (CONWAY, False), ((("conway", 0), ("dijkstra", 2)), False), (CONWAY, True)],
+    ids=["babbage", "conway", "dijkstra", "conway-withheld"],
+)
+def test_active_stakes_are_the_ledgers_to_the_lovelace(
+    ledgerline: Ledgerline, eras: tuple[tuple[str, int], ...], withholds: bool
+) -> None:
+    """Epoch by epoch, with pools reaped, deposits back, withdrawals before rewards are read, and forks over epochs."""
+    chain = Generated(Options(seed=31, blocks_per_epoch=12, density=6, plain=0.1, eras=eras), 40)
+    first_epoch_no = chain.ledger.epoch
+    compared = reaped = 0
+    with (
+        Rewarding(chain, withholds=withholds) as node,
+        ledgerline.indexing("preview", node.url) as process,
+        ledgerline.serving("preview") as caller,
+    ):
+        ledgerline.reaches("preview", node.tip(), process)
+        # Never two epochs at once where only the accounts tell of a snapshot, and the rewards after it can't be told.
+        undone = 9 if eras[0][0] == "conway" else 5
+        for step in range(30):
+            if step % 5 == 4:
+                chain = chain.fork(len(chain.blocks) - 1 - undone, step, undone + 1)
+                node.do(node.server.switch, chain)
+            else:
+                node.do(node.server.grow, 5)
+            ledgerline.reaches("preview", node.tip(), process)
+            complete(ledgerline, chain.ledger.epoch)
+            if chain.ledger.epoch < first_epoch_no + 3:  # the snapshot was not taken while we followed
+                continue
+            reaped += sum(pool not in chain.ledger.pools for pool in chain.ledger.active_stakes())
+            found = off_by(caller, chain.ledger)
+            if withholds:  # proposals' deposits come back right after the snapshot, and who knows whose
+                assert all(more >= 0 and more % PROPOSAL_DEPOSIT == 0 for more in found.values()), list(found.values())
+            else:
+                assert not any(found.values()), (chain.ledger.epoch, found)
+            compared += len(found)
+    assert compared > 50 and reaped > 0
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_after_indexing_from_scratch_active_stakes_are_right_as_soon_as_the_node_tells(
+    ledgerline: Ledgerline, remembers: bool
+) -> None:
+    """Two snapshots were taken before anybody read a reward: the newest is told, the other where the node remembers."""
+    eras = CONWAY if remembers else (("babbage", 0),)
+    chain = Generated(Options(seed=8, blocks_per_epoch=30, density=6, plain=0.1, eras=eras), 300)
+    node = Rewarding(chain)
+    epoch_no = chain.ledger.epoch
+    if not remembers:
+        node.server.oldest = chain.network.epoch_start(epoch_no)
+    with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
+        ledgerline.reaches("preview", node.tip(), process)
+        complete(ledgerline, epoch_no)
+        found = off_by(caller, chain.ledger)
+        assert any(found.values()) is not remembers
+        # What the node does not tell has the rewards that came where the epoch began as well.
+        assert all(more >= 0 for more in found.values()), found
+        while chain.ledger.epoch == epoch_no:
+            node.do(node.server.grow, 1)
+        ledgerline.reaches("preview", node.tip(), process)
+        assert not any(off_by(caller, chain.ledger).values())
+
+
+@pytest.mark.parametrize("withholds", [True, False])
+def test_what_happens_between_a_snapshot_and_its_reading_changes_it_not(
+    ledgerline: Ledgerline, withholds: bool
+) -> None:
+    chain = Scripted()
+    pool, other = chain.cast.pools[0], chain.cast.pools[1]
+    ann, bob, carol = chain.cast.stakers[:3]
+    returning = chain.registration(other)
+    returning["stakePool"]["rewardAccount"] = chain.cast.reward_address(bob)
+    chain.block(0, [chain.registration(pool)], [returning])
+    chain.block(
+        5, [join(ann), delegate(ann, pool)], [join(bob), delegate(bob, pool)], [join(carol), delegate(carol, other)]
+    )
+    for second, staker in enumerate((ann, bob, carol), start=10):
+        chain.pay(second, home_of(chain, staker), 1_000 * ADA)
+    for epoch in (1, 2, 3):
+        chain.block(epoch * EPOCH, by=pool)
+        chain.block(epoch * EPOCH + 1, by=other)
+    chain.block(3 * EPOCH + 20, [retire(other, 4)])
+    node = Rewarding(chain, withholds=withholds)
+    with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
+
+        def follow() -> None:
+            node.server.silent = True
+            node.do(node.server.switch, chain)
+            ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+            node.server.silent = False
+            chain.block(chain.blocks[-1].slot + 1)
+            node.do(node.server.switch, chain)
+            ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+            complete(ledgerline, chain.ledger.epoch)
+
+        def counts() -> None:
+            """The snapshot taken where this epoch began is right once it counts."""
+            ends = chain.fork(len(chain.blocks) - 1)
+            ends.block((ends.ledger.epoch + 1) * EPOCH)
+            node.do(node.server.switch, ends)
+            ledgerline.reaches("preview", ends.blocks[-1].decoded(), process)
+            assert off_by(caller, ends.ledger) == {pool.id: 0, other.id: 0}
+            assert ends.ledger.active_stakes()[other.id] > 1_000 * ADA
+
+        follow()
+        before = len(chain.blocks) - 1
+        chain.block(4 * EPOCH + 3, by=pool)
+        rewards = {who: chain.ledger.accounts[who].rewards for who in (ann, bob, carol)}
+        assert rewards[ann] and rewards[bob] > 500 * ADA and rewards[carol]
+        chain.withdraw(4 * EPOCH + 10, ann)
+        chain.block(4 * EPOCH + 11, [leave(ann)])
+        chain.withdraw(4 * EPOCH + 12, bob)  # the deposit of the pool that was reaped in it
+        chain.withdraw(4 * EPOCH + 13, carol)
+        follow()
+        counts()
+        # The same epoch on another fork, which nobody has read of: ann took hers before it began.
+        chain = chain.fork(before)
+        chain.withdraw(3 * EPOCH + 80_000, ann)
+        chain.block(4 * EPOCH + 3, by=pool)
+        chain.withdraw(4 * EPOCH + 10, bob)
+        follow()
+        counts()
