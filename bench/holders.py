@@ -8,8 +8,9 @@ one walk along the index and beside adding them up on each request.
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import asyncpg
 import typer
@@ -122,19 +123,23 @@ async def block(db: asyncpg.Connection, of_coin: int) -> Table:
     """Keep the holders of a block whose moves are all of short lists, or all of the long one."""
     rng = random.Random(1)
 
-    async def keep(moved: dict[tuple[int, int], int], *, bulk: bool) -> None:
+    async def keep(work: Callable[..., Awaitable[Any]], *arguments: object) -> None:
         undone = db.transaction()
         await undone.start()
-        await holders.move(db, moved, {}, bulk=bulk)
+        await work(db, *arguments)
         await undone.rollback()
 
     pieces = {(rng.randint(2, _PIECES), rng.randint(1, _ADDRESSES)): 1 for _ in range(BLOCK_MOVES)}
     held = await db.fetch("SELECT address_id FROM holder WHERE asset_id = 1 ORDER BY random() LIMIT $1", BLOCK_MOVES)
     coins = {(1, row["address_id"]): 7 for row in held}
     table = Table("", "ms", title=f"{BLOCK_MOVES} moves of a block")
-    table.add_row("floor: MERGE without buckets", f"{await timed_ms(partial(keep, pieces, bulk=True)):.2f}")
-    table.add_row("of short lists", f"{await timed_ms(partial(keep, pieces, bulk=False)):.2f}")
-    table.add_row(f"of the list of {of_coin:,}", f"{await timed_ms(partial(keep, coins, bulk=False)):.2f}")
+    columns = [list(column) for column in zip(*((*key, str(n)) for key, n in pieces.items()), strict=True)]
+    table.add_row(
+        "floor: MERGE of assets' holders alone",
+        f"{await timed_ms(partial(keep, holders.move_quantities.run, *columns)):.2f}",
+    )
+    table.add_row("of short lists", f"{await timed_ms(partial(keep, holders.move, pieces)):.2f}")
+    table.add_row(f"of the list of {of_coin:,}", f"{await timed_ms(partial(keep, holders.move, coins)):.2f}")
     return table
 
 

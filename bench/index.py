@@ -147,8 +147,8 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
             blocks = [forward.block for forward in take()]
             if not blocks:
                 break
-            learned = await known.learn(reader, blocks)
-            prepared = rows.of(blocks, known, learned, _RULES, [])
+            unborn = await known.learn(reader, blocks)
+            prepared = rows.of(blocks, known, unborn, _RULES, [])
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
             async with db.transaction():

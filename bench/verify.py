@@ -34,8 +34,8 @@ async def index(url: str, path: Path, transactions: int) -> None:
     known = await known_to(db, MAINNET, bulk=True)
     while forwards := take():
         blocks = [forward.block for forward in forwards]
-        learned = await known.learn(db, blocks)
-        await store.append(db, rows.of(blocks, known, learned, _RULES, []), forwards[-1].tip, bulk=True)
+        unborn = await known.learn(db, blocks)
+        await store.append(db, rows.of(blocks, known, unborn, _RULES, []), forwards[-1].tip, bulk=True)
     await bulk.finalize(db, 0)
     await db.execute("VACUUM")
     await db.close()

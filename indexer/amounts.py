@@ -1,11 +1,11 @@
 """Amounts that blocks move: what `store.append` adds, `store.rollback` adds with the other sign."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import msgspec
 
-from indexer.known import Known
-from shared.packed import Assets, Output
+from indexer.known import Paid
 
 
 class Supply(msgspec.Struct):
@@ -18,34 +18,45 @@ class Supply(msgspec.Struct):
     first_mint_tx_id: int | None = None
 
 
+class Moved(msgspec.Struct, frozen=True, gc=False):
+    """Outputs in sum: the numbers of their addresses, lovelace, and quantities by asset_id."""
+
+    addresses: set[int]
+    lovelace: int
+    quantities: dict[int, int]
+
+
 class Amounts:
-    """Net changes of held quantities, supplies and balances. Pure: numbers come from what is known."""
+    """Net changes of held quantities, supplies and balances, by number. Pure."""
 
     def __init__(self) -> None:
         self.balances: defaultdict[int, int] = defaultdict(int)
         self.holders: defaultdict[tuple[int, int], int] = defaultdict(int)
-        self.policy_holders: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.supplies: defaultdict[int, Supply] = defaultdict(Supply)
 
-    def move(self, known: Known, output: Output, sign: int) -> int:
-        """An output appears (sign 1) or is spent (sign -1); returns the number of its address."""
-        address_id, stake_id = known.payees[output.address]
-        if stake_id is not None:
-            self.balances[stake_id] += sign * output.lovelace
-        if output.assets:
-            for policy, quantities in output.assets.items():
-                for name, quantity in quantities.items():
-                    self.holders[known.assets[policy + name], address_id] += sign * quantity
-                self.policy_holders[known.policies[policy], address_id] += sign * sum(quantities.values())
-        return address_id
+    def move(self, outputs: Iterable[Paid], sign: int) -> Moved:
+        """Outputs appear (sign 1) or are spent (sign -1)."""
+        balances, holders = self.balances, self.holders
+        addresses: set[int] = set()
+        total_lovelace, total = 0, dict[int, int]()
+        for paid in outputs:
+            address_id, stake_id, lovelace = paid.address_id, paid.stake_id, paid.output.lovelace
+            addresses.add(address_id)
+            total_lovelace += lovelace
+            if stake_id is not None:
+                balances[stake_id] += sign * lovelace
+            if paid.quantities:
+                for asset_id, quantity in paid.quantities.items():
+                    holders[asset_id, address_id] += sign * quantity
+                    total[asset_id] = total.get(asset_id, 0) + quantity
+        return Moved(addresses, total_lovelace, total)
 
-    def mint(self, known: Known, mint: Assets, sign: int) -> None:
+    def mint(self, quantities: dict[int, int], sign: int) -> None:
         """A transaction mints and burns, or a rollback takes that back."""
-        for policy, quantities in mint.items():
-            for name, quantity in quantities.items():
-                supply = self.supplies[known.assets[policy + name]]
-                supply.quantity += sign * quantity
-                if quantity > 0:
-                    supply.mint_count += sign
-                else:
-                    supply.burn_count += sign
+        for asset_id, quantity in quantities.items():
+            supply = self.supplies[asset_id]
+            supply.quantity += sign * quantity
+            if quantity > 0:
+                supply.mint_count += sign
+            else:
+                supply.burn_count += sign

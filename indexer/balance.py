@@ -5,14 +5,12 @@ minted = outputs + fee + deposits + burned + donation. A Dijkstra transaction ba
 sub-transactions. Credits to reward accounts stand on the side of outputs.
 """
 
-from collections import defaultdict
-
 import msgspec
 
 from indexer import frames
-from indexer.effects import Effects
+from indexer.effects import Effects, Reference
+from indexer.known import Known
 from shared.ledger import Point
-from shared.packed import Assets, Input
 
 
 class Unbalanced(Exception):
@@ -30,54 +28,55 @@ class Rules(msgspec.Struct, frozen=True):
     from_origin: bool
 
 
-def fee_of(group: list[Effects], inputs: list[list[Input]], rules: Rules, at: Point) -> int | None:
+class Left(msgspec.Struct, gc=False):
+    """What the inputs and mints of a transaction with its sub-transactions have more than their outputs.
+
+    Quantities are by asset_id. `unknown` is an input whose source is not known, which makes the rest worthless.
+    """
+
+    lovelace: int = 0
+    quantities: dict[int, int] = {}
+    unknown: Reference | None = None
+
+    def add(self, quantities: dict[int, int], sign: int) -> None:
+        """More quantities on one side."""
+        for asset_id, quantity in quantities.items():
+            self.quantities[asset_id] = self.quantities.get(asset_id, 0) + sign * quantity
+
+
+def fee_of(group: list[Effects], left: Left, known: Known, rules: Rules, at: Point) -> int | None:
     """The fee in lovelace of a transaction with its sub-transactions; None where it depends on an unknown input.
 
     Raises Unbalanced.
     """
     host = group[-1]
-    left = 0
-    for part in inputs:
-        for spent in part:
-            if spent.source is None:
-                if rules.from_origin:
-                    raise Unbalanced(
-                        f"{at}: transaction {host.tx_hash.hex()} spends {spent.tx_hash.hex()}#{spent.output_index}, "
-                        "which no block or genesis made"
-                    )
-                return host.fee
-            left += spent.source.lovelace
-    for tx in group:
-        for output in tx.outputs:
-            left -= output.lovelace
+    if left.unknown is not None:
+        if rules.from_origin:
+            spent = f"{left.unknown.tx_hash.hex()}#{left.unknown.output_index}"
+            raise _unbalanced(host, at, f"spends {spent}, which no block or genesis made")
+        return host.fee
     if host.fee is None:
-        if left < 0:
-            raise Unbalanced(f"{at}: transaction {host.tx_hash.hex()} pays {-left} lovelace more than it spends")
-        return left
+        if left.lovelace < 0:
+            raise _unbalanced(host, at, f"pays {-left.lovelace} lovelace more than it spends")
+        return left.lovelace
     if rules.from_origin:
-        _check(group, inputs, left, rules, at)
+        expected = host.fee
+        if host.extra.valid:
+            for tx in group:
+                if tx.given or tx.certificates or tx.extra.withdrawals:
+                    expected += _taken(tx, rules)
+        if left.lovelace != expected and left.lovelace - expected not in _pool_deposits(group, rules):
+            made = f"{left.lovelace} lovelace where fee, deposits, refunds and withdrawals make {expected}"
+            raise _unbalanced(host, at, f"leaves {made}")
+        for asset_id, quantity in left.quantities.items():
+            if quantity:
+                asset = known.assets.key_of(asset_id)
+                raise _unbalanced(host, at, f"leaves {quantity} of {asset[:28].hex()}.{asset[28:].hex()}")
     return host.fee
 
 
-def _check(group: list[Effects], inputs: list[list[Input]], left: int, rules: Rules, at: Point) -> None:
-    host = group[-1]
-    assert host.fee is not None, "the caller looked"
-    expected, tolerated = host.fee, 0
-    if host.extra.valid:
-        for tx in group:
-            expected += _taken(tx, rules)
-            tolerated += _pool_registrations(tx)
-    # NOTE: a registration of a pool that is registered already is a change of parameters and takes no deposit.
-    if left != expected and left - expected not in {n * rules.pool_deposit for n in range(1, tolerated + 1)}:
-        raise Unbalanced(
-            f"{at}: transaction {host.tx_hash.hex()} leaves {left} lovelace where fee, deposits, refunds and "
-            f"withdrawals make {expected}"
-        )
-    for asset, quantity in _left_over(group, inputs).items():
-        if quantity:
-            raise Unbalanced(
-                f"{at}: transaction {host.tx_hash.hex()} leaves {quantity} of {asset[:28].hex()}.{asset[28:].hex()}"
-            )
+def _unbalanced(host: Effects, at: Point, what: str) -> Unbalanced:
+    return Unbalanced(f"{at}: transaction {host.tx_hash.hex()} {what}")
 
 
 def _taken(tx: Effects, rules: Rules) -> int:
@@ -105,26 +104,9 @@ def _deposit(certificate: frames.Certificate, rules: Rules) -> int:
     return 0
 
 
-def _pool_registrations(tx: Effects) -> int:
-    return [certificate.type for certificate in tx.certificates].count("stakePoolRegistration")
-
-
-def _left_over(group: list[Effects], inputs: list[list[Input]]) -> dict[bytes, int]:
-    """Each asset's quantity in inputs and mints less that in outputs; policy and name in one byte string."""
-    left: defaultdict[bytes, int] = defaultdict(int)
-    for part in inputs:
-        for spent in part:
-            if spent.source is not None and spent.source.assets:
-                _add(left, spent.source.assets, 1)
-    for tx in group:
-        _add(left, tx.mint, 1)
-        for output in tx.outputs:
-            if output.assets:
-                _add(left, output.assets, -1)
-    return left
-
-
-def _add(total: defaultdict[bytes, int], assets: Assets, sign: int) -> None:
-    for policy, quantities in assets.items():
-        for name, quantity in quantities.items():
-            total[policy + name] += sign * quantity
+def _pool_deposits(group: list[Effects], rules: Rules) -> list[int]:
+    """What deposits a transaction's registrations of pools may take, where they take any."""
+    if not group[-1].extra.valid:
+        return []
+    registrations = sum(certificate.type == "stakePoolRegistration" for tx in group for certificate in tx.certificates)
+    return [number * rules.pool_deposit for number in range(1, registrations + 1)]

@@ -1,4 +1,4 @@
-"""The end of bulk: staged histories become the indexed ones, step by step, each step one commit.
+"""The end of bulk: what was staged becomes the indexed tables, step by step, each step one commit.
 
 Killed at any point, the step that was under way begins again; those before it are kept (`tip.finalize_step`).
 """
@@ -23,16 +23,19 @@ WORTH_BLOCKS = 2 * SECURITY_PARAMETER
 
 async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
     """Do what is left of the steps from bulk to live."""
-    for step, (table, number) in enumerate(_STEPS, start=1):
+    for step, (table, fill) in enumerate(_STEPS, start=1):
         if step > completed_steps:
             began = time.monotonic()
             async with db.transaction():
-                await _rebuild(db, table, number)
+                await _rebuild(db, table, fill)
+                if table in _STAGED:
+                    await db.execute(f"TRUNCATE {table}_staged")
                 await _complete_step.run(db, step)
             log.info(
                 "bulk.finalized", table=table, step=step, steps=len(_STEPS), seconds=round(time.monotonic() - began, 1)
             )
     async with db.transaction():
+        await store.settle_balances(db)
         await _bear_assets.run(db)
         await _count_assets.run(db)
         await holders.fill(db)
@@ -42,8 +45,8 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
     await store.analyze(db)
 
 
-async def _rebuild(db: asyncpg.Connection, table: str, number: sql.Command) -> None:
-    """Move a staged history into its table, whose indexes are built at the end: faster than row by row."""
+async def _rebuild(db: asyncpg.Connection, table: str, fill: sql.Command) -> None:
+    """Fill a table from what is staged; its indexes are built at the end, faster than row by row."""
     await db.execute("SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '1GB'")
     indexes = await _indexes_of.all(db, table)
     for index in indexes:
@@ -51,10 +54,9 @@ async def _rebuild(db: asyncpg.Connection, table: str, number: sql.Command) -> N
             await db.execute(f"DROP INDEX {index.name}")
         else:
             await db.execute(f"ALTER TABLE {table} DROP CONSTRAINT {index.constraint}")
-    await number.run(db)
+    await fill.run(db)
     for index in indexes:
         await db.execute(index.definition)
-    await db.execute(f"TRUNCATE {table}_staged")
 
 
 class _Index(msgspec.Struct, frozen=True):
@@ -72,4 +74,7 @@ _STEPS = (
     ("address_tx", sql.command("number_address_txs")),
     ("asset_tx", sql.command("number_asset_txs")),
     ("mint", sql.command("number_mints")),
+    ("holder", sql.command("add_up_holders")),
+    ("policy_holder", sql.command("add_up_policy_holders")),
 )
+_STAGED = {"address_tx", "asset_tx", "mint", "holder"}

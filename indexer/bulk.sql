@@ -1,4 +1,4 @@
--- From bulk to live: histories that were staged without index are sorted, numbered and indexed, once.
+-- From bulk to live: histories that were staged without index are sorted, numbered and indexed, once, and amounts added up.
 
 -- name: indexes_of
 -- Every index of a table, with what makes it again; those of a constraint are made with it.
@@ -27,6 +27,23 @@ INSERT INTO mint (asset_id, seq, tx_id, quantity, large, named)
 SELECT asset_id, row_number() OVER (PARTITION BY asset_id ORDER BY tx_id) - 1, tx_id, quantity, large, named
 FROM mint_staged
 ORDER BY asset_id, tx_id
+
+-- name: add_up_holders
+INSERT INTO holder (asset_id, address_id, quantity)
+SELECT asset_id, address_id, quantity
+FROM (
+    SELECT asset_id, address_id, coalesce(sum(quantity), 0) + coalesce(sum(large), 0) AS quantity
+    FROM holder_staged
+    GROUP BY asset_id, address_id
+) held
+WHERE quantity <> 0
+ORDER BY asset_id, address_id
+
+-- name: add_up_policy_holders
+INSERT INTO policy_holder (policy_id, address_id, quantity)
+SELECT policy_id, address_id, sum(quantity) FROM holder JOIN asset USING (asset_id)
+GROUP BY policy_id, address_id
+ORDER BY policy_id, address_id
 
 -- name: bear_assets
 -- Assets whose first transactions a rollback within bulk took and that moved again since.

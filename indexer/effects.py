@@ -146,7 +146,9 @@ def _inputs(references: list[frames.Reference]) -> list[Reference]:
 
 def _output(output: frames.Output) -> Output:
     value = output.value
-    return Output(_raw(output.address), frames.lovelace(value), _assets(value) if len(value) > 1 else {})
+    if len(value) == 1:
+        return Output(_raw(output.address), frames.lovelace(value))
+    return Output(_raw(output.address), frames.lovelace(value), _assets(value))
 
 
 def _assets(value: dict[str, dict[str, int]]) -> Assets:

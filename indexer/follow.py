@@ -287,9 +287,9 @@ class Chase:
         # An epoch's boundary is one commit with its first block, and balances are then those of the last one before it.
         for _, of_epoch in groupby(followed, lambda block: self._network.epoch_of(block.point.slot_no)):
             blocks = list(of_epoch)
-            learned = await self._known.learn(self._reader, blocks)
+            unborn = await self._known.learn(self._reader, blocks)
             crossed = boundaries(before, blocks[0].point, self._network)
-            prepared = rows.of(blocks, self._known, learned, self._rules(), crossed)
+            prepared = rows.of(blocks, self._known, unborn, self._rules(), crossed)
             await self._queue.put(_Prepared(prepared, node_tip, self._known.bulk, len(blocks)))
             before = blocks[-1].point
 

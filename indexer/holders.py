@@ -8,26 +8,25 @@ there.
 from collections.abc import Mapping
 
 import asyncpg
+import msgspec
 
 from shared import sql
 
-Moved = Mapping[tuple[int, int], int]
-"""Net change of quantity by asset_id or policy_id, and address_id."""
 
-
-async def move(db: asyncpg.Connection, holders: Moved, policy_holders: Moved, *, bulk: bool) -> None:
-    """Move held quantities and, unless in bulk, count the buckets that they left and entered."""
-    for moved, move_quantities, move_buckets in (
-        (holders, _move_holders, _move_holder_buckets),
-        (policy_holders, _move_policy_holders, _move_policy_holder_buckets),
-    ):
-        # Quantities go as text because sums exceed bigint.
-        rows = [(*key, str(quantity)) for key, quantity in moved.items() if quantity]
-        if rows:
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            await move_quantities.run(db, *columns)
-            if not bulk:
-                await move_buckets.run(db, *columns)
+async def move(db: asyncpg.Connection, moved: Mapping[tuple[int, int], int]) -> None:
+    """Move quantities, by asset_id and address_id, and count the buckets that holders left and entered."""
+    # Quantities go as text because sums exceed bigint.
+    rows = [(*key, str(quantity)) for key, quantity in moved.items() if quantity]
+    if not rows:
+        return
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    await move_quantities.run(db, *columns)
+    await _move_holder_buckets.run(db, *columns)
+    of_policies = [msgspec.structs.astuple(row) for row in await _moved_of_policies.all(db, *columns)]
+    if of_policies:
+        columns = [list(column) for column in zip(*of_policies, strict=True)]
+        await _move_policy_holders.run(db, *columns)
+        await _move_policy_holder_buckets.run(db, *columns)
 
 
 async def fill(db: asyncpg.Connection) -> None:
@@ -36,7 +35,14 @@ async def fill(db: asyncpg.Connection) -> None:
     await _fill_policy_holder_buckets.run(db)
 
 
-_move_holders = sql.command("move_holders")
+class _MovedOfPolicy(msgspec.Struct, frozen=True):
+    policy_id: int
+    address_id: int
+    quantity: str
+
+
+_moved_of_policies = sql.query("moved_of_policies", _MovedOfPolicy)
+move_quantities = sql.command("move_holders")
 _move_policy_holders = sql.command("move_policy_holders")
 _move_holder_buckets = sql.command("move_holder_buckets")
 _move_policy_holder_buckets = sql.command("move_policy_holder_buckets")

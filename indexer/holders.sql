@@ -11,6 +11,13 @@ WHEN MATCHED THEN UPDATE SET quantity = holder.quantity + moved.quantity
 WHEN NOT MATCHED THEN INSERT (asset_id, address_id, quantity)
     VALUES (moved.asset_id, moved.address_id, moved.quantity)
 
+-- name: moved_of_policies
+-- What moves of assets, added up by policy.
+SELECT policy_id, address_id, sum(quantity::numeric)::text
+FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_id, address_id, quantity) JOIN asset USING (asset_id)
+GROUP BY policy_id, address_id
+HAVING sum(quantity::numeric) <> 0
+
 -- name: move_policy_holders
 -- Net quantities as text; no row stays at 0.
 MERGE INTO policy_holder USING (

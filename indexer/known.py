@@ -5,16 +5,17 @@ what is prepared but not yet committed as well, so the next batch can be prepare
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
+from itertools import filterfalse
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
 
 from indexer import pools
-from indexer.effects import BlockEffects, Effects
+from indexer.effects import BlockEffects, Reference
 from shared import address, packed, sql
 from shared.network import Network
-from shared.packed import Assets, Input, Output
+from shared.packed import Assets, Output
 from shared.sql import Connection
 
 _Key = TypeVar("_Key")
@@ -25,9 +26,9 @@ UNCOMMITTED_BATCHES = 2
 
 _REMEMBERED_TRANSACTIONS = 200_000
 _REMEMBERED_NUMBERS = 500_000
-_REMEMBERED_PAYEES = 200_000
+_REMEMBERED_PAYEES = 500_000
 
-stake_of = lru_cache(maxsize=1 << 18)(address.stake_of)
+_address_of = attrgetter("address")
 
 
 class Unborn(msgspec.Struct, frozen=True):
@@ -45,11 +46,16 @@ class Unborn(msgspec.Struct, frozen=True):
     silent_assets: set[int]
 
 
-class Learned(msgspec.Struct, frozen=True):
-    """What was learned of blocks: their new byte strings, and the inputs of each of their transactions in order."""
+class Paid(msgspec.Struct, frozen=True, gc=False):
+    """An output, with the numbers of its address and its stake credential, and its quantities by asset_id."""
 
-    unborn: Unborn
-    inputs: list[list[Input]]
+    output: Output
+    address_id: int
+    stake_id: int | None
+    quantities: dict[int, int]
+
+
+_NOTHING: dict[int, int] = {}
 
 
 class Recent(dict[_Key, _Value]):
@@ -67,8 +73,7 @@ class Recent(dict[_Key, _Value]):
 
     def unknown(self, keys: Iterable[_Key]) -> set[_Key]:
         """Those of the keys that are not known."""
-        older = self._older
-        return {key for key in keys if key not in self and key not in older}
+        return set(filterfalse(self._older.__contains__, filterfalse(self.__contains__, keys)))
 
     def trim(self) -> None:
         """Forget, before a batch is learned. What UNCOMMITTED_BATCHES before it added or used stays, however much."""
@@ -99,6 +104,10 @@ class Numbers(Recent[bytes, int]):
         self.update((key, number) for number, key in new)
         return new
 
+    def key_of(self, number: int) -> bytes:
+        """The byte string behind a number that is remembered. For messages: it looks at all of them."""
+        return next(key for keys in (self, self._older) for key, known in keys.items() if known == number)
+
 
 class Lengths(Recent[int, int]):
     """How many rows the history of each number has: the place of its next row."""
@@ -121,115 +130,144 @@ class Lengths(Recent[int, int]):
         return place
 
 
-class Payees(dict[bytes, tuple[int, int | None]]):
+class Payees(Recent[bytes, tuple[int, int | None]]):
     """An address' number together with that of its stake credential, if it has any: one look-up for each output."""
 
     def __init__(self, addresses: Numbers, stakes: Numbers) -> None:
-        super().__init__()
+        super().__init__(_REMEMBERED_PAYEES)
         self._addresses, self._stakes = addresses, stakes
 
-    def __missing__(self, address: bytes) -> tuple[int, int | None]:
-        account = stake_of(address)
-        payee = self[address] = (self._addresses[address], None if account is None else self._stakes[account])
-        return payee
-
-    def trim(self) -> None:
-        """Forget, where it has become too much."""
-        if len(self) > _REMEMBERED_PAYEES:
-            self.clear()
+    async def learn(
+        self, db: Connection, addresses: set[bytes], accounts: set[bytes]
+    ) -> tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]]:
+        """Know the numbers of these addresses and their stake credentials, and of other accounts; returns the new."""
+        self.trim()
+        stake_of = {raw: address.stake_of(raw) for raw in self.unknown(addresses)}
+        new_stakes = await self._stakes.learn(db, accounts.union(filter(None, stake_of.values())))
+        new_addresses = await self._addresses.learn(db, stake_of)
+        for raw, account in stake_of.items():
+            self[raw] = self._addresses[raw], None if account is None else self._stakes[account]
+        return new_addresses, new_stakes
 
 
 class Known:
     """All of it for one network's only writer. In bulk, histories are numbered later and no length is known."""
 
-    def __init__(self, network: Network, unused: "_NextNumbers", *, bulk: bool) -> None:
+    def __init__(self, network: Network, unused: "NextNumbers", *, bulk: bool) -> None:
         self.network, self.bulk = network, bulk
-        self.addresses = Numbers(_addresses, unused.address)
         self.stakes = Numbers(_stakes, unused.stake)
         self.pools = Numbers(_pools, unused.pool)
         self.policies = Numbers(_policies, unused.policy)
         self.assets = Numbers(_assets, unused.asset)
-        self.payees = Payees(self.addresses, self.stakes)
+        self.payees = Payees(Numbers(_addresses, unused.address), self.stakes)
         self.address_lengths = Lengths(_address_lengths)
         self.asset_lengths = Lengths(_asset_lengths)
         self.mint_lengths = Lengths(_mint_lengths)
-        self._sources: Recent[bytes, tuple[int, list[Output]]] = Recent(_REMEMBERED_TRANSACTIONS)
+        self.sources: Recent[bytes, tuple[int, list[Paid]]] = Recent(_REMEMBERED_TRANSACTIONS)
 
-    async def learn(self, db: Connection, blocks: list[BlockEffects]) -> Learned:
-        """Know everything that `rows.of` will ask about these blocks. Raises frames.Unreadable."""
+    async def learn(self, db: Connection, blocks: list[BlockEffects]) -> Unborn:
+        """Know everything that `rows.of` will ask about these blocks, but what they pay: it notes that as it goes.
+
+        Raises frames.Unreadable.
+        """
         transactions = [tx for block in blocks for group in block.transactions for tx in group]
-        self._sources.trim()
-        self.payees.trim()
-        self._sources.update((tx.tx_hash, (tx.first_index, tx.outputs)) for tx in transactions)
-        await self._learn_sources(db, {spent.tx_hash for tx in transactions for spent in tx.inputs})
-        inputs = [self._inputs(tx) for tx in transactions]
+        own = {tx.tx_hash for tx in transactions}
+        spent = {reference.tx_hash for tx in transactions for reference in tx.inputs}
+        self.sources.trim()
+        fetched = await _fetch(db, self.sources.unknown(spent - own))
         outputs = [output for tx in transactions for output in tx.outputs]
-        outputs += [spent.source for part in inputs for spent in part if spent.source is not None]
+        outputs += [output for _, paid in fetched.values() for output in paid]
         accounts, hashes = pools.named_by(blocks, self.network)
         unborn = await self.learn_numbers(db, outputs, [tx.mint for tx in transactions if tx.mint], accounts)
         unborn.pools.extend(await self.pools.learn(db, hashes))
-        return Learned(unborn, inputs)
+        for tx_hash, (first_index, paid) in fetched.items():
+            self.sources[tx_hash] = first_index, self.numbered(paid)
+        if not self.bulk:
+            remembered = [paid for tx in transactions for paid in self.spent(tx.inputs) if paid is not None]
+            await self._learn_lengths(
+                db,
+                {self.payees[output.address][0] for output in outputs} | {paid.address_id for paid in remembered},
+                {asset_id for output in outputs if output.assets for asset_id in self.quantities(output.assets)}
+                | {asset_id for paid in remembered for asset_id in paid.quantities}
+                | {asset_id for tx in transactions if tx.mint for asset_id in self.quantities(tx.mint)},
+                unborn,
+            )
+        return unborn
 
     async def learn_numbers(
         self, db: Connection, outputs: list[Output], mints: list[Assets], accounts: set[bytes]
     ) -> Unborn:
-        """Know the numbers of the addresses and assets of these outputs and mints, and how long their histories are;
-        and those of the reward accounts, with the outputs' own.
-        """
-        addresses = {output.address for output in outputs}
+        """Know the numbers of what these outputs and mints name, and of accounts."""
         held = [output.assets for output in outputs if output.assets]
         assets = {
             policy + name for quantities in (*held, *mints) for policy in quantities for name in quantities[policy]
         }
-        paid = {account for raw in addresses if (account := stake_of(raw)) is not None}
-        stakes = await self.stakes.learn(db, paid | accounts)
+        addresses, stakes = await self.payees.learn(db, set(map(_address_of, outputs)), accounts)
         policies = await self.policies.learn(db, {key[:28] for key in assets})
         new_assets = await self.assets.learn(db, assets)
-        unborn = Unborn(
-            addresses=await self.addresses.learn(db, addresses),
+        return Unborn(
+            addresses=addresses,
             stakes=stakes,
             pools=[],
             policies=policies,
             assets=[(number, self.policies[key[:28]], key[28:]) for number, key in new_assets],
             silent_assets={number for number, _ in new_assets},
         )
-        if not self.bulk:
-            numbers = {self.assets[key] for key in assets}
-            await self.address_lengths.learn(db, {self.addresses[raw] for raw in addresses})
-            await self.asset_lengths.learn(db, numbers)
-            await self.mint_lengths.learn(db, numbers)
-            unborn.silent_assets.update(number for number in numbers if self._is_silent(number))
-        return unborn
 
-    def _is_silent(self, asset_id: int) -> bool:
-        return self.asset_lengths[asset_id] == 0 and self.mint_lengths[asset_id] == 0
+    def numbered(self, outputs: list[Output]) -> list[Paid]:
+        """Outputs of known addresses and assets, with their numbers."""
+        paid, payees = [], self.payees
+        for output in outputs:
+            address_id, stake_id = payees[output.address]
+            quantities = self.quantities(output.assets) if output.assets else _NOTHING
+            paid.append(Paid(output, address_id, stake_id, quantities))
+        return paid
 
-    async def _learn_sources(self, db: Connection, tx_hashes: set[bytes]) -> None:
-        missing = self._sources.unknown(tx_hashes)
-        if not missing:
-            return
-        for row in await _sources.all(db, list(missing)):
-            self._sources[row.tx_hash] = packed.unpack_outputs(row.outputs)
-            missing.discard(row.tx_hash)
-        if missing:
-            for genesis in await _genesis_sources.all(db, list(missing)):
-                self._sources[genesis.tx_hash] = (0, [Output(genesis.address, genesis.lovelace)])
+    def quantities(self, assets: Assets) -> dict[int, int]:
+        """Known assets by asset_id."""
+        numbers = self.assets
+        return {
+            numbers[policy + name]: quantity
+            for policy, quantities in assets.items()
+            for name, quantity in quantities.items()
+        }
 
-    def _inputs(self, tx: Effects) -> list[Input]:
-        """What a transaction spends, with sources as far as indexed transactions or the genesis made them."""
-        inputs = []
-        for spent in tx.inputs:
+    def spent(self, references: list[Reference]) -> list[Paid | None]:
+        """The outputs that inputs refer to; None where neither an indexed transaction nor the genesis made one."""
+        spent: list[Paid | None] = []
+        sources = self.sources
+        for reference in references:
             source = None
             try:
-                first_index, outputs = self._sources[spent.tx_hash]
+                first_index, outputs = sources[reference.tx_hash]
             except KeyError:
                 pass
             else:
-                place = spent.output_index - first_index
+                place = reference.output_index - first_index
                 if 0 <= place < len(outputs):
                     source = outputs[place]
-            inputs.append(Input(spent.tx_hash, spent.output_index, source))
-        return inputs
+            spent.append(source)
+        return spent
+
+    async def _learn_lengths(self, db: Connection, addresses: set[int], assets: set[int], unborn: Unborn) -> None:
+        await self.address_lengths.learn(db, addresses)
+        await self.asset_lengths.learn(db, assets)
+        await self.mint_lengths.learn(db, assets)
+        unborn.silent_assets.update(
+            asset_id for asset_id in assets if self.asset_lengths[asset_id] == 0 and self.mint_lengths[asset_id] == 0
+        )
+
+
+async def _fetch(db: Connection, tx_hashes: set[bytes]) -> dict[bytes, tuple[int, list[Output]]]:
+    """The outputs of transactions, and of the genesis, as far as there are any: index of the first, and all of them."""
+    if not tx_hashes:
+        return {}
+    found = {row.tx_hash: packed.unpack_outputs(row.outputs) for row in await _sources.all(db, list(tx_hashes))}
+    missing = tx_hashes - found.keys()
+    if missing:
+        for genesis in await _genesis_sources.all(db, list(missing)):
+            found[genesis.tx_hash] = 0, [Output(genesis.address, genesis.lovelace)]
+    return found
 
 
 async def known_to(db: Connection, network: Network, *, bulk: bool) -> Known:
@@ -260,7 +298,9 @@ class _Length(msgspec.Struct, frozen=True):
     length: int
 
 
-class _NextNumbers(msgspec.Struct, frozen=True):
+class NextNumbers(msgspec.Struct, frozen=True):
+    """The first number not given yet, of each kind."""
+
     address: int
     stake: int
     pool: int
@@ -278,4 +318,4 @@ _assets = sql.query("assets", _Numbered)
 _address_lengths = sql.query("address_lengths", _Length)
 _asset_lengths = sql.query("asset_lengths", _Length)
 _mint_lengths = sql.query("mint_lengths", _Length)
-_next_numbers = sql.query("next_numbers", _NextNumbers)
+_next_numbers = sql.query("next_numbers", NextNumbers)

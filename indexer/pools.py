@@ -64,7 +64,8 @@ def named_by(blocks: list[BlockEffects], network: Network) -> tuple[set[bytes], 
     accounts: set[bytes] = set()
     pools = {block.pool for block in blocks if block.pool is not None}
     for tx in (tx for block in blocks for group in block.transactions for tx in group):
-        accounts.update(tx.extra.withdrawals, tx.extra.credits)
+        if tx.extra.withdrawals or tx.extra.credits:
+            accounts.update(tx.extra.withdrawals, tx.extra.credits)
         if not tx.certificates:
             continue
         for change in changes_of(tx, network):

@@ -11,7 +11,7 @@ from indexer.amounts import Amounts
 from indexer.genesis import Genesis
 from indexer.known import known_to
 from indexer.metadata import Descriptions
-from indexer.rows import Rows
+from indexer.rows import Rows, quantity_columns
 from indexer.staking import Staking, of_genesis
 from shared import packed, sql
 from shared.ledger import Point, tx_id
@@ -57,10 +57,14 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         if node_tip.height - rows.tip_block_no > _FAR_BLOCKS:
             # Far from the tip a crash of Postgres may cost the last commits: they are followed again.
             await db.execute("SET LOCAL synchronous_commit = off")
+        if bulk and rows.staking.crossed:
+            await settle_balances(db)
         ended = await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, bulk=bulk)
         await _describe(db, rows.descriptions)
-        await _move(db, rows.amounts, bulk=bulk)
+        if not bulk:
+            await _move(db, rows.amounts)
+        await _move_supplies(db, rows.amounts)
         await epochs.move(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.balances.keys(), bulk=bulk)
         await _move_tip.run(
             db,
@@ -75,7 +79,7 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
 
 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
-    """Write the rows of a batch, and no amounts."""
+    """Write the rows of a batch, in bulk with those that stage balances and held quantities; else no amounts."""
     await _copy(db, "stake", ("stake_id", "raw"), rows.unborn.stakes)
     await _copy(db, "address", ("address_id", "raw"), rows.unborn.addresses)
     await _copy(db, "pool", ("pool_id", "hash"), rows.unborn.pools)
@@ -95,6 +99,16 @@ async def copy_rows(db: asyncpg.Connection, rows: Rows, *, bulk: bool) -> None:
         rows.descriptions.reference_outputs,
     )
     await _copy_staking(db, rows.staking)
+    if bulk:
+        await _stage(db, rows.amounts)
+
+
+async def _stage(db: asyncpg.Connection, amounts: Amounts) -> None:
+    """Note what balances and held quantities move by, to be added up where they are needed."""
+    balances = [(number, lovelace) for number, lovelace in amounts.balances.items() if lovelace]
+    held = [(*key, *quantity_columns(quantity)) for key, quantity in amounts.holders.items() if quantity]
+    await _copy(db, "balance_staged", ("stake_id", "lovelace"), balances)
+    await _copy(db, "holder_staged", ("asset_id", "address_id", "quantity", "large"), held)
 
 
 async def _copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
@@ -115,13 +129,18 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         named = genesis.pools.keys() | set(genesis.delegations.values())
         await _copy(db, "pool", ("pool_id", "hash"), await known.pools.learn(db, named))
         amounts = Amounts()
-        for output in outputs:
-            amounts.move(known, output, 1)
-        await _move(db, amounts, bulk=True)
+        amounts.move(known.numbered(outputs), 1)
+        await _move(db, amounts)
         staking = of_genesis(genesis, known)
         await _copy_staking(db, staking)
         await epochs.move(db, staking, 0, set(amounts.balances), bulk=False)
         await epochs.cross(db, staking.crossed)
+
+
+async def settle_balances(db: asyncpg.Connection) -> None:
+    """Add up what was staged of balances in bulk: an epoch begins, or bulk ends. Runs inside a commit."""
+    await _settle_balances.run(db)
+    await db.execute("TRUNCATE balance_staged")
 
 
 async def erase(db: asyncpg.Connection) -> None:
@@ -182,16 +201,16 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         outputs = [output for tx in undone for output in (*tx.outputs, *tx.spent)]
         accounts = {account for tx in undone for account in (*tx.extra.withdrawals, *tx.extra.credits)}
         await known.learn_numbers(db, outputs, [tx.extra.mint for tx in undone], accounts)
-        amounts = Amounts()
-        for tx in undone:
-            for output in tx.outputs:
-                amounts.move(known, output, -1)
-            for output in tx.spent:
-                amounts.move(known, output, 1)
-            amounts.mint(known, tx.extra.mint, -1)
         present = await position(db)
         bulk = present is not None and present.phase == "bulk"
-        await _move(db, amounts, bulk=bulk)
+        amounts = Amounts()
+        for tx in undone:
+            amounts.move(known.numbered(tx.outputs), -1)
+            amounts.move(known.numbered(tx.spent), 1)
+            if tx.extra.mint:
+                amounts.mint(known.quantities(tx.extra.mint), -1)
+        await (_stage(db, amounts) if bulk else _move(db, amounts))
+        await _move_supplies(db, amounts)
         await _forget_firsts.run(
             db, sorted({asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)), first_tx_id
         )
@@ -225,17 +244,21 @@ async def _describe(db: asyncpg.Connection, descriptions: Descriptions) -> None:
         await _keep_datums.run(db, *_columns([(key, *row) for key, row in descriptions.datums.items()]))
 
 
-async def _move(db: asyncpg.Connection, amounts: Amounts, *, bulk: bool) -> None:
+async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
+    """Move balances and held quantities."""
     balances = [(number, lovelace) for number, lovelace in amounts.balances.items() if lovelace]
     if balances:
         await _move_balances.run(db, *_columns(balances))
-    await holders.move(db, amounts.holders, amounts.policy_holders, bulk=bulk)
+    await holders.move(db, amounts.holders)
+
+
+async def _move_supplies(db: asyncpg.Connection, amounts: Amounts) -> None:
     supplies = [
         (number, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
         for number, s in amounts.supplies.items()
     ]
     if supplies:
-        await _move_supplies.run(db, *_columns(supplies))
+        await _move_assets.run(db, *_columns(supplies))
 
 
 async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
@@ -275,7 +298,8 @@ _last_at_or_before = sql.query("last_at_or_before", Point)
 _newest_above = sql.query("newest_above", Point)
 _transactions_from = sql.query("transactions_from", _Packed)
 _move_balances = sql.command("move_balances")
-_move_supplies = sql.command("move_supplies")
+_settle_balances = sql.command("settle_balances")
+_move_assets = sql.command("move_assets")
 _spend_references = sql.command("spend_references")
 _unspend_references = sql.command("unspend_references")
 _keep_datums = sql.command("keep_datums")

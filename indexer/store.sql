@@ -47,6 +47,11 @@ UPDATE stake SET balance = stake.balance + moved.lovelace
 FROM unnest($1::integer[], $2::bigint[]) AS moved (id, lovelace)
 WHERE stake.stake_id = moved.id
 
+-- name: settle_balances
+UPDATE stake SET balance = stake.balance + moved.lovelace
+FROM (SELECT stake_id, sum(lovelace) AS lovelace FROM balance_staged GROUP BY stake_id) moved
+WHERE stake.stake_id = moved.stake_id AND moved.lovelace <> 0
+
 -- name: spend_references
 -- The reference outputs with these transaction hashes and indexes are spent by these transactions; others are passed over.
 UPDATE reference_output r SET spent_tx_id = spent.by
@@ -62,7 +67,7 @@ UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $1
 INSERT INTO datum (hash, tx_id, body) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[])
 ON CONFLICT (hash) DO NOTHING
 
--- name: move_supplies
+-- name: move_assets
 -- A first transaction, once there, stays until a rollback takes it; where one is given there was none.
 WITH moved AS (
     SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
@@ -96,7 +101,8 @@ WITH forgotten AS (
 UPDATE policy SET asset_count = asset_count - gone.assets FROM gone WHERE policy.policy_id = gone.policy_id
 
 -- name: forget_transactions
--- Everything that carries a tx_id, from $1 on: found by primary key or BRIN range.
+-- Everything that carries a tx_id, from $1 on: found by primary key or BRIN range. Staged amounts carry none: the
+-- rollback has staged theirs with the other sign.
 WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $1),
      gone_address_tx AS (DELETE FROM address_tx WHERE tx_id >= $1),
      gone_asset_tx AS (DELETE FROM asset_tx WHERE tx_id >= $1),

@@ -98,7 +98,8 @@ WITH last AS (
     ORDER BY slot_no DESC, place DESC LIMIT 1
 ), staged AS (
     SELECT (SELECT count(*) FROM address_tx_staged) + (SELECT count(*) FROM asset_tx_staged)
-         + (SELECT count(*) FROM mint_staged) AS rows
+         + (SELECT count(*) FROM mint_staged) + (SELECT count(*) FROM balance_staged)
+         + (SELECT count(*) FROM holder_staged) AS rows
 )
 SELECT what, NULL::bytea, indexed, recomputed
 FROM tip, staged, last, LATERAL (VALUES

@@ -120,6 +120,6 @@ async def test_a_database_of_version_1_becomes_a_present_one_in_the_middle_of_bu
     staged = await connection.fetch("SELECT asset_id, address_id, quantity, large FROM chain_preview.holder_staged")
     assert [tuple(row) for row in staged] == [(1, 2, None, 2**64)]
     for table in ("holder", "policy_holder"):
-        assert await connection.fetchval(f"SELECT count(*) FROM chain_preview.{table}") == 0
+        assert await connection.fetchval(f"SELECT count(*) FROM chain_preview.{table}") == 0  # noqa: S608
     assert [tuple(row) for row in await connection.fetch("TABLE chain_preprod.holder")] == [(1, 2, 3)]
     await connection.close()

@@ -82,9 +82,9 @@ class Written:
         assert isinstance(answer, frames.NextBlock) and answer.block is not None
         effect = effects.of_block(answer.block)
         known = await known_to(self._db, PREVIEW, bulk=self.bulk)
-        learned = await known.learn(self._db, [effect])
+        unborn = await known.learn(self._db, [effect])
         crossed = staking.boundaries(tip, effect.point, PREVIEW)
-        prepared = rows.of([effect], known, learned, _RULES, crossed)
+        prepared = rows.of([effect], known, unborn, _RULES, crossed)
         node_tip = frames.NodePoint(slot_no, effect.point.block_hash.hex(), block_no)
         await store.append(self._db, prepared, node_tip, bulk=self.bulk)
         return effect.point.block_hash.hex()

@@ -5,12 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from indexer import balance, effects, frames
+from indexer import effects, frames, rows
 from indexer.balance import Rules, Unbalanced
-from indexer.effects import Effects
+from indexer.effects import BlockEffects, Effects
+from indexer.known import Known, NextNumbers, Unborn
 from shared import address
+from shared.encoding import bech32_encode
 from shared.ledger import Point
-from shared.packed import Input, Output
+from shared.network import PREVIEW
+from shared.packed import Output
 
 PAYMENT = address.show(b"\x60" + bytes(28))
 POLICY = "ab" * 28
@@ -64,7 +67,7 @@ def test_failed_scripts_spend_collateral_and_pay_its_return_after_the_declared_o
 def test_failed_scripts_without_a_return_lose_all_collateral() -> None:
     found = _only(_tx(**FAILED))
     assert found.outputs == [] and found.fee is None
-    assert _fee(found, [100]) == 100
+    assert _fee(found, 100) == 100
 
 
 def test_sub_transactions_come_before_their_host_and_pay_no_fee_of_their_own() -> None:
@@ -72,7 +75,7 @@ def test_sub_transactions_come_before_their_host_and_pay_no_fee_of_their_own() -
     found = effects.of(_tx(subTransactions=[sub], outputs=[_output(1)]), "dijkstra")
     assert [tx.tx_hash.hex() for tx in found] == [_id(2), _id(1)]
     assert [tx.fee for tx in found] == [0, 10]
-    assert balance.fee_of(found, [[_source(3, 6)], [_source(9, 10)]], RULES, AT) == 10
+    assert _fee_of(found, {3: _source(6), 9: _source(10)}) == 10
 
 
 def test_sub_transactions_of_a_failed_host_did_not_happen() -> None:
@@ -100,7 +103,7 @@ def test_metadata_is_kept_as_cbor_where_there_is_cbor() -> None:
 
 
 def test_ogmios_6_14_writes_an_empty_treasury_where_there_is_none() -> None:
-    assert _fee(_only(_tx(treasury={}, outputs=[_output(90)])), [100]) == 10
+    assert _fee(_only(_tx(treasury={}, outputs=[_output(90)])), 100) == 10
 
 
 @pytest.mark.parametrize("part", [{"id": "xyz!" * 16}, {"outputs": [{"address": "addr1!", "value": _ada(1)}]}])
@@ -112,19 +115,46 @@ def test_what_is_not_hex_or_an_address_is_unreadable_and_names_the_block(part: d
         effects.of_block(block)
 
 
-def _source(number: int, lovelace: int, **assets: int) -> Input:
+def _source(lovelace: int, **assets: int) -> Output:
     held = {bytes.fromhex(POLICY): {bytes.fromhex(name): n for name, n in assets.items()}} if assets else {}
-    return Input(bytes.fromhex(_id(number)), 0, Output(bytes(29), lovelace, held))
+    return Output(bytes(29), lovelace, held)
 
 
-def _fee(tx: Effects, spent: list[int], rules: Rules = RULES) -> int | None:
-    return balance.fee_of([tx], [[_source(9, lovelace) for lovelace in spent]], rules, AT)
+def _fee(tx: Effects, spent: int, rules: Rules = RULES) -> int | None:
+    return _fee_of([tx], {int(reference.tx_hash.hex(), 16): _source(spent) for reference in tx.inputs}, rules)
+
+
+def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RULES) -> int | None:
+    """The fee in the row of a transaction whose inputs spend the first outputs of transactions by number."""
+    known = Known(PREVIEW, NextNumbers(1, 1, 1, 1, 1), bulk=True)
+    outputs = [*sources.values(), *(output for tx in group for output in tx.outputs)]
+    for bundle in (*(output.assets for output in outputs), *(tx.mint for tx in group)):
+        for policy, quantities in bundle.items():
+            known.assets.update({policy + name: len(known.assets) + place for place, name in enumerate(quantities)})
+    known.payees.update({output.address: (1, None) for output in outputs})
+    for account in ((b"\xe0" + bytes(28)), b"\xf0" + bytes(28)):
+        known.stakes[account] = 1
+    known.pools[bytes(28)] = 1
+    for number, output in sources.items():
+        known.sources[bytes.fromhex(_id(number))] = 0, known.numbered([output])
+    block = BlockEffects(AT, 1, "", False, None, [group])
+    prepared = rows.of([block], known, Unborn([], [], [], [], [], set()), rules, [])
+    return prepared.txs[-1][1]
 
 
 REGISTRATION = {"type": "stakeCredentialRegistration", "credential": "00" * 28, "from": "verificationKey"}
 DEREGISTRATION = {**REGISTRATION, "type": "stakeCredentialDeregistration"}
 DREP = {"type": "delegateRepresentativeRegistration", "deposit": _ada(500)}
-POOL = {"type": "stakePoolRegistration", "stakePool": {"id": "pool1"}}
+POOL = {
+    "type": "stakePoolRegistration",
+    "stakePool": {
+        "id": bech32_encode("pool", bytes(28)),
+        "vrfVerificationKeyHash": _id(0),
+        "pledge": _ada(1),
+        "cost": _ada(1),
+        "margin": "1/100",
+    },
+}
 
 
 @pytest.mark.parametrize(
@@ -147,10 +177,10 @@ POOL = {"type": "stakePoolRegistration", "stakePool": {"id": "pool1"}}
 )
 def test_value_is_preserved_by_every_kind_of_deposit_and_refund(parts: dict[str, Any], spent: int) -> None:
     tx = _only(_tx(**parts))
-    assert _fee(tx, [spent]) == 10
+    assert _fee(tx, spent) == 10
     for wrong in (spent - 1, spent + 1):
         with pytest.raises(Unbalanced, match=f"slot 7 .*{_id(1)}"):
-            _fee(tx, [wrong])
+            _fee(tx, wrong)
 
 
 @pytest.mark.parametrize(("certificates", "deposits"), [([], 1), ([POOL], 2), ([POOL, POOL], 3)])
@@ -158,33 +188,34 @@ def test_no_more_pool_deposits_are_taken_than_pools_are_registered(
     certificates: list[dict[str, Any]], deposits: int
 ) -> None:
     with pytest.raises(Unbalanced):
-        _fee(_only(_tx(certificates=certificates)), [10 + deposits * RULES.pool_deposit])
+        _fee(_only(_tx(certificates=certificates)), 10 + deposits * RULES.pool_deposit)
 
 
 @pytest.mark.parametrize("spent", [{"aa": 4}, {"aa": 6}, {"bb": 5}, {}])
 def test_assets_must_balance_too(spent: dict[str, int]) -> None:
     tx = _only(_tx(outputs=[_output(0, aa=7, cc=0)], mint={POLICY: {"aa": 2}}))
-    assert balance.fee_of([tx], [[_source(9, 10, aa=5)]], RULES, AT) == 10
+    assert _fee_of([tx], {9: _source(10, aa=5)}) == 10
     with pytest.raises(Unbalanced, match=POLICY):
-        balance.fee_of([tx], [[_source(9, 10, **spent)]], RULES, AT)
+        _fee_of([tx], {9: _source(10, **spent)})
 
 
 def test_burning_balances() -> None:
     tx = _only(_tx(mint={POLICY: {"aa": -(2**63)}}))
-    assert balance.fee_of([tx], [[_source(9, 10, aa=2**63)]], RULES, AT) == 10
+    assert _fee_of([tx], {9: _source(10, aa=2**63)}) == 10
 
 
 def test_a_byron_fee_is_inputs_less_outputs() -> None:
     tx = _only(_tx(outputs=[_output(90)]), "byron")
-    assert _fee(tx, [100]) == 10
+    assert _fee(tx, 100) == 10
     with pytest.raises(Unbalanced, match="more than it spends"):
-        _fee(tx, [89])
+        _fee(tx, 89)
 
 
 def test_an_unknown_input_stops_an_index_from_the_origin_and_no_other() -> None:
-    unknown = [[Input(bytes.fromhex(_id(9)), 3, None)]]
     with pytest.raises(Unbalanced, match=f"{_id(9)}#3"):
-        balance.fee_of([_only(_tx())], unknown, RULES, AT)
+        _fee_of([_only(_tx(inputs=[_spend(9, 3)]))], {9: _source(10)})
+    with pytest.raises(Unbalanced, match=f"{_id(9)}#0"):
+        _fee_of([_only(_tx())], {})
     partial = msgspec.structs.replace(RULES, from_origin=False)
-    assert balance.fee_of([_only(_tx())], unknown, partial, AT) == 10
-    assert balance.fee_of([_only(_tx(), "byron")], unknown, partial, AT) is None
+    assert _fee_of([_only(_tx())], {}, partial) == 10
+    assert _fee_of([_only(_tx(), "byron")], {}, partial) is None
