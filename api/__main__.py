@@ -5,12 +5,11 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
-import asyncpg
 import structlog
 import typer
 
-from api import keys, workers
-from shared import database, lifecycle, schema
+from api import caller, database, keys, workers
+from shared import lifecycle, schema
 from shared import log as logs
 from shared import settings as environment
 from shared.servers import ServersError, running
@@ -42,7 +41,9 @@ def serve(
     async def main(stop: asyncio.Event) -> int:
         with listening:
             async with running(settings) as servers:
-                await _migrate(servers.database_url, stop)
+                async with database.migrated(servers.database_url, stop) as db:
+                    if settings.bootstrap_admin_key and await caller.is_partners(db, settings.bootstrap_admin_key):
+                        raise environment.partners_bootstrap_key()
                 if count == 1:
                     await workers.serve(settings, servers, listening, stop)
                 else:
@@ -59,8 +60,8 @@ def migrate() -> None:
     settings = _settings()
 
     async def main(stop: asyncio.Event) -> int:
-        async with running(settings, valkey=False) as servers:
-            await _migrate(servers.database_url, stop)
+        async with running(settings, valkey=False) as servers, database.migrated(servers.database_url, stop):
+            pass
         typer.echo(f"the database has schema version {schema.VERSION}")
         return 0
 
@@ -81,7 +82,7 @@ def _run(main: Callable[[asyncio.Event], Awaitable[int]]) -> int:
     """Run a process; what it can't start without is one line and status 2."""
     try:
         return lifecycle.run(main)
-    except (schema.NewerSchema, ServersError) as cause:
+    except (schema.NewerSchema, ServersError, environment.SettingsError) as cause:
         return lifecycle.fail(cause)
 
 
@@ -92,14 +93,6 @@ def _bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(address)
     return bound
-
-
-async def _migrate(url: str, stop: asyncio.Event) -> None:
-    connection: asyncpg.Connection = await lifecycle.wait_for("postgres", lambda: database.connect(url), stop)
-    try:
-        await schema.migrate(connection)
-    finally:
-        await connection.close()
 
 
 if __name__ == "__main__":

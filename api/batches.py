@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from uuid import UUID
 
 import asyncpg
 import dramatiq
@@ -91,16 +90,19 @@ _forget = sql.command("forget")
 def batch_of(spool: Spool) -> Batch:
     """What the table lacks of a spool, or the first _MOST_RECORDS of it."""
     end = min(spool.size_bytes, spool.added_bytes + _MOST_RECORDS * RECORD.size)
-    sums: dict[tuple[UUID, int], Sum] = {}
+    sums: dict[tuple[bytes, int], Sum] = {}
     for record in spool.records(spool.added_bytes, end):
-        minute = record.at_us // 60_000_000
-        sums.setdefault((record.credential_id, minute), Sum(record.credential_id.hex, minute)).add(record)
+        whose = record.credential_id, record.at_us // 60_000_000
+        found = sums.get(whose)
+        if found is None:
+            found = sums[whose] = Sum(record.credential_id.hex(), whose[1])
+        found.add(record)
     return Batch(spool.name, spool.added_bytes, end, list(sums.values()))
 
 
 def broker_at(redis_url: str) -> RedisBroker:
     """The queue. With Dramatiq's own figures a killed worker's messages came back after a minute, by chance."""
-    return RedisBroker(  # type: ignore[no-untyped-call]
+    return RedisBroker(  # type: ignore[no-untyped-call] # it has no hints
         client=redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)),
         namespace=_NAMESPACE,
         heartbeat_timeout=3_000,

@@ -87,6 +87,10 @@ class _AdminKeyRow(msgspec.Struct, frozen=True):
     permissions: list[str]
 
 
+class _IsPartners(msgspec.Struct, frozen=True):
+    found: bool
+
+
 class _BootstrapRow(msgspec.Struct, frozen=True):
     id: UUID
     entity_name: str
@@ -94,6 +98,7 @@ class _BootstrapRow(msgspec.Struct, frozen=True):
 
 _api_key_by_hash = sql.query("api_key_by_hash", _ApiKeyRow)
 _admin_key_by_hash = sql.query("admin_key_by_hash", _AdminKeyRow)
+_is_partners = sql.query("is_partners", _IsPartners)
 _touch_admin_key = sql.command("touch_admin_key")
 _bootstrap_admin_key = sql.query("bootstrap_admin_key", _BootstrapRow)
 
@@ -220,6 +225,12 @@ class Withdrawal:
         """Name them, by their hashes, inside the commit: from now on Postgres alone answers for them."""
         self.key_hashes = key_hashes
         await self._fence(key_hashes)
+
+
+async def is_partners(db: sql.Connection, admin_key: str) -> bool:
+    """Whether an admin key was issued to a partner, and so can't be the bootstrap key."""
+    row = await _is_partners.one(db, tokens.hash_of(admin_key))
+    return row is not None and row.found
 
 
 def ip_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[IPNetwork]) -> str | None:

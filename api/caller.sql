@@ -14,6 +14,10 @@ SELECT key_hash, id, entity_name, permissions
 FROM partner.admin_key
 WHERE key_hash = $1 AND revoked_at IS NULL AND NOT is_bootstrap
 
+-- Whether a key was issued to a partner, revoked since or not.
+-- name: is_partners
+SELECT EXISTS (SELECT FROM partner.admin_key WHERE key_hash = $1 AND NOT is_bootstrap) AS found
+
 -- Once a minute is enough for a time that people read, and spares the row a version per request.
 -- name: touch_admin_key
 UPDATE partner.admin_key SET last_used_at = now()

@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from api import database
 from api.admin import admin_keys
 from api.caller import PERMISSIONS
 from api.errors import Refusal
-from shared import database, lifecycle, schema
+from shared import lifecycle, schema
 from shared import settings as environment
 from shared.servers import ServersError, running
 
@@ -85,13 +86,11 @@ def _on_database(work: Callable[[asyncpg.Connection], Awaitable[Answer]]) -> Ans
     answers: list[Answer] = []
 
     async def main(stop: asyncio.Event) -> None:
-        async with running(environment.read(), valkey=False) as servers:
-            db = await lifecycle.wait_for("postgres", lambda: database.connect(servers.database_url), stop)
-            try:
-                await schema.migrate(db)
-                answers.append(await work(db))
-            finally:
-                await db.close()
+        async with (
+            running(environment.read(), valkey=False) as servers,
+            database.migrated(servers.database_url, stop) as db,
+        ):
+            answers.append(await work(db))
 
     try:
         status = lifecycle.run(main)

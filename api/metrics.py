@@ -53,7 +53,7 @@ async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
     registry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # it has no hints
     chains = CollectorRegistry()
     try:
         chains.register(_Chains(await health.standings(ask.services)))

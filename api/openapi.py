@@ -262,12 +262,12 @@ def _refusals(route: Route) -> Iterator[Refusal]:
     yield from (errors.database_not_available(), errors.too_slow())
 
 
-def _always_complete(schema: JsonSchema) -> JsonSchema:
+def _always_complete(schema: Json) -> Json:
     """The schema of an answer: what has a default is still always there; only what may be unset is optional."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return schema
-    required = {*schema.get("required", ()), *(name for name, told in properties.items() if "default" in told)}  # type: ignore[misc]
+    required = {*schema.get("required", ()), *(name for name, told in properties.items() if "default" in told)}
     shown = {name: {key: value for key, value in told.items() if key != "default"} for name, told in properties.items()}
     return schema | {"properties": shown, "required": [name for name in shown if name in required]}
 
@@ -287,4 +287,5 @@ def _plain_names(described: Json) -> Json:
 
 
 def _origin(answer: Any) -> type:
-    return getattr(answer, "__origin__", answer)  # type: ignore[no-any-return]
+    origin: type = getattr(answer, "__origin__", answer)
+    return origin

@@ -29,6 +29,7 @@ MOST_WAITING_BYTES = 1024**3
 
 RECORD = struct.Struct("<16sQIHH")  # credential_id, time in us since 1970, took_us, status, CRC-16 of the rest
 _CRC = struct.Struct("<H")
+_HEAD_BYTES = RECORD.size - _CRC.size
 _MOST_US = 2**32 - 1
 
 _unrecorded = Counter("ledgerline_usage_unrecorded", "Requests refused because they could not be counted.")
@@ -37,7 +38,7 @@ _unrecorded = Counter("ledgerline_usage_unrecorded", "Requests refused because t
 class Record(msgspec.Struct, frozen=True):
     """One answered request."""
 
-    credential_id: UUID
+    credential_id: bytes  # of the UUID
     at_us: int
     took_us: int
     status: int
@@ -98,11 +99,10 @@ class Spool:
     def records(self, offset: int, end: int) -> Iterator[Record]:
         """The records between two offsets. What is no record (a disk's fault) is passed over and logged."""
         data = os.pread(self._file, end - offset, offset)
-        for position in range(0, len(data), RECORD.size):
-            record = data[position : position + RECORD.size]
-            credential_id, at_us, took_us, status, crc = RECORD.unpack(record)
-            if crc == binascii.crc_hqx(record[: -_CRC.size], 0):
-                yield Record(UUID(bytes=credential_id), at_us, took_us, status)
+        whole = data[: len(data) - len(data) % RECORD.size]
+        for position, (*fields, crc) in zip(range(0, len(whole), RECORD.size), RECORD.iter_unpack(whole), strict=True):
+            if crc == binascii.crc_hqx(whole[position : position + _HEAD_BYTES], 0):
+                yield Record(*fields)
             else:
                 log.error("usage.damaged_record", spool=self.name, offset=offset + position)
 
@@ -134,7 +134,7 @@ class Spools:
     def count(self, credential_id: UUID, status: int, took_s: float) -> None:
         """Write down that a request is about to be answered. Raises Refusal where it can't be."""
         at_us = time.time_ns() // 1000
-        head = RECORD.pack(credential_id.bytes, at_us, min(int(took_s * 1e6), _MOST_US), status, 0)[: -_CRC.size]
+        head = RECORD.pack(credential_id.bytes, at_us, min(int(took_s * 1e6), _MOST_US), status, 0)[:_HEAD_BYTES]
         try:
             self._make_room()
             self._current.append(head + _CRC.pack(binascii.crc_hqx(head, 0)))

@@ -21,6 +21,7 @@ import structlog
 from dramatiq.brokers.redis import RedisBroker
 
 from api.batches import ACTOR, LONGEST_QUEUED_S, QUEUE, Batch, broker_at
+from api.database import migrated
 from shared import database, lifecycle, schema, servers, settings, sql
 from shared import log as logs
 
@@ -101,7 +102,11 @@ class _Aggregator(dramatiq.Middleware):
         running = await self._open.enter_async_context(servers.running(ours))
         broker.client.connection_pool = broker_at(running.redis_url).client.connection_pool
         self._queue_known.set()
-        pool = await lifecycle.wait_for("postgres", lambda: _migrated(running.database_url), self._stop)
+        async with migrated(running.database_url, self._stop):
+            url = running.database_url
+            pool = await lifecycle.wait_for(
+                "postgres", lambda: database.create_pool(url, None, most=_CONNECTIONS), self._stop
+            )
         self._open.push_async_callback(pool.close)
         self._pool = pool
         log.info("worker.ready", queue=QUEUE)
@@ -118,16 +123,6 @@ class _Aggregator(dramatiq.Middleware):
         self._stop.set()
         async with asyncio.timeout(_CLOSE_WITHIN_S):
             await self._open.aclose()
-
-
-async def _migrated(database_url: str) -> asyncpg.Pool:
-    """Connections to a database with the present schema. Raises NewerSchema."""
-    connection = await database.connect(database_url)
-    try:
-        await schema.migrate(connection)
-    finally:
-        await connection.close()
-    return await database.create_pool(database_url, None, most=_CONNECTIONS)
 
 
 def _end_if_failed(connecting: Future[None]) -> None:

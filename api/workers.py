@@ -60,7 +60,7 @@ async def _keep_one(settings: Settings, servers: Servers, listening: socket.sock
                 log.warning("worker.killed", pid=process.pid, after_s=_END_WITHIN_S)
                 process.kill()
         process.join()
-        prometheus.mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
+        prometheus.mark_process_dead(process.pid)  # type: ignore[no-untyped-call] # it has no hints
 
 
 async def _ended(process: SpawnProcess, stop: asyncio.Event) -> bool:

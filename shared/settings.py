@@ -63,9 +63,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
             for network in NETWORKS
             if (url := take(f"OGMIOS_URL_{network.upper()}", _ogmios_url, OGMIOS_URL, masked)) is not None
         },
-        bootstrap_admin_key=take(
-            "BOOTSTRAP_ADMIN_KEY", _admin_key, "iiak_admin_ and 40 hex characters", lambda _: "(not shown)"
-        ),
+        bootstrap_admin_key=take(_BOOTSTRAP, _admin_key, "iiak_admin_ and 40 hex characters", lambda _: _SECRET),
         api_host=take("API_HOST", _host, "a host name or an IP address", repr) or "127.0.0.1",
         api_port=take("API_PORT", _port, "a port from 1 to 65535", repr) or 8080,
         token_registry_url=take(
@@ -78,12 +76,18 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
+_BOOTSTRAP, _SECRET = "BOOTSTRAP_ADMIN_KEY", "(not shown)"
 OGMIOS_URL = "ws:// or wss:// and the address of Ogmios"
 
 
 def ogmios_url(name: str, text: str) -> str:
     """The address of Ogmios given as `name`, an option of the command line. Raises SettingsError."""
     return _parsed(name, text, _ogmios_url, OGMIOS_URL, masked)
+
+
+def partners_bootstrap_key() -> SettingsError:
+    """The refusal of a bootstrap key that the database knows as a partner's: one key can't be two callers."""
+    return SettingsError(f"{_BOOTSTRAP} is {_SECRET}, expected another key than those issued to partners")
 
 
 def masked(url: str) -> str:

@@ -1,6 +1,5 @@
 """Admin keys: how partners come to be. The bootstrap key issues and revokes them, and so does the command line."""
 
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -9,7 +8,7 @@ import msgspec
 from api import errors, tokens
 from api.admin import audit
 from api.admin.page import Total
-from api.answers import Page, Paging, Told
+from api.answers import Instant, Page, Paging, Told
 from api.ask import AdminAsk, Nothing
 from api.caller import PERMISSIONS, AdminKey
 from api.parameters import Body, Choices, Id, Integer, Offset, Question, Text
@@ -49,10 +48,10 @@ class AdminKeyRecord(msgspec.Struct, frozen=True):
     key_prefix: str
     permissions: list[str]
     is_bootstrap: bool
-    created_at: datetime
-    last_used_at: datetime | None
+    created_at: Instant
+    last_used_at: Instant | None
     revoked: bool
-    revoked_at: datetime | None
+    revoked_at: Instant | None
 
 
 class IssuedAdminKey(msgspec.Struct, frozen=True):

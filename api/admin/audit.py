@@ -1,13 +1,12 @@
 """Audit log: who did what. Entries are written by `record` in the commit of what they tell of."""
 
-from datetime import datetime
 from typing import Annotated, Literal, Protocol
 from uuid import UUID
 
 import msgspec
 
 from api.admin.page import Json, Total
-from api.answers import Page, TotalPaging
+from api.answers import Instant, Page, TotalPaging
 from api.ask import AdminAsk
 from api.caller import AdminKey
 from api.parameters import Id, Integer, Offset, Question, Text
@@ -53,7 +52,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
     target_type: Literal["credential", "user_account", "admin_key"]
     ip_address: str | None
     details: Json
-    created_at: datetime
+    created_at: Instant
 
 
 class Actor(Protocol):

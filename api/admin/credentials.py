@@ -11,7 +11,7 @@ from api import errors, tokens
 from api.admin import audit
 from api.admin.page import Json, Total
 from api.admin.users import NO_METADATA, Metadata, Name
-from api.answers import Answer, Page, Paging, Told
+from api.answers import Answer, Instant, Page, Paging, Told
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Flag, Id, Integer, Moment, Offset, Question, Text
 from shared import sql
@@ -72,17 +72,17 @@ class Credential(msgspec.Struct, frozen=True):
     name: str
     description: str | None
     api_key_prefix: str
-    created_at: datetime
+    created_at: Instant
     user_account_id: UUID
     user_account_name: str
     user_external_id: str | None
     admin_key_id: UUID
     admin_entity_name: str
     network_id: int
-    last_used_at: datetime | None
-    expires_at: datetime | None
+    last_used_at: Instant | None
+    expires_at: Instant | None
     revoked: bool
-    revoked_at: datetime | None
+    revoked_at: Instant | None
     rate_limit_per_minute: int
     metadata: Json
 
@@ -106,7 +106,7 @@ class RevokedCredential(msgspec.Struct, frozen=True):
     admin_entity_name: str
     network_id: int
     revoked: bool
-    revoked_at: datetime | None
+    revoked_at: Instant | None
 
 
 class _Id(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from api import errors
 from api.admin.credentials import CredentialId
 from api.admin.page import Period, Total
 from api.admin.users import UserId
-from api.answers import Answer, Page, Paging, TotalPaging
+from api.answers import Answer, Instant, Page, Paging, TotalPaging
 from api.ask import AdminAsk
 from api.parameters import Integer, Offset
 from shared import sql
@@ -46,7 +46,7 @@ class ListedUsage(msgspec.Struct, frozen=True):
     total_requests: int
     successful_requests: int
     failed_requests: int
-    last_used_at: datetime.datetime | None
+    last_used_at: Instant | None
 
 
 class CredentialUsage(msgspec.Struct, frozen=True):
@@ -60,8 +60,8 @@ class CredentialUsage(msgspec.Struct, frozen=True):
     total_requests: int
     successful_requests: int
     failed_requests: int
-    period_start: datetime.datetime
-    period_end: datetime.datetime
+    period_start: Instant
+    period_end: Instant
 
 
 class Day(msgspec.Struct, frozen=True):
@@ -91,8 +91,8 @@ class UserUsage(msgspec.Struct, frozen=True):
     failed_requests: int
     avg_response_time_ms: float
     credential_count: int
-    period_start: datetime.datetime
-    period_end: datetime.datetime
+    period_start: Instant
+    period_end: Instant
 
 
 class _CredentialRow(msgspec.Struct, frozen=True):

@@ -1,6 +1,5 @@
 """User accounts: the customers of a partner."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.admin import audit
 from api.admin.page import Json, Total
-from api.answers import Answer, Page, Paging, Told
+from api.answers import Answer, Instant, Page, Paging, Told
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Id, Integer, JsonObject, Offset, Question, Text
 from shared import sql
@@ -78,8 +77,8 @@ class UserAccount(msgspec.Struct, frozen=True):
     name: str
     email: str | None
     metadata: Json
-    created_at: datetime
-    updated_at: datetime | None
+    created_at: Instant
+    updated_at: Instant | None
     status: Status
     billing_plan: str | None
 
@@ -93,12 +92,11 @@ class _KeyHash(msgspec.Struct, frozen=True):
 
 
 _user_by_id = sql.query("user_by_id", UserAccount)
-_user_by_external_id = sql.query("user_by_external_id", _Id)
+_user_by_external_id = sql.query("user_by_external_id", UserAccount)
 _users = sql.query("users", UserAccount)
 _user_count = sql.query("user_count", Total)
 _create = sql.query("create", _Id)
-_lock = sql.query("lock", _Id)
-_update = sql.command("update")
+_update = sql.query("update", _Id)
 _set_status = sql.query("set_status", _Id)
 _key_hashes = sql.query("key_hashes", _KeyHash)
 
@@ -116,7 +114,7 @@ async def create(ask: AdminAsk[Nothing, NewUser]) -> Told[UserAccount]:
             raise errors.external_id_in_use() from conflict
         assert made is not None, "an insert returns its row"
         await audit.record(db, ask, "user_account.created", made.id, name=new.name, external_id=new.external_id)
-        return Told(data=await _owned(ask, db, made.id), message="User account created")
+        return Told(data=await _kept(ask, db, made.id), message="User account created")
 
 
 async def listed(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
@@ -134,16 +132,14 @@ async def listed(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
 async def read(ask: AdminAsk[OneUser, None]) -> Answer[UserAccount]:
     """Read one user account."""
     async with ask.commit() as db:
-        return Answer(data=await _viewed(ask, db, ask.question.id))
+        return Answer(data=await _viewed(ask, db, await _user_by_id.one(db, ask.question.id, ask.key.id)))
 
 
 async def read_external(ask: AdminAsk[ExternalUser, None]) -> Answer[UserAccount]:
     """Read one user account by the partner's own reference."""
     async with ask.commit() as db:
         found = await _user_by_external_id.one(db, ask.question.external_id, ask.key.id)
-        if found is None:
-            raise errors.user_account_not_found()
-        return Answer(data=await _viewed(ask, db, found.id))
+        return Answer(data=await _viewed(ask, db, found))
 
 
 async def update(ask: AdminAsk[OneUser, UserChanges]) -> Told[UserAccount]:
@@ -153,28 +149,20 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Told[UserAccount]:
     changes nothing.
     """
     _refuse_bootstrap(ask)
-    changes = {field: value for field, value in msgspec.structs.asdict(ask.body).items() if value is not UNSET}
+    given = {field: value for field, value in msgspec.structs.asdict(ask.body).items() if value is not UNSET}
     async with ask.commit() as db:
-        if not changes:
-            return Told(data=await _viewed(ask, db, ask.question.id), message="User account unchanged")
-        if await _lock.one(db, ask.question.id, ask.key.id) is None:
-            raise errors.user_account_not_found()
-        user = msgspec.structs.replace(await _owned(ask, db, ask.question.id), **changes)
+        if not given:
+            return Told(data=await _unchanged(ask, db), message="User account unchanged")
+        values = given | {"metadata": given.get("metadata") or NO_METADATA}
+        fields = [part for field in UserChanges.__struct_fields__ for part in (field in given, values.get(field))]
         try:
-            await _update.run(
-                db,
-                user.id,
-                ask.key.id,
-                user.name,
-                user.external_id,
-                user.email,
-                user.metadata or NO_METADATA,
-                user.billing_plan,
-            )
+            found = await _update.one(db, ask.question.id, ask.key.id, *fields)
         except UniqueViolationError as conflict:
             raise errors.external_id_in_use() from conflict
-        await audit.record(db, ask, "user_account.updated", user.id, fields=list(changes))
-        return Told(data=await _owned(ask, db, user.id), message="User account updated")
+        if found is None:
+            raise errors.user_account_not_found()
+        await audit.record(db, ask, "user_account.updated", found.id, fields=list(given))
+        return Told(data=await _kept(ask, db, found.id), message="User account updated")
 
 
 async def suspend(ask: AdminAsk[OneUser, None]) -> Told[UserAccount]:
@@ -182,10 +170,10 @@ async def suspend(ask: AdminAsk[OneUser, None]) -> Told[UserAccount]:
     _refuse_bootstrap(ask)
     async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "suspended") is None:
-            return Told(data=await _viewed(ask, db, ask.question.id), message="User account suspended")
+            return Told(data=await _unchanged(ask, db), message="User account suspended")
         await withdrawal.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
         await audit.record(db, ask, "user_account.suspended", ask.question.id)
-        return Told(data=await _owned(ask, db, ask.question.id), message="User account suspended")
+        return Told(data=await _kept(ask, db, ask.question.id), message="User account suspended")
 
 
 async def reactivate(ask: AdminAsk[OneUser, None]) -> Told[UserAccount]:
@@ -193,9 +181,9 @@ async def reactivate(ask: AdminAsk[OneUser, None]) -> Told[UserAccount]:
     _refuse_bootstrap(ask)
     async with ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "active") is None:
-            return Told(data=await _viewed(ask, db, ask.question.id), message="User account reactivated")
+            return Told(data=await _unchanged(ask, db), message="User account reactivated")
         await audit.record(db, ask, "user_account.reactivated", ask.question.id)
-        return Told(data=await _owned(ask, db, ask.question.id), message="User account reactivated")
+        return Told(data=await _kept(ask, db, ask.question.id), message="User account reactivated")
 
 
 def _refuse_bootstrap(ask: AdminAsk[Any, Any]) -> None:
@@ -204,15 +192,21 @@ def _refuse_bootstrap(ask: AdminAsk[Any, Any]) -> None:
         raise errors.bootstrap_owns_no_users()
 
 
-async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:
-    """The caller's account, and the entry that it was looked at. Raises Refusal where it is foreign or missing."""
-    user = await _owned(ask, db, user_account_id)
-    await audit.record(db, ask, "user_account.viewed", user.id)
-    return user
+async def _unchanged(ask: AdminAsk[OneUser, Any], db: sql.Connection) -> UserAccount:
+    """The account of a change that changes nothing: all that was done is to look at it."""
+    return await _viewed(ask, db, await _user_by_id.one(db, ask.question.id, ask.key.id))
 
 
-async def _owned(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:
-    user = await _user_by_id.one(db, user_account_id, ask.key.id)
-    if user is None:
+async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, found: UserAccount | None) -> UserAccount:
+    """The account that was found, and the entry that it was looked at. Raises Refusal where there is none."""
+    if found is None:
         raise errors.user_account_not_found()
+    await audit.record(db, ask, "user_account.viewed", found.id)
+    return found
+
+
+async def _kept(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:
+    """The account as it is after a change that found it to be the caller's."""
+    user = await _user_by_id.one(db, user_account_id, ask.key.id)
+    assert user is not None, "a row changed in this commit is there"
     return user

@@ -7,8 +7,14 @@ FROM partner.user_account
 JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.id = $1 AND user_account.admin_key_id = $2
 
+-- The same by the partner's own reference.
 -- name: user_by_external_id
-SELECT id FROM partner.user_account WHERE external_id = $1 AND admin_key_id = $2
+SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
+       user_account.external_id, user_account.name, user_account.email, user_account.metadata,
+       user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
+FROM partner.user_account
+JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
+WHERE user_account.external_id = $1 AND user_account.admin_key_id = $2
 
 -- Newest first, ties by id; a null status is any.
 -- name: users
@@ -31,14 +37,17 @@ INSERT INTO partner.user_account (admin_key_id, name, external_id, email, metada
 VALUES ($1, $2, $3, $4, $5, $6)
 RETURNING id
 
--- The account as it is, until this commit ends, so that fields which are not given stay what they are.
--- name: lock
-SELECT id FROM partner.user_account WHERE id = $1 AND admin_key_id = $2 FOR NO KEY UPDATE
-
+-- $3, $5, $7, $9 and $11 say which fields are given. No row: foreign or missing.
 -- name: update
 UPDATE partner.user_account
-SET name = $3, external_id = $4, email = $5, metadata = $6, billing_plan = $7, updated_at = now()
+SET name = CASE WHEN $3 THEN $4 ELSE name END,
+    external_id = CASE WHEN $5 THEN $6 ELSE external_id END,
+    email = CASE WHEN $7 THEN $8 ELSE email END,
+    metadata = CASE WHEN $9 THEN $10 ELSE metadata END,
+    billing_plan = CASE WHEN $11 THEN $12 ELSE billing_plan END,
+    updated_at = now()
 WHERE id = $1 AND admin_key_id = $2
+RETURNING id
 
 -- No row where the account has that status already, or is foreign or missing.
 -- name: set_status

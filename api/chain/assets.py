@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from api import errors
-from api.answers import Answer, ChainPage, MorePaging, Paging
+from api.answers import Answer, ChainPage, Instant, MorePaging, Paging
 from api.ask import ChainAsk
 from api.chain.tip import Tip
 from api.parameters import Choice, Hex, Integer, JsonSchema, Kind, Offset, Order, Question
@@ -99,7 +98,7 @@ class Asset(msgspec.Struct, frozen=True):
     burn_count: int
     first_mint_tx: str | None
     first_mint_slot: int | None
-    first_mint_time: datetime | None
+    first_mint_time: Instant | None
     metadata: Metadata | None
     metadata_source: Source | None
 
@@ -119,7 +118,7 @@ class AssetTransaction(msgspec.Struct, frozen=True):
     block_hash: str
     block_no: int
     slot_no: int
-    block_time: datetime
+    block_time: Instant
     quantity: str
 
 
@@ -129,7 +128,7 @@ class Mint(msgspec.Struct, frozen=True):
     tx_hash: str
     block_no: int
     slot_no: int
-    block_time: datetime
+    block_time: Instant
     quantity: str
 
 

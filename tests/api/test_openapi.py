@@ -78,6 +78,18 @@ def test_what_only_some_answers_have_is_optional_and_nothing_else_is() -> None:
     assert not {field for _, field in optional} & {"success", "data", "pagination", "last_updated", "message"}
 
 
+def test_every_time_is_said_to_be_one() -> None:
+    """Whatever is named like a time, wherever it stands, in answers and in what is sent."""
+    found = 0
+    for part in parts(served()):
+        for name, schema in part.get("properties", {}).items():
+            if re.search(r"(_at|_time|period_start|period_end)$", name):
+                found += 1
+                kinds = [each for each in parts(schema) if each.get("type") != "null" and "format" in each]
+                assert {each["format"] for each in kinds} in ({"date-time"}, {"date", "date-time"}), name
+    assert found > 20
+
+
 @pytest.mark.parametrize(
     ("path", "method", "status", "errors"),
     [
@@ -120,13 +132,17 @@ async def test_no_request_gets_an_answer_outside_its_schema(
     settings = {**environment, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
     api = Process(["api", "--port", str(port)], settings, tmp_path / "api.log")
     api.says("api.listening")
+    sent = 0
     try:
         for token, paths in ((key, "^/v1/(tx|assets|pools)"), (BOOTSTRAP_KEY, "^/v1/admin"), ("none", "^/[^v]")):
             report = await asyncio.to_thread(fuzz, port, token, paths, tmp_path)
-            assert re.search(r"[1-9][0-9]* generated, [0-9]+ passed", report), report
+            found = re.search(r"([1-9][0-9]*) generated, [0-9]+ passed", report)
+            assert found is not None, report
+            sent += int(found[1])
         assert "request.failed" not in api.output()
     finally:
         api.stop()
+        print(f"{sent} requests")  # shown by pytest -s
 
 
 def fuzz(port: int, token: str, paths: str, folder: Path) -> str:

@@ -14,6 +14,7 @@ import asyncpg
 import psutil
 import pytest
 
+from api import tokens
 from tests.chain.fixtures import execute
 from tests.chain.harness import Process, free_port, until
 from tests.conftest import Finish
@@ -158,6 +159,20 @@ def test_a_wrong_setting_is_refused_in_one_line(
     assert api.output().count("\n") == 1
     assert api.output().startswith(line)
     assert "secret" not in api.output()
+
+
+@pytest.mark.parametrize("revoked_at", ["NULL", "now()"])
+def test_a_bootstrap_key_that_is_a_partners_is_refused_in_one_line(
+    environment: dict[str, str], tmp_path: Path, finish: Finish, revoked_at: str
+) -> None:
+    columns = "(entity_name, key_prefix, permissions, key_hash, revoked_at)"
+    values = f"('ACME', '', '{{}}', '\\x{tokens.hash_of(BOOTSTRAP_KEY).hex()}', {revoked_at})"
+    finish(execute(environment["DATABASE_URL"], f"INSERT INTO partner.admin_key {columns} VALUES {values}"))  # noqa: S608
+    settings = {**environment, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
+    api = Process(["api", "--port", str(free_port())], settings, tmp_path / "api.log")
+    assert api.ends(20) == 2
+    expected = "BOOTSTRAP_ADMIN_KEY is (not shown), expected another key than those issued to partners\n"
+    assert api.output() == expected
 
 
 def test_a_port_that_is_taken_is_refused_in_one_line(environment: dict[str, str], tmp_path: Path) -> None:
