@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
@@ -22,8 +23,8 @@ from tests.chain.harness import Process, free_port
 
 VALUES = {"hash": hash_of("a").hex(), "address": ALICE}
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
-# Formats that no pattern tells (a bech32 checksum) are refused though the schema allows them. A network that is not
-# served and an API that is not ready answer 503 as documented.
+# Formats that no pattern tells (a bech32 checksum) are refused though the schema allows them. An API that is not ready
+# answers 503 as documented; other faults are looked for in what it counts.
 UNCHECKED = "positive_data_acceptance,not_a_server_error"
 
 
@@ -140,9 +141,17 @@ async def test_no_request_gets_an_answer_outside_its_schema(
             assert found is not None, report
             sent += int(found[1])
         assert "request.failed" not in api.output()
+        faults = re.findall(r'^ledgerline_requests_total\{.*status="5..".*', await metrics(port), flags=re.MULTILINE)
+        assert [line for line in faults if 'route="/ready",status="503"' not in line] == []
     finally:
         api.stop()
         print(f"{sent} requests")  # shown by pytest -s
+
+
+async def metrics(port: int) -> str:
+    """What the API counted."""
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as response:
+        return await response.text()
 
 
 def fuzz(port: int, token: str, paths: str, folder: Path) -> str:

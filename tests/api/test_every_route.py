@@ -1,0 +1,230 @@
+"""What holds for every route that there is or will be, by the table: envelope, limits, duplicates, hostile texts."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import asyncpg
+import pytest
+
+from api.answers import CONTENT_TYPE
+from api.parameters import HIGHEST_EXACT, Choices, Integer, JsonObject, Moment
+from api.route import JSON, Route
+from api.routes import ROUTES
+from tests.api.chains import Chain, hash_of
+from tests.api.client import Client, Reply
+from tests.api.partners import BOOTSTRAP_KEY, NOWHERE, Partner
+from tests.api.test_transactions import ALICE, pays
+
+KEYED = [route for route in ROUTES if route.who != "open"]
+LISTS = [route for route in KEYED if any(field.name == "limit" for field in route.fields)]
+ENVELOPE = ["success", "data", "message", "pagination", "last_updated"]
+
+# Spec 8: largest and default limit, where it is not 100 and 20 (admin lists) or 500 and 100 (chain lists).
+LIMITS = {"/v1/admin/audit-logs": (100, 50), "/v1/tx/address/{address}": (100, 20)}
+
+HOSTILE = (
+    *("", " ", "'", '"', "\\", ";", "--", "%", "_", "\n", "\r\nX-Injected: 1", "\t", "\u202e", "\ufeff", "\U0010ffff"),
+    *("' OR '1'='1", "'; DROP TABLE partner.user_account; --", "1; SELECT pg_sleep(9)", "$1", "$$", "\\x00", "E'\\0'"),
+    *("${jndi:ldap://x}", "{{7*7}}", "%s%n", "{0}", "<script>alert(1)</script>", "../../../etc/passwd", "NaN", "null"),
+    *("-1", "1e9", "0x10", "٣", "1_000", str(2**31), str(2**63), str(2**64), "9" * 400, "a" * 6_000, "é" * 3_000),
+)
+BROKEN = ("%00", "a%00b", "%FF", "%C3", "%ED%A0%80", "%F4%90%80%80", "%c0%ae")
+
+
+class Caller:
+    """Calls routes with the key that each needs, and things of the caller's in their paths."""
+
+    def __init__(self, api: Client, partner: Partner, key: str, things: dict[str, str]) -> None:
+        self.api, self.partner, self.key, self.things = api, partner, key, things
+
+    def of(self, route: Route) -> str:
+        """The key for a route."""
+        return {"api key": self.key, "bootstrap": BOOTSTRAP_KEY}.get(route.who, self.partner.admin_key)
+
+    def path(self, route: Route, **encoded: str) -> str:
+        """A route's path with things that are there, some of them replaced."""
+        kind = "credential" if re.search(r"/(credentials|usage)/\{id\}", route.path) else "user"
+        values = {**self.things, "id": self.things[kind], **encoded}
+        return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], route.path)
+
+    async def call(self, route: Route, path: str, **options: Any) -> Reply:
+        """One request; whatever comes back is in the envelope and no fault of ours."""
+        if route.body is not None and not options:
+            options = {"json": {}}
+        reply = await self.api.call(route.method, path, self.of(route), **options)
+        shown = (route.method, path[:200], str(options)[:200], reply.status, reply.body)
+        assert reply.status < 500, shown
+        assert reply.headers["Content-Type"] == CONTENT_TYPE, shown
+        assert "X-Injected" not in reply.headers
+        if reply.status < 400:
+            assert list(reply.body) == [name for name in ENVELOPE if name in reply.body], shown
+            assert reply.body["success"] is True
+        else:
+            assert reply.error
+        return reply
+
+
+@pytest.fixture
+async def caller(api: Client, chain: Chain, key: str, partner: Partner) -> Caller:
+    """A partner with one of everything and an API key, on a chain with a transaction."""
+    await chain.append(10, pays("a", ALICE))
+    user = await partner.user(external_id="mine")
+    credential, _ = await partner.issued(user)
+    things = {
+        "user": user["id"],
+        "credential": credential["id"],
+        "external_id": "mine",
+        "address": ALICE,
+        "hash": hash_of("a").hex(),
+        "asset": f"{'0' * 56}.00",
+        "policyId": "0" * 56,
+        "poolId": "0" * 56,
+    }
+    return Caller(api, partner, key, things)
+
+
+def fields_in_query(route: Route) -> Iterator[Any]:
+    """The fields of its question that stand in the query."""
+    return (field for field in route.fields if f"{{{field.name}}}" not in route.path)
+
+
+async def test_each_plain_request_is_answered_in_the_envelope(caller: Caller) -> None:
+    """Spec 1: one shape of success, one of failure."""
+    for route in KEYED:
+        reply = await caller.call(route, caller.path(route))
+        if route.method == "GET":
+            assert reply.status in ({200, 404} if route.who == "api key" else {200}), route.path
+
+
+async def test_the_limits_of_every_list_are_those_of_the_specification(caller: Caller) -> None:
+    """Spec 8."""
+    for route in LISTS:
+        most, usual = LIMITS.get(route.path, (500, 100) if route.who == "api key" else (100, 20))
+        (limit,) = (field for field in route.fields if field.name == "limit")
+        assert isinstance(limit.kind, Integer)
+        assert (limit.kind.low, limit.kind.high, limit.default) == (1, most, usual), route.path
+        path = caller.path(route)
+        plain = await caller.call(route, path)
+        if plain.status == 200:
+            assert (plain.body["pagination"]["limit"], plain.body["pagination"]["offset"]) == (usual, 0), route.path
+        for accepted in (1, most):
+            assert (await caller.call(route, f"{path}?limit={accepted}")).status == plain.status, route.path
+        for wrong in (0, most + 1, -1, "x", "", "1.0"):
+            refused = await caller.call(route, f"{path}?limit={wrong}")
+            assert (refused.status, refused.error) == (400, f"limit must be between 1 and {most}"), route.path
+        for wrong in (-1, HIGHEST_EXACT + 1, "x"):
+            refused = await caller.call(route, f"{path}?offset={wrong}")
+            assert (refused.status, refused.error) == (400, f"offset must be between 0 and {HIGHEST_EXACT}"), route.path
+        assert (await caller.call(route, f"{path}?offset={HIGHEST_EXACT}")).status == plain.status, route.path
+
+
+async def test_a_parameter_is_given_once_and_unknown_ones_are_ignored(caller: Caller) -> None:
+    for route in KEYED:
+        path = caller.path(route)
+        for field in fields_in_query(route):
+            twice = await caller.call(route, f"{path}?{field.name}=1&{field.name}=1")
+            assert (twice.status, twice.error) == (400, f"{field.name} must be given once"), route.path
+        if route.method == "GET":
+            known = (await caller.call(route, path)).status
+            ignored = "unknown=1&unknown=2&LIMIT=0&limit%20=0&__proto__=1&admin_key=x&&=&%FF=%00"
+            assert (await caller.call(route, f"{path}?{ignored}")).status == known, route.path
+
+
+async def test_hostile_texts_in_paths_and_queries_do_nothing(caller: Caller, db: asyncpg.Connection) -> None:
+    texts = [*(quote(text, safe="") for text in HOSTILE), *BROKEN]
+
+    async def send(route: Route) -> None:
+        for text in texts:
+            for _, name in route.parameters:
+                reply = await caller.call(route, caller.path(route, **{name: text}))
+                assert reply.status in {400, 404, 405}, (route.path, text)
+                if route.who == "api key" and text:
+                    assert reply.status == 400, (route.path, text)
+            for field in fields_in_query(route):
+                await caller.call(route, f"{caller.path(route)}?{field.name}={text}")
+
+    before = await kept(db)
+    await asyncio.gather(*(send(route) for route in KEYED if route.method == "GET"))
+    assert await kept(db) == before
+    for text in texts:
+        for route in KEYED:
+            if route.method != "GET" and "{id}" in route.path and text:
+                assert (await caller.call(route, caller.path(route, id=text))).status == 400, (route.path, text)
+    assert await kept(db) == before
+
+
+async def test_hostile_values_in_bodies_are_kept_as_they_are_or_refused(caller: Caller) -> None:
+    values: list[Any] = [*HOSTILE, *HOSTILE[:5], [], {}, [[]], [None], {"a": None}, 0, -1, 2**64, 1.5, True, False]
+    plain: dict[str, Any] = {
+        "name": "x",
+        "entity_name": "x",
+        "user_account_id": caller.things["user"],
+        "network_id": 1,
+    }
+    for route in KEYED:
+        if route.body is None:
+            continue
+        whole = {field.name: plain[field.name] for field in route.body_fields if field.name in plain}
+        for field in route.body_fields:
+            for value in values:
+                reply = await caller.call(route, caller.path(route), json=whole | {field.name: value})
+                if reply.status >= 400:
+                    assert reply.status in {400, 404, 409}, (route.path, field.name, value)
+                    assert field.name.lower() in reply.error.lower() or reply.status != 400, (route.path, reply.error)
+                    continue
+                told = reply.body["data"]
+                made = told.get("credential") or told.get("admin_key") or told
+                if not isinstance(field.kind, Moment | Choices) and value not in (None, False):
+                    assert made[field.name] == value, (route.path, field.name)
+        for wrong in ("1", "null", "[]", '"x"', "", "{", '{"a":1}}', "{" * 9_999, '{"a":' * 9_999, "[" * 200_000):
+            refused = await caller.call(route, caller.path(route), data=wrong.encode())
+            assert (refused.status, refused.error) == (400, "Invalid JSON body"), (route.path, wrong[:20])
+        large = b'{"name": "' + b"x" * 1024**2 + b'"}'
+        assert (await caller.call(route, caller.path(route), data=large)).status == 413, route.path
+        nested = b'{"name": "x", "unknown": ' + b"[" * 90 + b"]" * 90 + b"}"
+        assert (await caller.call(route, caller.path(route), data=nested)).status in {200, 201, 400}, route.path
+
+
+async def test_of_a_field_that_is_sent_twice_the_last_counts(caller: Caller) -> None:
+    """RFC 8259, section 4, leaves it open; what is checked must be what is kept."""
+    user = await caller.partner.data("POST", "/users", {"name": "x"})
+    reply = await caller.partner.call("PATCH", f"/users/{user['id']}", data=b'{"name": "\\u0020", "name": "kept"}')
+    assert (reply.status, reply.body["data"]["name"]) == (200, "kept")
+    reply = await caller.partner.call("PATCH", f"/users/{user['id']}", data=b'{"name": "kept", "name": " "}')
+    assert reply.status == 400
+
+
+async def test_several_authorization_headers_are_malformed_on_every_route(caller: Caller) -> None:
+    for route in KEYED:
+        line = f"Authorization: Bearer {caller.of(route)}\r\n"
+        start = f"{route.method} {caller.path(route)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        for lines in (line * 2, line + "authorization: x\r\n", "AUTHORIZATION:\r\n" + line):
+            answer = await caller.api.raw(f"{start}{lines}\r\n".encode())
+            assert answer.startswith(b"HTTP/1.1 401 "), (route.path, answer[:50])
+
+
+def test_every_text_of_a_body_is_bounded() -> None:
+    """Nothing that a caller sends is kept without a bound on its size, or read back without one on its depth."""
+    for route in KEYED:
+        for field in route.body_fields:
+            schema = field.kind.schema
+            bounded = schema.keys() & {"maxLength", "maximum", "format", "anyOf", "items", "enum"}
+            assert bounded or isinstance(field.kind, JsonObject), (route.path, field.name)
+
+
+def test_every_keyed_route_answers_json() -> None:
+    assert {route.media_type for route in KEYED} == {JSON}
+    assert all(NOWHERE not in route.path for route in KEYED)
+
+
+async def kept(db: asyncpg.Connection) -> list[Any]:
+    """What partners own."""
+    tables = ("admin_key", "user_account", "credential")
+    columns = "id, created_at, revoked_at", "id, name, status, updated_at", "id, name, revoked_at, metadata::text"
+    return [
+        await db.fetch(f"SELECT {names} FROM partner.{table} ORDER BY id")  # noqa: S608
+        for table, names in zip(tables, columns, strict=True)
+    ]
