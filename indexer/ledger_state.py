@@ -160,6 +160,7 @@ class Reader:
         self._network, self._ogmios_url, self._database_url = network, ogmios_url, database_url
         self._writer, self._turn = writer, turn
         self._changed = asyncio.Event()
+        self._told: _Told | None = None
 
     def tell(self) -> None:
         """The chain has moved: there may be something to read."""
@@ -262,21 +263,18 @@ class Reader:
 
         Only at a tip where all rewards are read are stakes those of one instant. The node stands at `point`, our tip of
         just now; if that has moved to where an epoch began or rewards are to be read again, all this is done later.
+        What the node was asked of snapshots is kept until then.
         """
-        told = {epoch_no: await self._told_snapshot(node, db, epoch_no)}
-        parameters = await _or_none(node, "queryLedgerState/protocolParameters", Parameters)
-        pool_deposit = _POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
-        if complete_epoch_no is None or complete_epoch_no < epoch_no - 1:
-            told[epoch_no - 1] = await self._ended_snapshot(node, db, epoch_no - 1)
+        told = self._told
+        if told is None or told.epoch_no != epoch_no or not await store.holds(db, told.point):
+            ended = complete_epoch_no is None or complete_epoch_no < epoch_no - 1
+            self._told = told = await self._ask(node, db, point, epoch_no, ended=ended)
         async with db.transaction(isolation="repeatable_read", readonly=True):
-            position = await self._settled_position(db, point, epoch_no)
+            position = await self._settled_position(db, told.point, epoch_no)
             if position is None:
                 return
             ours = {row.hash: row.lovelace for row in await _live_stakes.all(db)}
-            rewards = {
-                opened + 1: await self._pool_rewards(db, stakes, opened, epoch_no, pool_deposit)
-                for opened, stakes in told.items()
-            }
+            rewards = {opened + 1: await self._pool_rewards(db, told, opened) for opened in told.snapshots}
         compared = await self._compare(node, position, ours)
         async with self._turn:
             if not await store.holds(self._writer, position.point):
@@ -309,6 +307,15 @@ class Reader:
         unread = await _due.all(db, 1) or await _delegated.all(db, state.next_stake_id, 1)
         return None if unread or not await store.holds(db, point) else position
 
+    async def _ask(self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, ended: bool) -> "_Told":
+        """Ask the node, which stands at a point, for its snapshot, and for that of the epoch before if `ended`."""
+        snapshots = {epoch_no: await self._told_snapshot(node, db, epoch_no)}
+        parameters = await _or_none(node, "queryLedgerState/protocolParameters", Parameters)
+        if ended:
+            snapshots[epoch_no - 1] = await self._ended_snapshot(node, db, epoch_no - 1)
+        pool_deposit = _POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
+        return _Told(point, epoch_no, snapshots, pool_deposit)
+
     async def _told_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
         """What the node, which stands in an epoch, tells of the snapshot taken where it began, by pool hash."""
         pools = await _or_none(node, "queryLedgerState/stakePools", dict[str, PoolView], includeStake=True)
@@ -330,30 +337,28 @@ class Reader:
             return {}
         return await self._told_snapshot(node, db, epoch_no)
 
-    async def _pool_rewards(
-        self, db: asyncpg.Connection, told: dict[bytes, int], opened: int, epoch_no: int, pool_deposit: int
-    ) -> dict[int, int]:
+    async def _pool_rewards(self, db: asyncpg.Connection, told: "_Told", opened: int) -> dict[int, int]:
         """What rewards add to the snapshot taken where the epoch `opened` began, by pool_id.
 
-        That is what is `told` of it less the outputs in it. For other pools it is what their accounts held just then,
-        from what they hold now, in epoch `epoch_no`: exact if that is the same epoch; of an earlier one, the rewards
-        that came in between are in it too.
+        That is what is told of it less the outputs in it. For other pools it is what their accounts held just then,
+        from what they hold now: exact if that is in the same epoch; if not, rewards that came in between are in it too.
         """
-        rewards, complete = {}, bool(told)
+        snapshot = told.snapshots[opened]
+        rewards, complete = {}, bool(snapshot)
         for pool in await _outputs_in_snapshot.all(db, opened + 1):
-            if pool.hash in told:
-                rewards[pool.pool_id] = told[pool.hash] - pool.lovelace
+            if pool.hash in snapshot:
+                rewards[pool.pool_id] = snapshot[pool.hash] - pool.lovelace
             elif pool.lovelace:
                 complete = False
-        log.info("ledger_state.snapshot", network=self._network.name, epoch_no=opened + 1, told=len(told))
+        log.info("ledger_state.snapshot", network=self._network.name, epoch_no=opened + 1, told=len(snapshot))
         if not complete:
             first_tx_id = self._first_tx_id(opened)
             moved = await _moved_from(db, first_tx_id)
-            for reaped in range(opened, epoch_no + 1):
+            for reaped in range(opened, told.epoch_no + 1):
                 for retired in await _reaped.all(db, reaped, self._first_tx_id(reaped)):
                     account = packed.unpack_pool_parameters(retired.parameters).reward_account
                     if account is not None:
-                        moved[account] -= pool_deposit
+                        moved[account] -= told.pool_deposit
             by_account = await _account_rewards.all(db, first_tx_id, list(moved.keys()), list(moved.values()))
             rewards = {row.pool_id: row.lovelace for row in by_account} | rewards
         return {pool_id: lovelace for pool_id, lovelace in rewards.items() if lovelace}
@@ -369,6 +374,15 @@ class Reader:
 
     def _first_tx_id(self, epoch_no: int) -> TxId:
         return tx_id(self._network.epoch_start(max(epoch_no, 0)), 0)
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What the node said at a point of snapshots, by the epoch that each opened and by pool hash; empty: nothing."""
+
+    point: Point
+    epoch_no: int
+    snapshots: dict[int, dict[bytes, int]]
+    pool_deposit: int
 
 
 class _NotThere(Exception):

@@ -1,7 +1,10 @@
 """Compare stake, pools and epochs with their histories: a part of verify.
 
 Certificates themselves are history. Of the snapshots the last two are recomputed, which answers show now or will show
-next.
+next, from today's balances and what moved since: memory grows with the accounts that moved in two epochs.
+
+NOTE: older ones are shown nowhere and are left out. They would take another pass over all transactions, in order (here
+parts are added up in any order, on all cores), with every balance at hand, and a pass over all delegations per epoch.
 """
 
 from collections import defaultdict

@@ -58,7 +58,7 @@ def parse(text: str, network: Network) -> bytes:
 def stake_of(raw: bytes) -> bytes | None:
     """The stake credential of a base address as the 29 bytes of its reward account, None for every other kind.
 
-    NOTE: pointer addresses count for no stake since Conway, and most of them point nowhere.
+    NOTE: pointer addresses count for no stake since Conway, and here in no era (docs/decisions/0011).
     """
     kind = raw[0] >> 4
     if kind > 0b0011:

@@ -6,6 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from api.chain import pools
 from shared import address, database, packed
 from shared.encoding import bech32_encode
 from shared.network import PREVIEW
@@ -108,13 +109,39 @@ async def test_a_pool_shows_its_registration_and_its_figures(
         }
 
 
-async def test_margins_keep_all_their_digits(api: Client, preview: asyncpg.Connection, key: str) -> None:
-    await register(preview)
+@pytest.mark.parametrize(
+    ("published", "shown"),
+    [
+        (PARAMETERS.margin, "0.61576236620585531"),
+        ("0/1", "0"),
+        ("1/1", "1"),
+        ("3/100", "0.03"),
+        ("1/3", "0.3333333333333333"),
+        ("1/18446744073709551616", "0.0000000000000000000542101086242752217003726400434970855712890625"),
+    ],
+)
+async def test_margins_keep_all_their_digits(
+    api: Client, preview: asyncpg.Connection, key: str, published: str, shown: str
+) -> None:
+    await register(preview, margin=published)
     async with api._session.get(
         f"http://127.0.0.1:{api.port}/v1/pools/{POOL}", headers={"Authorization": f"Bearer {key}"}
     ) as response:
-        said = json.loads(await response.read(), parse_float=str)
-    assert said["data"]["margin"] == "0.61576236620585531"
+        said = json.loads(await response.read(), parse_float=str, parse_int=str)
+    assert said["data"]["margin"] == shown
+
+
+async def test_no_kind_of_relay_is_lost(api: Client, preview: asyncpg.Connection, key: str) -> None:
+    relays = [
+        (packed.Relay(3001, ipv4="192.0.2.1"), {"port": 3001, "ipv4": "192.0.2.1"}),
+        (packed.Relay(3001, "192.0.2.2", "2001:db8::2"), {"port": 3001, "ipv4": "192.0.2.2"}),
+        (packed.Relay(6000, ipv6="2001:db8::1"), {"port": 6000, "dns": "2001:db8::1"}),
+        (packed.Relay(ipv4="192.0.2.3"), {"port": 0, "ipv4": "192.0.2.3"}),
+        (packed.Relay(3002, hostname="relay.example.org"), {"port": 3002, "dns": "relay.example.org"}),
+        (packed.Relay(hostname="_cardano._tcp.example.org"), {"port": 0, "dns": "_cardano._tcp.example.org"}),
+    ]
+    await register(preview, relays=[relay for relay, _ in relays])
+    assert (await api.get(f"/v1/pools/{POOL}", key)).body["data"]["relays"] == [shown for _, shown in relays]
 
 
 async def test_the_latest_certificate_counts(api: Client, preview: asyncpg.Connection, key: str) -> None:
@@ -169,6 +196,22 @@ async def test_delegators_are_listed_by_amount_wherever_a_page_begins(
                     "hasMore": offset + limit < len(amounts),
                 },
             }
+
+
+async def test_a_page_of_delegators_costs_the_same_at_any_offset(preview: asyncpg.Connection) -> None:
+    """In blocks of the database that are read, amounts being spread as stakes are, a fifth of them nothing."""
+    count = 30_000
+    await register(preview)
+    await delegators(preview, [0 if n % 5 == 0 else 2 ** (n * 50 // count) + n * 7919 for n in range(count)])
+    await preview.execute("VACUUM ANALYZE")
+    touched = []
+    for offset in (0, count // 2, count - 100):
+        plan = await preview.fetchval(
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {pools.delegators_of.text}", HASH, 100, offset
+        )
+        top = plan[0]["Plan"]
+        touched.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+    assert max(touched) < 2 * min(touched), touched
 
 
 async def test_a_pool_without_delegators_has_an_empty_list(api: Client, preview: asyncpg.Connection, key: str) -> None:
