@@ -62,6 +62,7 @@ class Caller:
         if reply.status < 400:
             assert list(reply.body) == [name for name in ENVELOPE if name in reply.body], shown
             assert reply.body["success"] is True
+            assert all(re.fullmatch(r"[0-9]{4}(-[0-9]{2}){2}T.{8}([.][0-9]+)?Z", time) for time in times(reply.body))
         else:
             assert reply.error
         return reply
@@ -84,6 +85,15 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner) -> Calle
         "poolId": "0" * 56,
     }
     return Caller(api, partner, key, things)
+
+
+def times(body: Any) -> Iterator[str]:
+    """Everything in an answer that is named like a time and is set."""
+    if isinstance(body, dict):
+        named = re.compile(r".*(_at|_time|period_start|period_end)")
+        yield from (value for name, value in body.items() if named.fullmatch(name) and value is not None)
+    for part in body.values() if isinstance(body, dict) else body if isinstance(body, list) else ():
+        yield from times(part)
 
 
 def fields_in_query(route: Route) -> Iterator[Any]:

@@ -124,7 +124,7 @@ async def test_the_examples_of_the_document_work(api: Client, chain: Chain, key:
         assert answer.body["data"]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 async def test_no_request_gets_an_answer_outside_its_schema(
     environment: dict[str, str], chain: Chain, key: str, tmp_path: Path
 ) -> None:

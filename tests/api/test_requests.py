@@ -116,6 +116,13 @@ async def test_bodies_that_break_off_or_lie_are_refused(api: Client, sent: bytes
     assert body == b'{"success":false,"error":"%b"}' % error.encode()
 
 
+async def test_a_body_that_does_not_arrive_is_not_waited_for(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_SEND_BODY_WITHIN_S", 0.3)
+    answer = await api.raw(post(b"Content-Length: 20\r\n", b'{"entity'))
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert answer.endswith(b'{"success":false,"error":"Request timeout"}')
+
+
 async def test_a_client_that_waits_to_be_told_is_told_to_send_its_body(api: Client) -> None:
     sent = post(b"Expect: 100-continue\r\nContent-Length: 2\r\n", b"{}")
     answer = await api.raw(sent)
