@@ -73,8 +73,8 @@ def run(network: NetworkOption, ogmios_url: OgmiosOption = None) -> None:
                 progress.stop()
         return 0
 
-    # Batches are trees without cycles: at its usual pace the collector would walk the caches again and again.
-    gc.set_threshold(100_000, 20, 100)
+    # Batches are trees without cycles, and the collector would walk the caches again and again: follow.py calls it.
+    gc.disable()
     raise typer.Exit(_run(follow_chain))
 
 

@@ -27,7 +27,10 @@ class Moved(msgspec.Struct, frozen=True, gc=False):
 
 
 class Amounts:
-    """Net changes of held quantities, supplies and balances, by number. Pure."""
+    """Net changes of held quantities, supplies and balances, by number. Pure.
+
+    In bulk supplies are left out: they follow from the mints at its end.
+    """
 
     def __init__(self) -> None:
         self.balances: defaultdict[int, int] = defaultdict(int)

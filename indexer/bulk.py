@@ -36,7 +36,6 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             )
     async with db.transaction():
         await store.settle_balances(db)
-        await _bear_assets.run(db)
         await _count_assets.run(db)
         await holders.fill(db)
         await epochs.fill(db)
@@ -66,7 +65,6 @@ class _Index(msgspec.Struct, frozen=True):
 
 
 _indexes_of = sql.query("indexes_of", _Index)
-_bear_assets = sql.command("bear_assets")
 _count_assets = sql.command("count_assets")
 _complete_step = sql.command("complete_step")
 _go_live = sql.command("go_live")
@@ -74,6 +72,7 @@ _STEPS = (
     ("address_tx", sql.command("number_address_txs")),
     ("asset_tx", sql.command("number_asset_txs")),
     ("mint", sql.command("number_mints")),
+    ("asset", sql.command("sum_assets")),
     ("holder", sql.command("add_up_holders")),
     ("policy_holder", sql.command("add_up_policy_holders")),
 )

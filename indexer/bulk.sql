@@ -45,16 +45,27 @@ SELECT policy_id, address_id, sum(quantity) FROM holder JOIN asset USING (asset_
 GROUP BY policy_id, address_id
 ORDER BY policy_id, address_id
 
--- name: bear_assets
--- Assets whose first transactions a rollback within bulk took and that moved again since.
-UPDATE asset SET first_tx_id = least(
-    (SELECT tx_id FROM asset_tx WHERE asset_tx.asset_id = asset.asset_id AND seq = 0),
-    (SELECT tx_id FROM mint WHERE mint.asset_id = asset.asset_id AND seq = 0)
-)
-WHERE first_tx_id IS NULL
+-- name: sum_assets
+-- After the histories of mints and transactions: what they say of each asset.
+UPDATE asset SET supply = found.supply, mint_count = found.mints, burn_count = found.burns,
+    first_tx_id = found.first_tx_id, first_mint_tx_id = found.first_mint_tx_id
+FROM (
+    SELECT asset_id, coalesce(supply, 0) AS supply, coalesce(mints, 0) AS mints, coalesce(burns, 0) AS burns,
+           least(first_paid, first_minted_or_burned) AS first_tx_id, first_mint_tx_id
+    FROM (SELECT asset_id, tx_id AS first_paid FROM asset_tx WHERE seq = 0) paid
+    FULL JOIN (
+        SELECT asset_id, coalesce(sum(quantity), 0) + coalesce(sum(large), 0) AS supply,
+               count(*) FILTER (WHERE coalesce(large, quantity) > 0) AS mints,
+               count(*) FILTER (WHERE coalesce(large, quantity) < 0) AS burns,
+               min(tx_id) AS first_minted_or_burned,
+               min(tx_id) FILTER (WHERE coalesce(large, quantity) > 0) AS first_mint_tx_id
+        FROM mint
+        GROUP BY asset_id
+    ) minted USING (asset_id)
+) found
+WHERE asset.asset_id = found.asset_id
 
 -- name: count_assets
--- The same for what that changes of policies.
 UPDATE policy SET asset_count = found.assets
 FROM (SELECT policy_id, count(first_tx_id) AS assets FROM asset GROUP BY policy_id) found
 WHERE policy.policy_id = found.policy_id AND policy.asset_count <> found.assets

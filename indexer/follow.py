@@ -1,6 +1,7 @@
 """The loop that joins socket, rows and store: chase the node's tip for ever."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from itertools import groupby
@@ -103,6 +104,7 @@ class Follower(msgspec.Struct, frozen=True):
                     cause=f"{type(cause).__name__}: {cause}",
                     after=self.progress.at,
                 )
+            gc.collect()
             pause_s = _FIRST_PAUSE_S if self.progress.blocks > before else min(pause_s * 2, _LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
 
@@ -201,6 +203,8 @@ class Chase:
             async with self._turn:
                 await store.append(self._writer, batch.rows, batch.node_tip, bulk=batch.bulk)
             self._ledger_state.tell()
+            if batch.rows.staking.crossed:
+                gc.collect()  # once in an epoch: the process runs without a collector of cycles
             self._progress.advance(
                 batch.rows.tip, batch.rows.tip_block_no, batch.node_tip.height, batch.blocks, len(batch.rows.txs)
             )

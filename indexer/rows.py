@@ -123,13 +123,13 @@ def _add_assets(rows: Rows, key: TxId, tx: Effects, received: dict[int, int], le
     if tx.mint:
         minted = known.quantities(tx.mint)
         left.add(minted, 1)
-        rows.amounts.mint(minted, 1)
         named = {known.assets[asset] for asset in metadata.described(tx)}
-    _bear(rows, key, received, minted)
     if known.bulk:
         rows.asset_txs += [(asset_id, key, *quantity_columns(n)) for asset_id, n in received.items()]
         rows.mints += [(asset_id, key, *quantity_columns(n), asset_id in named) for asset_id, n in minted.items()]
     else:
+        rows.amounts.mint(minted, 1)
+        _bear(rows, key, received, minted)
         place = known.asset_lengths.take
         rows.asset_txs += [(asset_id, place(asset_id), key, *quantity_columns(n)) for asset_id, n in received.items()]
         place = known.mint_lengths.take

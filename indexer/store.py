@@ -64,7 +64,6 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         await _describe(db, rows.descriptions)
         if not bulk:
             await _move(db, rows.amounts)
-        await _move_supplies(db, rows.amounts)
         await epochs.move(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.balances.keys(), bulk=bulk)
         await _move_tip.run(
             db,
@@ -209,11 +208,12 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             amounts.move(known.numbered(tx.spent), 1)
             if tx.extra.mint:
                 amounts.mint(known.quantities(tx.extra.mint), -1)
-        await (_stage(db, amounts) if bulk else _move(db, amounts))
-        await _move_supplies(db, amounts)
-        await _forget_firsts.run(
-            db, sorted({asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)), first_tx_id
-        )
+        if bulk:
+            await _stage(db, amounts)
+        else:
+            await _move(db, amounts)
+            touched = {asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)
+            await _forget_firsts.run(db, sorted(touched), first_tx_id)
         await epochs.undo(
             db,
             network,
@@ -245,20 +245,16 @@ async def _describe(db: asyncpg.Connection, descriptions: Descriptions) -> None:
 
 
 async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
-    """Move balances and held quantities."""
     balances = [(number, lovelace) for number, lovelace in amounts.balances.items() if lovelace]
     if balances:
         await _move_balances.run(db, *_columns(balances))
     await holders.move(db, amounts.holders)
-
-
-async def _move_supplies(db: asyncpg.Connection, amounts: Amounts) -> None:
     supplies = [
         (number, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
         for number, s in amounts.supplies.items()
     ]
     if supplies:
-        await _move_assets.run(db, *_columns(supplies))
+        await _move_supplies.run(db, *_columns(supplies))
 
 
 async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
@@ -299,7 +295,7 @@ _newest_above = sql.query("newest_above", Point)
 _transactions_from = sql.query("transactions_from", _Packed)
 _move_balances = sql.command("move_balances")
 _settle_balances = sql.command("settle_balances")
-_move_assets = sql.command("move_assets")
+_move_supplies = sql.command("move_supplies")
 _spend_references = sql.command("spend_references")
 _unspend_references = sql.command("unspend_references")
 _keep_datums = sql.command("keep_datums")

@@ -67,7 +67,7 @@ UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $1
 INSERT INTO datum (hash, tx_id, body) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[])
 ON CONFLICT (hash) DO NOTHING
 
--- name: move_assets
+-- name: move_supplies
 -- A first transaction, once there, stays until a rollback takes it; where one is given there was none.
 WITH moved AS (
     SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
