@@ -115,11 +115,15 @@ def snapshot_of(
 
     `delegations` are those of the accounts with deposits where the epoch began, by pool hash. A deposit votes only
     where the pool has stake of its own (Conway: DRepPulser). Raises frames.Unreadable.
+
+    NOTE: in the first epoch of Conway no vote was opened yet, and every pool's voting stake is said to be 0.
     """
     try:
         stakes = {bech32_payload(pool): frames.lovelace(view.stake) for pool, view in pools.items() if view.stake}
     except ValueError as error:
         raise frames.Unreadable(f"stake pools: {error}") from error
+    if not any(stakes.values()):
+        return {}
     for account, pool in delegations.items():
         if stakes.get(pool):
             stakes[pool] -= deposits[account]

@@ -102,6 +102,8 @@ def test_pools_answer_at_every_step_of_their_lives(ledgerline: Ledgerline, seed:
             for pool in model.pools.parameters:
                 check_pool(caller, model, pool)
                 statuses.add(model.pools.status(pool))
+            # What the node tells of its snapshots, without rewards here, would mend ours unseen.
+            assert ledgerline.rows("preview", "SELECT * FROM pool_reward") == []
             if random.random() < 0.25:
                 depth = random.randint(1, 30)
                 chain = chain.fork(len(chain.blocks) - 1 - depth, random.getrandbits(30), depth // 2)

@@ -146,13 +146,18 @@ def test_an_epoch_begins_in_one_step(stage: Stage) -> None:
     stage.show(chain)
     asker = Caller(stage.caller.connection.port or 0, stage.caller.keys)
     seen: list[tuple[Any, ...]] = []
+    listed: list[Json] = []
     fields = ("status", "active_stake", "live_stake", "delegator_count", "blocks_epoch", "blocks_minted")
 
     def look() -> tuple[Any, ...]:
         data = asker.ok(f"/v1/pools/{pool.id}")["data"]
         return tuple(data[field] for field in fields)
 
-    before = look()
+    def listing() -> Json:
+        return asker.ok(f"/v1/pools/{pool.id}/delegators/list")
+
+    before, full = look(), listing()
+    assert len(full["data"]["delegators"]) == 2
     assert before == ("retiring", str(1_500 * ADA), str(1_500 * ADA), 2, 1, 2)
     chain.block(7 * EPOCH + 3, by=pool)
     stage.node.do(stage.node.server.extend, [chain.blocks[-1]])
@@ -160,10 +165,14 @@ def test_an_epoch_begins_in_one_step(stage: Stage) -> None:
 
     def begun() -> bool:
         seen.append(look())
+        listed.append(listing())
         return seen[-1] == after
 
     until("the epoch has begun", begun, every_s=0)
     assert set(seen) <= {before, after}
+    empty = listing()
+    assert empty["data"]["delegators"] == [] and empty["pagination"]["total"] == 0
+    assert all(shown in (full, empty) for shown in listed)
 
 
 class Founded(Rewardless):

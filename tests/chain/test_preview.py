@@ -167,3 +167,5 @@ def test_pools_answer_at_every_epoch_boundary(ledgerline: Ledgerline) -> None:
                 ledgerline.reaches("preview", blocks[shown - 1], indexer, within_s=120)
                 for pool in model.pools.parameters:
                     check_pool(caller, model, pool)
+                # What the node tells of its snapshots, without rewards here, would mend ours unseen.
+                assert ledgerline.rows("preview", "SELECT * FROM pool_reward") == []

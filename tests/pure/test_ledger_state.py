@@ -133,6 +133,7 @@ def test_voting_stakes_less_deposits_of_proposals_are_the_snapshot() -> None:
     )
     delegations = {b"\xe0" + HASHES[0]: HASHES[0], b"\xe0" + HASHES[1]: HASHES[1]}
     assert snapshot_of(pools, deposits, delegations) == {HASHES[0]: 7, HASHES[1]: 0, HASHES[2]: 9}
+    assert snapshot_of(dict.fromkeys(POOLS, PoolView(ada(0))), deposits, delegations) == {}
 
 
 def test_what_left_an_account_less_what_came_is_what_it_held_before() -> None:
