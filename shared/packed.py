@@ -112,6 +112,11 @@ def unpack_extra(data: bytes | None) -> Extra:
     return _NOTHING if data is None else _extra.decode(_body(data))
 
 
+def mints(extra: bytes) -> bool:
+    """Whether the packed extras of a transaction have a mint, which then comes first: without unpacking them."""
+    return extra[2:7] == _MINT
+
+
 def pack_pool_parameters(parameters: PoolParameters) -> bytes:
     """A pool's parameters as bytes."""
     return _VERSION + _encode(parameters)
@@ -123,6 +128,7 @@ def unpack_pool_parameters(data: bytes) -> PoolParameters:
 
 
 _NOTHING = Extra()
+_MINT = _encode("mint")
 
 
 def _body(data: bytes) -> memoryview:

@@ -8,7 +8,7 @@ import asyncpg
 import cbor2
 import pytest
 
-from indexer import verify
+from indexer import checksums, verify
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.harness import Ledgerline
@@ -144,6 +144,48 @@ async def test_an_error_in_each_derived_table_is_found_and_named(database_url: s
     found = await verified(database_url)
     for check, (_, said) in PLANTED.items():
         assert any(said in difference for difference in found[check]), (check, found[check])
+
+
+# What each error changes alone: a row moved, one that belongs to another, a figure off by the size of a machine word.
+SUBTLE = (
+    "UPDATE address_tx SET tx_id = tx_id + 1 WHERE address_id = 21 AND seq = 0",
+    "UPDATE address_tx SET address_id = 1000001 WHERE address_id = 21",
+    "UPDATE address_tx SET seq = seq + 100 WHERE seq = 0 AND address_id = 21",
+    "UPDATE address_tx SET tx_id = 1966080 + 2621440 - tx_id WHERE tx_id IN (1966080, 2621440)",
+    "UPDATE asset_tx SET asset_id = 1000001, seq = 0 WHERE tx_id = 655360",
+    "DELETE FROM asset_tx WHERE tx_id = 655360",
+    "UPDATE mint SET quantity = quantity + 1 WHERE quantity = -5",
+    "DELETE FROM mint WHERE quantity = -5",
+    "UPDATE holder SET quantity = quantity + 18446744073709551616 WHERE quantity > 9223372036854775807",
+    "UPDATE holder SET address_id = 1000001 WHERE quantity > 9223372036854775807",
+    "UPDATE holder SET asset_id = 1000001 WHERE quantity > 9223372036854775807",
+    "UPDATE policy_holder SET quantity = quantity + 18446744073709551616 WHERE quantity > 9223372036854775807",
+    "UPDATE asset SET first_tx_id = first_tx_id + 1 WHERE asset_id = 1",
+    "UPDATE asset SET first_mint_tx_id = NULL WHERE asset_id = 1",
+    "UPDATE asset SET mint_count = mint_count + 1 WHERE asset_id = 1",
+    "UPDATE asset SET burn_count = burn_count - 1 WHERE burn_count > 0",
+    "DELETE FROM asset WHERE asset_id = 1",
+    "UPDATE reference_output SET output_index = 7",
+    "UPDATE reference_output SET spent_tx_id = spent_tx_id + 1 WHERE spent_tx_id IS NOT NULL",
+    "DELETE FROM reference_output WHERE spent_tx_id IS NULL",
+)
+
+
+async def test_no_error_alone_escapes_the_checksums(db: asyncpg.Connection) -> None:
+    """Errors that no check of its own would tell: without unlike checksums nothing would be counted anew."""
+    await write(Written(db))
+    await verify.make_tables(db)
+    history = checksums.of(await db.fetch("SELECT tx_id, outputs, inputs, extra FROM tx ORDER BY tx_id"))
+    alone = {*verify.OF_THEIR_OWN, "datum"}
+    planted = [statement for check, (statement, _) in PLANTED.items() if check not in alone]
+    for statement in (None, *planted, *SUBTLE):
+        undone = db.transaction()
+        await undone.start()
+        if statement is not None:
+            assert int((await db.execute(statement)).split()[-1]) >= 1, statement
+        agree = checksums.agree(history, await checksums.of_tables(db))
+        await undone.rollback()
+        assert agree == (statement is None), statement
 
 
 async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Connection) -> None:
