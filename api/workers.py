@@ -29,12 +29,15 @@ _PAUSE_S = 1.0  # before a worker that died young is replaced
 async def serve(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
     """Answer on a listening socket until `stop` is set and the requests under way are answered."""
     async with services.opened(settings, servers, stop) as opened:
-        # What stands by now is never garbage, and requests leave few cycles: at its usual pace the collector would walk
-        # through both again and again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(10_000, 10, 10)
+        spare_collector()
         await Api(opened, ROUTES).serve(listening, stop)
+
+
+def spare_collector() -> None:
+    """Keep Python's collector from walking through all that stands by now, which is never garbage, again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)  # requests leave few cycles behind
 
 
 async def supervise(

@@ -1,8 +1,9 @@
 """`python -m bench.api`: what a chain request costs beyond its statement.
 
 The whole path (`python -m api`: key, limit, parameters, usage) stands beside a bare aiohttp handler that runs the same
-statement on the same tables and encodes the same answer, with one worker and with two. Both are up at once and take
-turns. CPU is that of the serving processes, without Postgres and Valkey, and is to be at most 1.5 times the bare one's.
+statement on the same tables and encodes the same answer, with one worker and with two. Both are up at once, spare
+Python's collector in the same way, and take turns. CPU is that of the serving processes, without Postgres and Valkey,
+and is to be at most 1.5 times the bare one's.
 """
 
 import asyncio
@@ -36,6 +37,7 @@ from api.parameters import read_question
 from api.route import Router
 from api.routes import ROUTES
 from api.services import Services
+from api.workers import spare_collector
 from bench import databases, machine, pages
 from indexer import holders
 from shared import address, database, servers, settings
@@ -132,6 +134,7 @@ def _serve_bare(listening: socket.socket, url: str) -> None:
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.SockSite(runner, listening).start()
+        spare_collector()
         await asyncio.Event().wait()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
