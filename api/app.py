@@ -24,6 +24,7 @@ from api.errors import Refusal
 from api.parameters import read_body, read_question
 from api.route import Route, Router
 from api.services import Services
+from shared.address import LONGEST_TEXT
 from shared.lifecycle import UNREACHABLE
 
 log = structlog.get_logger()
@@ -31,6 +32,7 @@ log = structlog.get_logger()
 LARGEST_BODY = 1024**2
 LONGEST_REQUEST_S = 30.0
 _IDLE_S = 75.0
+_LONGEST_LINE = LONGEST_TEXT + 4_000  # bytes of a request line: a path with the longest address, and a query
 _DISCARD_UNREAD_BODY_S = 2.0
 _SEND_BODY_WITHIN_S = 20.0
 _FINISH_WITHIN_S = 7.0
@@ -55,7 +57,12 @@ class Api:
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
         """Answer until `stop` is set, then finish the requests that are under way."""
-        options = {"keepalive_timeout": _IDLE_S, "lingering_time": _DISCARD_UNREAD_BODY_S, "access_log": None}
+        options = {
+            "keepalive_timeout": _IDLE_S,
+            "lingering_time": _DISCARD_UNREAD_BODY_S,
+            "max_line_size": _LONGEST_LINE,
+            "access_log": None,
+        }
         runner = web.ServerRunner(_Server(self.answer, options), shutdown_timeout=_FINISH_WITHIN_S)
         await runner.setup()
         watching = asyncio.create_task(self._deadlines.watch())

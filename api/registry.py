@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
-from shared.metadata import Metadata
+from shared.metadata import Metadata, is_decimals
 
 log = structlog.get_logger()
 
@@ -39,14 +39,17 @@ MOST_CACHED_BYTES = 32 * 1024 * 1024
 
 _ENTRY_BYTES = 500  # what an entry takes beside its texts
 _LONGEST_TEXT = 5_000
-_MOST_DECIMALS = 255  # CIP-26
 _NOTHING = Metadata(decimals=0)
 
 _look_ups = Counter("ledgerline_registry_look_ups", "Questions to the token registry", ["outcome"])
 
 
 class Unusable(Exception):
-    """The registry did not answer, or not with an entry of the subject that was asked for."""
+    """The registry did not answer with an entry of the subject that was asked for."""
+
+
+class Unwell(Exception):
+    """The registry says that it can't answer anything now."""
 
 
 class _Entry(msgspec.Struct):
@@ -94,21 +97,31 @@ class Registry:
             async with asyncio.timeout(LOOK_UP_S):
                 answer = await self._ask(self._url.replace("{subject}", subject))
             found = None if answer is None else read(answer, subject)
-        except (Unusable, TimeoutError, OSError, aiohttp.ClientError, ValueError) as cause:
+        except (Unwell, TimeoutError, OSError, aiohttp.ClientError) as cause:
             self._fail(cause)
             return _usable(self._entries.get(subject))
+        except (Unusable, ValueError):
+            # Nonsense about one subject says nothing of others; asking for it again and again helps nobody.
+            self._failures = 0
+            _look_ups.labels("unusable").inc()
+            known = _usable(self._entries.get(subject))
+            if known is None:
+                self._keep(subject, None, _ENTRY_BYTES)
+            return known
         self._failures = 0
         _look_ups.labels("absent" if found is None else "found").inc()
         self._keep(subject, found, _ENTRY_BYTES + (0 if answer is None else len(answer)))
         return found
 
     async def _ask(self, url: str) -> bytes | None:
-        """The body of the registry's answer, None for 404. Raises Unusable for any other that is no success."""
+        """The body of the registry's answer, None for 404. Raises Unwell or Unusable for other failures."""
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         # NOTE: a redirect would lead our request to wherever the registry wants.
         async with self._session.get(url, headers=headers, allow_redirects=False) as response:
             if response.status == 404:
                 return None
+            if response.status >= 500 or response.status == 429:
+                raise Unwell(f"status {response.status}")
             if response.status != 200:
                 raise Unusable(f"status {response.status}")
             body = b""
@@ -181,7 +194,7 @@ def _text(said: dict[str, Any], field: str) -> str | None:
 
 def _decimals(said: dict[str, Any]) -> int:
     value = _value(said, "decimals")
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_DECIMALS else 0
+    return value if is_decimals(value) else 0
 
 
 def _url(said: dict[str, Any]) -> str | None:

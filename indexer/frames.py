@@ -5,6 +5,7 @@ without being looked at. The schema is Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -256,10 +257,35 @@ def _decode_next_block(frame: bytes) -> _Forward:
     """
     try:
         return _next_block.decode(frame)
+    except RecursionError:
+        return _decode_next_block(_shallow(frame))
     except msgspec.DecodeError:
         if b"\\ud" not in frame and b"\\uD" not in frame:
             raise
-        return _next_block.decode(json.dumps(json.loads(frame), ensure_ascii=False).encode(errors="replace"))
+        return _next_block.decode(json.dumps(json.loads(_shallow(frame)), ensure_ascii=False).encode(errors="replace"))
+
+
+def _shallow(frame: bytes) -> bytes:
+    """The frame with `null` for whatever is nested deeper than _DEEPEST, which nothing that we use is.
+
+    NOTE: metadata of a 16 kB transaction may be nested 16,000 deep, scripts some thousand, and decoders recurse.
+    """
+    kept, depth, kept_until = [], 0, 0
+    for token in _BRACKETS.finditer(frame):
+        if token[0] in b"[{":
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept.append(frame[kept_until : token.start()])
+        elif token[0] in b"]}":
+            depth -= 1
+            if depth == _DEEPEST:
+                kept.append(b"null")
+                kept_until = token.end()
+    return b"".join((*kept, frame[kept_until:]))
+
+
+_DEEPEST = 200
+_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 
 
 def read_raw_block(frame: bytes) -> tuple[int | None, bytes] | None:
@@ -267,7 +293,10 @@ def read_raw_block(frame: bytes) -> tuple[int | None, bytes] | None:
     answer = read(frame)
     if isinstance(answer, Fault) or answer.block is None:
         return None
-    raw = msgspec.json.decode(frame, type=_RawForward)
+    try:
+        raw = msgspec.json.decode(frame, type=_RawForward)
+    except RecursionError:
+        raw = msgspec.json.decode(_shallow(frame), type=_RawForward)
     return answer.block.slot, bytes(raw.result.block)
 
 

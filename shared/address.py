@@ -7,6 +7,9 @@ import cbor2
 from shared.encoding import base58_decode, base58_encode, bech32_decode, bech32_encode, bech32_payload
 from shared.network import Network
 
+LONGEST_TEXT = 16_000
+"""Letters of the longest address: nothing bounds Byron's, and mainnet has one of about 10,500."""
+
 _BYRON = 0b1000
 _SCRIPT_STAKE = (0b0010, 0b0011)
 _HASH_BYTES = 28
@@ -47,7 +50,7 @@ def parse(text: str, network: Network) -> bytes:
     Raises InvalidAddress for anything but a bech32 payment address or a Byron address, ForeignAddress for one of
     another network. A Byron address of any test network belongs to all of them (contract).
     """
-    if len(text) > 1_000 or not text.isascii():
+    if len(text) > LONGEST_TEXT or not text.isascii():
         raise InvalidAddress(text)
     raw = _parse_shelley(text) if text[:4].lower() == "addr" else _parse_byron(text)
     if _on_mainnet(raw) != network.is_mainnet:
@@ -64,7 +67,8 @@ def stake_of(raw: bytes) -> bytes | None:
     if kind > 0b0011:
         return None
     header = (0xF0 if kind in _SCRIPT_STAKE else 0xE0) | raw[0] & 0x0F
-    return bytes((header,)) + raw[1 + _HASH_BYTES :]
+    # NOTE: mainnet has a base address with bytes after its two hashes, which mean nothing.
+    return bytes((header,)) + raw[1 + _HASH_BYTES : _BASE_BYTES]
 
 
 def show_stake(reward_account: bytes) -> str:
@@ -93,12 +97,17 @@ def _parse_shelley(text: str) -> bytes:
     if kind < 0b0100:
         fits = len(raw) == _BASE_BYTES
     elif kind < 0b0110:
-        fits = len(raw) in _POINTER_BYTES
+        fits = len(raw) in _POINTER_BYTES and _is_pointer(raw[_ENTERPRISE_BYTES:])
     else:
         fits = kind < _BYRON and len(raw) == _ENTERPRISE_BYTES
     if not fits or tag > 1 or hrp != ("addr" if tag else "addr_test"):
         raise InvalidAddress(text)
     return raw
+
+
+def _is_pointer(tail: bytes) -> bool:
+    """Whether bytes are three variable-length numbers: each ends with its first byte below 128 (CIP-19)."""
+    return sum(byte < 128 for byte in tail) == 3 and tail[-1] < 128
 
 
 def _parse_byron(text: str) -> bytes:

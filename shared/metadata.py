@@ -5,7 +5,7 @@ Both are written by anybody, so whatever can't be read says nothing: no input ra
 
 import json
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 import cbor2
 import msgspec
@@ -21,6 +21,7 @@ _USER_LABELS = (222, 333, 444)
 _PREFIX_BYTES = len(REFERENCE_PREFIX)
 _IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
 _NESTED_KEY = b"721"
+_MOST_DECIMALS = 255
 
 # A constructor of any number, in it a list that begins with a map: all but a few of the datums on chain are none.
 _METADATA_DATUM = re.compile(
@@ -77,7 +78,12 @@ def of_datum(datum: bytes, policy_id: bytes, asset_name: bytes) -> Metadata | No
         return None
     entry = {_text(key): value for key, value in said.items()}
     decimals = entry.get("decimals")
-    return _metadata(entry, decimals=decimals if isinstance(decimals, int) else 0)
+    return _metadata(entry, decimals=decimals if is_decimals(decimals) else 0)
+
+
+def is_decimals(value: object) -> TypeGuard[int]:
+    """Whether a value is a number of decimals, 0 to 255 (CIP-26)."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_DECIMALS
 
 
 def reference_name(asset_name: bytes) -> bytes | None:
@@ -122,7 +128,7 @@ def _metadata(entry: dict[Any, Any], *, ticker: str | None = None, decimals: int
 def _text(value: object) -> str | None:
     """Text, UTF-8 bytes, or either cut into a list; None for anything else."""
     if isinstance(value, list | tuple):
-        pieces = [_text(piece) for piece in value]
+        pieces = [None if isinstance(piece, list | tuple) else _text(piece) for piece in value]
         return None if None in pieces else "".join(piece for piece in pieces if piece is not None)
     if isinstance(value, str):
         return value.encode(errors="replace").decode()  # a lone surrogate can't be answered

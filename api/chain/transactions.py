@@ -16,7 +16,6 @@ from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Que
 from shared import address, packed, sql
 from shared.network import Network
 
-_LONGEST_ADDRESS = 1_000
 _HIGHEST_SLOT = 2**47 - 2  # the slot after it, as a tx_id, is the last within 63 bits
 _CACHED_ADDRESSES = 16_384
 
@@ -24,7 +23,7 @@ _CACHED_ADDRESSES = 16_384
 class _Part(Question, frozen=True, kw_only=True):
     """Which part of an address' transactions. `fromSlot` is the newest slot listed or, ascending, the oldest."""
 
-    address: Annotated[str, Text(_LONGEST_ADDRESS, message=errors.invalid_address().message)]
+    address: Annotated[str, Text(address.LONGEST_TEXT, message=errors.invalid_address().message)]
     offset: Offset = 0
     from_slot: Annotated[int | None, Integer(0, HIGHEST_EXACT)] = msgspec.field(name="fromSlot", default=None)
     order: Order = "desc"

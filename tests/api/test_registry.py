@@ -169,6 +169,16 @@ async def test_after_a_pause_the_registry_is_asked_again(
     assert await asking.metadata(ASSET) == AS_METADATA
 
 
+async def test_nonsense_about_one_asset_is_remembered_and_costs_no_other(asking: Registry, served: Served) -> None:
+    served.handler = served.says({"subject": "another"})
+    for number in range(registry.FAILURES_IN_A_ROW + 2):
+        for _ in range(2):
+            assert await asking.metadata(ASSET + bytes((number,))) is None
+    assert served.asked.total() == registry.FAILURES_IN_A_ROW + 2
+    served.handler = served.says(WHOLE)
+    assert await asking.metadata(ASSET) == AS_METADATA
+
+
 async def test_an_old_answer_is_better_than_none(
     asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

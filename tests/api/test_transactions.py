@@ -111,6 +111,18 @@ async def test_a_transaction_shows_what_it_spent_and_paid(api: Client, chain: Ch
         assert entry in (await api.get(f"/v1/tx/address/{other}", key)).body["data"]
 
 
+async def test_the_longest_byron_addresses_are_found(api: Client, chain: Chain, key: str) -> None:
+    long = byron({1: bytes(7_600), 2: cbor2.dumps(1)})
+    await chain.append(10, Tx(name="a", outputs=[Output(long, 1)]))
+    text = address.show(long)
+    assert 10_400 < len(text) < address.LONGEST_TEXT
+    for path in ("history", "address"):
+        reply = await api.get(f"/v1/tx/{path}/{text}?limit=7&order=asc", key)
+        assert (reply.status, reply.body["pagination"]["total"]) == (200, 1)
+    reply = await api.get(f"/v1/tx/history/{'2' * (address.LONGEST_TEXT + 1)}", key)
+    assert (reply.status, reply.body["error"]) == (400, "Invalid address format")
+
+
 async def test_assets_are_grouped_by_policy_on_request(api: Client, chain: Chain, key: str) -> None:
     assets = {POLICY: {b"": 2, b"coin": 3}, OTHER_HASH: {b"coin": 4}}
     tx = Tx(name="a", outputs=[Output(raw(ALICE), 1, assets), Output(raw(ALICE), 2)])

@@ -25,7 +25,10 @@ hashes = st.binary(min_size=28, max_size=28)
 def shelley_addresses(tag: int) -> st.SearchStrategy[bytes]:
     """Raw base, pointer and enterprise addresses with this network tag."""
     head = st.integers(0, 7).map(lambda kind: bytes((kind << 4 | tag,)))
-    pointer = st.binary(min_size=3, max_size=30)
+    number = st.builds(
+        lambda ahead, last: bytes(b | 128 for b in ahead) + bytes((last,)), st.binary(max_size=9), st.integers(0, 127)
+    )
+    pointer = st.builds(lambda *numbers: b"".join(numbers), number, number, number)
     tails = {0: hashes, 1: hashes, 2: hashes, 3: hashes, 4: pointer, 5: pointer}
     return head.flatmap(lambda h: st.tuples(st.just(h), hashes, tails.get(h[0] >> 4, st.just(b"")))).map(b"".join)
 
@@ -132,6 +135,17 @@ def _bech32(hrp: str, raw: bytes) -> str:
 def test_anything_else_is_invalid(text: str) -> None:
     with pytest.raises(InvalidAddress):
         address.parse(text, PREVIEW)
+
+
+@pytest.mark.parametrize("tail", ["0102", "01020304", "010281", "818181", "0102", "81828384"])
+def test_a_pointer_is_three_numbers(tail: str) -> None:
+    with pytest.raises(InvalidAddress):
+        address.parse(address.show(b"\x40" + bytes(28) + bytes.fromhex(tail)), PREVIEW)
+
+
+def test_bytes_after_a_base_address_are_no_part_of_its_stake() -> None:
+    raw = b"\x01" + bytes(28) + b"\x07" * 28
+    assert address.stake_of(raw + bytes(22)) == address.stake_of(raw) == b"\xe1" + b"\x07" * 28
 
 
 @given(st.text(string.printable, max_size=120))

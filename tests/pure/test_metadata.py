@@ -247,8 +247,26 @@ def test_text_in_chunks() -> None:
     assert metadata.of_datum(chunked, POLICY, NFT) == Metadata(name="SpaceBud", decimals=0)
 
 
-def test_decimals_that_are_no_number() -> None:
-    assert cip68(constructor({b"decimals": b"6"}, 1)) == Metadata(decimals=0)
+@pytest.mark.parametrize("decimals", [b"6", True, -1, 256, 2**64, pytest.param(10**5_000, id="huge")])
+def test_decimals_that_are_none(decimals: object) -> None:
+    assert cip68(constructor({b"decimals": decimals}, 1)) == Metadata(decimals=0)
+
+
+@pytest.mark.parametrize("depth", [100, 500, 700, 900, 980, 5_000])
+@pytest.mark.parametrize("form", [cbor, plain, detailed])
+def test_whatever_is_nested_deep_says_nothing(form: Any, depth: int) -> None:
+    nested = f"[{'[' * depth}{']' * depth}]".encode()
+    extra = form({POLICY.hex(): {NAME.decode(): {"name": "N", "image": "NESTED"}}})
+    if form is cbor:
+        place = cbor2.dumps("NESTED")
+        extra = Extra(metadata_cbor={721: extra.metadata_cbor[721].replace(place, b"\x81" * depth + b"\x80")})
+    elif form is plain:
+        extra = Extra(metadata_json={721: extra.metadata_json[721].replace(b'"NESTED"', nested)})
+    else:
+        nested = b'{"list":[' * depth + b"]}" * depth
+        extra = Extra(metadata_json={721: extra.metadata_json[721].replace(b'{"string": "NESTED"}', nested)})
+        assert nested in extra.metadata_json[721]
+    assert cip25(extra) in (Metadata(name="N"), None)
 
 
 def test_ticker_and_logo_are_no_fields_of_cip_68() -> None:

@@ -1,0 +1,55 @@
+"""What Ogmios may send that a decoder is stricter about than JSON is."""
+
+import json
+from typing import Any
+
+import pytest
+
+from indexer import frames
+
+PLAIN: dict[str, Any] = {"674": {"cbor": "a0", "json": {"msg": ['a "quoted" [text] with { brackets \\']}}}
+
+
+def frame(**parts: str) -> bytes:
+    """A block whose only transaction has these parts, which are JSON as it stands."""
+    tx = {"id": "01" * 32, "spends": "inputs", "inputs": [], "outputs": [], "fee": {"ada": {"lovelace": 7}}}
+    members = [*(f'"{name}":{json.dumps(value)}' for name, value in tx.items())]
+    members += [f'"{name}":{text}' for name, text in parts.items()]
+    block = {"type": "praos", "era": "conway", "id": "02" * 32, "ancestor": "03" * 32, "height": 5, "slot": 6}
+    text = json.dumps(block)[:-1] + ',"transactions":[{' + ",".join(members) + "}]}"
+    tip = json.dumps({"slot": 6, "id": "02" * 32, "height": 5})
+    return f'{{"result":{{"direction":"forward","block":{text},"tip":{tip}}}}}'.encode()
+
+
+def only(raw: bytes) -> frames.Transaction:
+    """The transaction of a frame."""
+    answer = frames.read(raw)
+    assert isinstance(answer, frames.NextBlock) and answer.block is not None
+    (tx,) = answer.block.transactions
+    return tx
+
+
+@pytest.mark.parametrize("depth", [100, 500, 3_000, 40_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"list":[', "]}"), ('{"clause":"all","from":[', "]}")])
+def test_nothing_is_nested_too_deep_to_be_followed(opening: str, closing: str, depth: int) -> None:
+    nested = opening * depth + '"[{"' + closing * depth
+    labels = f'{{"labels":{{"1":{{"cbor":"81","json":{nested}}},{json.dumps(PLAIN)[1:]}}}'
+    raw = frame(metadata=labels, scripts=f'{{"aa":{{"json":{nested},"language":"native"}}}}', cbor='"0102"')
+    tx = only(raw)
+    assert tx.fee == {"ada": {"lovelace": 7}} and bytes(tx.cbor) == b'"0102"' and tx.metadata is not None
+    assert tx.metadata.labels["1"].cbor == "81"
+    assert json.loads(bytes(tx.metadata.labels["674"].json)) == PLAIN["674"]["json"]
+    found = frames.read_raw_block(raw)
+    assert found is not None and found[0] == 6 and json.loads(found[1])["height"] == 5
+
+
+def test_what_is_no_json_stays_unreadable_however_deep() -> None:
+    for broken in (b"[" * 50_000, frame()[:-5], frame(metadata="[" * 5_000)):
+        with pytest.raises(frames.Unreadable):
+            frames.read(broken)
+
+
+def test_a_lone_surrogate_below_deep_nesting_is_replaced() -> None:
+    nested = "[" * 2_000 + "]" * 2_000
+    tx = only(frame(metadata=f'{{"labels":{{"1":{{"json":["\\ud800",{nested}]}}}}}}'))
+    assert tx.metadata is not None and json.loads(bytes(tx.metadata.labels["1"].json))[0] == "?"
