@@ -73,7 +73,7 @@ async def test_no_answer_tells_versions(api: Client, key: str) -> None:
         b"GET /health HTTP/1.1\r\nHost: x\r\nNo colon\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 9000 + b"\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: x\r\nA: \x00\r\n\r\n",
-        b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /" + b"a" * 30_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"".join(b"A%d: b\r\n" % number for number in range(200)) + b"\r\n",
         b"POST /v1/admin/users HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
