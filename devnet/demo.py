@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
+import typer
 import uvloop
 from rich.console import Console
 
@@ -315,5 +316,10 @@ def own_folder(data_dir: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def run() -> None:
+    """Run everything on a chain of its own, and show a key and what to ask with it, until Ctrl-C."""
+    raise typer.Exit(uvloop.run(main()))
+
+
 if __name__ == "__main__":
-    sys.exit(uvloop.run(main()))
+    typer.run(run)
