@@ -16,7 +16,6 @@ through:
 
 import asyncio
 from collections import Counter
-from fractions import Fraction
 from typing import Any
 
 import aiohttp
@@ -24,12 +23,11 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import epochs, frames, ogmios, store
+from indexer import epochs, frames, ledger_answers, ogmios, store
 from indexer.ogmios import Ogmios, Refused
 from shared import database, packed, sql
-from shared.encoding import bech32_payload
 from shared.ledger import Point, TxId, tx_id
-from shared.network import MAX_SUPPLY, Network
+from shared.network import Network
 
 log = structlog.get_logger()
 
@@ -38,112 +36,6 @@ _PAUSE_S = 10.0  # before a node that could not be reached, or refused, is asked
 _CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, during which nobody else has a turn
 _POOL_DEPOSIT = 500_000_000  # of all three networks since Shelley, where the node does not say
 _SCRIPT_ACCOUNT = 0xF0  # the header of a script's reward account, less its network (CIP-19)
-
-
-class Summary(msgspec.Struct, frozen=True):
-    """What the node says of a reward account. From Ogmios 6.13 on it says whose, before that a key of the answer."""
-
-    rewards: frames.Lovelace
-    credential: str | None = None
-
-
-class PoolView(msgspec.Struct, frozen=True):
-    """What we look at of a pool that votes; `stake` only where the node was asked for it and knows how."""
-
-    stake: frames.Lovelace | None = None
-
-
-class Proposal(msgspec.Struct, frozen=True, rename="camel"):
-    """A proposal that is voted on: its deposit votes with the pool that the return account delegates to."""
-
-    deposit: frames.Lovelace
-    return_account: str
-
-
-class Share(msgspec.Struct, frozen=True):
-    """A pool's live stake as a part of all that circulates, like `3/1000`."""
-
-    stake: str
-
-
-class Treasury(msgspec.Struct, frozen=True):
-    treasury: frames.Lovelace
-    reserves: frames.Lovelace
-
-
-class Parameters(msgspec.Struct, frozen=True, rename="camel"):
-    desired_number_of_stake_pools: int
-    stake_pool_deposit: frames.Lovelace
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """Live stakes of ours and the node's: how many pools, how many differ, by how many lovelace in all."""
-
-    pools: int
-    unlike: int
-    difference: int
-
-
-Summaries: Any = list[Summary] | dict[str, Summary]
-
-
-def rewards_of(summaries: list[Summary] | dict[str, Summary]) -> dict[bytes, int]:
-    """Lovelace by credential (28 bytes), in the forms of Ogmios 6.11 to 7. Raises frames.Unreadable."""
-    if isinstance(summaries, list):
-        summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
-    try:
-        return {bytes.fromhex(credential): frames.lovelace(said.rewards) for credential, said in summaries.items()}
-    except ValueError as error:
-        raise frames.Unreadable(f"reward account summaries: {error}") from error
-
-
-def deposits_of(proposals: list[Proposal]) -> Counter[bytes]:
-    """Lovelace by the reward account that a proposal's deposit goes back to. Raises frames.Unreadable."""
-    deposits: Counter[bytes] = Counter()
-    try:
-        for said in proposals:
-            deposits[bech32_payload(said.return_account)] += frames.lovelace(said.deposit)
-    except ValueError as error:
-        raise frames.Unreadable(f"proposals: {error}") from error
-    return deposits
-
-
-def snapshot_of(
-    pools: dict[str, PoolView], deposits: dict[bytes, int], delegations: dict[bytes, bytes]
-) -> dict[bytes, int]:
-    """The stake in the last snapshot, by pool hash, that voting stakes tell; nothing where the node does not say any.
-
-    `delegations` are those of the accounts with deposits where the epoch began, by pool hash. A deposit votes only
-    where the pool has stake of its own (Conway: DRepPulser). Raises frames.Unreadable.
-
-    NOTE: in the first epoch of Conway no vote was opened yet, and every pool's voting stake is said to be 0.
-    """
-    try:
-        stakes = {bech32_payload(pool): frames.lovelace(view.stake) for pool, view in pools.items() if view.stake}
-    except ValueError as error:
-        raise frames.Unreadable(f"stake pools: {error}") from error
-    if not any(stakes.values()):
-        return {}
-    for account, pool in delegations.items():
-        if stakes.get(pool):
-            stakes[pool] -= deposits[account]
-    return stakes
-
-
-def live_stakes_of(shares: dict[str, Share], reserves: int) -> dict[bytes, int]:
-    """Live stakes in lovelace, by pool hash. Raises frames.Unreadable."""
-    circulating = MAX_SUPPLY - reserves
-    try:
-        return {bech32_payload(pool): round(Fraction(share.stake) * circulating) for pool, share in shares.items()}
-    except (ValueError, ZeroDivisionError) as error:
-        raise frames.Unreadable(f"live stake distribution: {error}") from error
-
-
-def compare(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Comparison:
-    """How live stakes, by pool hash, differ; a pool that one side does not have has none there."""
-    pools = ours.keys() | theirs.keys()
-    differences = [abs(ours.get(pool, 0) - theirs.get(pool, 0)) for pool in pools]
-    return Comparison(len(pools), sum(difference > 0 for difference in differences), sum(differences))
 
 
 def moved_by(transactions: list[packed.Extra]) -> Counter[bytes]:
@@ -226,8 +118,8 @@ class Reader:
         return True
 
     async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
-        treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", Treasury)
-        parameters = await _or_none(node, "queryLedgerState/protocolParameters", Parameters)
+        treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", ledger_answers.Treasury)
+        parameters = await _or_none(node, "queryLedgerState/protocolParameters", ledger_answers.Parameters)
         async with self._turn:
             if await store.holds(self._writer, point):
                 await _begin_epoch.run(
@@ -248,7 +140,8 @@ class Reader:
         for account in accounts:
             kind = "scripts" if account.raw[0] & 0xF0 == _SCRIPT_ACCOUNT else "keys"
             asked[kind].append(account.raw[1:].hex())
-        found = rewards_of(await node.call("queryLedgerState/rewardAccountSummaries", Summaries, **asked))
+        summaries = await node.call("queryLedgerState/rewardAccountSummaries", ledger_answers.Summaries, **asked)
+        found = ledger_answers.rewards_of(summaries)
         rewards = {account.stake_id: found.get(account.raw[1:], 0) for account in accounts}
         async with self._turn:
             if await store.holds(self._writer, point):
@@ -314,7 +207,7 @@ class Reader:
     async def _ask(self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, ended: bool) -> "_Told":
         """Ask the node, which stands at a point, for its snapshot, and for that of the epoch before if `ended`."""
         snapshots = {epoch_no: await self._told_snapshot(node, db, epoch_no)}
-        parameters = await _or_none(node, "queryLedgerState/protocolParameters", Parameters)
+        parameters = await _or_none(node, "queryLedgerState/protocolParameters", ledger_answers.Parameters)
         if ended:
             snapshots[epoch_no - 1] = await self._ended_snapshot(node, db, epoch_no - 1)
         pool_deposit = _POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
@@ -322,13 +215,14 @@ class Reader:
 
     async def _told_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
         """What the node, which stands in an epoch, tells of the snapshot taken where it began, by pool hash."""
-        pools = await _or_none(node, "queryLedgerState/stakePools", dict[str, PoolView], includeStake=True)
-        proposals = await _or_none(node, "queryLedgerState/governanceProposals", list[Proposal])
+        views = dict[str, ledger_answers.PoolView]
+        pools = await _or_none(node, "queryLedgerState/stakePools", views, includeStake=True)
+        proposals = await _or_none(node, "queryLedgerState/governanceProposals", list[ledger_answers.Proposal])
         if pools is None or proposals is None:
             return {}
-        deposits = deposits_of(proposals)
+        deposits = ledger_answers.deposits_of(proposals)
         delegations = await _delegations_at.all(db, list(deposits), self._first_tx_id(epoch_no))
-        return snapshot_of(pools, deposits, {row.account: row.pool for row in delegations})
+        return ledger_answers.snapshot_of(pools, deposits, {row.account: row.pool for row in delegations})
 
     async def _ended_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
         """The same of an epoch that has ended, while the node still knows its ledger at our last block in it."""
@@ -367,14 +261,16 @@ class Reader:
             rewards = {row.pool_id: row.lovelace for row in by_account} | rewards
         return {pool_id: lovelace for pool_id, lovelace in rewards.items() if lovelace}
 
-    async def _compare(self, node: Ogmios, position: store.Position, ours: dict[bytes, int]) -> Comparison | None:
+    async def _compare(
+        self, node: Ogmios, position: store.Position, ours: dict[bytes, int]
+    ) -> ledger_answers.Comparison | None:
         """Our live stakes at a tip next to the node's; None where the node does not tell. Raises _NotThere."""
         await _acquire(node, position.point)
-        shares = await _or_none(node, "queryLedgerState/liveStakeDistribution", dict[str, Share])
-        treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", Treasury)
+        shares = await _or_none(node, "queryLedgerState/liveStakeDistribution", dict[str, ledger_answers.Share])
+        treasury = await _or_none(node, "queryLedgerState/treasuryAndReserves", ledger_answers.Treasury)
         if shares is None or treasury is None:
             return None
-        return compare(ours, live_stakes_of(shares, frames.lovelace(treasury.reserves)))
+        return ledger_answers.compare(ours, ledger_answers.live_stakes_of(shares, frames.lovelace(treasury.reserves)))
 
     def _first_tx_id(self, epoch_no: int) -> TxId:
         return tx_id(self._network.epoch_start(max(epoch_no, 0)), 0)

@@ -11,7 +11,7 @@ import pytest
 
 from indexer import frames
 from indexer.eras import EraSummary, disagreement_of
-from indexer.ledger_state import (
+from indexer.ledger_answers import (
     Comparison,
     Parameters,
     PoolView,
@@ -22,10 +22,10 @@ from indexer.ledger_state import (
     compare,
     deposits_of,
     live_stakes_of,
-    moved_by,
     rewards_of,
     snapshot_of,
 )
+from indexer.ledger_state import moved_by
 from shared.encoding import bech32_encode, bech32_payload
 from shared.network import MAINNET, MAX_SUPPLY, PREPROD, PREVIEW
 from shared.packed import Extra
