@@ -46,14 +46,15 @@ GROUP BY policy_id, address_id
 ORDER BY policy_id, address_id
 
 -- name: sum_assets
--- After the histories of mints and transactions: what they say of each asset.
+-- After the histories of mints and transactions: what they say of each asset, also that it has none of either.
 UPDATE asset SET supply = found.supply, mint_count = found.mints, burn_count = found.burns,
     first_tx_id = found.first_tx_id, first_mint_tx_id = found.first_mint_tx_id
 FROM (
-    SELECT asset_id, coalesce(supply, 0) AS supply, coalesce(mints, 0) AS mints, coalesce(burns, 0) AS burns,
-           least(first_paid, first_minted_or_burned) AS first_tx_id, first_mint_tx_id
-    FROM (SELECT asset_id, tx_id AS first_paid FROM asset_tx WHERE seq = 0) paid
-    FULL JOIN (
+    SELECT asset_id, coalesce(minted.supply, 0) AS supply, coalesce(mints, 0) AS mints, coalesce(burns, 0) AS burns,
+           least(first_paid, first_minted_or_burned) AS first_tx_id, minted.first_mint_tx_id
+    FROM asset
+    LEFT JOIN (SELECT asset_id, tx_id AS first_paid FROM asset_tx WHERE seq = 0) paid USING (asset_id)
+    LEFT JOIN (
         SELECT asset_id, coalesce(sum(quantity), 0) + coalesce(sum(large), 0) AS supply,
                count(*) FILTER (WHERE coalesce(large, quantity) > 0) AS mints,
                count(*) FILTER (WHERE coalesce(large, quantity) < 0) AS burns,

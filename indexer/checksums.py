@@ -44,7 +44,7 @@ def of(transactions: list[asyncpg.Record]) -> Sums:
     payees, keys, reference = _payees, _keys, metadata.REFERENCE_PREFIX
     unpack_outputs, unpack_inputs = packed.unpack_outputs, packed.unpack_inputs
     for tx_id, packed_outputs, packed_inputs, extra in transactions:
-        weight = tx_id % PRIME
+        weight = (tx_id + 1) % PRIME
         weight = weight * weight % PRIME
         touched = set()
         first_index, outputs = unpack_outputs(packed_outputs)

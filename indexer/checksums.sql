@@ -1,6 +1,6 @@
 -- The same sums as in checksums.py over the derived tables, in exact integers, each as text; and how many rows of
--- tables that follow from other derived tables are unlike them. Null where a row refers to nothing, or a history is not
--- numbered 0, 1, 2 … in order of tx_id.
+-- tables that follow from other derived tables are unlike them. Null where a row refers to nothing, a quantity is none,
+-- or a history is not numbered 0, 1, 2 … in order of tx_id.
 
 -- name: make_key_of
 -- A number that stands for a byte string.
@@ -10,7 +10,7 @@ $$
 
 -- name: make_weight_of
 CREATE OR REPLACE FUNCTION pg_temp.weight_of(tx_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-SELECT ((tx_id % 2147483647) * (tx_id % 2147483647)) % 2147483647
+SELECT (((tx_id + 1) % 2147483647) * ((tx_id + 1) % 2147483647)) % 2147483647
 $$
 
 -- name: make_asset_key
@@ -38,7 +38,7 @@ LEFT JOIN address USING (address_id)
 SELECT CASE WHEN bool_and(in_order AND key IS NOT NULL) IS NOT FALSE THEN coalesce(sum(key * moved), 0)::text END
 FROM (
     SELECT asset_id, sum(pg_temp.weight_of(tx_id) * coalesce(large, quantity)) AS moved,
-           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR coalesce(large, quantity) <= 0) = 0 AS in_order
     FROM (
         SELECT asset_id, seq, tx_id, quantity, large, lag(tx_id) OVER (PARTITION BY asset_id ORDER BY seq) AS before
         FROM asset_tx
@@ -51,7 +51,7 @@ LEFT JOIN asset_key USING (asset_id)
 SELECT CASE WHEN bool_and(in_order AND key IS NOT NULL) IS NOT FALSE THEN coalesce(sum(key * moved), 0)::text END
 FROM (
     SELECT asset_id, sum(pg_temp.weight_of(tx_id) * coalesce(large, quantity)) AS moved,
-           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR coalesce(large, quantity) = 0) = 0 AS in_order
     FROM (
         SELECT asset_id, seq, tx_id, quantity, large, lag(tx_id) OVER (PARTITION BY asset_id ORDER BY seq) AS before
         FROM mint

@@ -11,6 +11,7 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -200,11 +201,20 @@ def _open(url: str, network_name: str, snapshot: str) -> None:
     """Connect this process to the snapshot."""
     global _worker
     gc.disable()
+    # NOTE: else it would wait for work for ever where its parent was killed, with a snapshot that holds up vacuum.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     runner = asyncio.Runner()
     db = runner.run(database.connect(url, by_name[network_name]))
     runner.run(db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
     runner.run(db.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'"))
     _worker = _Worker(runner, db)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "verify spawned this process"
+    parent.join()
+    os._exit(1)
 
 
 def _checksums_of(part: _Range) -> checksums.Sums:

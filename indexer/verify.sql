@@ -126,11 +126,24 @@ ORDER BY slot_no
 LIMIT $1
 
 -- name: check_address
--- Every address of history has a number, and one alone.
+-- Every address of history has a number, and one alone; so has whatever else is numbered. What two numbers share is
+-- right in sum, and no checksum tells.
 SELECT 'address_id of', raw, string_agg(address_id::text, ' and '), 'one number'
 FROM address GROUP BY raw HAVING count(*) > 1
 UNION ALL
 SELECT 'address_id of', raw, NULL, 'one number' FROM recounted_address WHERE address_id IS NULL
+UNION ALL
+SELECT 'stake_id of ' || encode(raw, 'hex'), NULL, string_agg(stake_id::text, ' and '), 'one number'
+FROM stake GROUP BY raw HAVING count(*) > 1
+UNION ALL
+SELECT 'pool_id of ' || encode(hash, 'hex'), NULL, string_agg(pool_id::text, ' and '), 'one number'
+FROM pool GROUP BY hash HAVING count(*) > 1
+UNION ALL
+SELECT 'policy_id of ' || encode(hash, 'hex'), NULL, string_agg(policy_id::text, ' and '), 'one number'
+FROM policy GROUP BY hash HAVING count(*) > 1
+UNION ALL
+SELECT format('asset_id of policy_id %s, name %s', policy_id, encode(name, 'hex')), NULL, string_agg(asset_id::text, ' and '), 'one number'
+FROM asset GROUP BY policy_id, name HAVING count(*) > 1
 LIMIT $1
 
 -- name: check_policy

@@ -1,6 +1,7 @@
 """`verify` finds what is wrong in each derived table, and nothing where nothing is."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from indexer import checksums, verify
 from shared import database
 from shared.network import PREVIEW
-from tests.chain.harness import Ledgerline
+from tests.chain.harness import ROOT, Ledgerline
 from tests.chain.written import POLICY, Json, Written, mints, pays, person, tx
 
 COIN, PIECE = b"Coin".hex(), b"Piece".hex()
@@ -69,6 +70,20 @@ async def test_nothing_is_found_where_nothing_is_wrong(database_url: str, db: as
     assert await db.fetchval("SELECT count(*) FROM holder_bucket") >= 5
     assert await verified(database_url) == {}
     await chain.back_to(20)
+    assert await verified(database_url) == {}
+
+
+async def test_what_an_older_program_summed_up_in_bulk_does_not_stay(database_url: str, db: asyncpg.Connection) -> None:
+    """Before schema version 2 supplies moved with each batch in bulk, and a rollback since then doesn't move them."""
+    chain = Written(db, bulk=True)
+    await chain.append(10, tx("stays", pays(person("x"), (COIN, 3)), mint=mints((COIN, 3))))
+    await chain.append(20, tx("goes", pays(person("x"), (PIECE, 5)), mint=mints((PIECE, 5))))
+    moved = "UPDATE asset SET supply = $2, mint_count = 1, first_tx_id = $3, first_mint_tx_id = $3 WHERE name = $1"
+    await db.execute(moved, bytes.fromhex(COIN), 3, 10 << 16)
+    await db.execute(moved, bytes.fromhex(PIECE), 5, 20 << 16)
+    await db.execute("UPDATE policy SET asset_count = 2")
+    await chain.back_to(10)
+    await chain.finalize()
     assert await verified(database_url) == {}
 
 
@@ -154,7 +169,9 @@ SUBTLE = (
     "UPDATE address_tx SET tx_id = 1966080 + 2621440 - tx_id WHERE tx_id IN (1966080, 2621440)",
     "UPDATE asset_tx SET asset_id = 1000001, seq = 0 WHERE tx_id = 655360",
     "DELETE FROM asset_tx WHERE tx_id = 655360",
+    "INSERT INTO asset_tx SELECT asset_id, max(seq) + 1, max(tx_id) + 1, 0 FROM asset_tx GROUP BY asset_id",
     "UPDATE mint SET quantity = quantity + 1 WHERE quantity = -5",
+    "INSERT INTO mint SELECT asset_id, max(seq) + 1, max(tx_id) + 1, 0, NULL, false FROM mint GROUP BY asset_id",
     "DELETE FROM mint WHERE quantity = -5",
     "UPDATE holder SET quantity = quantity + 18446744073709551616 WHERE quantity > 9223372036854775807",
     "UPDATE holder SET address_id = 1000001 WHERE quantity > 9223372036854775807",
@@ -188,12 +205,81 @@ async def test_no_error_alone_escapes_the_checksums(db: asyncpg.Connection) -> N
         assert agree == (statement is None), statement
 
 
+async def test_an_error_in_the_very_first_transaction_is_found(database_url: str, db: asyncpg.Connection) -> None:
+    """The one with tx_id 0."""
+    chain = Written(db)
+    await chain.append(0, tx("first", pays(person("x"))))
+    await chain.append(10, tx("second", pays(person("x"))))
+    assert await verified(database_url) == {}
+    await db.execute("DELETE FROM address_tx WHERE tx_id = 0")
+    await db.execute("UPDATE address_tx SET seq = 0")
+    assert (await verified(database_url)).keys() == {"address_tx"}
+
+
+# What was numbered twice, its figures divided between the two: each sum over both is right.
+TWICE = {
+    "stake_id": """WITH less AS (UPDATE stake SET balance = balance - 5 WHERE balance > 5 RETURNING raw)
+        INSERT INTO stake (stake_id, balance, raw) SELECT 1000001, 5, raw FROM less""",
+    "pool_id": "INSERT INTO pool (pool_id, hash) SELECT 1000001, hash FROM pool LIMIT 1",
+    "policy_id": "INSERT INTO policy (policy_id, hash) SELECT 1000001, hash FROM policy",
+    "asset_id": """UPDATE mint SET asset_id = 1000001, seq = 0 WHERE quantity = -1;
+        UPDATE asset SET supply = 1, burn_count = 0 WHERE supply = 0;
+        UPDATE policy SET asset_count = asset_count + 1;
+        INSERT INTO asset SELECT 1000001, policy_id, name, -1, 0, 1, 2621440 FROM asset
+        WHERE first_tx_id = 1966080 AND left(encode(name, 'hex'), 8) = '000de140'""",
+}
+
+
+@pytest.mark.parametrize("number", TWICE)
+async def test_what_has_two_numbers_is_found(database_url: str, db: asyncpg.Connection, number: str) -> None:
+    await write(Written(db))
+    assert (await db.execute(TWICE[number])).endswith(" 1")
+    assert any(said.startswith(f"{number} of ") for said in (await verified(database_url))["address"])
+
+
 async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Connection) -> None:
     await write(Written(db))
     for table in ("asset_tx", "mint"):
         await db.execute(f"UPDATE {table} SET seq = seq + 100 WHERE seq = 0")  # noqa: S608
     found = await verified(database_url)
     assert found.keys() == {"asset_tx", "mint"}
+
+
+# Verifies as far as its processes are at work, and stays there.
+_AT_WORK = """
+import asyncio, sys
+from indexer import verify
+from shared import database
+from shared.network import PREVIEW
+
+async def main(url):
+    db = await database.connect(url, PREVIEW)
+    async with db.transaction(isolation="repeatable_read"), verify._history(db, url, PREVIEW, 1) as history:
+        async for _ in history.read(verify._checksums_of):
+            print("at work", flush=True)
+            await asyncio.sleep(60)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_killed_it_leaves_no_process_behind(database_url: str, db: asyncpg.Connection) -> None:
+    """One would keep its snapshot, and Postgres every dead row since then."""
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    await Written(db).append(10, tx("a", pays(person("x"))))
+    killed = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _AT_WORK, database_url, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert killed.stdout is not None
+    assert await killed.stdout.readline() == b"at work\n"
+    assert await db.fetchval(others) == 2
+    killed.kill()
+    await killed.wait()
+    for _ in range(100):
+        if await db.fetchval(others) == 0:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("still connected 10 s after the kill")
 
 
 def test_the_command_tells_what_it_finds_and_exits_with_1(ledgerline: Ledgerline, finish: Any) -> None:
