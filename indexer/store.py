@@ -239,7 +239,9 @@ async def _tables(db: asyncpg.Connection) -> str:
 
 async def _describe(db: asyncpg.Connection, descriptions: Descriptions) -> None:
     if descriptions.spent_references:
-        await _spend_references.run(db, *_columns(descriptions.spent_references))
+        tag = await _spend_references.run(db, *_columns(descriptions.spent_references))
+        # Each of these outputs is of our chain, and has a row for every reference token in it.
+        assert int(tag.split()[-1]) >= len(descriptions.spent_references), f"{tag} of {descriptions.spent_references}"
     if descriptions.datums:
         await _keep_datums.run(db, *_columns([(key, *row) for key, row in descriptions.datums.items()]))
 

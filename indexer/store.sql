@@ -53,7 +53,7 @@ FROM (SELECT stake_id, sum(lovelace) AS lovelace FROM balance_staged GROUP BY st
 WHERE stake.stake_id = moved.stake_id AND moved.lovelace <> 0
 
 -- name: spend_references
--- The reference outputs with these transaction hashes and indexes are spent by these transactions; others are passed over.
+-- The reference outputs with these transaction hashes and indexes are spent by these transactions.
 UPDATE reference_output r SET spent_tx_id = spent.by
 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS spent (tx_hash, output_index, by) JOIN tx ON tx.hash = spent.tx_hash
 WHERE r.tx_id = tx.tx_id AND r.output_index = spent.output_index
