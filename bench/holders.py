@@ -40,13 +40,13 @@ SELECT {_RAW}, quantity::text FROM (
     SELECT address_id, quantity FROM holder WHERE asset_id = 1
     ORDER BY quantity DESC, address_id DESC LIMIT $1 OFFSET $2
 ) page
-"""  # noqa: S608
+"""  # noqa: S608 - of our own constants
 _LOOK_UP = f"""
 SELECT {_RAW}, quantity::text FROM (
     SELECT address_id, quantity FROM policy_holder WHERE policy_id = 2
     ORDER BY quantity DESC, address_id DESC LIMIT $1
 ) page
-"""  # noqa: S608
+"""  # noqa: S608 - of our own constants
 _ADD_UP = """
 SELECT address_id, sum(quantity) AS held FROM asset JOIN holder USING (asset_id) WHERE policy_id = 2
 GROUP BY address_id ORDER BY held DESC, address_id DESC LIMIT $1
@@ -64,7 +64,7 @@ async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int) -> None
         INSERT INTO asset (asset_id, policy_id, name, first_tx_id) VALUES (1, {COIN}, '{_NAME.decode()}', 0);
         INSERT INTO asset (asset_id, policy_id, name, first_tx_id)
             SELECT 1 + n, {COLLECTION}, n::text::bytea, 0 FROM generate_series(1, {_PIECES}) AS n
-        """  # noqa: S608
+        """  # noqa: S608 - of our own constants
     )
     await db.execute("SELECT setseed(0.5)")
     await db.execute(

@@ -116,7 +116,14 @@ class Clock(Progress):
         self.committed_at: list[float] = []
         self._left = transactions
 
-    def advance(self, tip: Point, block_no: int, node_block_no: int, blocks: int, transactions: int) -> None:  # noqa: ARG002
+    def advance(
+        self,
+        tip: Point,  # noqa: ARG002 - told to every kind of progress, as are the next three
+        block_no: int,  # noqa: ARG002
+        node_block_no: int,  # noqa: ARG002
+        blocks: int,  # noqa: ARG002
+        transactions: int,
+    ) -> None:
         self.committed_at.append(time.perf_counter())
         self._left -= transactions
         if not self._left:

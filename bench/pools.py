@@ -114,7 +114,7 @@ async def boundary(db: asyncpg.Connection) -> Table:
         async def once() -> None:
             undone = db.transaction()
             await undone.start()
-            await db.execute(f"INSERT INTO pool_retirement SELECT 1, pool_id, 501, 0 FROM pool WHERE {reaped}")  # noqa: S608
+            await db.execute(f"INSERT INTO pool_retirement SELECT 1, pool_id, 501, 0 FROM pool WHERE {reaped}")  # noqa: S608 - ours
             ended = await epochs.cross(db, [Boundary(501, TxId(2))])
             await epochs.move(db, Staking([]), 0, ended, bulk=False)
             await undone.rollback()

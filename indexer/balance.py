@@ -105,7 +105,10 @@ def _deposit(certificate: frames.Certificate, rules: Rules) -> int:
 
 
 def _pool_deposits(group: list[Effects], rules: Rules) -> list[int]:
-    """What deposits a transaction's registrations of pools may take, where they take any."""
+    """What deposits a transaction's registrations of pools may take, where they take any.
+
+    NOTE: a registration of a pool that is registered already is a change of parameters and takes no deposit.
+    """
     if not group[-1].extra.valid:
         return []
     registrations = sum(certificate.type == "stakePoolRegistration" for tx in group for certificate in tx.certificates)

@@ -87,6 +87,23 @@ async def test_what_an_older_program_summed_up_in_bulk_does_not_stay(database_ur
     assert await verified(database_url) == {}
 
 
+async def test_a_reference_token_that_goes_nowhere_is_spent(database_url: str, db: asyncpg.Connection) -> None:
+    chain = Written(db)
+    await chain.append(10, tx("made", pays(person("p"), (REFERENCE, 1)), mint=mints((REFERENCE, 1))))
+    await chain.append(20, tx("burned", pays(person("p")), spends=(("made", 0),), mint=mints((REFERENCE, -1))))
+    assert await db.fetchval("SELECT spent_tx_id FROM reference_output") == 20 << 16
+    assert await verified(database_url) == {}
+
+
+async def test_the_spending_of_a_reference_token_is_never_lost(db: asyncpg.Connection) -> None:
+    chain = Written(db)
+    await chain.append(10, tx("made", pays(person("p"), (REFERENCE, 1)), mint=mints((REFERENCE, 1))))
+    await db.execute("DELETE FROM reference_output")
+    with pytest.raises(AssertionError, match="UPDATE 0 of"):
+        await chain.append(20, tx("burned", pays(person("p")), spends=(("made", 0),), mint=mints((REFERENCE, -1))))
+    assert await db.fetchval("SELECT slot_no FROM tip") == 10
+
+
 async def test_nothing_is_found_beside_an_indexer_that_writes(database_url: str, db: asyncpg.Connection) -> None:
     chain = Written(db)
     await write(chain)
