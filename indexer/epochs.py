@@ -85,6 +85,7 @@ async def undo(
     await _forget_pool_updates.run(db, first_tx_id)
     await _forget_pool_retirements.run(db, first_tx_id)
     if not bulk:
+        await _bring_rewards_due_back.run(db, point.slot_no)
         if changed | paid:
             await _make_rewards_due.run(db, sorted(changed | paid), point.slot_no)
         await refresh(db, moved | changed)
@@ -111,6 +112,7 @@ _move_blocks = sql.command("move_blocks")
 _delegate = sql.command("delegate")
 _forget_rewards = sql.command("forget_rewards")
 _make_rewards_due = sql.command("make_rewards_due")
+_bring_rewards_due_back = sql.command("bring_rewards_due_back")
 _leave_delegators = sql.command("leave_delegators")
 _enter_delegators = sql.command("enter_delegators")
 _fill_delegators = sql.command("fill_delegators")

@@ -58,6 +58,10 @@ DELETE FROM reward WHERE stake_id = ANY ($1::integer[])
 INSERT INTO reward_due (stake_id, slot_no) SELECT unnest($1::integer[]), $2
 ON CONFLICT (stake_id) DO UPDATE SET slot_no = excluded.slot_no
 
+-- name: bring_rewards_due_back
+-- To be read at a slot that is no more is to be read at the tip, $1: nothing read before that slot would do otherwise.
+UPDATE reward_due SET slot_no = $1 WHERE slot_no > $1
+
 -- name: leave_delegators
 -- The first of two steps that bring delegators up to date with stake and reward: they leave their lists and buckets.
 WITH gone AS (

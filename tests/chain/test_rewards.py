@@ -23,18 +23,23 @@ CONWAY = (("babbage", 0), ("conway", 2))
 class Telling(Server):
     """A node that pays rewards and tells of them, but not of snapshots if it `withholds` them.
 
-    It knows its ledger at no point while it is `silent`, and at none before the slot `oldest`.
+    It knows its ledger at no point while it is `silent`, at none before the slot `oldest`, and once only at the slot
+    `once`.
     """
 
     withholds = False
     silent = False
     oldest = 0
+    once = -1
 
     def query(self, session: Session, method: str, params: Any) -> Any:
         if self.withholds and asks_for_snapshot(method, params):
             raise Refusal(-32602, "Not in this version.")
-        if method == "acquireLedgerState" and (self.silent or json.loads(bytes(params))["point"]["slot"] < self.oldest):
-            raise Refusal(2000, "Failed to acquire requested point.", "Point too old.")
+        if method == "acquireLedgerState":
+            slot = json.loads(bytes(params))["point"]["slot"]
+            if self.silent or slot < self.oldest:
+                raise Refusal(2000, "Failed to acquire requested point.", "Point too old.")
+            self.silent = slot == self.once
         return super().query(session, method, params)
 
 
@@ -211,3 +216,29 @@ def test_what_happens_between_a_snapshot_and_its_reading_changes_it_not(
         chain.withdraw(4 * EPOCH + 10, bob)
         follow()
         counts()
+
+
+def test_accounts_to_be_read_in_an_epoch_that_is_taken_back_are_read_in_the_one_before(ledgerline: Ledgerline) -> None:
+    """The reader has just begun the epoch, and asked for nothing yet."""
+    chain = Scripted()
+    pool, ann = chain.cast.pools[0], chain.cast.stakers[0]
+    chain.block(0, [chain.registration(pool)])
+    chain.block(5, [join(ann), delegate(ann, pool)])
+    chain.pay(10, home_of(chain, ann), 1_000 * ADA)
+    chain.block(20, [retire(pool, 1)])
+    chain.block(EPOCH, by=pool)
+    node = Rewarding(chain)
+    node.server.once = 2 * EPOCH
+    with node, ledgerline.indexing("preview", node.url) as process:
+        ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+        complete(ledgerline, 1)
+        ahead = chain.fork(len(chain.blocks) - 1)
+        ahead.block(2 * EPOCH)
+        node.do(node.server.switch, ahead)
+        due = f"SELECT 1 FROM ledger_state, reward_due WHERE epoch_no = 2 AND reward_due.slot_no = {2 * EPOCH}"
+        until("the reader begins epoch 2", lambda: ledgerline.rows("preview", due))
+        node.server.silent = False
+        chain.block(EPOCH + 1)
+        node.do(node.server.switch, chain)
+        ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+        complete(ledgerline, 1)
