@@ -266,6 +266,11 @@ COMMENT ON TABLE policy IS 'Minting policies, by the hash of their script (28 by
 COMMENT ON COLUMN policy.asset_count IS 'How many of its assets exist, burned ones included.';
 CREATE INDEX policy_hash ON policy USING hash (hash);
 
+CREATE FUNCTION opens_bucket(number integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether what has this number, a holder or an asset, begins a bucket in whatever list it stands: about one in 1,024 does.
+SELECT (number::bigint * 2654435761 >> 16) & 1023 = 0
+$$;
+
 CREATE TABLE asset (
     asset_id         integer NOT NULL PRIMARY KEY,
     policy_id        integer NOT NULL,
@@ -280,7 +285,20 @@ COMMENT ON TABLE asset IS 'Native assets and their supply: what was minted less 
 COMMENT ON COLUMN asset.first_tx_id IS 'The first transaction that moved it; null where a rollback took all of them: then it does not exist.';
 COMMENT ON COLUMN asset.first_mint_tx_id IS 'The first transaction that minted it; null where that lies before the first indexed block.';
 CREATE INDEX asset_name ON asset (policy_id, name);
-CREATE INDEX asset_supply ON asset (policy_id, supply DESC, name) WHERE first_tx_id IS NOT NULL;
+CREATE INDEX asset_supply ON asset (policy_id, (-supply), name) INCLUDE (supply) WHERE first_tx_id IS NOT NULL;
+CREATE INDEX asset_opening ON asset (policy_id, (-supply), name) INCLUDE (supply)
+    WHERE first_tx_id IS NOT NULL AND opens_bucket(asset_id);
+
+CREATE TABLE asset_bucket (
+    policy_id integer NOT NULL,
+    rank      numeric NOT NULL,
+    name      bytea   NOT NULL,
+    assets    integer NOT NULL,
+    PRIMARY KEY (policy_id, rank, name)
+);
+COMMENT ON TABLE asset_bucket IS
+    'How many assets of a policy there are from one with opens_bucket to the next, by supply, greatest first, and name, for policies with 4 such or more: deep pages are found by it.';
+COMMENT ON COLUMN asset_bucket.rank IS 'What the list goes by, then name: the negative supply; -Infinity in the first bucket, which begins before all assets.';
 
 -- Histories: seq counts 0, 1, 2 … without gap, so that a page is a range and the total is the last seq + 1 --------------
 
@@ -349,11 +367,6 @@ BEGIN
 END $$;
 
 -- Who holds what, at this block. Lists go by quantity and address_id, from either end -------------------------------------
-
-CREATE FUNCTION opens_bucket(address_id integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
--- Whether a holder with this address begins a bucket in whatever list it stands: about one in 1,024 does.
-SELECT (address_id::bigint * 2654435761 >> 16) & 1023 = 0
-$$;
 
 CREATE TABLE holder (
     asset_id   integer NOT NULL,

@@ -1,8 +1,9 @@
-"""`python -m bench.holders`: pages of holders at any depth, and what keeping them costs a block.
+"""`python -m bench.holders`: pages of holders, and of a policy's assets, and what keeping them costs a block.
 
 One asset with 500,000 holders, a third of them with the same quantity; one policy of 10,000 assets with 100,000
-holders. Figures stand beside their floor: a page beside the same page by OFFSET alone, the holders of the policy beside
-one walk along the index and beside adding them up on each request.
+holders; one of 500,000 assets, most of them single pieces. Figures stand beside their floor: a page beside the same
+page by OFFSET alone, the holders of the policy beside one walk along the index and beside adding them up on each
+request.
 """
 
 import asyncio
@@ -20,7 +21,8 @@ from rich.table import Table
 from api.chain import assets
 from bench import databases, machine
 from bench.pools import timed_ms
-from indexer import holders
+from indexer import holders, supplies
+from indexer.amounts import Supply
 from shared import database, servers, settings
 from shared.network import MAINNET
 
@@ -28,8 +30,8 @@ PAGE = 100
 BLOCK_MOVES = 60
 """How many pairs of asset and address a full block changes."""
 
-COIN, COLLECTION = 1, 2
-"""Policy numbers: of an asset that many hold, and of many assets."""
+COIN, COLLECTION, HANDLES = 1, 2, 3
+"""Policy numbers: of an asset that many hold, of many assets, and of very many."""
 
 _NAME = b"Coin"
 _PIECES = 10_000
@@ -47,23 +49,32 @@ SELECT {_RAW}, quantity::text FROM (
     ORDER BY quantity DESC, address_id DESC LIMIT $1
 ) page
 """  # noqa: S608 - of our own constants
+_ASSETS_BY_OFFSET = """
+SELECT name, supply::text, mint_count, burn_count FROM (
+    SELECT asset_id FROM asset WHERE policy_id = 3 AND first_tx_id IS NOT NULL
+    ORDER BY -supply, name LIMIT $1 OFFSET $2
+) page JOIN asset USING (asset_id)
+"""
 _ADD_UP = """
 SELECT address_id, sum(quantity) AS held FROM asset JOIN holder USING (asset_id) WHERE policy_id = 2
 GROUP BY address_id ORDER BY held DESC, address_id DESC LIMIT $1
 """
 
 
-async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int) -> None:
+async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int, handles: int) -> None:
     """The tables of holders and what they refer to; histories stay empty."""
     await db.execute(
         f"""
         INSERT INTO tip VALUES (true, 0, 0, '', 0, 0, 'live', 0);
         INSERT INTO address SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(1, {_ADDRESSES}) AS n;
         INSERT INTO policy (policy_id, asset_count, hash)
-            SELECT n, 0, sha224(n::text::bytea) FROM generate_series({COIN}, {COLLECTION}) AS n;
+            SELECT n, 0, sha224(n::text::bytea) FROM generate_series({COIN}, {HANDLES}) AS n;
         INSERT INTO asset (asset_id, policy_id, name, first_tx_id) VALUES (1, {COIN}, '{_NAME.decode()}', 0);
         INSERT INTO asset (asset_id, policy_id, name, first_tx_id)
-            SELECT 1 + n, {COLLECTION}, n::text::bytea, 0 FROM generate_series(1, {_PIECES}) AS n
+            SELECT 1 + n, {COLLECTION}, n::text::bytea, 0 FROM generate_series(1, {_PIECES}) AS n;
+        INSERT INTO asset (asset_id, policy_id, name, supply, first_tx_id)
+            SELECT 1 + {_PIECES} + n, {HANDLES}, n::text::bytea, 1 + (n % 10 = 0)::integer * (n % 7), 0
+            FROM generate_series(1, {handles}) AS n
         """  # noqa: S608 - of our own constants
     )
     await db.execute("SELECT setseed(0.5)")
@@ -89,6 +100,7 @@ async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int) -> None
         " SELECT policy_id, address_id, sum(quantity) FROM holder JOIN asset USING (asset_id) GROUP BY 1, 2"
     )
     await holders.fill(db)
+    await supplies.fill(db)
     await db.execute("VACUUM ANALYZE")
 
 
@@ -119,8 +131,22 @@ async def of_policy(db: asyncpg.Connection, of_collection: int) -> Table:
     return table
 
 
-async def block(db: asyncpg.Connection, of_coin: int) -> Table:
-    """Keep the holders of a block whose moves are all of short lists, or all of the long one."""
+async def assets_of_policy(db: asyncpg.Connection, handles: int) -> Table:
+    """Pages of the longest list of assets."""
+    policy: bytes = await db.fetchval("SELECT hash FROM policy WHERE policy_id = $1", HANDLES)
+    table = Table("offset", "desc, ms", "asc, ms", "by OFFSET alone, ms", title=f"{handles:,} assets of one policy")
+    for offset in (0, 1_000, 10_000, handles * 4 // 5, handles - PAGE):
+        desc, asc = [
+            await timed_ms(partial(assets.policy_assets_of[order].all, db, policy, PAGE, offset))
+            for order in ("desc", "asc")
+        ]
+        plain = await timed_ms(partial(db.fetch, _ASSETS_BY_OFFSET, PAGE, offset))
+        table.add_row(f"{offset:,}", f"{desc:.2f}", f"{asc:.2f}", f"{plain:.2f}")
+    return table
+
+
+async def block(db: asyncpg.Connection, of_coin: int, handles: int) -> Table:
+    """Keep the holders of a block whose moves are all of short lists, or all of the long one; and its mints."""
     rng = random.Random(1)
 
     async def keep(work: Callable[..., Awaitable[Any]], *arguments: object) -> None:
@@ -140,18 +166,29 @@ async def block(db: asyncpg.Connection, of_coin: int) -> Table:
     )
     table.add_row("of short lists", f"{await timed_ms(partial(keep, holders.move, pieces)):.2f}")
     table.add_row(f"of the list of {of_coin:,}", f"{await timed_ms(partial(keep, holders.move, coins)):.2f}")
+    for mints in (1, BLOCK_MOVES):
+        minted = {1 + _PIECES + number: Supply(1, 1) for number in rng.sample(range(1, handles), mints)}
+        table.add_row(
+            f"{mints} mints of the policy of {handles:,} assets",
+            f"{await timed_ms(partial(keep, supplies.move, minted)):.2f}",
+        )
     return table
 
 
-async def _measure(of_coin: int, of_collection: int) -> None:
+async def _measure(of_coin: int, of_collection: int, handles: int) -> None:
     console = Console()
     async with servers.running(settings.read(), valkey=False) as running, databases.fresh(running.database_url) as url:
         console.print(machine.describe(await machine.postgres_version(url)))
         db = await database.connect(url, MAINNET)
         began = time.perf_counter()
-        await fill(db, of_coin, of_collection)
+        await fill(db, of_coin, of_collection, handles)
         console.print(f"made in {time.perf_counter() - began:.0f} s")
-        for table in (await pages(db, of_coin), await of_policy(db, of_collection), await block(db, of_coin)):
+        for table in (
+            await pages(db, of_coin),
+            await of_policy(db, of_collection),
+            await assets_of_policy(db, handles),
+            await block(db, of_coin, handles),
+        ):
             for column in table.columns[1:]:
                 column.justify = "right"
             console.print(table)
@@ -161,9 +198,10 @@ async def _measure(of_coin: int, of_collection: int) -> None:
 def main(
     of_coin: Annotated[int, typer.Option(min=10_000, max=_ADDRESSES, help="holders of one asset")] = 500_000,
     of_collection: Annotated[int, typer.Option(min=1_000, max=_ADDRESSES, help="holders of a policy")] = 100_000,
+    handles: Annotated[int, typer.Option(min=10_000, help="assets of a policy")] = 500_000,
 ) -> None:
-    """Measure pages of holders, and what keeping them costs."""
-    asyncio.run(_measure(of_coin, of_collection))
+    """Measure pages of holders and assets, and what keeping them costs."""
+    asyncio.run(_measure(of_coin, of_collection, handles))
 
 
 if __name__ == "__main__":

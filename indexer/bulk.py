@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import epochs, holders, store
+from indexer import epochs, holders, store, supplies
 from shared import sql
 
 log = structlog.get_logger()
@@ -36,7 +36,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             )
     async with db.transaction():
         await store.settle_balances(db)
-        await _count_assets.run(db)
+        await supplies.fill(db)
         await holders.fill(db)
         await epochs.fill(db)
         await _go_live.run(db)
@@ -65,7 +65,6 @@ class _Index(msgspec.Struct, frozen=True):
 
 
 _indexes_of = sql.query("indexes_of", _Index)
-_count_assets = sql.command("count_assets")
 _complete_step = sql.command("complete_step")
 _go_live = sql.command("go_live")
 _STEPS = (

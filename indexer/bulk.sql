@@ -66,11 +66,6 @@ FROM (
 ) found
 WHERE asset.asset_id = found.asset_id
 
--- name: count_assets
-UPDATE policy SET asset_count = found.assets
-FROM (SELECT policy_id, count(first_tx_id) AS assets FROM asset GROUP BY policy_id) found
-WHERE policy.policy_id = found.policy_id AND policy.asset_count <> found.assets
-
 -- name: complete_step
 UPDATE tip SET finalize_step = $1
 

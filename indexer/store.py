@@ -6,7 +6,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import epochs, frames, holders
+from indexer import epochs, frames, holders, supplies
 from indexer.amounts import Amounts
 from indexer.genesis import Genesis
 from indexer.known import known_to
@@ -64,6 +64,7 @@ async def append(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint,
         await _describe(db, rows.descriptions)
         if not bulk:
             await _move(db, rows.amounts)
+            await supplies.move(db, rows.amounts.supplies)
         await epochs.move(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.balances.keys(), bulk=bulk)
         await _move_tip.run(
             db,
@@ -213,7 +214,7 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         else:
             await _move(db, amounts)
             touched = {asset_id for asset_id, _ in amounts.holders} | set(amounts.supplies)
-            await _forget_firsts.run(db, sorted(touched), first_tx_id)
+            await supplies.undo(db, amounts.supplies, touched, first_tx_id)
         await epochs.undo(
             db,
             network,
@@ -247,16 +248,11 @@ async def _describe(db: asyncpg.Connection, descriptions: Descriptions) -> None:
 
 
 async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
+    """Move balances and held quantities."""
     balances = [(number, lovelace) for number, lovelace in amounts.balances.items() if lovelace]
     if balances:
         await _move_balances.run(db, *_columns(balances))
     await holders.move(db, amounts.holders)
-    supplies = [
-        (number, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
-        for number, s in amounts.supplies.items()
-    ]
-    if supplies:
-        await _move_supplies.run(db, *_columns(supplies))
 
 
 async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
@@ -297,11 +293,9 @@ _newest_above = sql.query("newest_above", Point)
 _transactions_from = sql.query("transactions_from", _Packed)
 _move_balances = sql.command("move_balances")
 _settle_balances = sql.command("settle_balances")
-_move_supplies = sql.command("move_supplies")
 _spend_references = sql.command("spend_references")
 _unspend_references = sql.command("unspend_references")
 _keep_datums = sql.command("keep_datums")
-_forget_firsts = sql.command("forget_firsts")
 _forget_transactions = sql.command("forget_transactions")
 _forget_blocks = sql.command("forget_blocks")
 _move_tip = sql.command("move_tip")

@@ -67,39 +67,6 @@ UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $1
 INSERT INTO datum (hash, tx_id, body) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[])
 ON CONFLICT (hash) DO NOTHING
 
--- name: move_supplies
--- A first transaction, once there, stays until a rollback takes it; where one is given there was none.
-WITH moved AS (
-    SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
-        AS moved (asset_id, quantity, mints, burns, first_tx_id, first_mint_tx_id)
-), changed AS (
-    UPDATE asset SET
-        supply = asset.supply + moved.quantity::numeric,
-        mint_count = asset.mint_count + moved.mints,
-        burn_count = asset.burn_count + moved.burns,
-        first_tx_id = coalesce(asset.first_tx_id, moved.first_tx_id),
-        first_mint_tx_id = coalesce(asset.first_mint_tx_id, moved.first_mint_tx_id)
-    FROM moved
-    WHERE asset.asset_id = moved.asset_id
-    RETURNING policy_id, moved.first_tx_id
-), born AS (
-    SELECT policy_id, count(*) AS assets FROM changed WHERE first_tx_id IS NOT NULL GROUP BY policy_id
-)
-UPDATE policy SET asset_count = asset_count + born.assets FROM born WHERE policy.policy_id = born.policy_id
-
--- name: forget_firsts
--- After a rollback to before $2, of the assets that it touched: those without any transaction left exist no more.
-WITH forgotten AS (
-    UPDATE asset SET
-        first_tx_id = CASE WHEN first_tx_id < $2 THEN first_tx_id END,
-        first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
-    WHERE asset_id = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
-    RETURNING policy_id, first_tx_id
-), gone AS (
-    SELECT policy_id, count(*) AS assets FROM forgotten WHERE first_tx_id IS NULL GROUP BY policy_id
-)
-UPDATE policy SET asset_count = asset_count - gone.assets FROM gone WHERE policy.policy_id = gone.policy_id
-
 -- name: forget_transactions
 -- Everything that carries a tx_id, from $1 on: found by primary key or BRIN range. Staged amounts carry none: the
 -- rollback has staged theirs with the other sign.

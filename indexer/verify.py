@@ -263,6 +263,7 @@ CHECKS: tuple[Check, ...] = tuple(
         "address",
         "policy",
         "asset",
+        "asset_bucket",
         "address_tx",
         "asset_tx",
         "mint",
@@ -276,5 +277,5 @@ CHECKS: tuple[Check, ...] = tuple(
 )
 """Every derived table, in an order in which the first difference explains the most."""
 
-OF_THEIR_OWN = {"tip", "block", "address", "holder_bucket", "policy_holder_bucket"}
+OF_THEIR_OWN = {"tip", "block", "address", "asset_bucket", "holder_bucket", "policy_holder_bucket"}
 """Those that need nothing recounted, and have no checksum."""

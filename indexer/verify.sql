@@ -267,6 +267,27 @@ WHERE h.quantity IS DISTINCT FROM r.quantity
 ORDER BY policy_id, address_id
 LIMIT $1
 
+-- name: check_asset_bucket
+WITH list AS (
+    SELECT policy_id FROM asset WHERE first_tx_id IS NOT NULL AND opens_bucket(asset_id) GROUP BY policy_id HAVING count(*) >= 4
+), numbered AS (
+    SELECT policy_id, -supply AS rank, name, count(*) FILTER (WHERE opens_bucket(asset_id)) OVER (
+        PARTITION BY policy_id ORDER BY -supply, name
+    ) AS bucket
+    FROM asset JOIN list USING (policy_id)
+    WHERE first_tx_id IS NOT NULL
+), counted AS (
+    SELECT policy_id, CASE WHEN bucket = 0 THEN '-Infinity' ELSE min(rank) END AS rank,
+           CASE WHEN bucket = 0 THEN '' ELSE (array_agg(name ORDER BY rank, name))[1] END AS name, count(*)::integer AS assets
+    FROM numbered GROUP BY policy_id, bucket
+)
+SELECT format('asset_bucket of policy_id %s from supply %s, name %s', policy_id, -rank, encode(name, 'hex')), NULL::bytea,
+       b.assets::text, counted.assets::text
+FROM asset_bucket b FULL JOIN counted USING (policy_id, rank, name)
+WHERE b.assets IS DISTINCT FROM counted.assets AND (b.assets <> 0 OR counted.assets <> 0 OR rank > '-Infinity')
+ORDER BY policy_id, rank, name
+LIMIT $1
+
 -- name: check_holder_bucket
 WITH list AS (
     SELECT asset_id FROM holder WHERE opens_bucket(address_id) GROUP BY asset_id HAVING count(*) >= 4

@@ -7,7 +7,7 @@ import asyncpg
 
 from shared.network import NETWORKS
 
-VERSION = 2
+VERSION = 3
 """The schema that this program knows. Each step up to it is a file `shared/migrations/NNNN_*.sql`."""
 
 _FRESH = Path(__file__).parent.parent / "schema.sql"

@@ -95,31 +95,88 @@ async def test_a_newer_schema_is_refused(database_url: str) -> None:
     await connection.close()
 
 
-_CATALOG = """
-    SELECT table_schema, table_name, column_name, data_type, is_nullable,
-           obj_description(format('%I.%I', table_schema, table_name)::regclass)
-    FROM information_schema.columns WHERE table_schema LIKE 'chain\\_%' OR table_schema = 'partner' ORDER BY 1, 2, 3
-"""
+_CATALOG = (
+    """SELECT table_schema, table_name, column_name, data_type, is_nullable,
+           obj_description(format('%I.%I', table_schema, table_name)::regclass),
+           col_description(format('%I.%I', table_schema, table_name)::regclass, ordinal_position)
+    FROM information_schema.columns WHERE table_schema LIKE 'chain\\_%' OR table_schema = 'partner' ORDER BY 1, 2, 3""",
+    "SELECT indexdef FROM pg_indexes WHERE schemaname LIKE 'chain\\_%' OR schemaname = 'partner' ORDER BY 1",
+    """SELECT pg_get_functiondef(oid) FROM pg_proc
+    WHERE pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'chain\\_%') ORDER BY 1""",
+)
+# What leads a network's schema back to a version, from the one after it.
+_BACK_TO = {
+    2: """DROP TABLE asset_bucket;
+    DROP INDEX holder_opening, policy_holder_opening, asset_opening, asset_supply;
+    DROP FUNCTION opens_bucket;
+    CREATE FUNCTION opens_bucket(address_id integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT (address_id::bigint * 2654435761 >> 16) & 1023 = 0
+    $$;
+    CREATE INDEX holder_opening ON holder (asset_id, quantity, address_id) WHERE opens_bucket(address_id);
+    CREATE INDEX policy_holder_opening ON policy_holder (policy_id, quantity, address_id)
+        WHERE opens_bucket(address_id);
+    CREATE INDEX asset_supply ON asset (policy_id, supply DESC, name) WHERE first_tx_id IS NOT NULL""",
+    1: "DROP TABLE balance_staged, holder_staged",
+}
 
 
-async def test_a_database_of_version_1_becomes_a_present_one_in_the_middle_of_bulk(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url)
-    fresh = await connection.fetch(_CATALOG)
+async def _catalog(connection: asyncpg.Connection) -> list[list[asyncpg.Record]]:
+    return [await connection.fetch(statement) for statement in _CATALOG]
+
+
+async def _go_back_to(connection: asyncpg.Connection, version: int) -> None:
     for network in NETWORKS:
-        await connection.execute(f"DROP TABLE {network.schema}.balance_staged, {network.schema}.holder_staged")
+        await connection.execute(f"SET search_path = {network.schema}")
+        for step in range(schema.VERSION - 1, version - 1, -1):
+            await connection.execute(_BACK_TO[step])
+    await connection.execute("UPDATE partner.schema_version SET version = $1", version)
+    await connection.execute("RESET search_path")
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+async def test_a_database_of_any_version_becomes_a_present_one(database_url: str, version: int) -> None:
+    connection = await asyncpg.connect(database_url)
+    fresh = await _catalog(connection)
+    assert all(fresh)
+    await _go_back_to(connection, version)
+    assert await _catalog(connection) != fresh
+    await schema.migrate(connection)
+    assert await _catalog(connection) == fresh
+    await connection.close()
+
+
+async def test_holders_that_version_1_has_moved_in_bulk_are_staged(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await _go_back_to(connection, 1)
     await connection.execute(
-        """UPDATE partner.schema_version SET version = 1;
-        INSERT INTO chain_preview.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
+        """INSERT INTO chain_preview.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
             VALUES (1, 1, '\\x01', 0, 1, 'bulk');
         INSERT INTO chain_preview.holder VALUES (1, 2, 18446744073709551616);
         INSERT INTO chain_preview.policy_holder VALUES (1, 2, 18446744073709551616);
         INSERT INTO chain_preprod.holder VALUES (1, 2, 3)"""
     )
     await schema.migrate(connection)
-    assert await connection.fetch(_CATALOG) == fresh
     staged = await connection.fetch("SELECT asset_id, address_id, quantity, large FROM chain_preview.holder_staged")
     assert [tuple(row) for row in staged] == [(1, 2, None, 2**64)]
     for table in ("holder", "policy_holder"):
         assert await connection.fetchval(f"SELECT count(*) FROM chain_preview.{table}") == 0  # noqa: S608
     assert [tuple(row) for row in await connection.fetch("TABLE chain_preprod.holder")] == [(1, 2, 3)]
+    await connection.close()
+
+
+async def test_buckets_of_assets_are_counted_for_what_version_2_has_indexed(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await _go_back_to(connection, 2)
+    for name, phase in (("preview", "live"), ("preprod", "bulk")):
+        await connection.execute(
+            f"""INSERT INTO chain_{name}.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
+                VALUES (1, 1, '\\x01', 0, 1, '{phase}');
+            INSERT INTO chain_{name}.asset (asset_id, policy_id, name, supply, first_tx_id)
+            SELECT n, 1, int4send(n), n % 3, CASE WHEN n % 10 > 0 THEN 1 END FROM generate_series(1, 8000) AS n"""  # noqa: S608
+        )
+    await schema.migrate(connection)
+    await connection.execute("SET search_path = chain_preview")
+    assert await connection.fetchval("SELECT sum(assets) FROM asset_bucket") == 7_200
+    assert await connection.fetch(dict(verify.CHECKS)["asset_bucket"].text, 5) == []
+    assert await connection.fetchval("SELECT count(*) FROM chain_preprod.asset_bucket") == 0
     await connection.close()

@@ -172,7 +172,7 @@ class _MovementRow(_PageRow, frozen=True):
 
 
 _asset = sql.query("asset", _AssetRow)
-_policy_assets = {
+policy_assets_of = {
     "desc": sql.query("policy_assets_desc", _PolicyAssetRow),
     "asc": sql.query("policy_assets_asc", _PolicyAssetRow),
 }
@@ -223,7 +223,7 @@ async def of_policy(ask: ChainAsk[PolicyPart]) -> ChainPage[PolicyAsset, Paging]
     """List the assets of a policy by supply, burned ones included; those of equal supply by name."""
     asked = ask.question
     async with ask.connection() as db:
-        rows = await _policy_assets[asked.order].all(db, asked.policy, asked.limit, asked.offset)
+        rows = await policy_assets_of[asked.order].all(db, asked.policy, asked.limit, asked.offset)
     tip = _tip(rows)
     total = rows[0].total
     return ChainPage(

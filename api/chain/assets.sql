@@ -22,38 +22,66 @@ LEFT JOIN LATERAL (
 LEFT JOIN datum ON datum.hash = held.datum_hash
 WHERE tip.phase = 'live'
 
--- A page of a policy's assets, greatest supply first, ties by name: a walk along one index, which has all that is
--- skipped. A single row with nulls where the page is empty.   $1 policy  $2 limit  $3 offset
+-- A page of a policy's assets, greatest supply first, ties by name. Buckets lead to an offset that is not small, so that
+-- every one costs about the same, and what is skipped then is a walk along an index that has all of it. A single row with
+-- nulls where the page is empty.   $1 policy  $2 limit  $3 offset
 -- name: policy_assets_desc
-SELECT tip.slot_no, tip.block_hash, coalesce(policy.asset_count, 0),
+WITH asked AS MATERIALIZED (
+    SELECT policy_id, asset_count FROM policy WHERE hash = $1
+), bucket AS MATERIALIZED (
+    SELECT assets, sum(assets) OVER in_order AS beyond, rank, name
+    FROM asset_bucket
+    WHERE policy_id = (SELECT policy_id FROM asked) AND $3::bigint >= 1000
+    WINDOW in_order AS (ORDER BY rank, name)
+), start AS MATERIALIZED (
+    (SELECT rank, name, $3 - (beyond - assets) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
+    UNION ALL
+    SELECT '-Infinity', '', $3 WHERE NOT EXISTS (SELECT FROM bucket)
+), page AS (
+    SELECT name, supply FROM asset
+    WHERE policy_id = (SELECT policy_id FROM asked) AND first_tx_id IS NOT NULL
+      AND (-supply, name) >= ((SELECT rank FROM start), (SELECT name FROM start))
+    ORDER BY -supply, name
+    LIMIT $2 OFFSET (SELECT skipped FROM start)
+)
+SELECT tip.slot_no, tip.block_hash, coalesce(asked.asset_count, 0),
        page.name, page.supply::text, asset.mint_count, asset.burn_count
 FROM tip
-LEFT JOIN policy ON policy.hash = $1
-LEFT JOIN LATERAL (
-    SELECT name, supply FROM asset
-    WHERE asset.policy_id = policy.policy_id AND first_tx_id IS NOT NULL
-    ORDER BY supply DESC, name
-    LIMIT $2 OFFSET $3
-) page ON true
-LEFT JOIN asset ON asset.policy_id = policy.policy_id AND asset.name = page.name
+LEFT JOIN asked ON true
+LEFT JOIN page ON true
+LEFT JOIN asset ON asset.policy_id = asked.policy_id AND asset.name = page.name
 WHERE tip.phase = 'live'
-ORDER BY page.supply DESC, page.name
+ORDER BY -page.supply, page.name
 
--- The same from the other end.
+-- The same from the other end: a bucket ends where the one after it begins.
 -- name: policy_assets_asc
-SELECT tip.slot_no, tip.block_hash, coalesce(policy.asset_count, 0),
+WITH asked AS MATERIALIZED (
+    SELECT policy_id, asset_count FROM policy WHERE hash = $1
+), bucket AS MATERIALIZED (
+    SELECT assets, sum(assets) OVER in_order AS beyond,
+           coalesce(lag(rank) OVER in_order, 'Infinity') AS rank, coalesce(lag(name) OVER in_order, '') AS name
+    FROM asset_bucket
+    WHERE policy_id = (SELECT policy_id FROM asked) AND $3::bigint >= 1000
+    WINDOW in_order AS (ORDER BY rank DESC, name DESC)
+), start AS MATERIALIZED (
+    (SELECT rank, name, $3 - (beyond - assets) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
+    UNION ALL
+    SELECT 'Infinity', '', $3 WHERE NOT EXISTS (SELECT FROM bucket)
+), page AS (
+    SELECT name, supply FROM asset
+    WHERE policy_id = (SELECT policy_id FROM asked) AND first_tx_id IS NOT NULL
+      AND (-supply, name) < ((SELECT rank FROM start), (SELECT name FROM start))
+    ORDER BY -supply DESC, name DESC
+    LIMIT $2 OFFSET (SELECT skipped FROM start)
+)
+SELECT tip.slot_no, tip.block_hash, coalesce(asked.asset_count, 0),
        page.name, page.supply::text, asset.mint_count, asset.burn_count
 FROM tip
-LEFT JOIN policy ON policy.hash = $1
-LEFT JOIN LATERAL (
-    SELECT name, supply FROM asset
-    WHERE asset.policy_id = policy.policy_id AND first_tx_id IS NOT NULL
-    ORDER BY supply, name DESC
-    LIMIT $2 OFFSET $3
-) page ON true
-LEFT JOIN asset ON asset.policy_id = policy.policy_id AND asset.name = page.name
+LEFT JOIN asked ON true
+LEFT JOIN page ON true
+LEFT JOIN asset ON asset.policy_id = asked.policy_id AND asset.name = page.name
 WHERE tip.phase = 'live'
-ORDER BY page.supply, page.name DESC
+ORDER BY -page.supply DESC, page.name DESC
 
 -- A page of an asset's holders, greatest first, ties by address_id, and one row beyond it. Buckets lead to an offset that is
 -- not small, so that every one costs about the same. A single row with nulls where the page is empty.

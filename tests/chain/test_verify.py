@@ -140,6 +140,10 @@ PLANTED: dict[str, tuple[str, str]] = {
         "UPDATE asset SET supply = supply + 1 WHERE mint_count = 4",
         f"supply of asset {POLICY}.{COIN}: indexed 27670116110564351414, recomputed 27670116110564351413",
     ),
+    "asset_bucket": (
+        "INSERT INTO asset_bucket VALUES (1, 0, '', 5)",
+        "asset_bucket of policy_id 1 from supply 0, name : indexed 5, recomputed None",
+    ),
     "address_tx": ("DELETE FROM address_tx WHERE address_id = 21", "address_tx of addr_test1"),
     "asset_tx": (
         "UPDATE asset_tx SET quantity = quantity - 1 WHERE seq = 1 AND quantity > 5",

@@ -1,0 +1,103 @@
+"""The buckets of policies with many assets stay right, however supplies move, and lead to every page of their lists."""
+
+from collections.abc import AsyncIterator
+from random import Random
+
+import asyncpg
+import pytest
+
+from api.chain import assets
+from indexer import verify
+from shared import database
+from shared.network import PREVIEW
+from tests.chain.written import POLICY, Written, mints, pays, person, tx
+
+MANY = 6_000
+CHECK = dict(verify.CHECKS)["asset_bucket"]
+ALL = "SELECT name, supply::text FROM asset WHERE first_tx_id IS NOT NULL"
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await database.connect(database_url, PREVIEW)
+    yield connection
+    await connection.close()
+
+
+def piece(number: int) -> str:
+    return f"Piece {number * 7919 % MANY:05}".encode().hex()
+
+
+async def collect(chain: Written, slot: int = 10, many: int = MANY) -> None:
+    """Mint one of most pieces, and some more of every fifth."""
+    pieces = [(piece(number), 1 if number % 5 else number % 9 + 1) for number in range(many)]
+    await chain.append(slot, tx("collect", pays(person("p"), *pieces), mint=mints(*pieces)))
+
+
+async def buckets(db: asyncpg.Connection) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in await db.fetch("SELECT * FROM asset_bucket ORDER BY 1, 2, 3")]
+
+
+async def openers(db: asyncpg.Connection) -> list[str]:
+    """The pieces that open buckets."""
+    return [row["name"].hex() for row in await db.fetch("SELECT name FROM asset WHERE opens_bucket(asset_id)")]
+
+
+async def holds(db: asyncpg.Connection, random: Random) -> None:
+    """The buckets are those of the list, and pages at every kind of offset are what sorting all of it says."""
+    assert [str(difference) for difference in await CHECK.all(db, 5)] == []
+    listed = {bytes(name): supply for name, supply in await db.fetch(ALL)}
+    ranked = sorted(listed, key=lambda name: (-int(listed[name]), name))
+    for order, names in (("desc", ranked), ("asc", ranked[::-1])):
+        ends = [0, 999, 1_000, len(names) - 1, len(names), len(names) + 5_000]
+        for offset in [*ends, *(random.randrange(1_000, len(names)) for _ in range(6))]:
+            rows = await assets.policy_assets_of[order].all(db, bytes.fromhex(POLICY), 100, offset)
+            page = [(row.name, row.supply) for row in rows if row.name is not None]
+            assert page == [(name, listed[name]) for name in names[offset : offset + 100]], (order, offset)
+            assert rows[0].total == len(names)
+
+
+async def test_buckets_follow_every_mint_and_burn(db: asyncpg.Connection) -> None:
+    chain, random = Written(db), Random(5)
+    await collect(chain)
+    await holds(db, random)
+    begun, opening = await buckets(db), await openers(db)
+    assert len(begun) >= 5
+    for step in range(8):
+        # Always one that opens a bucket is among them; supplies beyond 2^63, of nothing and below.
+        moved = {opening[step % len(opening)]: random.choice([-1, 1, (1 << 63) - 1])}
+        moved |= {piece(random.randrange(MANY)): random.randint(-1, 8) or 3 for _ in range(20)}
+        moved |= {f"{step:02}{number:04}": 1 for number in range(300)}
+        await chain.append(20 + step, tx(f"step{step}", mint=mints(*moved.items())))
+        await holds(db, random)
+    assert await buckets(db) != begun
+    await chain.back_to(23)
+    await holds(db, random)
+    await chain.back_to(10)
+    await holds(db, random)
+    assert [bucket for bucket in await buckets(db) if bucket[-1]] == begun
+
+
+async def test_a_list_has_buckets_while_it_is_long(db: asyncpg.Connection) -> None:
+    chain = Written(db)
+    await collect(chain, many=500)
+    assert await buckets(db) == []
+    rest = [(piece(number), 1) for number in range(500, MANY)]
+    await chain.append(20, tx("rest", mint=mints(*rest)))
+    assert len(await buckets(db)) >= 5
+    await holds(db, Random(6))
+    await chain.back_to(10)
+    assert await buckets(db) == []
+
+
+async def test_bulk_counts_the_same_at_its_end(db: asyncpg.Connection) -> None:
+    chain = Written(db, bulk=True)
+    await collect(chain)
+    assert await buckets(db) == []
+    await chain.finalize()
+    await holds(db, Random(7))
+    in_bulk = await buckets(db)
+    await db.execute("TRUNCATE tip, block, tx, asset, asset_bucket, address_tx, asset_tx, mint, holder, policy_holder")
+    await db.execute("UPDATE policy SET asset_count = 0")
+    await collect(Written(db))
+    assert await buckets(db) == in_bulk
