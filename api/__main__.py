@@ -36,7 +36,7 @@ def serve(
     try:
         listening = _bind(host, port)
     except OSError as cause:
-        raise typer.Exit(lifecycle.fail(f"can't listen on {host}:{port}: {cause}")) from cause
+        raise typer.Exit(lifecycle.fail(f"can't listen on {host}:{port} (API_HOST and API_PORT): {cause}")) from cause
 
     async def main(stop: asyncio.Event) -> int:
         with listening:
@@ -60,12 +60,12 @@ def migrate() -> None:
     settings = _settings()
 
     async def main(stop: asyncio.Event) -> int:
-        async with running(settings, valkey=False) as servers, database.migrated(servers.database_url, stop):
+        async with running(settings, valkey=False) as servers, database.migrated(servers.database_url, stop, once=True):
             pass
         typer.echo(f"the database has schema version {schema.VERSION}")
         return 0
 
-    raise typer.Exit(_run(main))
+    raise typer.Exit(_run(main, once=True))
 
 
 def _settings() -> Settings:
@@ -78,10 +78,10 @@ def _settings() -> Settings:
     return settings
 
 
-def _run(main: Callable[[asyncio.Event], Awaitable[int]]) -> int:
+def _run(main: Callable[[asyncio.Event], Awaitable[int]], *, once: bool = False) -> int:
     """Run a process; what it can't start without is one line and status 2."""
     try:
-        return lifecycle.run(main)
+        return lifecycle.run(main, once=once)
     except (schema.NewerSchema, ServersError, environment.SettingsError) as cause:
         return lifecycle.fail(cause)
 

@@ -6,13 +6,20 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from shared import database, lifecycle, schema
+from shared import database, lifecycle, schema, settings
 
 
 @asynccontextmanager
-async def migrated(url: str, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
-    """A connection to it. Raises NewerSchema, and Stopped where `stop` is set before the database answers."""
-    connection: asyncpg.Connection = await lifecycle.wait_for("postgres", lambda: _connect(url), stop)
+async def migrated(url: str, stop: asyncio.Event, *, once: bool = False) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to it. Raises NewerSchema, and Stopped where `stop` is set before the database answers.
+
+    For a command that does its work `once` it also raises SettingsError, where the database does not let us in.
+    """
+    waited_for = lifecycle.UNREACHABLE if once else lifecycle.WAITED_FOR
+    try:
+        connection: asyncpg.Connection = await lifecycle.wait_for("postgres", lambda: _connect(url), stop, waited_for)
+    except lifecycle.UNUSABLE as cause:
+        raise settings.unusable_database(url, cause) from cause
     try:
         yield connection
     finally:

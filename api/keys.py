@@ -88,12 +88,12 @@ def _on_database(work: Callable[[asyncpg.Connection], Awaitable[Answer]]) -> Ans
     async def main(stop: asyncio.Event) -> None:
         async with (
             running(environment.read(), valkey=False) as servers,
-            database.migrated(servers.database_url, stop) as db,
+            database.migrated(servers.database_url, stop, once=True) as db,
         ):
             answers.append(await work(db))
 
     try:
-        status = lifecycle.run(main)
+        status = lifecycle.run(main, once=True)
     except (environment.SettingsError, ServersError, schema.NewerSchema) as cause:
         raise typer.Exit(lifecycle.fail(cause)) from cause
     if not answers:

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
-from shared.metadata import Metadata, is_decimals
+from shared.metadata import IMAGE_SCHEMES, Metadata, is_decimals
 
 log = structlog.get_logger()
 
@@ -163,6 +163,7 @@ def read(answer: bytes, subject: str) -> Metadata | None:
         ticker=_text(said, "ticker"),
         description=_text(said, "description"),
         decimals=_decimals(said),
+        image=_image(said),
         url=_url(said),
         logo=_logo(said),
     )
@@ -200,6 +201,14 @@ def _decimals(said: dict[str, Any]) -> int:
 def _url(said: dict[str, Any]) -> str | None:
     text = _text(said, "url")
     return text if text is not None and text.startswith(("https://", "http://")) else None
+
+
+def _image(said: dict[str, Any]) -> str | None:
+    """The entry's own, if it has one (CIP-26 leaves properties open); else its logo, which is a PNG."""
+    own, logo = _text(said, "image"), _logo(said)
+    if own is not None and own.startswith(IMAGE_SCHEMES):
+        return own
+    return None if logo is None else f"data:image/png;base64,{logo}"
 
 
 def _logo(said: dict[str, Any]) -> str | None:

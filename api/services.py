@@ -17,7 +17,7 @@ from api.registry import Registry
 from api.usage import Spools
 from api.valkey import Valkey
 from shared import database
-from shared.lifecycle import wait_for
+from shared.lifecycle import WAITED_FOR, wait_for
 from shared.network import NETWORKS, Network
 from shared.servers import Servers
 from shared.settings import Settings
@@ -88,7 +88,7 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
         pools: list[tuple[str, asyncpg.Pool]] = []
 
         async def pool(url: str, network: Network | None, most: int) -> asyncpg.Pool:
-            made = await wait_for("postgres", lambda: database.create_pool(url, network, most=most), stop)
+            made = await wait_for("postgres", lambda: database.create_pool(url, network, most=most), stop, WAITED_FOR)
             stack.push_async_callback(made.close)
             pools.append(("partner" if network is None else network.name, made))
             return made
@@ -99,7 +99,7 @@ async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> A
             for network in NETWORKS
         }
         valkey = await stack.enter_async_context(valkeys.opened(servers.redis_url))
-        await wait_for("valkey", valkey.ping, stop)
+        await wait_for("valkey", valkey.ping, stop, WAITED_FOR)
         counting = asyncio.create_task(_count_connections(pools))
         stack.callback(counting.cancel)
         yield Services(

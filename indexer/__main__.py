@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn
 from rich.progress import Progress as Bar
 
-from indexer import follow, frames, ogmios, status, store, verify_pools
+from indexer import bulk, eras, follow, frames, genesis, ogmios, status, store, verify_pools
 from indexer import record as recording
 from indexer import verify as verifying
 from indexer.findings import MOST_SHOWN
@@ -114,6 +114,8 @@ def resync(
             await store.erase(db)
             print(f"{chain.name} is empty: the next run starts over")
             return
+        if present.finalize_step:
+            await bulk.finalize(db, present.finalize_step)
         await store.rollback(db, chain, point)
         print(f"{chain.name} stands at {point}")
 
@@ -175,6 +177,7 @@ def record(
         with Bar(*Bar.get_default_columns(), MofNCompleteColumn()) as bar:
             task = bar.add_task(f"blocks of {chain.name}", total=blocks)
             try:
+                await eras.check(node, chain)
                 await recording.record(node, start, from_slot, blocks, out, lambda n: bar.update(task, completed=n))
             finally:
                 await node.close()
@@ -185,6 +188,9 @@ def record(
 
 class _Refused(Exception):
     """What a command can't do, in one line for the operator."""
+
+
+_REFUSALS = (_Refused, schema.NewerSchema, genesis.WrongNetwork, ogmios.Refused, frames.Unreadable)
 
 
 def _settings() -> settings.Settings:
@@ -209,9 +215,9 @@ def _ogmios_url(chosen: settings.Settings, network: NetworkName, option: str | N
         raise typer.Exit(lifecycle.fail(error)) from None
 
 
-def _run(main: Callable[[asyncio.Event], Awaitable[int | None]]) -> int:
+def _run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool = False) -> int:
     try:
-        return lifecycle.run(main)
+        return lifecycle.run(main, once=once)
     except servers.ServersError as error:
         return lifecycle.fail(error)
 
@@ -240,17 +246,19 @@ def _with_servers(network: NetworkName, work: Callable[[asyncpg.Connection, Netw
             try:
                 db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, chain), stop)
                 return await _unless_stopped(stop, db, do(db, running.database_url))
-            except (_Refused, schema.NewerSchema, ogmios.Refused, frames.Unreadable) as refused:
+            except _REFUSALS as refused:
                 print(refused, file=sys.stderr)
+            except lifecycle.UNUSABLE as cause:
+                print(settings.unusable_database(running.database_url, cause), file=sys.stderr)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, aiohttp.ClientError, OSError) as failure:
                 print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
             return 1
 
-    raise typer.Exit(_run(main))
+    raise typer.Exit(_run(main, once=True))
 
 
 async def _unless_stopped(stop: asyncio.Event, db: asyncpg.Connection, work: Coroutine[None, None, int]) -> int:
-    """The result of work on a connection, which ends with it. Raises _Refused once `stop` is set: what it has not
+    """The result of work on a connection, which ends with it. Raises Stopped once `stop` is set: what it has not
     committed is lost.
     """
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
@@ -264,7 +272,7 @@ async def _unless_stopped(stop: asyncio.Event, db: asyncpg.Connection, work: Cor
         db.terminate()
         working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    raise _Refused("stopped before it was done")
+    raise lifecycle.Stopped
 
 
 if __name__ == "__main__":

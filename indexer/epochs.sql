@@ -2,7 +2,8 @@
 
 -- name: snapshot
 -- The snapshot that counts in epoch $1 + 1, taken where $1 begins: lovelace of each pool's delegators in outputs and, apart
--- from them, in rewards as last read: what their lists have beyond it. Cost: one pass over all delegations, see bench/pools.py.
+-- from them, in rewards as last read: what their lists, which bulk does not keep, have beyond it. Cost: one pass over all
+-- delegations, see bench/pools.py.
 WITH balances AS MATERIALIZED (
     SELECT pool_id, sum(balance)::bigint AS lovelace FROM stake WHERE pool_id IS NOT NULL GROUP BY pool_id
 ), lists AS (
@@ -11,7 +12,7 @@ WITH balances AS MATERIALIZED (
     INSERT INTO pool_reward (pool_id, epoch_no, lovelace)
     SELECT pool_id, $1 + 1, lists.lovelace - balances.lovelace
     FROM lists JOIN balances USING (pool_id)
-    WHERE lists.lovelace > balances.lovelace
+    WHERE lists.lovelace > balances.lovelace AND EXISTS (SELECT FROM tip WHERE phase = 'live')
     ON CONFLICT (pool_id, epoch_no) DO UPDATE SET lovelace = excluded.lovelace
 )
 INSERT INTO pool_epoch (pool_id, epoch_no, active_stake)
@@ -112,8 +113,13 @@ DELETE FROM pool_epoch WHERE epoch_no > $1
 DELETE FROM pool_reward WHERE epoch_no > $1
 
 -- name: forget_ledger_state
--- What was read in a later epoch than $1 is to be read again, whatever epoch comes next.
-UPDATE ledger_state SET epoch_no = -1, complete_epoch_no = least(complete_epoch_no, $1) WHERE epoch_no > $1
+-- What was read in a later epoch than $1 is to be read again, whatever epoch comes next, and compared. A rollback may be
+-- several: the first of them has forgotten the epoch, but not how far back snapshots are complete, if they ever were.
+UPDATE ledger_state SET
+    epoch_no = CASE WHEN epoch_no > $1 THEN -1 ELSE epoch_no END,
+    complete_epoch_no = CASE WHEN complete_epoch_no > $1 THEN $1 ELSE complete_epoch_no END,
+    compared_pools = NULL, unlike_pools = NULL, difference = NULL
+WHERE epoch_no > $1 OR complete_epoch_no > $1
 
 -- name: forget_stake_events
 DELETE FROM stake_event WHERE tx_id >= $1 RETURNING stake_id

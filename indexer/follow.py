@@ -42,14 +42,8 @@ class StartOver(Exception):
 FATAL = (balance.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.NewerSchema)
 """What waiting does not mend: the indexer stops, and says where."""
 
-_UNUSABLE_DATABASE = (
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.InsufficientPrivilegeError,
-)
 _PASSING = (
-    *lifecycle.UNREACHABLE,
-    *_UNUSABLE_DATABASE,
+    *lifecycle.WAITED_FOR,
     asyncpg.InterfaceError,
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,
@@ -115,7 +109,7 @@ class Follower(msgspec.Struct, frozen=True):
             "postgres",
             lambda: database.connect(self.database_url, self.network),
             stop,
-            (*lifecycle.UNREACHABLE, *_UNUSABLE_DATABASE),
+            lifecycle.WAITED_FOR,
         )
         try:
             await schema.migrate(db)
@@ -154,6 +148,14 @@ class Follower(msgspec.Struct, frozen=True):
             await node.close()
 
 
+async def _lost(db: asyncpg.Connection) -> None:
+    """Raise ConnectionResetError once a connection is lost: while no block comes, no statement would notice."""
+    ended = asyncio.Event()
+    db.add_termination_listener(lambda _: ended.set())
+    await ended.wait()
+    raise ConnectionResetError("Postgres ended the connection")
+
+
 class _Tip(msgspec.Struct, frozen=True):
     """The last block that is prepared, committed or about to be."""
 
@@ -186,7 +188,8 @@ class Chase:
 
     async def run(self) -> None:
         """Prepare and write until something ends; raises what ended it."""
-        tasks = [asyncio.create_task(work) for work in (self._write(), self._prepare(), self._ledger_state.run())]
+        works = (self._write(), self._prepare(), self._ledger_state.run(), _lost(self._writer), _lost(self._reader))
+        tasks = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:

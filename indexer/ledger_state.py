@@ -73,7 +73,8 @@ class Reader:
                         await self._read_on(node, db)
                     finally:
                         await node.close()
-                except (OSError, aiohttp.ClientError, Refused, frames.Unreadable) as cause:
+                # NOTE: DataError is a figure that no ledger has.
+                except (OSError, aiohttp.ClientError, Refused, frames.Unreadable, asyncpg.DataError) as cause:
                     log.warning(
                         "ledger_state.unavailable",
                         network=self._network.name,

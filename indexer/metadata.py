@@ -9,17 +9,22 @@ from shared.ledger import TxId
 
 
 class Descriptions(msgspec.Struct):
-    """Rows, each a tuple of its table's columns, and the reference outputs that are spent (hash, index, by whom)."""
+    """Rows, each a tuple of its table's columns, and the reference outputs that are spent (hash, index, by whom), each
+    of which has a row for every one of the `spent_tokens` in it.
+    """
 
     reference_outputs: list[tuple[int, int, int, bytes | None, bytes | None]] = []
     spent_references: list[tuple[bytes, int, int]] = []
+    spent_tokens: int = 0
     datums: dict[bytes, tuple[int, bytes]] = {}
 
     def add(self, key: TxId, tx: Effects, inputs: list[packed.Input], known: Known) -> None:
         """A transaction happened."""
         for spent in inputs:
-            if spent.source is not None and spent.source.assets and references(spent.source):
+            tokens = references(spent.source) if spent.source is not None and spent.source.assets else []
+            if tokens:
                 self.spent_references.append((spent.tx_hash, spent.output_index, key))
+                self.spent_tokens += len(tokens)
         for place, datum in tx.reference_datums.items():
             for reference in references(tx.outputs[place]):
                 self.reference_outputs.append((known.assets[reference], key, tx.first_index + place, *datum))

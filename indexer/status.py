@@ -15,7 +15,19 @@ async def of(db: sql.Connection, network: Network) -> dict[str, Any]:
     """The state of a network's index, for machines; slots and blocks are numbers, times ISO 8601."""
     standing = await _standing.one(db)
     if standing is None:
-        return {"network": network.name, "state": "empty", "tip": None, "node_tip": None, "lag": None, "tables": {}}
+        return {
+            "network": network.name,
+            "state": "empty",
+            "partial": False,
+            "first_block_no": None,
+            "tip": None,
+            "node_tip": None,
+            "lag": None,
+            "progress": None,
+            "finalize_step": 0,
+            "transactions": 0,
+            "tables": {},
+        }
     node_block_no = standing.node_block_no
     blocks_behind = None if node_block_no is None else max(node_block_no - standing.block_no, 0)
     return {

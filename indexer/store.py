@@ -202,6 +202,8 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         accounts = {account for tx in undone for account in (*tx.extra.withdrawals, *tx.extra.credits)}
         await known.learn_numbers(db, outputs, [tx.extra.mint for tx in undone], accounts)
         present = await position(db)
+        # Between the steps that end bulk some tables are made from what is staged, and others not yet.
+        assert present is None or not present.finalize_step, "bulk is being ended: do that first"
         bulk = present is not None and present.phase == "bulk"
         amounts = Amounts()
         for tx in undone:
@@ -241,8 +243,7 @@ async def _tables(db: asyncpg.Connection) -> str:
 async def _describe(db: asyncpg.Connection, descriptions: Descriptions) -> None:
     if descriptions.spent_references:
         tag = await _spend_references.run(db, *_columns(descriptions.spent_references))
-        # Each of these outputs is of our chain, and has a row for every reference token in it.
-        assert int(tag.split()[-1]) >= len(descriptions.spent_references), f"{tag} of {descriptions.spent_references}"
+        assert int(tag.split()[-1]) == descriptions.spent_tokens, f"{tag} of {descriptions.spent_references}"
     if descriptions.datums:
         await _keep_datums.run(db, *_columns([(key, *row) for key, row in descriptions.datums.items()]))
 

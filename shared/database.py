@@ -9,6 +9,8 @@ import msgspec
 from shared.network import Network
 
 LOCK_TIMEOUT = "1s"
+ANSWER_WITHIN_S = 10.0
+"""How long a statement of a pool may take, and as long again to be given up: a frozen server says nothing of either."""
 
 _APPLICATION = "ledgerline"
 _WRITER_LOCK = 0x4C454447  # any constant of our own: the first half of the advisory lock, the network the second
@@ -34,6 +36,7 @@ async def create_pool(url: str, network: Network | None, *, most: int) -> asyncp
         min_size=1,
         max_size=most,
         timeout=10,
+        command_timeout=ANSWER_WITHIN_S,
         init=_translate_json,
         reset=_leave,
     )
@@ -87,6 +90,10 @@ def _server_settings(network: Network | None) -> dict[str, str]:
         "jit": "off",  # all our statements are short, and compiling one takes longer than most
         # A long statement of a killed process ends with it, instead of keeping its locks from the next one.
         "client_connection_check_interval": "1s",
+        # A host that vanished keeps its locks no longer than two minutes from the one that takes over.
+        "tcp_keepalives_idle": "60",
+        "tcp_keepalives_interval": "15",
+        "tcp_keepalives_count": "4",
         "search_path": "pg_catalog" if network is None else network.schema,
         "timezone": "UTC",
     }

@@ -1,6 +1,7 @@
 """Starting, waiting and stopping, the same for every long-running process."""
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -16,6 +17,7 @@ log = structlog.get_logger()
 Answer = TypeVar("Answer")
 
 STOP_WITHIN_S = 7.0  # of the 10 s that contract.md grants; closing what is open takes some of the rest
+_CLOSE_WITHIN_S = 1.5
 LONGEST_PAUSE_S = 5.0
 REMIND_EVERY_S = 10.0
 
@@ -32,16 +34,30 @@ UNREACHABLE: tuple[type[Exception], ...] = (
     redis.exceptions.TimeoutError,
 )
 
+# What one looks like that answers, but has no such database, role, password or right: not yet, where processes start in
+# any order.
+UNUSABLE: tuple[type[Exception], ...] = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.UndefinedObjectError,  # a parameter of the address that Postgres does not know
+    redis.exceptions.ResponseError,
+)
+
+WAITED_FOR = (*UNREACHABLE, *UNUSABLE)
+"""What a long-running process waits for at its start."""
+
 
 class Stopped(Exception):
-    """The process was asked to stop while it waited; `run` takes it for an ordinary end."""
+    """The process was asked to stop while it waited: an ordinary end for one that runs until then."""
 
 
-def run(main: Callable[[asyncio.Event], Awaitable[int | None]]) -> int:
+def run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool = False) -> int:
     """Run `main` on a uvloop and return the exit status of the process.
 
     SIGTERM and SIGINT set the event, on which main finishes what it holds and returns. A second SIGINT, or
-    STOP_WITHIN_S without a return, cancels it: what has no commit by then is lost, as with kill -9.
+    STOP_WITHIN_S without a return, cancels it: what has no commit by then is lost, as with kill -9. A command that does
+    its work `once` has failed if it was stopped before that.
     """
 
     async def supervised() -> int:
@@ -57,18 +73,22 @@ def run(main: Callable[[asyncio.Event], Awaitable[int | None]]) -> int:
             log.info("process.stopping", signal=received.name)
             stop.set()
             loop.call_later(STOP_WITHIN_S, work.cancel)
+            # NOTE: a server that is frozen, not gone, may hold up even what a cancelled task does last.
+            loop.call_later(STOP_WITHIN_S + _CLOSE_WITHIN_S, os._exit, int(once))
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked, number)
         try:
             return await work or 0
         except Stopped:
-            return 0
+            pass
         except asyncio.CancelledError:
             if not stop.is_set():
                 raise
             log.warning("process.cut_short", after_s=STOP_WITHIN_S)
-            return 0
+        if once:
+            print("stopped before it was done", file=sys.stderr)
+        return int(once)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(supervised())

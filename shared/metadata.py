@@ -19,7 +19,7 @@ REFERENCE_PREFIX = label_prefix(100)
 
 _USER_LABELS = (222, 333, 444)
 _PREFIX_BYTES = len(REFERENCE_PREFIX)
-_IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
+IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
 _NESTED_KEY = b"721"
 _MOST_DECIMALS = 255
 
@@ -120,7 +120,7 @@ def _metadata(entry: dict[Any, Any], *, ticker: str | None = None, decimals: int
         ticker=ticker,
         description=_text(entry.get("description")),
         decimals=decimals,
-        image=image if image is not None and image.startswith(_IMAGE_SCHEMES) else None,
+        image=image if image is not None and image.startswith(IMAGE_SCHEMES) else None,
         url=_text(entry.get("url")),
     )
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
+from redis.connection import ConnectionPool
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 Value = TypeVar("Value")
@@ -90,6 +91,11 @@ def partners_bootstrap_key() -> SettingsError:
     return SettingsError(f"{_BOOTSTRAP} is {_SECRET}, expected another key than those issued to partners")
 
 
+def unusable_database(url: str, cause: Exception) -> SettingsError:
+    """The refusal of a database that answers, and does not let us in."""
+    return SettingsError(f"DATABASE_URL is {masked(url)}, expected a database that lets us in: {cause}")
+
+
 def masked(url: str) -> str:
     """The address as it may be shown: without password and parameters, and cut short where a password may be anywhere.
 
@@ -124,7 +130,23 @@ def _url(text: str, *schemes: str) -> str:
 
 
 def _postgres_url(text: str) -> str:
-    return _url(text, "postgresql", "postgres")
+    """Postgres itself is asked about parameters that are not of the connection."""
+    url = _url(text, "postgresql", "postgres")
+    parameters = parse_qs(urlsplit(url).query)
+    for name, known in _POSTGRES_CHOICES.items():
+        if not set(parameters.get(name, [])) <= known:
+            raise ValueError
+    for name in _POSTGRES_FILES:
+        if not all(Path(path).expanduser().is_file() for path in parameters.get(name, [])):
+            raise ValueError
+    return url
+
+
+_POSTGRES_CHOICES = {
+    "sslmode": {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"},
+    "target_session_attrs": {"any", "primary", "standby", "read-write", "read-only", "prefer-standby"},
+}
+_POSTGRES_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 
 
 def _postgres_urls(text: str) -> tuple[str, ...]:
@@ -133,8 +155,17 @@ def _postgres_urls(text: str) -> tuple[str, ...]:
 
 def _redis_url(text: str) -> str:
     url = _url(text, "redis", "rediss", "unix")
-    if not urlsplit(url).hostname and not urlsplit(url).path.strip("/"):
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        fits = bool(parts.path.strip("/"))
+    else:
+        fits = bool(parts.hostname) and re.fullmatch(r"/?[0-9]{0,5}", parts.path) is not None
+    if not fits:
         raise ValueError
+    try:
+        ConnectionPool.from_url(url).make_connection()  # NOTE: it connects later, but looks at the parameters now
+    except TypeError as unknown:
+        raise ValueError from unknown
     return url
 
 
@@ -161,7 +192,7 @@ def _admin_key(text: str) -> str:
 
 
 def _host(text: str) -> str:
-    if re.fullmatch(r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?", text):
+    if re.fullmatch(r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?", text) and not re.fullmatch(r"[0-9.]+", text):
         return text
     return str(ipaddress.ip_address(text))
 
@@ -178,7 +209,7 @@ def _proxies(text: str) -> tuple[IPNetwork, ...]:
 
 def _folder(text: str) -> Path:
     folder = Path(text).expanduser().absolute()
-    if folder.exists() and not folder.is_dir():
+    if not next(path for path in (folder, *folder.parents) if path.exists()).is_dir():
         raise ValueError
     return folder
 

@@ -34,10 +34,10 @@ class Period(Question, frozen=True, kw_only=True):
             raise errors.dates_reversed()
 
     def resolved(self, usual_start: datetime | None = None) -> tuple[datetime, datetime]:
-        """Start and end where they default to `usual_start`, 30 days ago if None, and now."""
+        """Start and end, which default to `usual_start` (nothing was before it) or 30 days ago, and to now."""
         now = datetime.now(UTC)
         end = self.end_date or now
-        start = self.start_date or min(usual_start or now - USUAL_PERIOD, end)
+        start = self.start_date or (now - USUAL_PERIOD if usual_start is None else min(usual_start, end))
         if start > end:
             raise errors.dates_reversed()
         return start, end

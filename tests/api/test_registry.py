@@ -33,7 +33,15 @@ def entry(subject: str = SUBJECT, **values: Any) -> dict[str, Any]:
 
 
 WHOLE = entry(name="Coin", ticker="CN", description="A coin", decimals=6, url="https://example.org", logo=LOGO)
-AS_METADATA = Metadata(name="Coin", ticker="CN", description="A coin", decimals=6, url="https://example.org", logo=LOGO)
+AS_METADATA = Metadata(
+    name="Coin",
+    ticker="CN",
+    description="A coin",
+    decimals=6,
+    image=f"data:image/png;base64,{LOGO}",
+    url="https://example.org",
+    logo=LOGO,
+)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -300,6 +308,10 @@ def test_a_lie_is_not_told(lie: bytes) -> None:
         ({"name": "Coin", "decimals": 2.5}, Metadata(name="Coin", decimals=0)),
         ({"name": "Coin", "url": "javascript:alert(1)"}, Metadata(name="Coin", decimals=0)),
         ({"name": "Coin", "logo": "<svg>"}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "image": "ipfs://Qm"}, Metadata(name="Coin", decimals=0, image="ipfs://Qm")),
+        ({"logo": LOGO, "image": "https://x/y"}, Metadata(decimals=0, image="https://x/y", logo=LOGO)),
+        ({"name": "Coin", "image": "http://x/y"}, Metadata(name="Coin", decimals=0)),
+        ({"name": "Coin", "image": ["ipfs://Qm"]}, Metadata(name="Coin", decimals=0)),
         ({"name": "Coin", "logo": ""}, Metadata(name="Coin", decimals=0)),
         ({"name": "x" * 5_001}, None),
         ({"name": None}, None),

@@ -1,14 +1,16 @@
 """The loop between socket and store, in this process, with limits so small that short chains reach them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
 import pytest
 
 from devnet.generator import Generated, Options
 from devnet.server import Server
+from devnet.session import Session
 from indexer import batches, known, store
 from indexer.flags import Flags
 from indexer.follow import Follower
@@ -66,3 +68,35 @@ async def test_caches_that_forget_at_once_still_know_what_is_not_committed(
         monkeypatch.setattr(known, "_REMEMBERED_NUMBERS", 2)
         monkeypatch.setattr(batches, "MOST_BLOCKS", 1)
         assert differences(straight, await indexed(db, database_url, node)) == []
+
+
+BEYOND: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "pools": ("protocolParameters", lambda told: told | {"desiredNumberOfStakePools": 1 << 40}),
+    "reserves": ("treasuryAndReserves", lambda told: told | {"reserves": {"ada": {"lovelace": 1 << 64}}}),
+    "rewards": (
+        "rewardAccountSummaries",
+        lambda told: [each | {"rewards": {"ada": {"lovelace": 1 << 63}}} for each in told],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BEYOND)
+async def test_figures_that_no_ledger_has_are_not_in_the_way_of_following(
+    db: asyncpg.Connection, database_url: str, case: str
+) -> None:
+    name, beyond = BEYOND[case]
+
+    class Nonsense(Server):
+        def query(self, session: Session, method: str, params: Any) -> Any:
+            told = super().query(session, method, params)
+            return beyond(told) if method == f"queryLedgerState/{name}" else told
+
+    chain = Generated(Options(seed=3, blocks_per_epoch=20, density=3, eras=(("conway", 0),)), 60)
+    async with Nonsense(chain) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        async with asyncio.timeout(20):
+            while not node.requests[f"queryLedgerState/{name}"]:
+                await asyncio.sleep(0.02)
+        node.grow(5)
+        await reaches(db, node, task)
+        assert not task.done()

@@ -242,3 +242,68 @@ def test_accounts_to_be_read_in_an_epoch_that_is_taken_back_are_read_in_the_one_
         node.do(node.server.switch, chain)
         ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
         complete(ledgerline, 1)
+
+
+@pytest.mark.parametrize("forks", [[4], [5, 4], [5, 3]])
+def test_snapshots_that_one_fork_after_another_takes_back_are_read_again(
+    ledgerline: Ledgerline, forks: list[int]
+) -> None:
+    """Each fork goes back to the end of an epoch; the reader sees none of them before the last has grown."""
+    chain = Scripted()
+    pool, ann = chain.cast.pools[0], chain.cast.stakers[0]
+    chain.block(0, [chain.registration(pool)])
+    chain.block(5, [join(ann), delegate(ann, pool)])
+    chain.pay(10, home_of(chain, ann), 1_000 * ADA)
+    for epoch in range(1, 7):
+        chain.block(epoch * EPOCH, by=pool)
+        chain.block(epoch * EPOCH + 40_000, by=pool)
+    node = Rewarding(chain)
+    with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
+        ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+        complete(ledgerline, 6)
+        assert off_by(caller, chain.ledger) == {pool.id: 0}
+        node.server.silent = True
+        for epoch in forks:
+            kept = [place for place, block in enumerate(chain.blocks) if block.slot < (epoch + 1) * EPOCH]
+            chain = chain.fork(kept[-1])
+            chain.block(epoch * EPOCH + 50_000)
+            node.do(node.server.switch, chain)
+            ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+        compared = "SELECT 1 FROM ledger_state WHERE compared_pools IS NOT NULL"
+        assert ledgerline.rows("preview", compared) == []
+        for epoch in range(forks[-1] + 1, 7):
+            chain.block(epoch * EPOCH, by=pool)
+            chain.block(epoch * EPOCH + 40_000, by=pool)
+        node.do(node.server.switch, chain)
+        ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+        node.server.silent = False
+        chain.block(6 * EPOCH + 50_000)
+        node.do(node.server.switch, chain)
+        ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
+        complete(ledgerline, 6)
+        assert off_by(caller, chain.ledger) == {pool.id: 0}
+
+
+def test_a_first_round_that_a_fork_takes_back_completes_both_snapshots(ledgerline: Ledgerline) -> None:
+    """Indexed from scratch to the beginning of an epoch; its rewards are not read yet when it is taken back."""
+    chain = Generated(Options(seed=8, blocks_per_epoch=30, density=6, plain=0.1, eras=CONWAY), 300)
+    epoch_no = chain.ledger.epoch + 1
+    while chain.ledger.epoch < epoch_no:
+        chain.grow(1)
+    node = Rewarding(chain)
+    node.server.once = node.server.oldest = chain.blocks[-1].slot
+    with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
+        until("the first round has begun", lambda: ledgerline.rows("preview", "SELECT 1 FROM ledger_state"))
+        chain = chain.fork(len(chain.blocks) - 4, 77, 1)
+        assert chain.ledger.epoch == epoch_no - 1
+        node.do(node.server.switch, chain)
+        ledgerline.reaches("preview", node.tip(), process)
+        while chain.ledger.epoch < epoch_no:
+            node.do(node.server.grow, 1)
+        ledgerline.reaches("preview", node.tip(), process)
+        node.server.once, node.server.oldest, node.server.silent = -1, 0, False
+        node.do(node.server.grow, 1)
+        assert chain.ledger.epoch == epoch_no
+        ledgerline.reaches("preview", node.tip(), process)
+        complete(ledgerline, epoch_no)
+        assert not any(off_by(caller, chain.ledger).values())

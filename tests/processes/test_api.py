@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
 
 import asyncpg
 import psutil
@@ -135,6 +137,23 @@ def test_it_waits_for_a_server_and_says_so(environment: dict[str, str], tmp_path
         api.says("reached", what)
         until("an answer", lambda: get(port) == 200)
     relay.end()
+
+
+def test_it_waits_for_a_database_that_is_not_there_yet(
+    environment: dict[str, str], tmp_path: Path, finish: Finish
+) -> None:
+    name = f"ledgerline_test_{uuid4().hex}"
+    settings = {**environment, "DATABASE_URL": urlsplit(environment["DATABASE_URL"])._replace(path=f"/{name}").geturl()}
+    db = finish(asyncpg.connect(environment["DATABASE_URL"]))
+    try:
+        with running(settings, tmp_path) as (api, port):
+            api.says("waiting", name)
+            finish(db.execute(f"CREATE DATABASE {name}"))
+            until("an answer", lambda: get(port) == 200)
+        assert "Traceback" not in api.output()
+    finally:
+        finish(db.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+        finish(db.close())
 
 
 def test_it_can_be_told_to_stop_while_it_waits(environment: dict[str, str], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -18,8 +19,28 @@ from tests.processes.preview import preview
 def test_an_unusable_database_is_told_in_one_line(ledgerline: Ledgerline, command: list[str], wrong: str) -> None:
     ledgerline.settings["DATABASE_URL"] += wrong
     told = ledgerline.run("indexer", *command, "--network", "preview")
-    assert told.returncode == 1
+    assert told.returncode in (1, 2)
     assert len(told.stderr.splitlines()) == 1, told.stderr
+    assert told.stderr.startswith("DATABASE_URL is ")
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["keys", "list"]], ids=lambda words: words[0])
+def test_so_it_is_by_the_api_commands(ledgerline: Ledgerline, command: list[str]) -> None:
+    ledgerline.settings["DATABASE_URL"] += "_not_there"
+    told = ledgerline.run("api", *command)
+    assert told.returncode == 2
+    assert len(told.stderr.splitlines()) == 1, told.stderr
+    assert told.stderr.startswith("DATABASE_URL is ")
+
+
+def test_a_node_of_another_network_is_not_recorded(ledgerline: Ledgerline, tmp_path: Path) -> None:
+    out = tmp_path / "blocks.jsonl"
+    with Node(preview(30)) as node:
+        options = ["--from-slot", "0", "--blocks", "1", "--out", str(out), "--ogmios-url", node.url]
+        told = ledgerline.run("indexer", "record", "--network", "preprod", *options)
+    assert told.returncode == 1
+    assert told.stderr.startswith("the node's network began ")
+    assert not out.exists()
 
 
 def test_a_slot_beyond_all_slots_is_refused(ledgerline: Ledgerline) -> None:

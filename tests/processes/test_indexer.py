@@ -66,6 +66,20 @@ def test_a_lost_postgres_is_waited_for(
         ledgerline.reaches("preview", blocks[39], process)
 
 
+def test_a_lost_postgres_is_noticed_although_no_block_comes(
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json]
+) -> None:
+    others = "SELECT {} FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with Node(preview(30)) as node:
+        process = indexer(node.url)
+        ledgerline.reaches("preview", blocks[29], process)
+        lost = ledgerline.rows("preview", others.format("pg_terminate_backend(pid)"))
+        assert lost
+        locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted"
+        until("it is the writer again", lambda: ledgerline.rows("preview", locks))
+        assert process.stop() == 0
+
+
 def test_a_lost_ogmios_is_waited_for(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
     port = free_port()
     with Node(preview(30), port=port):
@@ -130,7 +144,10 @@ def test_status_tells_where_the_index_stands(ledgerline: Ledgerline, indexer: St
         ledgerline.reaches("preview", blocks[29], process)
         told = ledgerline.run("indexer", "status", "--network", "preview", "--json")
         assert told.returncode == 0, told.stderr
-        assert {blocks[29]["slot"], blocks[29]["id"]} <= set(values(json.loads(told.stdout)))
+        state = json.loads(told.stdout)
+        assert {blocks[29]["slot"], blocks[29]["id"]} <= set(values(state))
+        empty = ledgerline.run("indexer", "status", "--network", "preprod", "--json")
+        assert json.loads(empty.stdout).keys() == state.keys()
         for_people = ledgerline.run("indexer", "status", "--network", "preview")
         assert for_people.returncode == 0 and str(blocks[29]["slot"]) in for_people.stdout
 
@@ -138,7 +155,8 @@ def test_status_tells_where_the_index_stands(ledgerline: Ledgerline, indexer: St
 def test_status_of_a_network_never_indexed(ledgerline: Ledgerline) -> None:
     told = ledgerline.run("indexer", "status", "--network", "preprod", "--json")
     assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)
+    empty = json.loads(told.stdout)
+    assert (empty["state"], empty["tip"], empty["transactions"]) == ("empty", None, 0)
 
 
 @pytest.mark.parametrize("slot", [400, 399, 0])

@@ -24,7 +24,7 @@ lifecycle.STOP_WITHIN_S = 1.0
 async def main(stop):
     print("ready", flush=True)
     {body}
-sys.exit(lifecycle.run(main))
+sys.exit(lifecycle.run(main{once}))
 """
 
 NEVER_STOPS = "await asyncio.Event().wait()"
@@ -35,10 +35,10 @@ WAITS = """
 """
 
 
-def started(body: str) -> subprocess.Popen[str]:
+def started(body: str, once: str = "") -> subprocess.Popen[str]:
     """A process that runs `body` as its main, and has begun to."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(body=body)],
+        [sys.executable, "-c", PROGRAM.format(body=body, once=once)],
         cwd=CHECKOUT,
         env={"PATH": os.environ["PATH"]},
         stdout=subprocess.PIPE,
@@ -65,6 +65,31 @@ def test_what_does_not_stop_is_cut_short_with_status_0() -> None:
     _, err = process.communicate(timeout=20)
     assert process.returncode == 0
     assert [json.loads(line)["event"] for line in err.splitlines()] == ["process.stopping", "process.cut_short"]
+
+
+def test_what_can_not_even_be_cancelled_ends_all_the_same() -> None:
+    """As where a connection is closed whose server is frozen."""
+    process = started(
+        """
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+"""
+    )
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("body", [WAITS, NEVER_STOPS])
+def test_a_command_that_was_stopped_has_failed(body: str) -> None:
+    process = started(body, once=", once=True")
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == "stopped before it was done"
 
 
 def test_a_second_ctrl_c_does_not_wait() -> None:

@@ -95,6 +95,37 @@ def test_an_empty_variable_is_an_unset_one() -> None:
             "10.0.0.1/8",
             "TRUSTED_PROXIES is '10.0.0.1/8', expected networks like 10.0.0.0/8, several with commas",
         ),
+        ("API_HOST", "999.1.1.1", "API_HOST is '999.1.1.1', expected a host name or an IP address"),
+        (
+            "DATABASE_URL",
+            "postgresql://db/ledger?sslmode=bogus",
+            "DATABASE_URL is 'postgresql://db/ledger?***', expected postgresql://user:password@host:port/database",
+        ),
+        (
+            "DATABASE_URL",
+            "postgresql://db/ledger?sslmode=verify-full&sslrootcert=/nowhere.pem",
+            "DATABASE_URL is 'postgresql://db/ledger?***', expected postgresql://user:password@host:port/database",
+        ),
+        (
+            "REDIS_URL",
+            "redis://queue/first",
+            "REDIS_URL is 'redis://queue/first', expected redis://, rediss:// or unix:// and an address",
+        ),
+        (
+            "REDIS_URL",
+            "redis://queue/0?db=x",
+            "REDIS_URL is 'redis://queue/0?***', expected redis://, rediss:// or unix:// and an address",
+        ),
+        (
+            "REDIS_URL",
+            "redis://queue/?colour=red",
+            "REDIS_URL is 'redis://queue/?***', expected redis://, rediss:// or unix:// and an address",
+        ),
+        (
+            "DATA_DIR",
+            f"{__file__}/x",
+            f"DATA_DIR is '{__file__}/x', expected a folder, existing or not",
+        ),
         ("DATA_DIR", __file__, f"DATA_DIR is {__file__!r}, expected a folder, existing or not"),
         ("LOG_LEVEL", "loud", "LOG_LEVEL is 'loud', expected debug or info or warning or error or critical"),
         ("LOG_FORMAT", "xml", "LOG_FORMAT is 'xml', expected console or json"),

@@ -1,0 +1,93 @@
+"""What bulk leaves to its end: how a way back between its steps goes, and what is not kept until then."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from indexer import bulk, store
+from indexer.genesis import Genesis
+from shared import address, database, packed
+from shared.network import PREVIEW
+from tests.chain.harness import Ledgerline
+from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
+
+EPOCH = 86_400
+STEPS = 6
+
+
+class Interrupted(Exception):
+    """The process ends here."""
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await database.connect(database_url, PREVIEW)
+    yield connection
+    await connection.close()
+
+
+async def end_until(db: asyncpg.Connection, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End bulk, but for what comes after some steps."""
+    rebuild = bulk._rebuild
+
+    async def interrupted(*arguments: object) -> None:
+        position = await store.position(db)
+        assert position is not None
+        if position.finalize_step == steps:
+            raise Interrupted
+        await rebuild(*arguments)  # type: ignore[arg-type]  # whatever it takes
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bulk, "_rebuild", interrupted)
+        with pytest.raises(Interrupted):
+            await bulk.finalize(db, 0)
+
+
+@pytest.mark.parametrize("steps", range(1, STEPS))
+def test_a_resync_between_the_steps_ends_bulk_first(
+    ledgerline: Ledgerline, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    async def prepare() -> None:
+        db = await database.connect(ledgerline.database_url, PREVIEW)
+        chain = Written(db, bulk=True)
+        ann, bob = person("ann", staked=True), person("bob", staked=True)
+        await chain.append(100, tx("a", pays(ann, ("aa", 10)), mint=mints(("aa", 10))))
+        made = pays(bob, ("aa", 10), ("bb", 5))
+        await chain.append(200, tx("b", made, spends=(("a", 0),), mint=mints(("bb", 5))))
+        await end_until(db, steps, monkeypatch)
+        point = await store.last_at_or_before(db, 100)
+        assert point is not None
+        with pytest.raises(AssertionError, match="being ended"):
+            await store.rollback(db, PREVIEW, point)
+        await db.close()
+
+    asyncio.run(prepare())
+    told = ledgerline.run("indexer", "resync", "--network", "preview", "--from-slot", "100")
+    assert told.returncode == 0, told.stderr
+    told = ledgerline.run("indexer", "verify", "--network", "preview")
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+@pytest.mark.parametrize("in_bulk", [False, True])
+async def test_what_delegators_of_the_genesis_spend_is_no_reward(db: asyncpg.Connection, in_bulk: bool) -> None:
+    raw = address.of_node(person("ann", staked=True))
+    account, pool = address.stake_of(raw), bytes(27) + b"\1"
+    assert account is not None
+    genesis = Genesis(
+        outputs=[(bytes.fromhex(hash_of("genesis")), raw, 1_000 * ADA)],
+        stake_deposit=2 * ADA,
+        pool_deposit=500 * ADA,
+        pools={pool: packed.PoolParameters(vrf_key_hash=bytes(32), pledge=0, fixed_cost=0, margin="1/100")},
+        delegations={account: pool},
+    )
+    await store.begin(db, PREVIEW, genesis)
+    chain = Written(db, bulk=in_bulk)
+    await chain.append(
+        100, tx("spends", pays(person("ann", staked=True)), pays(person("bob")), spends=(("genesis", 0),))
+    )
+    for epoch_no in (1, 2):
+        await chain.append(EPOCH * epoch_no)
+    assert await db.fetchval("SELECT active_stake FROM pool_epoch WHERE epoch_no = 3") == 2 * ADA
+    assert await db.fetch("SELECT FROM pool_reward") == []
