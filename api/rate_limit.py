@@ -1,7 +1,8 @@
 """The sliding minute: no 60 seconds in a row admit more requests of a key than its limit.
 
 `SharedMinutes` counts in Valkey for all processes together, and there, in the same round trip, keeps what Postgres said
-of the key. `LocalMinutes` counts for this process alone while Valkey is away.
+of the key. `LocalMinutes` has what this process has admitted alone: it counts while Valkey is away, and once that is
+back, which knows nothing of these requests, for as long as they matter.
 """
 
 import hashlib
@@ -140,7 +141,7 @@ def _shown(key: GoodKey) -> bytes:
 
 
 class LocalMinutes:
-    """The minutes of this process alone."""
+    """The minutes of what this process has admitted, with Valkey or without."""
 
     def __init__(self) -> None:
         self._admissions: dict[UUID, deque[float]] = {}
@@ -149,21 +150,37 @@ class LocalMinutes:
     def take(self, good: GoodKey, now_s: float | None = None) -> Taken:
         """Count one request at `now_s` on this process' monotonic clock."""
         now_s = time.monotonic() if now_s is None else now_s
-        self._sweep(now_s)
-        admissions = self._admissions.setdefault(good.credential_id, deque())
-        while admissions and now_s - admissions[0] >= _MINUTE_S:
-            admissions.popleft()
-        admitted = len(admissions) < good.limit
-        if admitted:
-            admissions.append(now_s)
+        admitted, admissions = self._count(good.credential_id, good.limit, now_s)
         return Taken(
             credential_id=good.credential_id,
             network_id=good.network_id,
             admitted=admitted,
             limit=good.limit,
-            remaining=good.limit - len(admissions),
+            remaining=max(good.limit - len(admissions), 0),
             reset_s=math.ceil(admissions[0] + _MINUTE_S - now_s),
         )
+
+    def also_take(self, shared: Taken, now_s: float | None = None) -> Taken:
+        """Count one request that Valkey has admitted; refused if this process has admitted too many without it."""
+        now_s = time.monotonic() if now_s is None else now_s
+        admitted, admissions = self._count(shared.credential_id, shared.limit, now_s)
+        remaining = shared.limit - len(admissions)
+        if admitted and remaining >= shared.remaining:
+            return shared
+        reset_s = math.ceil(admissions[0] + _MINUTE_S - now_s)
+        return msgspec.structs.replace(shared, admitted=admitted, remaining=max(remaining, 0), reset_s=reset_s)
+
+    def _count(self, credential_id: UUID, limit: int, now_s: float) -> tuple[bool, deque[float]]:
+        self._sweep(now_s)
+        admissions = self._admissions.get(credential_id)
+        if admissions is None:
+            admissions = self._admissions[credential_id] = deque()
+        while admissions and now_s - admissions[0] >= _MINUTE_S:
+            admissions.popleft()
+        admitted = len(admissions) < limit
+        if admitted:
+            admissions.append(now_s)
+        return admitted, admissions
 
     def _sweep(self, now_s: float) -> None:
         """Once a minute, forget the keys that were not used in it."""
@@ -172,5 +189,5 @@ class LocalMinutes:
             self._admissions = {
                 credential_id: admissions
                 for credential_id, admissions in self._admissions.items()
-                if now_s - admissions[-1] <= _MINUTE_S
+                if admissions and now_s - admissions[-1] <= _MINUTE_S
             }

@@ -200,7 +200,8 @@ async def test_without_valkey_the_api_goes_on_and_limits_alone(environment: dict
         assert (await api.get(CHAIN_PATH, tokens.new_api_key())).status == 403
         valkey.start()
         await asyncio.sleep(1.1)
-        assert (await api.get(CHAIN_PATH, key)).headers["RateLimit-Remaining"] == "4"
+        refused = await api.get(CHAIN_PATH, key)  # which Valkey knows nothing of, but this process does
+        assert (refused.status, refused.headers["RateLimit-Remaining"]) == (429, "0")
         assert b"ledgerline_rate_limits_shared 1.0" in await metrics(api)
 
 
@@ -381,6 +382,47 @@ def test_a_process_alone_keeps_the_same_minute() -> None:
     assert minutes.take(good_key(3), 61).remaining == 2
     assert minutes.take(key, 70).admitted
     assert minutes.take(key, 500).remaining == 2
+
+
+def test_what_valkey_has_admitted_counts_where_it_is_gone_and_the_other_way_round() -> None:
+    minutes, key = LocalMinutes(), good_key(3)
+
+    def shared(remaining: int, at: float) -> tuple[bool, int]:
+        taken = minutes.also_take(Taken(key.credential_id, key.network_id, True, 3, remaining, 60), at)
+        return taken.admitted, taken.remaining
+
+    assert shared(1, 0) == (True, 1)  # another process has admitted one, too
+    assert [minutes.take(key, at).admitted for at in (10, 20, 30)] == [True, True, False]
+    assert shared(2, 40) == (False, 0)
+    assert minutes.also_take(Taken(key.credential_id, key.network_id, True, 3, 2, 60), 41).reset_s == 19
+    assert shared(2, 60) == (True, 0)
+    assert shared(1, 71) == (True, 0)
+    assert shared(2, 140) == (True, 2)
+
+
+async def test_no_minute_of_a_process_admits_more_while_valkey_goes_and_comes(
+    environment: dict[str, str], redis_url: str, issue_key: IssueKey
+) -> None:
+    key = await issue_key(per_minute=4)
+    relay = Relay()
+    try:
+        relay.open()
+        async with serving(environment | {"REDIS_URL": relay.in_front_of(redis_url)}) as apart:
+
+            async def statuses(requests: int) -> list[int]:
+                return [(await apart.get(CHAIN_PATH, key)).status for _ in range(requests)]
+
+            assert await statuses(2) == [NOTHING_INDEXED] * 2
+            relay.close()
+            assert await statuses(3) == [NOTHING_INDEXED] * 2 + [429]
+            relay.open()
+            async with asyncio.timeout(20):
+                while (await apart.get("/ready")).error.endswith("rates are limited per process"):
+                    await asyncio.sleep(0.1)
+            await asyncio.sleep(2)
+            assert await statuses(3) == [429] * 3
+    finally:
+        relay.end()
 
 
 # Secrets --------------------------------------------------------------------------------------------------------------
