@@ -267,7 +267,7 @@ def _table(
         lambda mode: cpu([low.prepare_cpu_s for low in floors[mode]]) + f" (goal {_GOAL_CPU_US})",
     )
     add("Python CPU, all", lambda mode: cpu([one.python_cpu_s for one in runs[mode]]))
-    add("Postgres CPU, writer", lambda mode: cpu([one.postgres_cpu_s for one in runs[mode]]))
+    add("Postgres CPU, end of bulk included", lambda mode: cpu([one.postgres_cpu_s for one in runs[mode]]))
     add("Postgres CPU, floor", lambda mode: cpu([low.postgres_cpu_s for low in floors[mode]]))
     add("database", lambda mode: f"{each(mode, lambda _, one: one.database_bytes) / transactions:,.0f} bytes/tx")
     add("peak memory", lambda mode: f"{each(mode, lambda _, one: one.peak_bytes) / 2**20:,.0f} MB")
