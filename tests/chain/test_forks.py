@@ -4,6 +4,7 @@ Chains grow, fork and roll back, connections drop, the indexer is killed, in an 
 in the database equals, row by row, what the surviving blocks leave when they are indexed straight.
 """
 
+import asyncio
 import time
 from random import Random
 
@@ -12,7 +13,7 @@ import pytest
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from tests.chain.dump import differences
-from tests.chain.fixtures import NewLedgerline
+from tests.chain.fixtures import NewLedgerline, execute
 from tests.chain.harness import Ledgerline, Node, Process, until
 
 ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4))
@@ -122,6 +123,33 @@ def test_an_index_that_suffered_equals_one_made_straight(new_ledgerline: NewLedg
                         hardship.settle()
                 hardship.pause(0, 0.15)
             hardship.end(new_ledgerline())
+        finally:
+            hardship.process.kill()
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("seed", [200, 201])
+def test_buckets_of_lists_survive(new_ledgerline: NewLedgerline, seed: int) -> None:
+    """Every second number opens a bucket, not one in a thousand, so that lists of eight have some."""
+    random, ledgerline = Random(seed), new_ledgerline()
+    opens = (
+        "chain_preview.opens_bucket(number integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT number % 2 = 0'"
+    )
+    asyncio.run(execute(ledgerline.database_url, f"CREATE OR REPLACE FUNCTION {opens}"))
+    tables, seen = ("asset_bucket", "holder_bucket", "policy_holder_bucket"), set[str]()
+    chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=6, plain=0.1, eras=ERAS), 250)
+    with Node(chain) as node:
+        hardship = Hardship(random, ledgerline, node, chain)
+        try:
+            for step in range(30):
+                random.choice((lambda: hardship.grow(25), lambda: hardship.fork(8), lambda: hardship.fork(60)))()
+                hardship.pause(0, 0.15)
+                if step % 10 == 9:
+                    hardship.settle()
+                    seen.update(table for table in tables if ledgerline.rows("preview", f"SELECT FROM {table}"))
+                    verified = ledgerline.run("indexer", "verify", "--network", "preview")
+                    assert verified.returncode == 0, (verified.stdout, hardship.story)
+            assert seen == set(tables)
         finally:
             hardship.process.kill()
 
