@@ -174,7 +174,7 @@ def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
     if isinstance(fault, asyncpg.LockNotAvailableError):
         return errors.network_not_available()
     if isinstance(fault, TimeoutError):
-        log.warning("request.too_slow", route=where, after_s=LONGEST_REQUEST_S)
+        log.warning("request.too_slow", route=where)
         return errors.too_slow()
     if isinstance(fault, _DATABASE_AWAY):
         log.warning("request.without_database", route=where, cause=f"{type(fault).__name__}: {fault}")

@@ -166,9 +166,9 @@ class Callers:
 
     async def _take(self, key_hash: bytes) -> Taken | None:
         """Count one request. None: no key has this hash. Raises Refusal where it has expired or its owner is out."""
-        known = await self._counted(key_hash)
+        known = None if self._local_minutes.is_full(key_hash) else await self._counted(key_hash)
         if isinstance(known, Taken):
-            return self._local_minutes.also_take(known) if known.admitted else known
+            return self._noted(key_hash, known)
         async with self._partner.acquire() as db:
             row = await _api_key_by_hash.one(db, key_hash)
         if row is None or not hmac.compare_digest(row.key_hash, key_hash) or row.revoked:
@@ -179,9 +179,12 @@ class Callers:
             raise _refusal("api", "inactive", errors.inactive_account())
         good = GoodKey(row.credential_id, row.network_id, row.limit, row.expires_at)
         taken = None if known is None else await self._counted(key_hash, Told(good, known.until_us))
-        if isinstance(taken, Taken):
-            return self._local_minutes.also_take(taken) if taken.admitted else taken
-        return self._local_minutes.take(good)
+        return self._noted(key_hash, taken) if isinstance(taken, Taken) else self._local_minutes.take(key_hash, good)
+
+    def _noted(self, key_hash: bytes, shared: Taken) -> Taken:
+        if shared.admitted:
+            self._local_minutes.note(key_hash)
+        return shared
 
     async def _counted(self, key_hash: bytes, told: Told | None = None) -> Taken | AskPostgres | None:
         """What Valkey answers to one request of a key; None while it is away."""

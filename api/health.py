@@ -112,9 +112,12 @@ def _shown(network: Network, row: _Standing, indexer_running: bool) -> Standing:
 
 
 async def _standings_or_fault(services: Services) -> list[Standing] | str:
+    looking = asyncio.create_task(standings(services))
+    looking.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
+        # NOTE: it is left to itself, as a frozen server may hold up even the end of a cancelled look-up.
         async with asyncio.timeout(_ANSWER_WITHIN_S):
-            return await standings(services)
+            return await asyncio.shield(looking)
     except (*UNREACHABLE, asyncpg.InterfaceError, TimeoutError) as cause:
         log.warning("ready.without_database", cause=f"{type(cause).__name__}: {cause}")
         return errors.database_not_available().message

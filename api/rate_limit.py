@@ -141,16 +141,34 @@ def _shown(key: GoodKey) -> bytes:
 
 
 class LocalMinutes:
-    """The minutes of what this process has admitted, with Valkey or without."""
+    """The minutes of what this process has admitted, with Valkey or without, on its monotonic clock."""
 
     def __init__(self) -> None:
-        self._admissions: dict[UUID, deque[float]] = {}
+        self._admissions: dict[bytes, deque[float]] = {}
+        self._alone: dict[
+            bytes, tuple[float, int]
+        ] = {}  # when the last one was that Valkey knows nothing of; the limit
         self._swept_at = 0.0
 
-    def take(self, good: GoodKey, now_s: float | None = None) -> Taken:
-        """Count one request at `now_s` on this process' monotonic clock."""
+    def is_full(self, key_hash: bytes, now_s: float | None = None) -> bool:
+        """Whether Valkey need not be asked: it does not know all of as many admissions as the key may have."""
+        if key_hash not in self._alone:
+            return False
         now_s = time.monotonic() if now_s is None else now_s
-        admitted, admissions = self._count(good.credential_id, good.limit, now_s)
+        last_s, limit = self._alone[key_hash]
+        if now_s - last_s >= _MINUTE_S:
+            del self._alone[key_hash]
+            return False
+        return len(self._minute_of(key_hash, now_s)) >= limit
+
+    def take(self, key_hash: bytes, good: GoodKey, now_s: float | None = None) -> Taken:
+        """Count one request that Valkey is not told of."""
+        now_s = time.monotonic() if now_s is None else now_s
+        admissions = self._minute_of(key_hash, now_s)
+        admitted = len(admissions) < good.limit
+        if admitted:
+            admissions.append(now_s)
+            self._alone[key_hash] = now_s, good.limit
         return Taken(
             credential_id=good.credential_id,
             network_id=good.network_id,
@@ -160,34 +178,26 @@ class LocalMinutes:
             reset_s=math.ceil(admissions[0] + _MINUTE_S - now_s),
         )
 
-    def also_take(self, shared: Taken, now_s: float | None = None) -> Taken:
-        """Count one request that Valkey has admitted; refused if this process has admitted too many without it."""
+    def note(self, key_hash: bytes, now_s: float | None = None) -> None:
+        """Remember one request that Valkey has admitted, should it be gone at the next."""
         now_s = time.monotonic() if now_s is None else now_s
-        admitted, admissions = self._count(shared.credential_id, shared.limit, now_s)
-        remaining = shared.limit - len(admissions)
-        if admitted and remaining >= shared.remaining:
-            return shared
-        reset_s = math.ceil(admissions[0] + _MINUTE_S - now_s)
-        return msgspec.structs.replace(shared, admitted=admitted, remaining=max(remaining, 0), reset_s=reset_s)
+        self._minute_of(key_hash, now_s).append(now_s)
 
-    def _count(self, credential_id: UUID, limit: int, now_s: float) -> tuple[bool, deque[float]]:
+    def _minute_of(self, key_hash: bytes, now_s: float) -> deque[float]:
         self._sweep(now_s)
-        admissions = self._admissions.get(credential_id)
+        admissions = self._admissions.get(key_hash)
         if admissions is None:
-            admissions = self._admissions[credential_id] = deque()
+            admissions = self._admissions[key_hash] = deque()
         while admissions and now_s - admissions[0] >= _MINUTE_S:
             admissions.popleft()
-        admitted = len(admissions) < limit
-        if admitted:
-            admissions.append(now_s)
-        return admitted, admissions
+        return admissions
 
     def _sweep(self, now_s: float) -> None:
         """Once a minute, forget the keys that were not used in it."""
         if now_s - self._swept_at > _MINUTE_S:
             self._swept_at = now_s
             self._admissions = {
-                credential_id: admissions
-                for credential_id, admissions in self._admissions.items()
+                key_hash: admissions
+                for key_hash, admissions in self._admissions.items()
                 if admissions and now_s - admissions[-1] <= _MINUTE_S
             }

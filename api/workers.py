@@ -22,7 +22,6 @@ from shared.settings import Settings
 
 log = structlog.get_logger()
 
-_END_WITHIN_S = 9.0
 _PAUSE_S = 1.0  # before a worker that died young is replaced
 
 
@@ -56,17 +55,17 @@ async def _keep_one(settings: Settings, servers: Servers, listening: socket.sock
         process = multiprocessing.get_context("spawn").Process(target=_work, args=(settings, servers, listening))
         process.start()
         started = time.monotonic()
-        if await _ended(process, stop):
-            log.error("worker.died", pid=process.pid, exit_status=process.exitcode)
-            if time.monotonic() - started < _PAUSE_S:
-                await lifecycle.sleep(_PAUSE_S, stop)
-        else:
-            process.terminate()
-            try:
-                async with asyncio.timeout(_END_WITHIN_S):
-                    await _ended(process, asyncio.Event())
-            except TimeoutError:
-                log.warning("worker.killed", pid=process.pid, after_s=_END_WITHIN_S)
+        try:
+            if await _ended(process, stop):
+                log.error("worker.died", pid=process.pid, exit_status=process.exitcode)
+                if time.monotonic() - started < _PAUSE_S:
+                    await lifecycle.sleep(_PAUSE_S, stop)
+            else:
+                process.terminate()
+                await _ended(process, asyncio.Event())
+        finally:  # cancelled, where a worker does not end
+            if process.is_alive():
+                log.warning("worker.killed", pid=process.pid)
                 process.kill()
         process.join()
         prometheus.mark_process_dead(process.pid)  # type: ignore[no-untyped-call] # it has no hints

@@ -152,7 +152,8 @@ async def _lost(db: asyncpg.Connection) -> None:
     """Raise ConnectionResetError once a connection is lost: while no block comes, no statement would notice."""
     ended = asyncio.Event()
     db.add_termination_listener(lambda _: ended.set())
-    await ended.wait()
+    if not db.is_closed():
+        await ended.wait()
     raise ConnectionResetError("Postgres ended the connection")
 
 

@@ -9,8 +9,10 @@ import msgspec
 from shared.network import Network
 
 LOCK_TIMEOUT = "1s"
-ANSWER_WITHIN_S = 10.0
-"""How long a statement of a pool may take, and as long again to be given up: a frozen server says nothing of either."""
+CHAIN_ANSWER_WITHIN_S, PARTNER_ANSWER_WITHIN_S = 10.0, 30.0
+"""How long a statement of a pool may take, and as long again to be given up: a frozen server says nothing of either.
+Chain queries are look-ups; sums of usage over months are not.
+"""
 
 _APPLICATION = "ledgerline"
 _WRITER_LOCK = 0x4C454447  # any constant of our own: the first half of the advisory lock, the network the second
@@ -36,7 +38,7 @@ async def create_pool(url: str, network: Network | None, *, most: int) -> asyncp
         min_size=1,
         max_size=most,
         timeout=10,
-        command_timeout=ANSWER_WITHIN_S,
+        command_timeout=PARTNER_ANSWER_WITHIN_S if network is None else CHAIN_ANSWER_WITHIN_S,
         init=_translate_json,
         reset=_leave,
     )

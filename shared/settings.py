@@ -3,13 +3,15 @@
 import ipaddress
 import os
 import re
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
-from redis.connection import ConnectionPool
+import redis
+import redis.asyncio
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 Value = TypeVar("Value")
@@ -117,7 +119,7 @@ def masked(url: str) -> str:
 def _parsed(name: str, text: str, parse: Callable[[str], Value], expected: str, show: Callable[[str], str]) -> Value:
     try:
         return parse(text)
-    except ValueError:
+    except (ValueError, OSError):
         # NOTE: the cause is cut off, because the texts of ValueErrors quote the value.
         raise SettingsError(f"{name} is {show(text)}, expected {expected}") from None
 
@@ -134,11 +136,11 @@ def _postgres_url(text: str) -> str:
     url = _url(text, "postgresql", "postgres")
     parameters = parse_qs(urlsplit(url).query)
     for name, known in _POSTGRES_CHOICES.items():
-        if not set(parameters.get(name, [])) <= known:
+        if not {value.replace("_", "-") for value in parameters.get(name, [])} <= known:
             raise ValueError
-    for name in _POSTGRES_FILES:
-        if not all(Path(path).expanduser().is_file() for path in parameters.get(name, [])):
-            raise ValueError
+    verifies = parameters.get("sslmode", [""])[-1].startswith("verify")
+    if verifies and not all(Path(path).is_file() for path in parameters.get("sslrootcert", [])):
+        raise ValueError
     return url
 
 
@@ -146,7 +148,6 @@ _POSTGRES_CHOICES = {
     "sslmode": {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"},
     "target_session_attrs": {"any", "primary", "standby", "read-write", "read-only", "prefer-standby"},
 }
-_POSTGRES_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 
 
 def _postgres_urls(text: str) -> tuple[str, ...]:
@@ -156,16 +157,15 @@ def _postgres_urls(text: str) -> tuple[str, ...]:
 def _redis_url(text: str) -> str:
     url = _url(text, "redis", "rediss", "unix")
     parts = urlsplit(url)
-    if parts.scheme == "unix":
-        fits = bool(parts.path.strip("/"))
-    else:
-        fits = bool(parts.hostname) and re.fullmatch(r"/?[0-9]{0,5}", parts.path) is not None
-    if not fits:
+    path = unquote(parts.path).replace("/", "")
+    if not (parts.hostname or path) or (parts.scheme != "unix" and not re.fullmatch(r"[0-9]{0,5}", path)):
         raise ValueError
     try:
-        ConnectionPool.from_url(url).make_connection()  # NOTE: it connects later, but looks at the parameters now
-    except TypeError as unknown:
-        raise ValueError from unknown
+        # NOTE: they connect later, but look at the parameters now; the API uses the one, the queue the other.
+        redis.asyncio.ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]  # it has no hints
+        redis.ConnectionPool.from_url(url).make_connection()
+    except (TypeError, AttributeError, redis.RedisError) as wrong:
+        raise ValueError from wrong
     return url
 
 
@@ -192,9 +192,11 @@ def _admin_key(text: str) -> str:
 
 
 def _host(text: str) -> str:
-    if re.fullmatch(r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?", text) and not re.fullmatch(r"[0-9.]+", text):
-        return text
-    return str(ipaddress.ip_address(text))
+    if re.fullmatch(r"[0-9.]+", text):
+        socket.inet_aton(text)  # which also knows short forms, like 0 and 127.1
+    elif not re.fullmatch(r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?", text):
+        ipaddress.ip_address(text)
+    return text
 
 
 def _port(text: str) -> int:

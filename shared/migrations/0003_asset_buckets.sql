@@ -4,6 +4,9 @@
 
 -- == chain ==
 
+-- At once, so that no reader who holds one of them waits for another meanwhile.
+LOCK TABLE asset, holder, policy_holder IN ACCESS EXCLUSIVE MODE;
+
 DROP INDEX holder_opening, policy_holder_opening, asset_supply;
 DROP FUNCTION opens_bucket;
 CREATE FUNCTION opens_bucket(number integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$

@@ -193,6 +193,14 @@ async def test_wrong_dates_are_refused(partner: Partner, path: str) -> None:
         assert (await partner.get(f"{path}?{extreme}")).status == 400
 
 
+@pytest.mark.parametrize("path", ["/users/{user}/usage", "/users/usage/summary"])
+async def test_the_last_30_days_do_not_end_before_they_begin(partner: Partner, path: str) -> None:
+    user = await partner.user()
+    ended = (datetime.now(UTC) - timedelta(days=31)).strftime("%Y-%m-%d")
+    reply = await partner.get(f"{path.format(user=user['id'])}?end_date={ended}")
+    assert (reply.status, reply.error) == (400, "start_date must not be after end_date")
+
+
 async def test_a_users_usage_adds_up_all_its_credentials(partner: Partner, use: Use) -> None:
     user = await partner.user(name="Bob", external_id="b")
     now = datetime.now(UTC)

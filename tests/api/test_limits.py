@@ -202,6 +202,7 @@ async def test_without_valkey_the_api_goes_on_and_limits_alone(environment: dict
         await asyncio.sleep(1.1)
         refused = await api.get(CHAIN_PATH, key)  # which Valkey knows nothing of, but this process does
         assert (refused.status, refused.headers["RateLimit-Remaining"]) == (429, "0")
+        assert (await api.get(CHAIN_PATH, tokens.new_api_key())).status == 403
         assert b"ledgerline_rate_limits_shared 1.0" in await metrics(api)
 
 
@@ -374,30 +375,38 @@ async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
 
 
 def test_a_process_alone_keeps_the_same_minute() -> None:
-    minutes, key = LocalMinutes(), good_key(3)
-    assert [minutes.take(key, at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]
-    assert minutes.take(key, 60).admitted
-    refused = minutes.take(key, 61)
+    minutes, good = LocalMinutes(), good_key(3)
+
+    def take(at: float, key: bytes = b"key") -> Taken:
+        return minutes.take(key, good, at)
+
+    assert [take(at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]
+    assert take(60).admitted
+    refused = take(61)
     assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 9)
-    assert minutes.take(good_key(3), 61).remaining == 2
-    assert minutes.take(key, 70).admitted
-    assert minutes.take(key, 500).remaining == 2
+    assert take(61, b"other").remaining == 2
+    assert take(70).admitted
+    assert take(500).remaining == 2
 
 
 def test_what_valkey_has_admitted_counts_where_it_is_gone_and_the_other_way_round() -> None:
-    minutes, key = LocalMinutes(), good_key(3)
+    minutes, good, key = LocalMinutes(), good_key(3), b"key"
+    minutes.note(key, 0)
+    assert not minutes.is_full(key, 1)
+    assert [minutes.take(key, good, at).admitted for at in (10, 20, 30)] == [True, True, False]
+    assert [minutes.is_full(key, at) for at in (40, 59.9, 60)] == [True, True, False]
+    minutes.note(key, 61)
+    assert minutes.is_full(key, 62)
+    assert not minutes.is_full(b"other", 62)
+    assert not minutes.is_full(key, 80)  # Valkey knows all of the minute now
 
-    def shared(remaining: int, at: float) -> tuple[bool, int]:
-        taken = minutes.also_take(Taken(key.credential_id, key.network_id, True, 3, remaining, 60), at)
-        return taken.admitted, taken.remaining
 
-    assert shared(1, 0) == (True, 1)  # another process has admitted one, too
-    assert [minutes.take(key, at).admitted for at in (10, 20, 30)] == [True, True, False]
-    assert shared(2, 40) == (False, 0)
-    assert minutes.also_take(Taken(key.credential_id, key.network_id, True, 3, 2, 60), 41).reset_s == 19
-    assert shared(2, 60) == (True, 0)
-    assert shared(1, 71) == (True, 0)
-    assert shared(2, 140) == (True, 2)
+def test_valkey_alone_decides_as_long_as_it_is_there() -> None:
+    """Its clock admits one more before ours does."""
+    minutes = LocalMinutes()
+    for at in (0.0, 0.1, 0.2, 59.95):
+        minutes.note(b"key", at)
+        assert not minutes.is_full(b"key", at)
 
 
 async def test_no_minute_of_a_process_admits_more_while_valkey_goes_and_comes(
@@ -421,6 +430,9 @@ async def test_no_minute_of_a_process_admits_more_while_valkey_goes_and_comes(
                     await asyncio.sleep(0.1)
             await asyncio.sleep(2)
             assert await statuses(3) == [429] * 3
+        async with Redis.from_url(redis_url) as client:
+            # Those refused would keep the key out for longer than a minute.
+            assert await client.llen(f"ledgerline:minute:{tokens.hash_of(key).hex()}") == 2
     finally:
         relay.end()
 

@@ -105,6 +105,14 @@ def test_workers_do_not_outlive_their_parent(environment: dict[str, str], tmp_pa
         until("the end of the workers", lambda: not any(alive_process(worker.pid) for worker in found), within_s=15)
 
 
+def test_a_worker_that_hangs_holds_nobody_up(environment: dict[str, str], tmp_path: Path) -> None:
+    with running(environment, tmp_path, "--workers", "2") as (api, _):
+        found = workers_of(api, 2)
+        found[0].suspend()
+        assert api.stop() == 0
+        until("the end of the workers", lambda: not any(alive_process(worker.pid) for worker in found))
+
+
 def test_requests_under_way_are_answered_before_the_end(
     environment: dict[str, str], tmp_path: Path, finish: Finish
 ) -> None:

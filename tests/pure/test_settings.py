@@ -122,6 +122,11 @@ def test_an_empty_variable_is_an_unset_one() -> None:
             "REDIS_URL is 'redis://queue/?***', expected redis://, rediss:// or unix:// and an address",
         ),
         (
+            "REDIS_URL",
+            "rediss://queue/0?ssl_cert_reqs=x",
+            "REDIS_URL is 'rediss://queue/0?***', expected redis://, rediss:// or unix:// and an address",
+        ),
+        (
             "DATA_DIR",
             f"{__file__}/x",
             f"DATA_DIR is '{__file__}/x', expected a folder, existing or not",
@@ -145,6 +150,28 @@ def test_a_wrong_value_is_named_and_what_is_expected_said(name: str, value: str,
     with pytest.raises(SettingsError) as refusal:
         settings.read({name: value})
     assert str(refusal.value) == line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "postgresql:///ledger?host=/run/postgresql"),
+        ("DATABASE_URL", "postgres://db/ledger?sslmode=verify_full&application_name=x"),
+        ("DATABASE_URL", "postgresql://db/ledger?passfile=/nowhere&sslmode=disable&sslcert=/nowhere"),
+        ("REDIS_URL", "redis://queue:6379/"),
+        ("REDIS_URL", "redis://queue/0/"),
+        ("REDIS_URL", "redis:///1"),
+        ("REDIS_URL", "unix:///run/valkey.sock?db=1"),
+        ("REDIS_URL", "rediss://queue?ssl_cert_reqs=none"),
+        ("API_HOST", "::1"),
+        ("API_HOST", "127.1"),
+        ("API_HOST", "api.example"),
+    ],
+)
+def test_every_form_of_an_address_is_taken(name: str, value: str) -> None:
+    assert value in (settings.read({name: value}).database_url, settings.read({name: value}).redis_url) or (
+        settings.read({name: value}).api_host == value
+    )
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "READ_DATABASE_URL", "REDIS_URL", "OGMIOS_URL_MAINNET"])
