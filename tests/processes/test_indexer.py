@@ -75,6 +75,7 @@ def test_a_lost_postgres_is_noticed_although_no_block_comes(
         ledgerline.reaches("preview", blocks[29], process)
         lost = ledgerline.rows("preview", others.format("pg_terminate_backend(pid)"))
         assert lost
+        process.says("follow.interrupted", "onnection")
         locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted"
         until("it is the writer again", lambda: ledgerline.rows("preview", locks))
         assert process.stop() == 0
