@@ -115,10 +115,10 @@ async def _standings_or_fault(services: Services) -> list[Standing] | str:
     looking = asyncio.create_task(standings(services))
     looking.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
-        # NOTE: it is left to itself, as a frozen server may hold up even the end of a cancelled look-up.
         async with asyncio.timeout(_ANSWER_WITHIN_S):
             return await asyncio.shield(looking)
     except (*UNREACHABLE, asyncpg.InterfaceError, TimeoutError) as cause:
+        looking.cancel()  # NOTE: without waiting for its end, which a frozen server may hold up as well
         log.warning("ready.without_database", cause=f"{type(cause).__name__}: {cause}")
         return errors.database_not_available().message
 

@@ -1,7 +1,7 @@
 """The sliding minute: no 60 seconds in a row admit more requests of a key than its limit.
 
 `SharedMinutes` counts in Valkey for all processes together, and there, in the same round trip, keeps what Postgres said
-of the key. `LocalMinutes` has what this process has admitted alone: it counts while Valkey is away, and once that is
+of the key. `LocalMinutes` has what this process has admitted: it counts while Valkey is away, and once that is
 back, which knows nothing of these requests, for as long as they matter.
 """
 
@@ -145,9 +145,8 @@ class LocalMinutes:
 
     def __init__(self) -> None:
         self._admissions: dict[bytes, deque[float]] = {}
-        self._alone: dict[
-            bytes, tuple[float, int]
-        ] = {}  # when the last one was that Valkey knows nothing of; the limit
+        # When the last one was that Valkey knows nothing of, and the limit.
+        self._alone: dict[bytes, tuple[float, int]] = {}
         self._swept_at = 0.0
 
     def is_full(self, key_hash: bytes, now_s: float | None = None) -> bool:
@@ -156,10 +155,7 @@ class LocalMinutes:
             return False
         now_s = time.monotonic() if now_s is None else now_s
         last_s, limit = self._alone[key_hash]
-        if now_s - last_s >= _MINUTE_S:
-            del self._alone[key_hash]
-            return False
-        return len(self._minute_of(key_hash, now_s)) >= limit
+        return now_s - last_s < _MINUTE_S and len(self._minute_of(key_hash, now_s)) >= limit
 
     def take(self, key_hash: bytes, good: GoodKey, now_s: float | None = None) -> Taken:
         """Count one request that Valkey is not told of."""
@@ -200,4 +196,9 @@ class LocalMinutes:
                 key_hash: admissions
                 for key_hash, admissions in self._admissions.items()
                 if admissions and now_s - admissions[-1] <= _MINUTE_S
+            }
+            self._alone = {
+                key_hash: (last_s, limit)
+                for key_hash, (last_s, limit) in self._alone.items()
+                if now_s - last_s <= _MINUTE_S
             }

@@ -399,6 +399,8 @@ def test_what_valkey_has_admitted_counts_where_it_is_gone_and_the_other_way_roun
     assert minutes.is_full(key, 62)
     assert not minutes.is_full(b"other", 62)
     assert not minutes.is_full(key, 80)  # Valkey knows all of the minute now
+    minutes.note(b"other", 200)
+    assert minutes._admissions.keys() == {b"other"} and not minutes._alone
 
 
 def test_valkey_alone_decides_as_long_as_it_is_there() -> None:
