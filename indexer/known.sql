@@ -22,11 +22,16 @@ SELECT p.hash, p.pool_id FROM unnest($1::bytea[]) AS wanted (hash) JOIN pool p O
 SELECT p.hash, p.policy_id FROM unnest($1::bytea[]) AS wanted (hash) JOIN policy p ON p.hash = wanted.hash
 
 -- name: assets
--- By policy hash and name in one byte string.
-SELECT wanted.key, a.asset_id
-FROM unnest($1::bytea[]) AS wanted (key)
-JOIN policy p ON p.hash = substring(wanted.key FOR 28)
-JOIN asset a ON a.policy_id = p.policy_id AND a.name = substring(wanted.key FROM 29)
+-- By policy hash and name in one byte string. Each name is a look-up of its own: joined, Postgres may read all assets of a
+-- policy for each of its names.
+SELECT key, asset_id
+FROM (
+    SELECT wanted.key,
+           (SELECT a.asset_id FROM asset a WHERE a.policy_id = p.policy_id AND a.name = substring(wanted.key FROM 29)) AS asset_id
+    FROM unnest($1::bytea[]) AS wanted (key)
+    JOIN policy p ON p.hash = substring(wanted.key FOR 28)
+) looked_up
+WHERE asset_id IS NOT NULL
 
 -- name: address_lengths
 -- How many transactions each address has: one probe at the end of its history.

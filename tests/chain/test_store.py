@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from indexer import store
+from indexer import known, store
 from shared import database
 from shared.ledger import Point, tx_id
 from shared.network import PREVIEW
@@ -54,3 +54,23 @@ async def scans(db: asyncpg.Connection) -> int:
     """How often histories of addresses were read from end to end."""
     await db.execute("SELECT pg_stat_force_next_flush()")
     return int(await db.fetchval("SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 'address_tx'::regclass"))
+
+
+async def test_an_asset_is_looked_up_without_the_others_of_its_policy(db: asyncpg.Connection) -> None:
+    """By the plan, too, that Postgres keeps for a prepared statement, whatever the arrays are that it will get."""
+    policies, names = 100, [number.to_bytes(2) for number in range(100)]
+    await db.copy_records_to_table(
+        "policy", columns=("policy_id", "hash"), records=[(number, number.to_bytes(28)) for number in range(policies)]
+    )
+    keys = [policy.to_bytes(28) + name for name in names for policy in range(policies)]
+    await db.copy_records_to_table(
+        "asset",
+        columns=("asset_id", "policy_id", "name"),
+        records=[(number, int.from_bytes(key[:28]), key[28:]) for number, key in enumerate(keys)],
+    )
+    await db.execute("SET plan_cache_mode = force_generic_plan")
+    assert [row.number for row in await known._assets.all(db, keys[::20])] == list(range(0, len(keys), 20))
+    await db.execute(f"PREPARE looked_up (bytea[]) AS {known._assets.text}")
+    wanted = ",".join(rf"'\x{key.hex()}'::bytea" for key in keys[::20])
+    (plan,) = await db.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE looked_up (ARRAY[{wanted}])")
+    assert plan["Plan"]["Shared Hit Blocks"] < 20 * len(keys[::20])
