@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,9 +28,10 @@ from rich.table import Table
 
 from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS, Chain
-from indexer import balance, batches, bulk, effects, follow, frames, genesis, ogmios, rows, store
+from indexer import balance, batches, bulk, effects, follow, frames, genesis, ogmios, parcels, rows, store
 from indexer.flags import Flags
 from indexer.known import known_to
+from indexer.parcels import Parcel
 from indexer.progress import Progress
 from shared import database, log, servers, settings
 from shared.ledger import Point
@@ -40,6 +42,7 @@ Answer = TypeVar("Answer")
 _MODES = ("bulk", "always-on")
 _GOALS = {"bulk": 0.30, "always-on": 0.45}
 _GOAL_CPU_US = 35
+_BUFFER_BYTES = 1 << 20
 _BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
 _RULES = balance.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=True)
 # How far the node is ahead of each block: too far for histories to be written with their indexes, or near enough,
@@ -85,18 +88,18 @@ class Playback(ogmios.Ogmios):
 
     async def intersect(self, points: list[Point]) -> tuple[Point | None, frames.NodePoint | None]:
         assert not points, "a chain is played to an empty index"
-        return None, None
+        return None, frames.NodePoint(0, "00" * 32, self._ahead_blocks)
 
     async def messages(self) -> AsyncIterator[ogmios.Message]:
-        with self._path.open("rb") as file:
+        with self._path.open("rb", _BUFFER_BYTES) as file:
             for frame in file:
                 yield self._message(frame)
         await asyncio.Event().wait()
 
-    def batches(self) -> "Callable[[], list[ogmios.Forward]]":
+    def batches(self) -> "Callable[[], list[Parcel]]":
         """The next blocks, as many as a commit takes, at each call; none at the end."""
-        file = self._path.open("rb")
-        return lambda: [self._message(frame) for frame in islice(file, _BATCH_BLOCKS)]
+        file = self._path.open("rb", _BUFFER_BYTES)
+        return lambda: [parcels.pack(self._message(frame), MAINNET) for frame in islice(file, _BATCH_BLOCKS)]
 
     def _message(self, frame: bytes) -> ogmios.Forward:
         answer = frames.read(frame)
@@ -105,6 +108,11 @@ class Playback(ogmios.Ogmios):
         block = effects.of_block(answer.block)
         ahead = 0 if block.block_no == self._last_height else self._ahead_blocks
         return ogmios.Forward(block, msgspec.structs.replace(answer.tip, height=block.block_no + ahead))
+
+
+async def play(path: Path, transactions: int, ahead_blocks: int) -> Playback:
+    """A connection to such a node."""
+    return Playback(path, transactions, ahead_blocks)
 
 
 class Clock(Progress):
@@ -151,11 +159,13 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
         known = await known_to(reader, MAINNET, bulk=in_bulk)
         while True:
             began_cpu = time.process_time()
-            blocks = [forward.block for forward in take()]
+            blocks = take()
             if not blocks:
                 break
-            unborn = await known.learn(reader, blocks)
-            prepared = rows.of(blocks, known, unborn, _RULES, [])
+            unborn = await known.learn(reader, [block.names for block in blocks])
+            prepared = rows.of(blocks, unborn, [])
+            for block in blocks:
+                rows.add(prepared, block, known, _RULES)
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
             async with db.transaction():
@@ -174,17 +184,19 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
         writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
         clock = Clock(transactions)
         follower = follow.Follower(MAINNET, url, "", clock, Flags())
-        node = Playback(path, transactions, _AHEAD_BLOCKS[mode])
+        connect = partial(play, path, transactions, _AHEAD_BLOCKS[mode])
         began, began_cpu = time.perf_counter(), time.process_time()
-        chase = asyncio.create_task(follow.Chase(follower, node, writer, reader).run())
+        chase = asyncio.create_task(follow.Chase(follower, await connect(), connect, writer, reader).run())
         done = asyncio.create_task(clock.done.wait())
         await asyncio.wait((chase, done), return_when=asyncio.FIRST_COMPLETED)
         if chase.done():
             chase.result()
-        python_cpu_s = time.process_time() - began_cpu
         postgres_cpu_s = databases.cpu_s(writer)
         chase.cancel()
         await asyncio.wait((chase,))
+        readers = resource.getrusage(resource.RUSAGE_CHILDREN)
+        python_cpu_s = time.process_time() - began_cpu + readers.ru_utime + readers.ru_stime
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + readers.ru_maxrss
         before_last, last = clock.committed_at[-2:]
         await writer.close()
         await reader.close()
@@ -194,7 +206,7 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
             finalize_s=last - before_last if mode == "bulk" else 0.0,
             python_cpu_s=python_cpu_s,
             postgres_cpu_s=postgres_cpu_s,
-            peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+            peak_bytes=peak * (1 if sys.platform == "darwin" else 1024),
             database_bytes=await databases.size_bytes(url, MAINNET),
         )
 

@@ -38,7 +38,8 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
     """Transactions of two inputs and three outputs, 20 in a block, all of them at one address."""
     paid = [packed.Output(BUSY if n == 0 else bytes([1, n]) + bytes(55), 5_000_000 + n) for n in range(3)]
     paid[1] = packed.Output(paid[1].address, 2_000_000, {bytes(28): {b"token": 7}})
-    spent = [packed.Input(bytes(32), n, output) for n, output in enumerate(paid[:2])]
+    outputs = [packed.pack_output(output) for output in paid]
+    inputs = [packed.pack_input(packed.output_key(bytes(32), n), output) for n, output in enumerate(outputs[:2])]
     await db.execute("INSERT INTO address (address_id, raw) VALUES ($1, $2)", _BUSY_ID, BUSY)
     await db.execute(
         "INSERT INTO block (slot_no, block_no, tx_count, pool_id, hash)"
@@ -56,8 +57,8 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
         count,
         _BLOCK_TRANSACTIONS,
         _BLOCK_SLOTS,
-        packed.pack_outputs(0, paid),
-        packed.pack_inputs(spent),
+        packed.pack_outputs(0, outputs),
+        packed.pack_inputs(inputs),
     )
     await db.execute(
         "INSERT INTO address_tx (address_id, seq, tx_id)"

@@ -32,10 +32,12 @@ async def index(url: str, path: Path, transactions: int) -> None:
     db = await database.connect(url, MAINNET)
     await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
     known = await known_to(db, MAINNET, bulk=True)
-    while forwards := take():
-        blocks = [forward.block for forward in forwards]
-        unborn = await known.learn(db, blocks)
-        await store.append(db, rows.of(blocks, known, unborn, _RULES, []), forwards[-1].tip, bulk=True)
+    while parcels := take():
+        unborn = await known.learn(db, [parcel.names for parcel in parcels])
+        prepared = rows.of(parcels, unborn, [])
+        for parcel in parcels:
+            rows.add(prepared, parcel, known, _RULES)
+        await store.append(db, prepared, parcels[-1].tip, bulk=True)
     await bulk.finalize(db, 0)
     await db.execute("VACUUM")
     await db.close()

@@ -43,7 +43,7 @@ class Amounts:
         addresses: set[int] = set()
         total_lovelace, total = 0, dict[int, int]()
         for paid in outputs:
-            address_id, stake_id, lovelace = paid.address_id, paid.stake_id, paid.output.lovelace
+            address_id, stake_id, lovelace = paid.address_id, paid.stake_id, paid.lovelace
             addresses.add(address_id)
             total_lovelace += lovelace
             if stake_id is not None:

@@ -8,8 +8,9 @@ sub-transactions. Credits to reward accounts stand on the side of outputs.
 import msgspec
 
 from indexer import frames
-from indexer.effects import Effects, Reference
 from indexer.known import Known
+from indexer.parcels import Transaction
+from shared import packed
 from shared.ledger import Point
 
 
@@ -36,7 +37,7 @@ class Left(msgspec.Struct, gc=False):
 
     lovelace: int = 0
     quantities: dict[int, int] = {}
-    unknown: Reference | None = None
+    unknown: packed.OutputKey | None = None
 
     def add(self, quantities: dict[int, int], sign: int) -> None:
         """More quantities on one side."""
@@ -44,7 +45,7 @@ class Left(msgspec.Struct, gc=False):
             self.quantities[asset_id] = self.quantities.get(asset_id, 0) + sign * quantity
 
 
-def fee_of(group: list[Effects], left: Left, known: Known, rules: Rules, at: Point) -> int | None:
+def fee_of(group: list[Transaction], left: Left, known: Known, rules: Rules, at: Point) -> int | None:
     """The fee in lovelace of a transaction with its sub-transactions; None where it depends on an unknown input.
 
     Raises Unbalanced.
@@ -52,8 +53,10 @@ def fee_of(group: list[Effects], left: Left, known: Known, rules: Rules, at: Poi
     host = group[-1]
     if left.unknown is not None:
         if rules.from_origin:
-            spent = f"{left.unknown.tx_hash.hex()}#{left.unknown.output_index}"
-            raise _unbalanced(host, at, f"spends {spent}, which no block or genesis made")
+            tx_hash, index = packed.output_of(left.unknown)
+            raise _unbalanced(
+                host, at, f"spends {tx_hash.hex()}#{index}, which no block or genesis made, or which is spent"
+            )
         return host.fee
     if host.fee is None:
         if left.lovelace < 0:
@@ -61,9 +64,9 @@ def fee_of(group: list[Effects], left: Left, known: Known, rules: Rules, at: Poi
         return left.lovelace
     if rules.from_origin:
         expected = host.fee
-        if host.extra.valid:
+        if host.valid:
             for tx in group:
-                if tx.given or tx.certificates or tx.extra.withdrawals:
+                if tx.given or tx.certificates or tx.withdrawals:
                     expected += _taken(tx, rules)
         if left.lovelace != expected and left.lovelace - expected not in _pool_deposits(group, rules):
             made = f"{left.lovelace} lovelace where fee, deposits, refunds and withdrawals make {expected}"
@@ -71,18 +74,19 @@ def fee_of(group: list[Effects], left: Left, known: Known, rules: Rules, at: Poi
         for asset_id, quantity in left.quantities.items():
             if quantity:
                 asset = known.assets.key_of(asset_id)
-                raise _unbalanced(host, at, f"leaves {quantity} of {asset[:28].hex()}.{asset[28:].hex()}")
+                name = f"asset number {asset_id}" if asset is None else f"{asset[:28].hex()}.{asset[28:].hex()}"
+                raise _unbalanced(host, at, f"leaves {quantity} of {name}")
     return host.fee
 
 
-def _unbalanced(host: Effects, at: Point, what: str) -> Unbalanced:
+def _unbalanced(host: Transaction, at: Point, what: str) -> Unbalanced:
     return Unbalanced(f"{at}: transaction {host.tx_hash.hex()} {what}")
 
 
-def _taken(tx: Effects, rules: Rules) -> int:
+def _taken(tx: Transaction, rules: Rules) -> int:
     """Lovelace that deposits, donation and credits take, less withdrawals and refunds."""
     taken = tx.given
-    for withdrawn in tx.extra.withdrawals.values():
+    for withdrawn in tx.withdrawals.values():
         taken -= withdrawn
     for certificate in tx.certificates:
         taken += _deposit(certificate, rules)
@@ -104,12 +108,12 @@ def _deposit(certificate: frames.Certificate, rules: Rules) -> int:
     return 0
 
 
-def _pool_deposits(group: list[Effects], rules: Rules) -> list[int]:
+def _pool_deposits(group: list[Transaction], rules: Rules) -> list[int]:
     """What deposits a transaction's registrations of pools may take, where they take any.
 
     NOTE: a registration of a pool that is registered already is a change of parameters and takes no deposit.
     """
-    if not group[-1].extra.valid:
+    if not group[-1].valid:
         return []
     registrations = sum(certificate.type == "stakePoolRegistration" for tx in group for certificate in tx.certificates)
     return [number * rules.pool_deposit for number in range(1, registrations + 1)]

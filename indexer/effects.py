@@ -1,27 +1,20 @@
 """What a transaction did, valid or not, in our words. Pure; nobody downstream asks whether scripts failed."""
 
-from functools import lru_cache
-
 import msgspec
 
 from indexer import frames
 from shared import address, metadata, packed
 from shared.encoding import bech32_payload
 from shared.ledger import Point, pool_id_of
-from shared.packed import Assets, Output
+from shared.packed import Assets, Output, OutputKey
 
 POLICY_BYTES = 28
 HIGHEST_SLOT = (1 << 47) - 1
 """A million years of them: a row key is a slot and 16 bits of index."""
 
+_HASH_BYTES = 32
+_REFERENCE = metadata.REFERENCE_PREFIX
 _BEFORE_ALONZO = frozenset(("byron", "shelley", "allegra", "mary"))
-
-
-class Reference(msgspec.Struct, frozen=True, gc=False):
-    """An output by its transaction's hash and its index there."""
-
-    tx_hash: bytes
-    output_index: int
 
 
 Datum = tuple[bytes | None, bytes | None]
@@ -43,7 +36,7 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     """
 
     tx_hash: bytes
-    inputs: list[Reference]
+    inputs: list[OutputKey]
     first_index: int
     outputs: list[Output]
     mint: Assets
@@ -81,7 +74,7 @@ def of_block(block: frames.Block) -> BlockEffects:
         raise frames.Unreadable(f"block {block.id} at slot {slot_no} and height {block.height}: out of range")
     try:
         return BlockEffects(
-            point=Point(slot_no, bytes.fromhex(block.id)),
+            point=Point(slot_no, _hash(block.id)),
             block_no=block.height,
             ancestor=block.ancestor,
             ebb=ebb,
@@ -96,12 +89,12 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
     """The effects of a transaction, after those of its sub-transactions: these spend and pay on their own."""
     if tx.spends == "inputs":
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
-        return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
+        return [*[_valid(sub, era, 0) for sub in tx.sub_transactions], _valid(tx, era, fee)]
     declared = [] if tx.collateral_return is None else [tx.collateral_return]
     change = [_output(output) for output in declared]
     return [
         Effects(
-            tx_hash=bytes.fromhex(tx.id),
+            tx_hash=_hash(tx.id),
             inputs=_inputs(tx.collaterals),
             first_index=len(tx.outputs),
             outputs=change,
@@ -121,7 +114,7 @@ def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
     mint = _assets(tx.mint) if tx.mint else {}
     outputs = [_output(output) for output in tx.outputs]
     return Effects(
-        tx_hash=bytes.fromhex(tx.id),
+        tx_hash=_hash(tx.id),
         inputs=_inputs(tx.inputs),
         first_index=0,
         outputs=outputs,
@@ -140,15 +133,25 @@ def _issuer(verification_key: str) -> bytes:
     return pool_id_of(bytes.fromhex(verification_key))
 
 
-def _inputs(references: list[frames.Reference]) -> list[Reference]:
-    return [Reference(bytes.fromhex(reference.transaction.id), reference.index) for reference in references]
+def _hash(text: str) -> bytes:
+    """The 32 bytes of a hash. NOTE: text of the right length may have blanks in it, which `fromhex` skips."""
+    raw = bytes.fromhex(text)
+    if len(raw) != _HASH_BYTES:
+        raise ValueError(f"{text!r} is no hash of {_HASH_BYTES} bytes")
+    return raw
+
+
+def _inputs(references: list[frames.Reference]) -> list[OutputKey]:
+    return [packed.output_key(_hash(reference.transaction.id), reference.index) for reference in references]
 
 
 def _output(output: frames.Output) -> Output:
     value = output.value
-    if len(value) == 1:
-        return Output(_raw(output.address), frames.lovelace(value))
-    return Output(_raw(output.address), frames.lovelace(value), _assets(value))
+    # NOTE: an address is decoded each time it is seen. A cache of them is no faster: it is larger than the processor's.
+    raw = address.of_node(output.address)
+    return (
+        Output(raw, frames.lovelace(value)) if len(value) == 1 else Output(raw, frames.lovelace(value), _assets(value))
+    )
 
 
 def _assets(value: dict[str, dict[str, int]]) -> Assets:
@@ -156,7 +159,7 @@ def _assets(value: dict[str, dict[str, int]]) -> Assets:
     found = {}
     for policy_id, quantities in value.items():
         if policy_id != "ada":
-            kept = {_name(name): quantity for name, quantity in quantities.items() if quantity}
+            kept = {bytes.fromhex(name): quantity for name, quantity in quantities.items() if quantity}
             if kept:
                 found[_policy(policy_id)] = kept
     return found
@@ -169,13 +172,17 @@ def _extra(tx: frames.SubTransaction, mint: Assets, *, valid: bool = True) -> pa
         return packed.Extra(metadata_cbor=metadata_cbor, metadata_json=metadata_json, valid=False)
     return packed.Extra(
         mint,
-        {bech32_payload(text): frames.lovelace(value) for text, value in tx.withdrawals.items()},
+        _by_account(tx.withdrawals) if tx.withdrawals else {},
         metadata_cbor,
         metadata_json,
         tx.validity_interval.invalid_before,
         tx.validity_interval.invalid_after,
-        credits={bech32_payload(text): frames.lovelace(value) for text, value in tx.credits.items()},
+        credits=_by_account(tx.credits) if tx.credits else {},
     )
+
+
+def _by_account(amounts: dict[str, frames.Lovelace]) -> dict[bytes, int]:
+    return {bech32_payload(text): frames.lovelace(value) for text, value in amounts.items()}
 
 
 def _metadata(labels: dict[str, frames.Label]) -> tuple[dict[int, bytes], dict[int, bytes]]:
@@ -197,18 +204,34 @@ def _given(tx: frames.SubTransaction) -> int:
 
 def _reference_datums(outputs: list[Output], declared: list[frames.Output]) -> dict[int, Datum]:
     return {
-        place: _datum(declared[place]) for place, output in enumerate(outputs) if output.assets and references(output)
+        place: _datum(declared[place])
+        for place, output in enumerate(outputs)
+        if output.assets and reference_tokens(output.assets)
     }
 
 
-def references(output: Output) -> list[bytes]:
-    """The reference tokens (CIP-68) in an output, each a policy id and a name."""
-    return [
-        policy_id + name
-        for policy_id, quantities in output.assets.items()
-        for name in quantities
-        if name.startswith(metadata.REFERENCE_PREFIX)
+def assets_of(bundle: Assets) -> list[bytes]:
+    """The assets of a bundle, each a policy id and a name in one."""
+    return [policy_id + name for policy_id, names in bundle.items() for name in names]
+
+
+def reference_tokens(bundle: Assets) -> list[bytes]:
+    """The reference tokens (CIP-68) in a bundle, each a policy id and a name in one."""
+    return [policy_id + name for policy_id, names in bundle.items() for name in names if name[:4] == _REFERENCE]
+
+
+def described(tx: Effects) -> list[bytes]:
+    """The assets, each a policy id and a name, that a transaction mints and that its label 721 names (CIP-25)."""
+    minted = [
+        (policy_id, name)
+        for policy_id, quantities in tx.mint.items()
+        for name, quantity in quantities.items()
+        if quantity > 0
     ]
+    if not minted:
+        return []
+    entries = metadata.Described(tx.extra)
+    return [policy_id + name for policy_id, name in minted if entries.entry(policy_id, name) is not None]
 
 
 def _datum(output: frames.Output) -> Datum:
@@ -242,12 +265,6 @@ def _size(tx: frames.SubTransaction, era: str) -> int | None:
     return (quoted_hex - 2) // 2 - (era not in _BEFORE_ALONZO)
 
 
-# NOTE: the same addresses, policies and names come again and again; decoding one costs more than finding it here.
-_raw = lru_cache(maxsize=1 << 18)(address.of_node)
-_name = lru_cache(maxsize=1 << 17)(bytes.fromhex)
-
-
-@lru_cache(maxsize=1 << 16)
 def _policy(policy_id: str) -> bytes:
     raw = bytes.fromhex(policy_id)
     if len(raw) != POLICY_BYTES:

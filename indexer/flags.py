@@ -2,12 +2,9 @@
 
 import structlog
 
-from indexer.ogmios import Forward
-from indexer.pools import CERTIFICATES
+from indexer.parcels import Parcel
 
 log = structlog.get_logger()
-
-_DETAILED = (b'{"int"', b'{"string"', b'{"bytes"', b'{"list"', b'{"map"')
 
 
 class Flags:
@@ -17,39 +14,26 @@ class Flags:
         self._cbor_unseen = self._metadata_unseen = True
         self._unknown_certificates: set[str] = set()
 
-    def look(self, forwards: list[Forward]) -> None:
+    def look(self, parcels: list[Parcel]) -> None:
         """Look at some blocks."""
-        self._look_for_certificates(forwards)
-        if not (self._cbor_unseen or self._metadata_unseen):
-            return
-        for forward in forwards:
-            for tx in (tx for group in forward.block.transactions for tx in group):
-                if self._cbor_unseen:
-                    self._cbor_unseen = False
-                    if tx.size is None:
-                        _tell("--include-transaction-cbor", "the size of transactions is unknown (null)")
-                if self._metadata_unseen and (tx.extra.metadata_cbor or tx.extra.metadata_json):
-                    self._metadata_unseen = False
-                    if any(_loses_bytes(json) for json in tx.extra.metadata_json.values()):
-                        _tell(
-                            "--include-metadata-cbor (or --metadata-detailed-schema)",
-                            "metadata entries with bytes as key or value are lost",
-                        )
-
-    def _look_for_certificates(self, forwards: list[Forward]) -> None:
-        """A kind of certificate that nobody had thought of may change stake in a way that the index does not follow."""
-        for forward in forwards:
-            for tx in (tx for group in forward.block.transactions for tx in group if tx.certificates):
-                for kind in {certificate.type for certificate in tx.certificates} - CERTIFICATES:
-                    if kind not in self._unknown_certificates:
-                        self._unknown_certificates.add(kind)
-                        log.warning("ogmios.certificate_unknown", kind=kind, transaction=tx.tx_hash.hex())
+        for signs in (parcel.signs for parcel in parcels):
+            if self._cbor_unseen and signs.sized is not None:
+                self._cbor_unseen = False
+                if not signs.sized:
+                    _tell("--include-transaction-cbor", "the size of transactions is unknown (null)")
+            if self._metadata_unseen and signs.lossy is not None:
+                self._metadata_unseen = False
+                if signs.lossy:
+                    _tell(
+                        "--include-metadata-cbor (or --metadata-detailed-schema)",
+                        "metadata entries with bytes as key or value are lost",
+                    )
+            # A kind of certificate that nobody had thought of may change stake in a way that the index does not follow.
+            for kind, tx_hash in signs.unknown_certificates.items():
+                if kind not in self._unknown_certificates:
+                    self._unknown_certificates.add(kind)
+                    log.warning("ogmios.certificate_unknown", kind=kind, transaction=tx_hash.hex())
 
 
 def _tell(flag: str, cost: str) -> None:
     log.warning("ogmios.flag_missing", flag=flag, cost=cost)
-
-
-def _loses_bytes(json: bytes) -> bool:
-    """Whether a metadatum that came as JSON is in Ogmios' default form, in which bytes have no place."""
-    return not json.startswith(_DETAILED)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from itertools import groupby
 
 import aiohttp
@@ -11,9 +12,10 @@ import asyncpg
 import msgspec
 import structlog
 
-from indexer import balance, batches, bulk, effects, eras, frames, genesis, ledger_state, ogmios, rows, store
+from indexer import balance, batches, bulk, eras, frames, genesis, ledger_state, ogmios, reading, rows, store
 from indexer.flags import Flags
 from indexer.known import known_to
+from indexer.parcels import Parcel
 from indexer.progress import Progress
 from indexer.staking import boundaries
 from shared import database, lifecycle, schema
@@ -89,8 +91,10 @@ class Follower(msgspec.Struct, frozen=True):
         while True:
             before = self.progress.blocks
             try:
-                async with self._writer(stop) as writer, self._reader() as reader, self._node(stop) as node:
-                    await Chase(self, node, writer, reader).run()
+                async with self._writer(stop) as writer, self._reader() as reader:
+                    while True:
+                        async with self._node(stop) as node:
+                            await Chase(self, node, partial(ogmios.connect, self.ogmios_url), writer, reader).run()
             except _PASSING as cause:
                 log.warning(
                     "follow.interrupted",
@@ -151,9 +155,16 @@ class Follower(msgspec.Struct, frozen=True):
 async def _lost(db: asyncpg.Connection) -> None:
     """Raise ConnectionResetError once a connection is lost: while no block comes, no statement would notice."""
     ended = asyncio.Event()
-    db.add_termination_listener(lambda _: ended.set())
-    if not db.is_closed():
-        await ended.wait()
+
+    def notice(_: object) -> None:
+        ended.set()
+
+    db.add_termination_listener(notice)
+    try:
+        if not db.is_closed():
+            await ended.wait()
+    finally:
+        db.remove_termination_listener(notice)
     raise ConnectionResetError("Postgres ended the connection")
 
 
@@ -172,14 +183,23 @@ class _Prepared(msgspec.Struct, frozen=True):
 
 
 class Chase:
-    """One connection to the node, from its intersection with our chain until either side is lost."""
+    """From the intersection of the node's chain with ours until either side is lost, or bulk is over.
+
+    `connect` makes more connections to the node, in other processes too.
+    """
 
     def __init__(
-        self, follower: Follower, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection
+        self,
+        follower: Follower,
+        node: ogmios.Ogmios,
+        connect: reading.Connect,
+        writer: asyncpg.Connection,
+        reader: asyncpg.Connection,
     ) -> None:
         self._network, self._progress, self._flags = follower.network, follower.progress, follower.flags
-        self._node, self._writer, self._reader = node, writer, reader
-        # One batch waits while another is written and a third is prepared: three in memory, never more.
+        self._node, self._connect, self._writer, self._reader = node, connect, writer, reader
+        # One batch waits while another is written and a third is prepared: three and what `batches` and `reading` read
+        # ahead, some hundred blocks each, are in memory, never more.
         self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=1)
         # Held by whoever uses the writer.
         self._turn = asyncio.Lock()
@@ -188,7 +208,7 @@ class Chase:
         )
 
     async def run(self) -> None:
-        """Prepare and write until something ends; raises what ended it."""
+        """Prepare and write until bulk is over, if it was not yet; raises what ends it before."""
         works = (self._write(), self._prepare(), self._ledger_state.run(), _lost(self._writer), _lost(self._reader))
         tasks = [asyncio.create_task(work) for work in works]
         try:
@@ -218,12 +238,19 @@ class Chase:
         async with self._turn:
             await self._open()
         self._ledger_state.tell()
-        async with aclosing(batches.group(self._node.messages())) as steps:
-            async for step in steps:
+        if self._far:
+            steps = reading.apart(self._connect, self._network, self._intersection)
+        else:
+            steps = reading.here(self._node, self._network)
+        async with aclosing(batches.group(steps)) as batched:
+            async for step in batched:
                 if isinstance(step, ogmios.Backward):
                     await self._go_back(step.point)
                 else:
                     await self._go_forward(step.blocks)
+                    if self._far and not self._known.bulk:
+                        break  # what was read ahead is read again, in this process
+        await self._queue.join()
 
     async def _open(self) -> None:
         """Find where our chain and the node's part, and know what the ledger's genesis says."""
@@ -240,6 +267,11 @@ class Chase:
         await self._remember()
         if self._tip is not None:
             await self._refuse_a_node_behind(self._tip, point, node_tip)
+        self._intersection = point
+        if self._tip is None:
+            self._far = node_tip is not None and node_tip.height > bulk.WORTH_BLOCKS
+        else:
+            self._far = self._known.bulk
         log.info("follow.intersected", network=self._network.name, at="the origin" if point is None else str(point))
 
     async def _remember(self) -> None:
@@ -275,12 +307,12 @@ class Chase:
             await self._remember()
         self._ledger_state.tell()
 
-    async def _go_forward(self, forwards: list[ogmios.Forward]) -> None:
-        node_tip = forwards[-1].tip
-        behind = node_tip.height - forwards[-1].block.block_no
+    async def _go_forward(self, parcels: list[Parcel]) -> None:
+        node_tip = parcels[-1].tip
+        behind = node_tip.height - parcels[-1].block_no
         if self._tip is None:
-            self._first_block_no = forwards[0].block.block_no
-            self._known.bulk = node_tip.height - forwards[0].block.block_no > bulk.WORTH_BLOCKS
+            self._first_block_no = parcels[0].block_no
+            self._known.bulk = node_tip.height - parcels[0].block_no > bulk.WORTH_BLOCKS
         elif self._known.bulk and behind < bulk.SECURITY_PARAMETER:
             await self._queue.join()
             async with self._turn:
@@ -289,22 +321,26 @@ class Chase:
                 await bulk.finalize(self._writer, position.finalize_step)
                 await self._remember()
             self._ledger_state.tell()
-        self._flags.look(forwards)
+        self._flags.look(parcels)
         before = None if self._tip is None else self._tip.point
-        followed = [self._follow(forward.block) for forward in forwards]
+        followed = [self._follow(parcel) for parcel in parcels]
         # An epoch's boundary is one commit with its first block, and balances are then those of the last one before it.
-        for _, of_epoch in groupby(followed, lambda block: self._network.epoch_of(block.point.slot_no)):
+        for _, of_epoch in groupby(followed, lambda parcel: self._network.epoch_of(parcel.point.slot_no)):
             blocks = list(of_epoch)
-            unborn = await self._known.learn(self._reader, blocks)
+            unborn = await self._known.learn(self._reader, [block.names for block in blocks])
             crossed = boundaries(before, blocks[0].point, self._network)
-            prepared = rows.of(blocks, self._known, unborn, self._rules(), crossed)
+            prepared = rows.of(blocks, unborn, crossed)
+            for block in blocks:
+                rows.add(prepared, block, self._known, self._rules())
+                # NOTE: the writer has its turn, else Postgres would wait for its rows until all of these are made.
+                await asyncio.sleep(0)
             await self._queue.put(_Prepared(prepared, node_tip, self._known.bulk, len(blocks)))
             before = blocks[-1].point
 
     def _rules(self) -> balance.Rules:
         return balance.Rules(self._genesis.stake_deposit, self._genesis.pool_deposit, self._first_block_no == 0)
 
-    def _follow(self, found: effects.BlockEffects) -> effects.BlockEffects:
+    def _follow(self, found: Parcel) -> Parcel:
         """The next block of our chain, an epoch boundary block at its epoch's first slot.
 
         Raises NotFollowing for any other.

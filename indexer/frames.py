@@ -16,6 +16,7 @@ NO_BYTES = msgspec.Raw()
 Hash = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 """The hash of a block or a transaction: 32 bytes in hex. The decoder looks at the length, `effects` at the rest."""
 
+_Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Lovelace = dict[str, dict[str, int]]
 """`{"ada": {"lovelace": n}}`."""
 
@@ -36,7 +37,7 @@ class Reference(_Struct, frozen=True):
     """An output reference; legal indexes reach 32 bits."""
 
     transaction: _Id
-    index: int
+    index: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
 
 class Output(_Struct, frozen=True):
@@ -173,9 +174,9 @@ class Block(_Struct, frozen=True):
 class NodePoint(_Struct, frozen=True):
     """A point of the chain; `height` only where it is a tip."""
 
-    slot: int
+    slot: _Number
     id: Hash
-    height: int = 0
+    height: _Number = 0
 
     @property
     def point(self) -> Point:

@@ -5,17 +5,16 @@ what is prepared but not yet committed as well, so the next batch can be prepare
 """
 
 from collections.abc import Iterable
-from itertools import filterfalse
-from operator import attrgetter
+from itertools import chain, filterfalse
 from typing import TypeVar
 
 import msgspec
 
-from indexer import pools
-from indexer.effects import BlockEffects, Reference
+from indexer.effects import POLICY_BYTES, assets_of, reference_tokens
+from indexer.parcels import Names, Transaction
 from shared import address, packed, sql
 from shared.network import Network
-from shared.packed import Assets, Output
+from shared.packed import Assets, Output, OutputKey
 from shared.sql import Connection
 
 _Key = TypeVar("_Key")
@@ -24,11 +23,9 @@ _Value = TypeVar("_Value")
 UNCOMMITTED_BATCHES = 2
 """How many batches before the one being prepared the database may not show yet: one is written, one waits for that."""
 
-_REMEMBERED_TRANSACTIONS = 200_000
+_REMEMBERED_OUTPUTS = 500_000
 _REMEMBERED_NUMBERS = 500_000
 _REMEMBERED_PAYEES = 500_000
-
-_address_of = attrgetter("address")
 
 
 class Unborn(msgspec.Struct, frozen=True):
@@ -46,13 +43,17 @@ class Unborn(msgspec.Struct, frozen=True):
     silent_assets: set[int]
 
 
-class Paid(msgspec.Struct, frozen=True, gc=False):
-    """An output, with the numbers of its address and its stake credential, and its quantities by asset_id."""
+class Paid(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An output: packed (packed.pack_output), its lovelace, the numbers of its address and its stake credential, its
+    quantities by asset_id, and how many CIP-68 reference tokens are among them.
+    """
 
-    output: Output
+    packed: bytes
+    lovelace: int
     address_id: int
     stake_id: int | None
     quantities: dict[int, int]
+    reference_tokens: int
 
 
 _NOTHING: dict[int, int] = {}
@@ -75,6 +76,10 @@ class Recent(dict[_Key, _Value]):
         """Those of the keys that are not known."""
         return set(filterfalse(self._older.__contains__, filterfalse(self.__contains__, keys)))
 
+    def of(self, keys: list[_Key]) -> list[_Value]:
+        """What is known of each key, in their order."""
+        return list(map(self.__getitem__, keys))
+
     def trim(self) -> None:
         """Forget, before a batch is learned. What UNCOMMITTED_BATCHES before it added or used stays, however much."""
         self._batches += 1
@@ -96,17 +101,14 @@ class Numbers(Recent[bytes, int]):
         missing = self.unknown(keys)
         if not missing:
             return []
-        for row in await self._known.all(db, list(missing)):
-            self[row.key] = row.number
-            missing.discard(row.key)
-        new = list(enumerate(sorted(missing), start=self._unused))
+        numbers, new = await _number(db, self._known, missing, self._unused)
+        self.update(numbers)
         self._unused += len(new)
-        self.update((key, number) for number, key in new)
         return new
 
-    def key_of(self, number: int) -> bytes:
-        """The byte string behind a number that is remembered. For messages: it looks at all of them."""
-        return next(key for keys in (self, self._older) for key, known in keys.items() if known == number)
+    def key_of(self, number: int) -> bytes | None:
+        """The byte string behind a number, None if it is not remembered. For messages: it looks at all of them."""
+        return next((key for keys in (self, self._older) for key, known in keys.items() if known == number), None)
 
 
 class Lengths(Recent[int, int]):
@@ -130,24 +132,57 @@ class Lengths(Recent[int, int]):
         return place
 
 
-class Payees(Recent[bytes, tuple[int, int | None]]):
-    """An address' number together with that of its stake credential, if it has any: one look-up for each output."""
+Payee = tuple[int, int | None]
+"""The numbers of an address and of its stake credential, if it has any."""
 
-    def __init__(self, addresses: Numbers, stakes: Numbers) -> None:
+
+class Payees(Recent[bytes, Payee]):
+    """An address' number together with that of its stake credential: one look-up for each output."""
+
+    def __init__(self, unused: int, stakes: Numbers) -> None:
         super().__init__(_REMEMBERED_PAYEES)
-        self._addresses, self._stakes = addresses, stakes
+        self._unused, self._stakes = unused, stakes
 
     async def learn(
         self, db: Connection, addresses: set[bytes], accounts: set[bytes]
     ) -> tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]]:
         """Know the numbers of these addresses and their stake credentials, and of other accounts; returns the new."""
         self.trim()
-        stake_of = {raw: address.stake_of(raw) for raw in self.unknown(addresses)}
+        missing = self.unknown(addresses)
+        stake_of = {raw: address.stake_of(raw) for raw in missing}
         new_stakes = await self._stakes.learn(db, accounts.union(filter(None, stake_of.values())))
-        new_addresses = await self._addresses.learn(db, stake_of)
+        numbers, new = await _number(db, _addresses, missing, self._unused) if missing else ({}, [])
+        self._unused += len(new)
+        stakes = self._stakes
         for raw, account in stake_of.items():
-            self[raw] = self._addresses[raw], None if account is None else self._stakes[account]
-        return new_addresses, new_stakes
+            self[raw] = numbers[raw], None if account is None else stakes[account]
+        return new, new_stakes
+
+
+class Unspent(Recent[OutputKey, bytes]):
+    """Outputs that nothing has spent yet.
+
+    NOTE: each as bytes, which lie in one place. As objects they are in ten, and waiting for each of them to come from
+    memory into the processor's cache took longer than unpacking.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_REMEMBERED_OUTPUTS)
+
+    def add(self, tx_hash: bytes, first_index: int, outputs: list[Paid]) -> None:
+        """A transaction's outputs."""
+        for index, output in enumerate(outputs, first_index):
+            self[packed.output_key(tx_hash, index)] = _encode_paid(output)
+
+    def find(self, key: OutputKey) -> Paid | None:
+        """The output of this key; None where neither an indexed transaction nor the genesis made it."""
+        found = self.get(key) or self._older.get(key)
+        return None if found is None else _decode_paid(found)
+
+    def take(self, key: OutputKey) -> Paid | None:
+        """The same for the transaction that spends it: what is spent is forgotten."""
+        found = self.pop(key, None) or self._older.pop(key, None)
+        return None if found is None else _decode_paid(found)
 
 
 class Known:
@@ -159,68 +194,78 @@ class Known:
         self.pools = Numbers(_pools, unused.pool)
         self.policies = Numbers(_policies, unused.policy)
         self.assets = Numbers(_assets, unused.asset)
-        self.payees = Payees(Numbers(_addresses, unused.address), self.stakes)
+        self.payees = Payees(unused.address, self.stakes)
         self.address_lengths = Lengths(_address_lengths)
         self.asset_lengths = Lengths(_asset_lengths)
         self.mint_lengths = Lengths(_mint_lengths)
-        self.sources: Recent[bytes, tuple[int, list[Paid]]] = Recent(_REMEMBERED_TRANSACTIONS)
+        self.unspent = Unspent()
 
-    async def learn(self, db: Connection, blocks: list[BlockEffects]) -> Unborn:
-        """Know everything that `rows.of` will ask about these blocks, but what they pay: it notes that as it goes.
-
-        Raises frames.Unreadable.
-        """
-        transactions = [tx for block in blocks for group in block.transactions for tx in group]
-        own = {tx.tx_hash for tx in transactions}
-        spent = {reference.tx_hash for tx in transactions for reference in tx.inputs}
-        self.sources.trim()
-        fetched = await _fetch(db, self.sources.unknown(spent - own))
-        outputs = [output for tx in transactions for output in tx.outputs]
-        outputs += [output for _, paid in fetched.values() for output in paid]
-        accounts, hashes = pools.named_by(blocks, self.network)
-        unborn = await self.learn_numbers(db, outputs, [tx.mint for tx in transactions if tx.mint], accounts)
-        unborn.pools.extend(await self.pools.learn(db, hashes))
-        for tx_hash, (first_index, paid) in fetched.items():
-            self.sources[tx_hash] = first_index, self.numbered(paid)
+    async def learn(self, db: Connection, blocks: list[Names]) -> Unborn:
+        """Know everything that `rows.of` will ask about these blocks, but what they pay: it notes that as it goes."""
+        self.unspent.trim()
+        made = set[bytes]().union(*(names.made for names in blocks))
+        spent = list(chain.from_iterable(names.spent for names in blocks))
+        fetched = await _fetch(db, [key for key in self.unspent.unknown(spent) if packed.output_of(key)[0] not in made])
+        unborn = await self.learn_numbers(
+            db,
+            {output.address for output in fetched.values()}.union(*(names.addresses for names in blocks)),
+            {asset for output in fetched.values() for asset in assets_of(output.assets)}.union(
+                *(names.assets for names in blocks)
+            ),
+            set[bytes]().union(*(names.accounts for names in blocks)),
+        )
+        unborn.pools.extend(await self.pools.learn(db, {pool for names in blocks for pool in names.pools}))
+        for key, paid in zip(fetched, self.numbered(fetched.values()), strict=True):
+            self.unspent[key] = _encode_paid(paid)
         if not self.bulk:
-            remembered = [paid for tx in transactions for paid in self.spent(tx.inputs) if paid is not None]
+            remembered = [found for key in spent if (found := self.unspent.find(key)) is not None]
             await self._learn_lengths(
                 db,
-                {self.payees[output.address][0] for output in outputs} | {paid.address_id for paid in remembered},
-                {asset_id for output in outputs if output.assets for asset_id in self.quantities(output.assets)}
-                | {asset_id for paid in remembered for asset_id in paid.quantities}
-                | {asset_id for tx in transactions if tx.mint for asset_id in self.quantities(tx.mint)},
+                {self.payees[address][0] for names in blocks for address in names.addresses}
+                | {output.address_id for output in remembered},
+                {self.assets[asset] for names in blocks for asset in names.assets}
+                | {asset_id for output in remembered for asset_id in output.quantities},
                 unborn,
             )
         return unborn
 
     async def learn_numbers(
-        self, db: Connection, outputs: list[Output], mints: list[Assets], accounts: set[bytes]
+        self, db: Connection, addresses: set[bytes], assets: set[bytes], accounts: set[bytes]
     ) -> Unborn:
-        """Know the numbers of what these outputs and mints name, and of accounts."""
-        held = [output.assets for output in outputs if output.assets]
-        assets = {
-            policy + name for quantities in (*held, *mints) for policy in quantities for name in quantities[policy]
-        }
-        addresses, stakes = await self.payees.learn(db, set(map(_address_of, outputs)), accounts)
-        policies = await self.policies.learn(db, {key[:28] for key in assets})
+        """Know the numbers of addresses, of assets (each a policy id and a name) and of reward accounts."""
+        new_addresses, new_stakes = await self.payees.learn(db, addresses, accounts)
+        policies = await self.policies.learn(db, {asset[:POLICY_BYTES] for asset in assets})
         new_assets = await self.assets.learn(db, assets)
         return Unborn(
-            addresses=addresses,
-            stakes=stakes,
+            addresses=new_addresses,
+            stakes=new_stakes,
             pools=[],
             policies=policies,
-            assets=[(number, self.policies[key[:28]], key[28:]) for number, key in new_assets],
+            assets=[(number, self.policies[key[:POLICY_BYTES]], key[POLICY_BYTES:]) for number, key in new_assets],
             silent_assets={number for number, _ in new_assets},
         )
 
-    def numbered(self, outputs: list[Output]) -> list[Paid]:
+    def numbered(self, outputs: Iterable[Output]) -> list[Paid]:
         """Outputs of known addresses and assets, with their numbers."""
-        paid, payees = [], self.payees
-        for output in outputs:
-            address_id, stake_id = payees[output.address]
-            quantities = self.quantities(output.assets) if output.assets else _NOTHING
-            paid.append(Paid(output, address_id, stake_id, quantities))
+        return [
+            Paid(
+                packed.pack_output(output),
+                output.lovelace,
+                *self.payees[output.address],
+                self.quantities(output.assets),
+                len(reference_tokens(output.assets)),
+            )
+            for output in outputs
+        ]
+
+    def paid(self, tx: Transaction, payees: list[Payee], assets: list[int]) -> list[Paid]:
+        """The same of a transaction in a block; `payees` and `assets` are those of its Names."""
+        paid, outputs = [], tx.outputs
+        for one in tx.payments:
+            address_id, stake_id = payees[one.address]
+            quantities = by_number(one.assets, assets) if one.assets else _NOTHING
+            output = outputs[one.begin : one.end]
+            paid.append(Paid(output, one.lovelace, address_id, stake_id, quantities, one.reference_tokens))
         return paid
 
     def quantities(self, assets: Assets) -> dict[int, int]:
@@ -232,23 +277,6 @@ class Known:
             for name, quantity in quantities.items()
         }
 
-    def spent(self, references: list[Reference]) -> list[Paid | None]:
-        """The outputs that inputs refer to; None where neither an indexed transaction nor the genesis made one."""
-        spent: list[Paid | None] = []
-        sources = self.sources
-        for reference in references:
-            source = None
-            try:
-                first_index, outputs = sources[reference.tx_hash]
-            except KeyError:
-                pass
-            else:
-                place = reference.output_index - first_index
-                if 0 <= place < len(outputs):
-                    source = outputs[place]
-            spent.append(source)
-        return spent
-
     async def _learn_lengths(self, db: Connection, addresses: set[int], assets: set[int], unborn: Unborn) -> None:
         await self.address_lengths.learn(db, addresses)
         await self.asset_lengths.learn(db, assets)
@@ -258,15 +286,37 @@ class Known:
         )
 
 
-async def _fetch(db: Connection, tx_hashes: set[bytes]) -> dict[bytes, tuple[int, list[Output]]]:
-    """The outputs of transactions, and of the genesis, as far as there are any: index of the first, and all of them."""
-    if not tx_hashes:
+async def _number(
+    db: Connection, known: "sql.Query[_Numbered]", keys: set[bytes], unused: int
+) -> tuple[dict[bytes, int], list[tuple[int, bytes]]]:
+    """The numbers of byte strings; those that have none yet get one from `unused` on, and are returned once more."""
+    numbers = {row.key: row.number for row in await known.all(db, list(keys))}
+    new = list(enumerate(sorted(keys - numbers.keys()), start=unused))
+    numbers.update((key, number) for number, key in new)
+    return numbers, new
+
+
+def by_number(quantities: dict[int, int], assets: list[int]) -> dict[int, int]:
+    """Quantities by asset_id of assets that are given by their places."""
+    return {assets[place]: quantity for place, quantity in quantities.items()}
+
+
+async def _fetch(db: Connection, keys: list[OutputKey]) -> dict[OutputKey, Output]:
+    """Outputs of transactions, and of the genesis, as far as there are any."""
+    if not keys:
         return {}
-    found = {row.tx_hash: packed.unpack_outputs(row.outputs) for row in await _sources.all(db, list(tx_hashes))}
-    missing = tx_hashes - found.keys()
+    wanted = {key: packed.output_of(key) for key in keys}
+    missing = {tx_hash for tx_hash, _ in wanted.values()}
+    made = {row.tx_hash: packed.unpack_outputs(row.outputs) for row in await _sources.all(db, list(missing))}
+    missing -= made.keys()
     if missing:
         for genesis in await _genesis_sources.all(db, list(missing)):
-            found[genesis.tx_hash] = 0, [Output(genesis.address, genesis.lovelace)]
+            made[genesis.tx_hash] = 0, [Output(genesis.address, genesis.lovelace)]
+    found = {}
+    for key, (tx_hash, index) in wanted.items():
+        first_index, outputs = made.get(tx_hash, (0, []))
+        if 0 <= index - first_index < len(outputs):
+            found[key] = outputs[index - first_index]
     return found
 
 
@@ -308,6 +358,8 @@ class NextNumbers(msgspec.Struct, frozen=True):
     asset: int
 
 
+_encode_paid = msgspec.msgpack.Encoder().encode
+_decode_paid = msgspec.msgpack.Decoder(Paid).decode
 _sources = sql.query("sources", _Source)
 _genesis_sources = sql.query("genesis_sources", _GenesisSource)
 _addresses = sql.query("addresses", _Numbered)

@@ -1,10 +1,9 @@
-"""What blocks say of assets, as rows: which mints are described, and the datums beside reference tokens. Pure."""
+"""The datums that blocks put beside reference tokens (CIP-68), as rows. Pure."""
 
 import msgspec
 
-from indexer.effects import Effects, references
-from indexer.known import Known
-from shared import metadata, packed
+from indexer.parcels import Transaction
+from shared import packed
 from shared.ledger import TxId
 
 
@@ -18,29 +17,14 @@ class Descriptions(msgspec.Struct):
     spent_tokens: int = 0
     datums: dict[bytes, tuple[int, bytes]] = {}
 
-    def add(self, key: TxId, tx: Effects, inputs: list[packed.Input], known: Known) -> None:
-        """A transaction happened."""
-        for spent in inputs:
-            tokens = references(spent.source) if spent.source is not None and spent.source.assets else []
-            if tokens:
-                self.spent_references.append((spent.tx_hash, spent.output_index, key))
-                self.spent_tokens += len(tokens)
-        for place, datum in tx.reference_datums.items():
-            for reference in references(tx.outputs[place]):
-                self.reference_outputs.append((known.assets[reference], key, tx.first_index + place, *datum))
+    def spend(self, key: TxId, output: packed.OutputKey, tokens: int) -> None:
+        """A transaction spends an output that holds so many reference tokens."""
+        self.spent_references.append((*packed.output_of(output), key))
+        self.spent_tokens += tokens
+
+    def add(self, key: TxId, tx: Transaction, assets: list[int]) -> None:
+        """A transaction happened; `assets` are those of its block's Names."""
+        for place, index, datum_hash, datum in tx.reference_outputs:
+            self.reference_outputs.append((assets[place], key, index, datum_hash, datum))
         for datum_hash, body in tx.datums.items():
             self.datums.setdefault(datum_hash, (key, body))
-
-
-def described(tx: Effects) -> set[bytes]:
-    """The assets, each a policy id and a name, that a transaction mints and that its label 721 names (CIP-25)."""
-    minted = [
-        (policy_id, name)
-        for policy_id, quantities in tx.mint.items()
-        for name, quantity in quantities.items()
-        if quantity > 0
-    ]
-    if not minted:
-        return set()
-    entries = metadata.Described(tx.extra)
-    return {policy_id + name for policy_id, name in minted if entries.entry(policy_id, name) is not None}

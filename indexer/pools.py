@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from indexer import frames
-from indexer.effects import BlockEffects, Effects
+from indexer.effects import BlockEffects
 from shared import packed
 from shared.address import reward_account
 from shared.encoding import bech32_payload
@@ -56,19 +56,17 @@ class PoolRetirement(msgspec.Struct, frozen=True, gc=False):
 Change = StakeChange | PoolUpdate | PoolRetirement
 
 
-def named_by(blocks: list[BlockEffects], network: Network) -> tuple[set[bytes], set[bytes]]:
-    """The reward accounts and the pools that certificates, withdrawals, credits and issuers of some blocks name.
+def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[bytes]]:
+    """The reward accounts and the pools that certificates, withdrawals, credits and the issuer of a block name.
 
     Raises frames.Unreadable.
     """
     accounts: set[bytes] = set()
-    pools = {block.pool for block in blocks if block.pool is not None}
-    for tx in (tx for block in blocks for group in block.transactions for tx in group):
+    pools = set[bytes]() if block.pool is None else {block.pool}
+    for tx in (tx for group in block.transactions for tx in group):
         if tx.extra.withdrawals or tx.extra.credits:
             accounts.update(tx.extra.withdrawals, tx.extra.credits)
-        if not tx.certificates:
-            continue
-        for change in changes_of(tx, network):
+        for change in changes_of(tx.certificates, tx.tx_hash, network) if tx.certificates else ():
             if isinstance(change, StakeChange):
                 accounts.add(change.account)
             if change.pool is not None:
@@ -76,14 +74,12 @@ def named_by(blocks: list[BlockEffects], network: Network) -> tuple[set[bytes], 
     return accounts, pools
 
 
-def changes_of(tx: Effects, network: Network) -> list[Change]:
+def changes_of(certificates: list[frames.Certificate], tx_hash: bytes, network: Network) -> list[Change]:
     """What a transaction's certificates change, in their order. Raises frames.Unreadable."""
-    if not tx.certificates:
-        return []
     try:
-        return [change for certificate in tx.certificates for change in _changes_of(certificate, network)]
+        return [change for certificate in certificates for change in _changes_of(certificate, network)]
     except ValueError as error:
-        raise frames.Unreadable(f"certificates of transaction {tx.tx_hash.hex()}: {error}") from error
+        raise frames.Unreadable(f"certificates of transaction {tx_hash.hex()}: {error}") from error
 
 
 def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[Change]:

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from indexer import balance, metadata
+from indexer import balance
 from indexer.amounts import Amounts
-from indexer.effects import BlockEffects, Effects
-from indexer.known import Known, Unborn
+from indexer.known import Known, Payee, Unborn, by_number
 from indexer.metadata import Descriptions
+from indexer.parcels import Parcel, Transaction
 from indexer.staking import Boundary, Staking
 from shared import packed
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, Point, TxId, tx_id
@@ -38,23 +38,19 @@ class Rows(msgspec.Struct):
     amounts: Amounts = msgspec.field(default_factory=Amounts)
 
 
-def of(blocks: list[BlockEffects], known: Known, unborn: Unborn, rules: balance.Rules, crossed: list[Boundary]) -> Rows:
-    """The rows of consecutive blocks of one epoch; `unborn` is what `known` has learned of them.
+def of(blocks: list[Parcel], unborn: Unborn, crossed: list[Boundary]) -> Rows:
+    """No rows yet, but a place for those of consecutive blocks of one epoch, which `add` makes one after another.
 
-    `crossed` are the epoch boundaries before the first of them. Raises balance.Unbalanced for a transaction that does
-    not follow the ledger's rules, and frames.Unreadable.
+    `unborn` is what `known` has learned of the blocks, `crossed` the epoch boundaries before the first of them.
     """
     last = blocks[-1]
-    rows = Rows(
+    return Rows(
         unborn=unborn,
         staking=Staking(crossed),
         tip=last.point,
         tip_block_no=last.block_no,
         first_block_no=blocks[0].block_no,
     )
-    for block in blocks:
-        _add_block(rows, block, known, rules)
-    return rows
 
 
 def quantity_columns(quantity: int) -> AssetQuantity:
@@ -62,22 +58,26 @@ def quantity_columns(quantity: int) -> AssetQuantity:
     return (quantity, None) if -_MOST_INT8 <= quantity <= _MOST_INT8 else (None, quantity)
 
 
-def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rules) -> None:
+def add(rows: Rows, block: Parcel, known: Known, rules: balance.Rules) -> None:
+    """Make the rows of the next block.
+
+    Raises balance.Unbalanced for a transaction that does not follow the ledger's rules.
+    """
     slot_no, block_hash = block.point.slot_no, block.point.block_hash
     if block.ebb:
         rows.epoch_boundary_blocks.append((slot_no, block.block_no, block_hash))
         return
     epoch_no = known.network.epoch_of(slot_no)
+    payees, assets = known.payees.of(block.names.addresses), known.assets.of(block.names.assets)
     index = 0
     for group in block.transactions:
         left = balance.Left()
         for tx in group:
             key = tx_id(slot_no, index)
-            inputs = _add_transaction(rows, key, tx, left, known)
+            inputs = _add_transaction(rows, key, tx, left, payees, assets, known)
             fee = balance.fee_of(group, left, known, rules, block.point) if tx is group[-1] else 0
-            outputs, extra = packed.pack_outputs(tx.first_index, tx.outputs), packed.pack_extra(tx.extra)
-            rows.txs.append((key, fee, tx.size, tx.tx_hash, outputs, packed.pack_inputs(inputs), extra))
-            if tx.certificates or tx.extra.withdrawals or tx.extra.credits:
+            rows.txs.append((key, fee, tx.size, tx.tx_hash, tx.outputs, inputs, tx.extra))
+            if tx.certificates or tx.withdrawals or tx.credits:
                 rows.staking.add(key, tx, epoch_no, known)
             index += 1
     assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
@@ -86,18 +86,24 @@ def _add_block(rows: Rows, block: BlockEffects, known: Known, rules: balance.Rul
     rows.staking.add_block(block, epoch_no, known)
 
 
-def _add_transaction(rows: Rows, key: TxId, tx: Effects, left: balance.Left, known: Known) -> list[packed.Input]:
-    """What a transaction spends, pays and mints; returns its inputs as they are packed."""
-    sources = known.spent(tx.inputs)
-    inputs = []
-    for reference, source in zip(tx.inputs, sources, strict=True):
+def _add_transaction(
+    rows: Rows, key: TxId, tx: Transaction, left: balance.Left, payees: list[Payee], assets: list[int], known: Known
+) -> bytes:
+    """What a transaction spends, pays and mints; returns its inputs, packed."""
+    inputs, sources, take = [], [], known.unspent.take
+    for output in tx.inputs:
+        source = take(output)
         if source is None:
-            left.unknown = reference
-        output = None if source is None else source.output
-        inputs.append(packed.Input(reference.tx_hash, reference.output_index, output))
-    spent = rows.amounts.move(filter(None, sources), -1)
-    paid = known.numbered(tx.outputs)
-    known.sources[tx.tx_hash] = tx.first_index, paid
+            left.unknown = output
+            inputs.append(packed.pack_input(output, None))
+        else:
+            sources.append(source)
+            inputs.append(packed.pack_input(output, source.packed))
+            if source.reference_tokens:
+                rows.descriptions.spend(key, output, source.reference_tokens)
+    spent = rows.amounts.move(sources, -1)
+    paid = known.paid(tx, payees, assets)
+    known.unspent.add(tx.tx_hash, tx.first_index, paid)
     received = rows.amounts.move(paid, 1)
     left.lovelace += spent.lovelace - received.lovelace
     if tx.mint or spent.quantities != received.quantities:
@@ -110,20 +116,18 @@ def _add_transaction(rows: Rows, key: TxId, tx: Effects, left: balance.Left, kno
         place = known.address_lengths.take
         rows.address_txs += [(address_id, place(address_id), key) for address_id in touched]
     if received.quantities or tx.mint:
-        _add_assets(rows, key, tx, received.quantities, left, known)
-    if spent.quantities or tx.reference_datums or tx.datums:
-        rows.descriptions.add(key, tx, inputs, known)
-    return inputs
-
-
-def _add_assets(rows: Rows, key: TxId, tx: Effects, received: dict[int, int], left: balance.Left, known: Known) -> None:
-    """A transaction pays assets, or it mints or burns some."""
-    minted: dict[int, int] = {}
-    named: set[int] = set()
-    if tx.mint:
-        minted = known.quantities(tx.mint)
+        minted = by_number(tx.mint, assets)
         left.add(minted, 1)
-        named = {known.assets[asset] for asset in metadata.described(tx)}
+        _add_assets(rows, key, received.quantities, minted, {assets[place] for place in tx.named}, known)
+    if tx.reference_outputs or tx.datums:
+        rows.descriptions.add(key, tx, assets)
+    return packed.pack_inputs(inputs)
+
+
+def _add_assets(
+    rows: Rows, key: TxId, received: dict[int, int], minted: dict[int, int], named: set[int], known: Known
+) -> None:
+    """A transaction pays assets, or it mints or burns some, and describes some of those (`named`)."""
     if known.bulk:
         rows.asset_txs += [(asset_id, key, *quantity_columns(n)) for asset_id, n in received.items()]
         rows.mints += [(asset_id, key, *quantity_columns(n), asset_id in named) for asset_id, n in minted.items()]

@@ -4,9 +4,9 @@ from collections import Counter
 
 import msgspec
 
-from indexer.effects import BlockEffects, Effects
 from indexer.genesis import Genesis
 from indexer.known import Known
+from indexer.parcels import Parcel, Transaction
 from indexer.pools import PoolRetirement, PoolUpdate, StakeChange, changes_of
 from shared import packed
 from shared.ledger import Point, TxId, tx_id
@@ -41,16 +41,16 @@ class Staking(msgspec.Struct):
     withdrawn: set[int] = set()
     credited: set[int] = set()
 
-    def add_block(self, block: BlockEffects, epoch_no: int, known: Known) -> None:
+    def add_block(self, block: Parcel, epoch_no: int, known: Known) -> None:
         """A pool, or a genesis delegate, made a block; Byron's blocks are nobody's."""
         if block.pool is not None:
             self.blocks[known.pools[block.pool], epoch_no] += 1
 
-    def add(self, key: TxId, tx: Effects, epoch_no: int, known: Known) -> None:
-        """A transaction happened. Raises frames.Unreadable."""
-        self.withdrawn.update(known.stakes[account] for account in tx.extra.withdrawals)
-        self.credited.update(known.stakes[account] for account in tx.extra.credits)
-        for place, change in enumerate(changes_of(tx, known.network)):
+    def add(self, key: TxId, tx: Transaction, epoch_no: int, known: Known) -> None:
+        """A transaction happened."""
+        self.withdrawn.update(known.stakes[account] for account in tx.withdrawals)
+        self.credited.update(known.stakes[account] for account in tx.credits)
+        for place, change in enumerate(changes_of(tx.certificates, tx.tx_hash, known.network)):
             match change:
                 case StakeChange(kind, account, pool):
                     stake_id, pool_id = known.stakes[account], None if pool is None else known.pools[pool]

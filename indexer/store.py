@@ -8,6 +8,7 @@ import structlog
 
 from indexer import epochs, frames, holders, supplies
 from indexer.amounts import Amounts
+from indexer.effects import assets_of
 from indexer.genesis import Genesis
 from indexer.known import known_to
 from indexer.metadata import Descriptions
@@ -124,7 +125,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         await _copy(db, "genesis_output", ("tx_hash", "address", "lovelace"), genesis.outputs)
         outputs = [Output(raw, lovelace) for _, raw, lovelace in genesis.outputs]
         known = await known_to(db, network, bulk=True)
-        unborn = await known.learn_numbers(db, outputs, [], set(genesis.delegations))
+        unborn = await known.learn_numbers(db, {output.address for output in outputs}, set(), set(genesis.delegations))
         await _copy(db, "stake", ("stake_id", "raw"), unborn.stakes)
         named = genesis.pools.keys() | set(genesis.delegations.values())
         await _copy(db, "pool", ("pool_id", "hash"), await known.pools.learn(db, named))
@@ -200,7 +201,9 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         known = await known_to(db, network, bulk=True)
         outputs = [output for tx in undone for output in (*tx.outputs, *tx.spent)]
         accounts = {account for tx in undone for account in (*tx.extra.withdrawals, *tx.extra.credits)}
-        await known.learn_numbers(db, outputs, [tx.extra.mint for tx in undone], accounts)
+        bundles = [*(output.assets for output in outputs), *(tx.extra.mint for tx in undone)]
+        assets = {asset for bundle in bundles for asset in assets_of(bundle)}
+        await known.learn_numbers(db, {output.address for output in outputs}, assets, accounts)
         present = await position(db)
         # Between the steps that end bulk some tables are made from what is staged, and others not yet.
         assert present is None or not present.finalize_step, "bulk is being ended: do that first"

@@ -4,12 +4,20 @@ Each column begins with a version byte, then MessagePack: one row per transactio
 read with less work than one row per input and output (docs/decisions/0002).
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 _VERSION = b"\x01"
 
 Assets = dict[bytes, dict[bytes, int]]
 """Policy id (28 bytes) -> asset name (0 to 32 bytes) -> quantity."""
+
+
+OutputKey = bytes
+"""What stands for an output: how a packed input that spends it begins. It holds the transaction's hash from its fourth
+byte on, and the index behind that.
+"""
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -76,15 +84,24 @@ class PoolParameters(msgspec.Struct, frozen=True, gc=False):
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_index = msgspec.msgpack.Decoder(int)
 _outputs = msgspec.msgpack.Decoder(tuple[int, list[Output]])
 _inputs = msgspec.msgpack.Decoder(list[Input])
 _extra = msgspec.msgpack.Decoder(Extra)
 _pool_parameters = msgspec.msgpack.Decoder(PoolParameters)
 
 
-def pack_outputs(first_index: int, outputs: list[Output]) -> bytes:
-    """Outputs as bytes; `first_index` is 0, or the number of declared outputs before a lone collateral return."""
-    return _VERSION + _encode((first_index, outputs))
+def pack_output(output: Output) -> bytes:
+    """An output as it stands in its own transaction's row, and in that of the transaction that spends it."""
+    return _encode(output)
+
+
+def pack_outputs(first_index: int, outputs: Sequence[bytes]) -> bytes:
+    """Packed outputs as bytes; `first_index` is 0, or the number of declared outputs before a collateral return.
+
+    The last bytes are those of the outputs.
+    """
+    return b"".join((_VERSION, b"\x92", _encode(first_index), _array(len(outputs)), *outputs))
 
 
 def unpack_outputs(data: bytes) -> tuple[int, list[Output]]:
@@ -92,9 +109,24 @@ def unpack_outputs(data: bytes) -> tuple[int, list[Output]]:
     return _outputs.decode(_body(data))
 
 
-def pack_inputs(inputs: list[Input]) -> bytes:
-    """Inputs as bytes, in the transaction's order."""
-    return _VERSION + _encode(inputs)
+def output_key(tx_hash: bytes, index: int) -> OutputKey:
+    """The key of an output, by its transaction's hash (32 bytes) and its index there."""
+    return _INPUT + tx_hash + _encode(index)
+
+
+def output_of(key: OutputKey) -> tuple[bytes, int]:
+    """The transaction's hash and the index of the output with this key."""
+    return key[3:35], _index.decode(key[35:])
+
+
+def pack_input(key: OutputKey, source: bytes | None) -> bytes:
+    """An input by the key of the output that it spends, and that output, packed, if it is known."""
+    return key + (_NIL if source is None else source)
+
+
+def pack_inputs(inputs: Sequence[bytes]) -> bytes:
+    """Packed inputs as bytes, in the transaction's order."""
+    return b"".join((_VERSION, _array(len(inputs)), *inputs))
 
 
 def unpack_inputs(data: bytes) -> list[Input]:
@@ -129,6 +161,18 @@ def unpack_pool_parameters(data: bytes) -> PoolParameters:
 
 _NOTHING = Extra()
 _MINT = _encode("mint")
+
+
+_NIL = _encode(None)
+# An array of three, of which the first is 32 bytes: the head of an input, and of the hash in it.
+_INPUT = b"\x93\xc4\x20"
+
+
+def _array(length: int) -> bytes:
+    """The head of an array (MessagePack specification, "array format family")."""
+    if length < 1 << 4:
+        return bytes((0x90 | length,))
+    return b"\xdc" + length.to_bytes(2) if length < 1 << 16 else b"\xdd" + length.to_bytes(4)
 
 
 def _body(data: bytes) -> memoryview:

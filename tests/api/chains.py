@@ -31,6 +31,11 @@ def hash_of(name: str) -> bytes:
     return hashlib.blake2b(name.encode(), digest_size=32).digest()
 
 
+def _packed_input(spent: packed.Input) -> bytes:
+    source = None if spent.source is None else packed.pack_output(spent.source)
+    return packed.pack_input(packed.output_key(spent.tx_hash, spent.output_index), source)
+
+
 class Chain:
     """Appends blocks to the tables of a connection's network, and keeps what their histories need to know."""
 
@@ -70,8 +75,8 @@ class Chain:
             fee=tx.fee,
             size=tx.size,
             hash=tx.hash,
-            outputs=packed.pack_outputs(tx.first_index, tx.outputs),
-            inputs=packed.pack_inputs(tx.inputs),
+            outputs=packed.pack_outputs(tx.first_index, [packed.pack_output(output) for output in tx.outputs]),
+            inputs=packed.pack_inputs([_packed_input(spent) for spent in tx.inputs]),
             extra=packed.pack_extra(tx.extra),
         )
         spent = [spent.source.address for spent in tx.inputs if spent.source is not None]

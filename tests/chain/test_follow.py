@@ -64,8 +64,8 @@ async def test_caches_that_forget_at_once_still_know_what_is_not_committed(
 ) -> None:
     async with Server(Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)) as node:
         straight = await indexed(db, database_url, node)
-        monkeypatch.setattr(known, "_REMEMBERED_TRANSACTIONS", 2)
-        monkeypatch.setattr(known, "_REMEMBERED_NUMBERS", 2)
+        for most in ("_REMEMBERED_OUTPUTS", "_REMEMBERED_NUMBERS", "_REMEMBERED_PAYEES"):
+            monkeypatch.setattr(known, most, 2)
         monkeypatch.setattr(batches, "MOST_BLOCKS", 1)
         assert differences(straight, await indexed(db, database_url, node)) == []
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import asyncpg
 
-from indexer import balance, bulk, effects, frames, rows, staking, store
+from indexer import balance, bulk, effects, frames, parcels, rows, staking, store
 from indexer.known import known_to
+from indexer.ogmios import Forward
 from shared import address
 from shared.network import PREVIEW
 
@@ -80,14 +81,15 @@ class Written:
         frame = {"result": {"direction": "forward", "block": block, "tip": "origin"}}
         answer = frames.read(json.dumps(frame).encode())
         assert isinstance(answer, frames.NextBlock) and answer.block is not None
-        effect = effects.of_block(answer.block)
+        node_tip = frames.NodePoint(slot_no, answer.block.id, block_no)
+        parcel = parcels.pack(Forward(effects.of_block(answer.block), node_tip), PREVIEW)
         known = await known_to(self._db, PREVIEW, bulk=self.bulk)
-        unborn = await known.learn(self._db, [effect])
-        crossed = staking.boundaries(tip, effect.point, PREVIEW)
-        prepared = rows.of([effect], known, unborn, _RULES, crossed)
-        node_tip = frames.NodePoint(slot_no, effect.point.block_hash.hex(), block_no)
+        unborn = await known.learn(self._db, [parcel.names])
+        crossed = staking.boundaries(tip, parcel.point, PREVIEW)
+        prepared = rows.of([parcel], unborn, crossed)
+        rows.add(prepared, parcel, known, _RULES)
         await store.append(self._db, prepared, node_tip, bulk=self.bulk)
-        return effect.point.block_hash.hex()
+        return parcel.point.block_hash.hex()
 
     async def back_to(self, slot_no: int) -> None:
         """Roll back to the block at a slot."""

@@ -1,9 +1,12 @@
 """The indexer as a process: what it waits for, how it stops, who takes over, what status and resync do."""
 
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.chain.dump import differences
@@ -112,6 +115,24 @@ def test_sigterm_ends_it_amid_blocks_and_the_next_run_goes_on(ledgerline: Ledger
         assert process.stop() == 0
         process = indexer(node.url)
         ledgerline.reaches("preview", node.blocks()[-1], process)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_process_that_reads_ahead_ends_with_it(ledgerline: Ledgerline, indexer: Start, number: int) -> None:
+    """Killed alone, or asked to end together with all its processes, as a terminal and a supervisor do."""
+    with Node(preview(45_000)) as node:
+        process = indexer(node.url)
+        until("some blocks are committed", lambda: ledgerline.rows("preview", "SELECT FROM tip"))
+        helpers = psutil.Process(process.popen.pid).children(recursive=True)
+        assert ledgerline.rows("preview", "SELECT phase FROM tip") == [("bulk",)] and helpers
+        if number == signal.SIGKILL:
+            process.popen.kill()
+        else:
+            os.killpg(process.popen.pid, number)
+        assert process.popen.wait(10) == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+        _, left = psutil.wait_procs(helpers, timeout=10)
+        assert not left
+        assert "interrupted" not in process.output() and "Traceback" not in process.output()
 
 
 def test_a_second_run_waits_as_standby_and_takes_over(

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from indexer import effects, frames, rows
+from indexer import effects, frames, parcels, rows
 from indexer.balance import Rules, Unbalanced
 from indexer.effects import BlockEffects, Effects
 from indexer.known import Known, NextNumbers, Unborn
-from shared import address
+from indexer.ogmios import Forward
+from shared import address, packed
 from shared.encoding import bech32_encode
 from shared.ledger import Point
 from shared.network import PREVIEW
@@ -59,7 +60,7 @@ FAILED: dict[str, Any] = {
 
 def test_failed_scripts_spend_collateral_and_pay_its_return_after_the_declared_outputs() -> None:
     found = _only(_tx(**FAILED, collateralReturn=_output(40), totalCollateral=_ada(60)))
-    assert [reference.tx_hash.hex() for reference in found.inputs] == [_id(5)]
+    assert [packed.output_of(key) for key in found.inputs] == [(bytes.fromhex(_id(5)), 0)]
     assert (found.first_index, [output.lovelace for output in found.outputs], found.fee) == (3, [40], 60)
     assert found.mint == {} and found.extra.mint == {} and found.extra.withdrawals == {} and not found.extra.valid
 
@@ -106,7 +107,15 @@ def test_ogmios_6_14_writes_an_empty_treasury_where_there_is_none() -> None:
     assert _fee(_only(_tx(treasury={}, outputs=[_output(90)])), 100) == 10
 
 
-@pytest.mark.parametrize("part", [{"id": "xyz!" * 16}, {"outputs": [{"address": "addr1!", "value": _ada(1)}]}])
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"id": "xyz!" * 16},
+        {"id": "33" * 31 + "  "},
+        {"inputs": [{"transaction": {"id": "33" * 31 + "  "}, "index": 0}]},
+        {"outputs": [{"address": "addr1!", "value": _ada(1)}]},
+    ],
+)
 def test_what_is_not_hex_or_an_address_is_unreadable_and_names_the_block(part: dict[str, Any]) -> None:
     block = frames.Block(
         type="praos", era="conway", id=_id(4), ancestor=_id(3), height=1, slot=7, transactions=[_tx(**part)]
@@ -115,13 +124,27 @@ def test_what_is_not_hex_or_an_address_is_unreadable_and_names_the_block(part: d
         effects.of_block(block)
 
 
+@pytest.mark.parametrize(
+    "part", [{"outputs": [_output(1 << 64)]}, {"outputs": [_output(1, aa=1 << 64)]}, {"fee": _ada(1 << 64)}]
+)
+def test_numbers_beyond_64_bits_are_unreadable_and_name_the_transaction(part: dict[str, Any]) -> None:
+    block = BlockEffects(AT, 1, "", False, None, [[_only(_tx(**part))]])
+    with pytest.raises(frames.Unreadable, match=f"{'00' * 32} at slot 7: transaction {_id(1)}"):
+        parcels.pack(Forward(block, frames.NodePoint(7, _id(0))), PREVIEW)
+
+
+def test_an_output_is_spent_once() -> None:
+    with pytest.raises(Unbalanced, match=f"spends {_id(9)}#0, which no block or genesis made, or which is spent"):
+        _fee(_only(_tx(inputs=[_spend(9), _spend(9)], outputs=[_output(190)])), 100)
+
+
 def _source(lovelace: int, **assets: int) -> Output:
     held = {bytes.fromhex(POLICY): {bytes.fromhex(name): n for name, n in assets.items()}} if assets else {}
     return Output(bytes(29), lovelace, held)
 
 
 def _fee(tx: Effects, spent: int, rules: Rules = RULES) -> int | None:
-    return _fee_of([tx], {int(reference.tx_hash.hex(), 16): _source(spent) for reference in tx.inputs}, rules)
+    return _fee_of([tx], {int(packed.output_of(key)[0].hex(), 16): _source(spent) for key in tx.inputs}, rules)
 
 
 def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RULES) -> int | None:
@@ -136,9 +159,10 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         known.stakes[account] = 1
     known.pools[bytes(28)] = 1
     for number, output in sources.items():
-        known.sources[bytes.fromhex(_id(number))] = 0, known.numbered([output])
-    block = BlockEffects(AT, 1, "", False, None, [group])
-    prepared = rows.of([block], known, Unborn([], [], [], [], [], set()), rules, [])
+        known.unspent.add(bytes.fromhex(_id(number)), 0, known.numbered([output]))
+    block = parcels.pack(Forward(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0))), PREVIEW)
+    prepared = rows.of([block], Unborn([], [], [], [], [], set()), [])
+    rows.add(prepared, block, known, rules)
     return prepared.txs[-1][1]
 
 

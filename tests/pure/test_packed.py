@@ -1,5 +1,7 @@
 """Rows survive packing, whatever a ledger can hold."""
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,12 +29,31 @@ extras = st.builds(
 
 @given(U64, st.lists(outputs, max_size=4))
 def test_outputs_survive(first_index: int, held: list[Output]) -> None:
-    assert packed.unpack_outputs(packed.pack_outputs(first_index, held)) == (first_index, held)
+    assert packed.unpack_outputs(packed.pack_outputs(first_index, [*map(packed.pack_output, held)])) == (
+        first_index,
+        held,
+    )
 
 
 @given(st.lists(inputs, max_size=4))
 def test_inputs_survive(spent: list[Input]) -> None:
-    assert packed.unpack_inputs(packed.pack_inputs(spent)) == spent
+    keys = [packed.output_key(one.tx_hash, one.output_index) for one in spent]
+    sources = [None if one.source is None else packed.pack_output(one.source) for one in spent]
+    data = packed.pack_inputs([*map(packed.pack_input, keys, sources)])
+    assert packed.unpack_inputs(data) == spent
+    assert [packed.output_of(key) for key in keys] == [(one.tx_hash, one.output_index) for one in spent]
+    assert data[1:] == msgspec.msgpack.encode(spent)
+
+
+@pytest.mark.parametrize("length", [0, 15, 16, 65_535, 65_536])
+def test_any_number_of_inputs_and_outputs_survives(length: int) -> None:
+    output = Output(bytes(29), 1)
+    assert packed.unpack_outputs(packed.pack_outputs(0, [packed.pack_output(output)] * length)) == (
+        0,
+        [output] * length,
+    )
+    spent = packed.pack_input(packed.output_key(bytes(32), 7), None)
+    assert packed.unpack_inputs(packed.pack_inputs([spent] * length)) == [Input(bytes(32), 7, None)] * length
 
 
 @given(extras)

@@ -9,9 +9,10 @@ from structlog.testing import capture_logs
 
 from api.chain.pools import PoolId, show_ratio, show_relay
 from api.chain.pools import Relay as ShownRelay
-from indexer import effects, frames, pools, staking
+from indexer import effects, frames, parcels, pools, staking
 from indexer.flags import Flags
 from indexer.ogmios import Forward
+from indexer.parcels import Parcel
 from indexer.pools import PoolRetirement, PoolUpdate, StakeChange
 from shared.encoding import bech32_encode
 from shared.ledger import Point, tx_id
@@ -41,7 +42,11 @@ REGISTRATION: dict[str, Any] = {
 def _changes(*certificates: dict[str, Any], **parts: Any) -> list[pools.Change]:
     declared = {"id": "00" * 32, "spends": "inputs", "fee": {"ada": {"lovelace": 1}}, "certificates": certificates}
     tx = msgspec.json.decode(msgspec.json.encode(declared | parts), type=frames.Transaction)
-    return [change for found in effects.of(tx, "conway") for change in pools.changes_of(found, PREVIEW)]
+    return [
+        change
+        for found in effects.of(tx, "conway")
+        for change in pools.changes_of(found.certificates, found.tx_hash, PREVIEW)
+    ]
 
 
 def test_certificates_change_stake_in_their_order() -> None:
@@ -174,13 +179,13 @@ def test_unknown_certificates_are_told_once_by_kind() -> None:
     flags = Flags()
     with capture_logs() as logs:
         for _ in range(2):
-            flags.look([_forward("neverHeardOf", "stakeDelegation", "neverHeardOf"), _forward("another")])
+            flags.look([_parcel("neverHeardOf", "stakeDelegation", "neverHeardOf"), _parcel("another")])
     told = [entry["kind"] for entry in logs if entry["event"] == "ogmios.certificate_unknown"]
     assert told == ["neverHeardOf", "another"]
 
 
-def _forward(*kinds: str) -> Forward:
+def _parcel(*kinds: str) -> Parcel:
     tx = {"id": "00" * 32, "spends": "inputs", "cbor": "00", "certificates": [{"type": kind} for kind in kinds]}
     block = {"type": "praos", "era": "conway", "id": "00" * 32, "ancestor": "", "height": 1, "slot": 1}
     read = msgspec.json.decode(msgspec.json.encode(block | {"transactions": [tx]}), type=frames.Block)
-    return Forward(effects.of_block(read), frames.NodePoint(1, "00" * 32))
+    return parcels.pack(Forward(effects.of_block(read), frames.NodePoint(1, "00" * 32)), PREVIEW)
