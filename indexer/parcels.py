@@ -84,7 +84,7 @@ class Signs(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Parcel(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A block as in effects.BlockEffects, and the node's tip when it came; `size` is how many `transactions` it has."""
+    """A block as in effects.BlockEffects, and the node's tip when it came; `size` is how many groups `unpack` gives."""
 
     point: Point
     block_no: int
@@ -97,9 +97,8 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True, gc=False):
     signs: Signs
     packed: bytes
 
-    @property
-    def transactions(self) -> list[list[Transaction]]:
-        """One group per transaction, as in effects.BlockEffects, unpacked at every call."""
+    def unpack(self) -> list[list[Transaction]]:
+        """The transactions, one group for each as in effects.BlockEffects."""
         return _decode(self.packed)
 
 

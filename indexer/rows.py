@@ -70,7 +70,7 @@ def add(rows: Rows, block: Parcel, known: Known, rules: balance.Rules) -> None:
     epoch_no = known.network.epoch_of(slot_no)
     payees, assets = known.payees.of(block.names.addresses), known.assets.of(block.names.assets)
     index = 0
-    for group in block.transactions:
+    for group in block.unpack():
         left = balance.Left()
         for tx in group:
             key = tx_id(slot_no, index)

@@ -55,7 +55,7 @@ async def test_both_ways_of_reading_give_the_same(node: Server) -> None:
         found = await take(steps, 1 + BLOCKS)
     assert isinstance(found[0], Backward) and sum(isinstance(step, Parcel) for step in found) == BLOCKS
     assert [comparable(step) for step in found] == [comparable(step) for step in expected]
-    assert any(parcel.transactions for parcel in found if isinstance(parcel, Parcel))
+    assert any(parcel.unpack() for parcel in found if isinstance(parcel, Parcel))
 
 
 async def test_it_goes_on_behind_a_block_and_follows_forks_and_growth(node: Server) -> None:
