@@ -58,7 +58,7 @@ class Kind(Generic[Value]):
 
     def of_text(self, text: str) -> Value:
         """The value of a path or query parameter; kinds that stand in bodies alone have none."""
-        raise NotImplementedError
+        raise NotImplementedError  # a fault of ours: no route may give such a kind to its path or query
 
     def of_json(self, value: object) -> Value:
         """The value of a body's field; most are text there too."""

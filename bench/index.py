@@ -126,10 +126,10 @@ class Clock(Progress):
 
     def advance(
         self,
-        tip: Point,  # noqa: ARG002 - told to every kind of progress, as are the next three
-        block_no: int,  # noqa: ARG002
-        node_block_no: int,  # noqa: ARG002
-        blocks: int,  # noqa: ARG002
+        tip: Point,  # noqa: ARG002 - told to every kind of progress
+        block_no: int,  # noqa: ARG002 - as before
+        node_block_no: int,  # noqa: ARG002 - as before
+        blocks: int,  # noqa: ARG002 - as before
         transactions: int,
     ) -> None:
         self.committed_at.append(time.perf_counter())
@@ -284,10 +284,6 @@ def _table(
     add("database", lambda mode: f"{each(mode, lambda _, one: one.database_bytes) / transactions:,.0f} bytes/tx")
     add("peak memory", lambda mode: f"{each(mode, lambda _, one: one.peak_bytes) / 2**20:,.0f} MB")
     return table
-
-
-def _of_the_floor(low: Floor, one: Run) -> float:
-    return low.copy_s / (one.run_s - one.finalize_s)
 
 
 def _genesis_path(path: Path) -> Path:

@@ -13,7 +13,6 @@ HIGHEST_SLOT = (1 << 47) - 1
 """A million years of them: a row key is a slot and 16 bits of index."""
 
 _HASH_BYTES = 32
-_REFERENCE = metadata.REFERENCE_PREFIX
 _BEFORE_ALONZO = frozenset(("byron", "shelley", "allegra", "mary"))
 
 
@@ -89,7 +88,7 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
     """The effects of a transaction, after those of its sub-transactions: these spend and pay on their own."""
     if tx.spends == "inputs":
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
-        return [*[_valid(sub, era, 0) for sub in tx.sub_transactions], _valid(tx, era, fee)]
+        return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
     declared = [] if tx.collateral_return is None else [tx.collateral_return]
     change = [_output(output) for output in declared]
     return [
@@ -149,9 +148,7 @@ def _output(output: frames.Output) -> Output:
     value = output.value
     # NOTE: an address is decoded each time it is seen. A cache of them is no faster: it is larger than the processor's.
     raw = address.of_node(output.address)
-    return (
-        Output(raw, frames.lovelace(value)) if len(value) == 1 else Output(raw, frames.lovelace(value), _assets(value))
-    )
+    return Output(raw, frames.lovelace(value), _assets(value) if len(value) > 1 else {})
 
 
 def _assets(value: dict[str, dict[str, int]]) -> Assets:
@@ -217,7 +214,12 @@ def assets_of(bundle: Assets) -> list[bytes]:
 
 def reference_tokens(bundle: Assets) -> list[bytes]:
     """The reference tokens (CIP-68) in a bundle, each a policy id and a name in one."""
-    return [policy_id + name for policy_id, names in bundle.items() for name in names if name[:4] == _REFERENCE]
+    return [
+        policy_id + name
+        for policy_id, names in bundle.items()
+        for name in names
+        if name.startswith(metadata.REFERENCE_PREFIX)
+    ]
 
 
 def described(tx: Effects) -> list[bytes]:

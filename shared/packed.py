@@ -101,7 +101,7 @@ def pack_outputs(first_index: int, outputs: Sequence[bytes]) -> bytes:
 
     The last bytes are those of the outputs.
     """
-    return b"".join((_VERSION, b"\x92", _encode(first_index), _array(len(outputs)), *outputs))
+    return b"".join((_VERSION, _array(2), _encode(first_index), _array(len(outputs)), *outputs))
 
 
 def unpack_outputs(data: bytes) -> tuple[int, list[Output]]:
