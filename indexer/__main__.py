@@ -1,212 +1,493 @@
-"""`python -m indexer`: run, status, resync, verify and record, each for one network."""
+"""`python -m indexer`: the commands for one network's index."""
+
+import signal
+import sys
+
+# NOTE: before the other imports, which take most of a second. There is nothing to finish yet.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(sys.argv[1:2] != ["run"] and "--every" not in sys.argv))
 
 import asyncio
 import gc
 import json
-import sys
-from collections.abc import Awaitable, Callable, Coroutine
-from enum import StrEnum
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import aiohttp
 import asyncpg
+import psutil
 import structlog
 import typer
 from rich.console import Console
-from rich.progress import MofNCompleteColumn
+from rich.progress import MofNCompleteColumn, ProgressColumn
 from rich.progress import Progress as Bar
 
-from indexer import bulk, eras, follow, frames, genesis, ogmios, status, store, verify_pools
-from indexer import record as recording
-from indexer import verify as verifying
-from indexer.findings import MOST_SHOWN
-from indexer.flags import Flags
-from indexer.progress import Progress
-from shared import database, lifecycle, schema, servers, settings
+from indexer.blocks import eras, genesis
+from indexer.blocks.node_warnings import NodeWarnings
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.ogmios import record as recording
+from indexer.snapshot import manifest, take
+from indexer.snapshot import restore as restoring
+from indexer.store import finish_bulk
+from indexer.store import writer as store
+from indexer.sync import check, follow, leading, status
+from indexer.sync.progress import Progress
+from indexer.sync.signals import Signals, served
+from indexer.verify import rounds, stake
+from indexer.verify.results import MOST_SHOWN
+from shared import database, lifecycle, schema, servers, service_manager, settings, trials
 from shared import log as logging
-from shared.ledger import MOST_SLOT
+from shared.command import EmbeddedOption, VersionOption, name_database
+from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER
 from shared.network import Network, by_name
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Follows the chain of one Cardano network through Ogmios and keeps its index.",
+    help="Index the chain of one Cardano network through Ogmios.",
 )
 log = structlog.get_logger()
 
 
-class NetworkName(StrEnum):
-    """The networks there are."""
-
-    MAINNET = "mainnet"
-    PREVIEW = "preview"
-    PREPROD = "preprod"
+@app.callback()
+def _any_command(_version: VersionOption = False) -> None:
+    pass
 
 
-NetworkOption = Annotated[NetworkName, typer.Option("--network", help="whose chain")]
+def _network(name: str) -> Network:
+    if name not in by_name:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(by_name)}")
+    return by_name[name]
+
+
+def _duration(text: str) -> float:
+    try:
+        return rounds.parse_duration(text)
+    except ValueError as cause:
+        raise typer.BadParameter(str(cause)) from cause
+
+
+NetworkOption = Annotated[
+    Network, typer.Option("--network", help="Network to index.", parser=_network, metavar="|".join(by_name))
+]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option("--metrics-port", min=1, max=65_535, help="port to serve Prometheus metrics on; none if left out"),
+]
+MetricsHostOption = Annotated[str, typer.Option("--metrics-host", help="address to serve them on")]
 OgmiosOption = Annotated[
-    str | None, typer.Option("--ogmios-url", help="ws:// or wss:// address of Ogmios, instead of OGMIOS_URL_<NETWORK>")
+    str | None,
+    typer.Option("--ogmios-url", help="Address of Ogmios (ws:// or wss://); overrides OGMIOS_URL_<NETWORK>."),
 ]
 
 
 @app.command()
-def run(network: NetworkOption, ogmios_url: OgmiosOption = None) -> None:
-    """Follow the chain until SIGTERM. A second one for the same network waits and takes over."""
+def run(
+    network: NetworkOption,
+    ogmios_url: OgmiosOption = None,
+    metrics_port: MetricsPortOption = None,
+    metrics_host: MetricsHostOption = "127.0.0.1",
+) -> None:
+    """Follow the chain until SIGTERM.
+
+    A second process for the same network stands by and takes over when the first one ends or hangs.
+    """
     chosen = _settings()
+    logging.started("indexer", network=network.name)
     url = _ogmios_url(chosen, network, ogmios_url)
+    progress = Progress(network)
 
     async def follow_chain(stop: asyncio.Event) -> int:
-        progress = Progress(by_name[network])
         async with servers.running(chosen, valkey=False) as running:
             progress.start()
+            service_manager.notify(service_manager.READY)  # it may have to wait, which is part of its work
             try:
-                await follow.Follower(by_name[network], running.database_url, url, progress, Flags()).run(stop)
+                await follow.Follower(network, running.database_url, url, progress, NodeWarnings()).run(stop)
             except follow.FATAL as fatal:
-                log.error("follow.refused", network=network.value, cause=str(fatal), after=progress.at)
+                log.error("follow.refused", network=network.name, cause=str(fatal), after=progress.at)
                 return 1
             except Exception:
-                log.exception("follow.failed", network=network.value, after=progress.at)
+                log.exception("follow.failed", network=network.name, after=progress.at)
                 return 1
             finally:
                 progress.stop()
         return 0
 
-    # Batches are trees without cycles, and the collector would walk the caches again and again: follow.py calls it.
+    # Batches leave no cycles, and each collection would walk the caches. follow.py collects when it is worth it.
     gc.disable()
-    raise typer.Exit(_run(follow_chain))
+    with _metrics(progress.signals, metrics_host, metrics_port):
+        raise typer.Exit(_run(follow_chain))
+
+
+@contextmanager
+def _metrics(signals: Signals, host: str, port: int | None) -> Iterator[None]:
+    """Serve metrics, if there is a port for them; ends the command if it can't be had."""
+    with ExitStack() as stack:
+        if port is not None:
+            try:
+                stack.enter_context(served(signals, host, port))
+            except OSError as cause:
+                where = f"{host}:{port} (--metrics-host and --metrics-port)"
+                raise typer.Exit(lifecycle.fail(f"can't listen on {where}: {cause}")) from cause
+        yield
 
 
 @app.command("status")
 def show_status(
-    network: NetworkOption, as_json: Annotated[bool, typer.Option("--json", help="for machines")] = False
+    network: NetworkOption,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    embedded: EmbeddedOption = False,
 ) -> None:
-    """Show where the index stands: local tip, node tip, lag, rows, progress."""
+    """Show the state of the index: tips, lag, progress, node, size of the tables.
 
-    async def look(db: asyncpg.Connection, chain: Network) -> None:
-        state = await status.of(db, chain)
-        if as_json:
-            print(json.dumps(state))
+    Ends within 5 seconds, with status 0 if the index is in step with the chain, 2 if it is syncing, and 1 if it is
+    down, unreachable or empty.
+    """
+    chosen = _settings(or_exit=status.DOWN)
+    within_s = max(_STATUS_WITHIN_S - (time.time() - psutil.Process().create_time()), _STATUS_AT_LEAST_S)
+
+    async def look(_: asyncio.Event) -> int:
+        url = chosen.database_url or ""
+        try:
+            async with asyncio.timeout(within_s), servers.running(chosen, valkey=False, create=embedded) as running:
+                url = running.database_url
+                state = await _state(url, network, chosen.ready_lag_s)
+        except servers.ServersError as cause:
+            print(cause, file=sys.stderr)
+        except lifecycle.UNUSABLE as cause:
+            print(settings.unusable_database(url, cause), file=sys.stderr)
+        except asyncpg.UndefinedTableError:
+            print(f"{network.name}: nothing is indexed, the database is empty", file=sys.stderr)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as cause:
+            print(settings.silent_database(url, cause), file=sys.stderr)
         else:
-            status.show(state)
+            name_database(chosen)
+            print(json.dumps(state)) if as_json else status.show(state)
+            exit_status: int = state["exit_status"]
+            return exit_status
+        return status.DOWN
 
-    _with_database(network, look)
+    raise typer.Exit(_run(look, once=True))
+
+
+# Of the 5 s that the command may take from the start of its process on. A busy machine may need them for the imports.
+_STATUS_WITHIN_S, _STATUS_AT_LEAST_S = 4.5, 1.0
+
+
+async def _state(url: str, network: Network, ready_lag_s: float) -> dict[str, Any]:
+    """What `status` shows. Raises the database's errors."""
+    db = await database.connect(url, network)
+    try:
+        return await status.of(db, network, ready_lag_s)
+    finally:
+        db.terminate()
 
 
 @app.command()
 def resync(
     network: NetworkOption,
     from_slot: Annotated[
-        int, typer.Option("--from-slot", min=0, max=MOST_SLOT, help="roll back to the last block at or before it")
+        int,
+        typer.Option(
+            "--from-slot", min=0, max=HIGHEST_SLOT, help="Roll back to the last block at or before this slot."
+        ),
     ],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask, however many blocks are removed.")] = False,
+    embedded: EmbeddedOption = False,
 ) -> None:
-    """Roll the database back; the next `run` follows the chain again from there. Slot 0 starts over."""
+    """Roll back to a slot; the next `run` continues there. A slot before the first block, like 0, erases the index.
 
-    async def go_back(db: asyncpg.Connection, chain: Network) -> None:
-        if not await database.become_writer(db, chain):
-            raise _Refused(f"an indexer is running for {chain.name}: stop it first")
-        present = await store.position(db)
-        if present is None:
-            raise _Refused(f"nothing is indexed for {chain.name}")
-        point = await store.last_at_or_before(db, from_slot)
-        if from_slot == 0 or point is None:
-            await store.erase(db)
-            print(f"{chain.name} is empty: the next run starts over")
-            return
-        if present.finalize_step:
-            await bulk.finalize(db, present.finalize_step)
-        await store.rollback(db, chain, point)
-        print(f"{chain.name} stands at {point}")
+    Asks before it removes more blocks than a node would roll back.
+    """
 
-    _with_database(network, go_back)
+    async def go_back(most_blocks: int | None, db: asyncpg.Connection, url: str) -> int:
+        async with _leading(db, url, network):
+            print(await _go_back(db, network, from_slot, most_blocks))
+        return 0
+
+    try:
+        status = _on_servers(network, partial(go_back, None if yes else SECURITY_PARAMETER), create=embedded)
+    except _Unconfirmed as large:
+        if not sys.stdin.isatty():
+            raise typer.Exit(lifecycle.fail(f"{large}: add --yes to confirm")) from large
+        # NOTE: after the loop, because the prompt would block it and keep it from seeing a signal.
+        typer.confirm(f"{large}. Continue?", abort=True, err=True)
+        status = _on_servers(network, partial(go_back, None))
+    raise typer.Exit(status)
+
+
+@asynccontextmanager
+async def _leading(db: asyncpg.Connection, url: str, network: Network) -> AsyncIterator[None]:
+    """Lead the network on this connection until the block ends. Raises _Refused while an indexer leads."""
+    if not await database.become_writer(db, network):
+        raise _Refused(f"an indexer is running for {network.name}: stop it first")
+    async with leading.sending_heartbeats(url, network, db):
+        yield
+
+
+class _Unconfirmed(Exception):
+    """A resync that removes many blocks: how many, in words."""
+
+
+async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, most_blocks: int | None) -> str:
+    """Roll back on the leading connection; returns a line about the new state. Raises _Unconfirmed."""
+    present = await store.position(db)
+    if present is None:
+        raise _Refused(f"nothing is indexed for {network.name}")
+    point = None if from_slot == 0 else await store.last_at_or_before(db, from_slot)
+    gone = await store.size_after(db, point)
+    removed = f"{gone.blocks:,} blocks with {gone.transactions:,} transactions of {network.name}"
+    if most_blocks is not None and gone.blocks > most_blocks:
+        raise _Unconfirmed(f"this removes {removed}")
+    if point is None:
+        await store.erase(db)
+        return f"removed {removed}: it is empty now, and the next run starts over"
+    if present.finalize_step:
+        await finish_bulk.finalize(db, present.finalize_step)
+    await store.rollback(db, network, point)
+    return f"removed {removed}: it is at {point} now"
 
 
 @app.command()
-def verify(network: NetworkOption) -> None:
-    """Recompute every derived figure from history and compare, beside a running indexer or not.
+def verify(
+    network: NetworkOption,
+    with_node: Annotated[
+        bool, typer.Option("--against-node", help="Also read the blocks from the node again and compare their rows.")
+    ] = False,
+    sample: Annotated[
+        str, typer.Option("--sample", help="Share of the blocks to compare, in random ranges; requires --against-node.")
+    ] = "100%",
+    from_slot: Annotated[
+        int,
+        typer.Option("--from-slot", min=0, max=HIGHEST_SLOT, help="First slot to compare; requires --against-node."),
+    ] = 0,
+    ogmios_url: Annotated[
+        str | None,
+        typer.Option("--ogmios-url", help="Address of Ogmios, as for `run`; requires --against-node."),
+    ] = None,
+    embedded: EmbeddedOption = False,
+    every_s: Annotated[
+        float | None,
+        typer.Option("--every", parser=_duration, metavar="24h", help="Verify again and again until SIGTERM."),
+    ] = None,
+) -> None:
+    """Recompute all derived tables from history and compare them with the index.
 
-    Exit status 1 and a list where anything differs.
+    May run beside the indexer. Prints the differences; if there are any, the exit status is 1. With --every, such as
+    30m, 24h or 7d, so much time passes from one start to the next, and the differences are logged.
+    """
+    percent = _percent(sample)
+    if not with_node and (percent != _ALL or from_slot or ogmios_url is not None):
+        raise typer.Exit(lifecycle.fail("--sample, --from-slot and --ogmios-url require --against-node"))
+    chosen = _settings()
+    url = _ogmios_url(chosen, network, ogmios_url) if with_node else None
+    connect = None if url is None else partial(_connect if every_s is None else ogmios.connect, url)
+    asked = rounds.Asked(network, connect, percent, from_slot)
+
+    async def once(db: asyncpg.Connection, database_url: str) -> int:
+        with _bar(MofNCompleteColumn()) as tell:
+            outcome = await rounds.once(db, database_url, asked, tell)
+        _print(outcome, network)
+        compared = await stake.node_comparison(db)
+        if compared is not None:
+            print(f"{network.name}: {compared}")
+        return 1 if outcome.results else 0
+
+    async def again_and_again(stop: asyncio.Event) -> int:
+        logging.started("verify", network=network.name)
+        async with servers.running(chosen, valkey=False, create=embedded) as running:
+            try:
+                await rounds.repeat(running.database_url, asked, every_s or 0.0, stop)
+            except _REFUSALS as refused:
+                log.error("verify.refused", network=network.name, cause=str(refused))
+                return 1
+        return 0
+
+    if every_s is None:
+        raise typer.Exit(_on_servers(network, once, create=embedded))
+    raise typer.Exit(_run(again_and_again))
+
+
+def _print(outcome: rounds.Round, network: Network) -> None:
+    for line in outcome.said:
+        print(line)
+    for result in outcome.results:
+        more = " and more" if len(result.differences) == MOST_SHOWN else ""
+        print(f"{result.check}: {len(result.differences)} differences{more}")
+        for difference in result.differences:
+            print(f"  {difference}")
+    if not outcome.results:
+        print(f"{network.name}: all derived tables match history")
+
+
+async def _connect(url: str) -> ogmios.Ogmios:
+    try:
+        return await ogmios.connect(url)
+    except (OSError, aiohttp.ClientError) as cause:
+        raise _Refused(f"no Ogmios at {settings.masked(url)}: {cause}") from cause
+
+
+def _percent(text: str) -> float:
+    """The number of a percentage like `1%` or `0.5`; ends the command if it is invalid."""
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent <= _ALL:
+        raise typer.Exit(lifecycle.fail(f"--sample is {text!r}, expected a percentage above 0% and up to 100%"))
+    return percent
+
+
+_ALL = 100.0
+
+
+JobsOption = Annotated[int, typer.Option("--jobs", min=1, max=32, help="Connections at a time.")]
+_JOBS = min(os.cpu_count() or 1, 4)
+
+
+@app.command()
+def snapshot(
+    network: NetworkOption,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write; it must be empty or not exist.")],
+    jobs: JobsOption = _JOBS,
+) -> None:
+    """Write a consistent copy of the index to a folder; may run beside the indexer.
+
+    The folder gets a dump in the directory format of pg_dump, and a manifest with the tip and a checksum of each file.
     """
 
-    async def compare(db: asyncpg.Connection, chain: Network, url: str) -> int:
-        columns = (*Bar.get_default_columns(), MofNCompleteColumn())
-        with Bar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-            task = bar.add_task("transactions", total=None)
-            try:
-                found = await verifying.verify(
-                    db, url, chain, lambda step, done, of: bar.update(task, description=step, completed=done, total=of)
-                )
-            except verifying.NotComplete as cause:
-                raise _Refused(str(cause)) from cause
-        for finding in found:
-            more = " and more" if len(finding.differences) == MOST_SHOWN else ""
-            print(f"{finding.check}: {len(finding.differences)} differences{more}")
-            for difference in finding.differences:
-                print(f"  {difference}")
-        if not found:
-            print(f"{chain.name}: every figure is as history says")
-        compared = await verify_pools.node_comparison(db)
-        if compared is not None:
-            print(f"{chain.name}: {compared}")
-        return 1 if found else 0
+    async def copy(db: asyncpg.Connection, url: str) -> int:
+        with _bar() as tell:
+            taken = await take.take(db, url, network, out, jobs, tell)
+        print(f"{network.name} up to {taken} in {out}")
+        return 0
 
-    _with_servers(network, compare)
+    raise typer.Exit(_on_servers(network, copy))
+
+
+@app.command()
+def restore(
+    network: NetworkOption,
+    folder: Annotated[Path, typer.Option("--from", help="Folder of the snapshot.")],
+    jobs: JobsOption = _JOBS,
+    embedded: EmbeddedOption = False,
+) -> None:
+    """Fill an empty network from a snapshot; the next `run` continues there."""
+
+    async def fill(db: asyncpg.Connection, url: str) -> int:
+        async with _leading(db, url, network):
+            with _bar() as tell:
+                restored = await restoring.restore(db, url, network, folder, jobs, tell)
+        print(f"{network.name} is at {restored}")
+        return 0
+
+    raise typer.Exit(_on_servers(network, fill, create=embedded))
+
+
+@contextmanager
+def _bar(*columns: ProgressColumn) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal, with these columns at its end: yields what takes the step, the done amount and the total."""
+    shown = (*Bar.get_default_columns(), *columns)
+    with Bar(*shown, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda step, done, of: bar.update(task, description=step, completed=done, total=of)
 
 
 @app.command()
 def record(
     network: NetworkOption,
-    from_slot: Annotated[int, typer.Option("--from-slot", min=0, max=MOST_SLOT, help="the first slot wanted")],
-    blocks: Annotated[int, typer.Option("--blocks", min=1, help="how many")],
-    out: Annotated[Path, typer.Option("--out", help="a file to write, compressed where it ends in .xz")],
+    from_slot: Annotated[int, typer.Option("--from-slot", min=0, max=HIGHEST_SLOT, help="First slot to record.")],
+    blocks: Annotated[int, typer.Option("--blocks", min=1, help="Number of blocks.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write; compressed if the name ends in .xz.")],
     ogmios_url: OgmiosOption = None,
+    embedded: EmbeddedOption = False,
 ) -> None:
-    """Write blocks from Ogmios to a file that the replay server can play.
+    """Write blocks from Ogmios to a file that `python -m devnet serve` can play.
 
-    Reading starts at the last block before the slot that the index holds, or at the origin where it holds none.
+    Reading starts at the last indexed block before the slot, or at the origin if there is none.
     """
     url = _ogmios_url(_settings(), network, ogmios_url)
+    if not (out.parent.is_dir() and os.access(out.parent, os.W_OK)) or out.is_dir():
+        raise typer.Exit(
+            lifecycle.fail(f"--out is '{out}', expected a file in a folder that exists and can be written")
+        )
 
-    async def copy(db: asyncpg.Connection, chain: Network) -> None:
+    async def copy(db: asyncpg.Connection) -> None:
         start = await store.last_at_or_before(db, from_slot - 1)
-        try:
-            node = await ogmios.connect(url)
-        except (OSError, aiohttp.ClientError) as cause:
-            raise _Refused(f"no Ogmios at {settings.masked(url)}: {cause}") from cause
+        node = await _connect(url)
         with Bar(*Bar.get_default_columns(), MofNCompleteColumn()) as bar:
-            task = bar.add_task(f"blocks of {chain.name}", total=blocks)
+            task = bar.add_task(f"blocks of {network.name}", total=blocks)
             try:
-                await eras.check(node, chain)
+                await eras.check(node, network)
                 await recording.record(node, start, from_slot, blocks, out, lambda n: bar.update(task, completed=n))
             finally:
                 await node.close()
         print(f"{blocks} blocks in {out}")
 
-    _with_database(network, copy)
+    _with_database(network, copy, create=embedded)
+
+
+@app.command("check")
+def check_servers(
+    network: Annotated[
+        Network | None,
+        typer.Option("--network", help="Only this network.", parser=_network, metavar="|".join(by_name)),
+    ] = None,
+    ogmios_url: OgmiosOption = None,
+    embedded: EmbeddedOption = False,
+) -> None:
+    """Print the settings in effect, without secrets, and try each server. The exit status is 1 if one fails."""
+    chosen = _settings()
+    if ogmios_url is not None and network is None:
+        raise typer.Exit(lifecycle.fail("--ogmios-url requires --network"))
+    wanted = [network] if network is not None else [by_name[name] for name in chosen.ogmios_urls]
+    nodes = {each: _ogmios_url(chosen, each, ogmios_url) for each in wanted}
+    trials.show_settings(chosen)
+
+    async def main(stop: asyncio.Event) -> int:
+        async with servers.running(chosen, valkey=False, create=embedded) as running:
+            return await lifecycle.unless_stopped(check.servers(running, nodes), stop)
+
+    raise typer.Exit(_run(main, once=True))
 
 
 class _Refused(Exception):
-    """What a command can't do, in one line for the operator."""
+    """Why a command can't be done, in one line for the operator."""
 
 
-_REFUSALS = (_Refused, schema.NewerSchema, genesis.WrongNetwork, ogmios.Refused, frames.Unreadable)
+_REFUSALS = (
+    _Refused,
+    *rounds.INCOMPLETE,
+    manifest.SnapshotRefused,
+    schema.WrongSchema,
+    genesis.WrongNetwork,
+    ogmios.Refused,
+    frames.Unreadable,
+)
 
 
-def _settings() -> settings.Settings:
+def _settings(*, or_exit: int = 2) -> settings.Settings:
+    """The settings; if one is invalid, ends the command with that status."""
     try:
         chosen = settings.read()
     except settings.SettingsError as error:
-        raise typer.Exit(lifecycle.fail(error)) from None
+        lifecycle.fail(error)
+        raise typer.Exit(or_exit) from None
     logging.configure(chosen.log_level, chosen.log_format)
     return chosen
 
 
-def _ogmios_url(chosen: settings.Settings, network: NetworkName, option: str | None) -> str:
+def _ogmios_url(chosen: settings.Settings, network: Network, option: str | None) -> str:
     if option is None:
-        url = chosen.ogmios_urls.get(network)
+        url = chosen.ogmios_urls.get(network.name)
         if url is None:
-            variable = f"OGMIOS_URL_{network.name}"
+            variable = f"OGMIOS_URL_{network.name.upper()}"
             raise typer.Exit(lifecycle.fail(f"{variable} is unset, expected {settings.OGMIOS_URL} (or --ogmios-url)"))
         return url
     try:
@@ -222,30 +503,39 @@ def _run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool =
         return lifecycle.fail(error)
 
 
-def _with_database(network: NetworkName, work: Callable[[asyncpg.Connection, Network], Awaitable[None]]) -> None:
-    """Run one command against a network's database, which is created where there is none."""
+def _with_database(network: Network, work: Callable[[asyncpg.Connection], Awaitable[None]], *, create: bool) -> None:
+    """Run a command on a network's database, and end the process."""
 
-    async def do(db: asyncpg.Connection, chain: Network, _: str) -> int:
-        await work(db, chain)
+    async def do(db: asyncpg.Connection, _: str) -> int:
+        await work(db)
         return 0
 
-    _with_servers(network, do)
+    raise typer.Exit(_on_servers(network, do, create=create))
 
 
-def _with_servers(network: NetworkName, work: Callable[[asyncpg.Connection, Network, str], Awaitable[int]]) -> None:
-    """The same for one that also wants the database's address, and that says its own exit status."""
+def _on_servers(
+    network: Network, work: Callable[[asyncpg.Connection, str], Awaitable[int]], *, create: bool = False
+) -> int:
+    """The exit status of a command that gets a network's database, which it names, and its address.
+
+    Creates the tables if they are missing, an embedded database only if asked.
+    """
     chosen = _settings()
-    chain = by_name[network]
 
     async def do(db: asyncpg.Connection, database_url: str) -> int:
         await schema.migrate(db)
-        return await work(db, chain, database_url)
+        return await work(db, database_url)
 
     async def main(stop: asyncio.Event) -> int:
-        async with servers.running(chosen, valkey=False) as running:
+        async with servers.running(chosen, valkey=False, create=create) as running:
             try:
-                db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, chain), stop)
-                return await _unless_stopped(stop, db, do(db, running.database_url))
+                db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, network), stop)
+                name_database(chosen)
+                try:
+                    # NOTE: in this order, as a cancelled transaction waits for Postgres, which may hang.
+                    return await lifecycle.unless_stopped(do(db, running.database_url), stop, on_stop=db.terminate)
+                finally:
+                    db.terminate()
             except _REFUSALS as refused:
                 print(refused, file=sys.stderr)
             except lifecycle.UNUSABLE as cause:
@@ -254,25 +544,7 @@ def _with_servers(network: NetworkName, work: Callable[[asyncpg.Connection, Netw
                 print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
             return 1
 
-    raise typer.Exit(_run(main, once=True))
-
-
-async def _unless_stopped(stop: asyncio.Event, db: asyncpg.Connection, work: Coroutine[None, None, int]) -> int:
-    """The result of work on a connection, which ends with it. Raises Stopped once `stop` is set: what it has not
-    committed is lost.
-    """
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-    finally:
-        stopping.cancel()
-        # NOTE: in this order, as a cancelled transaction waits for Postgres, which may hang.
-        db.terminate()
-        working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
-    raise lifecycle.Stopped
+    return _run(main, once=True)
 
 
 if __name__ == "__main__":

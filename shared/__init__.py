@@ -1,1 +1,1 @@
-"""What the indexer and the API both know: networks, addresses, the bytes of a row, settings and servers."""
+"""Code that the indexer and the API share: networks, addresses, packed rows, settings and servers."""

@@ -1,54 +1,76 @@
-"""Cardano addresses (CIP-19; Byron: CDDL `byron_address`): raw bytes inside, text at the rim."""
+"""Cardano addresses (CIP-19; Byron: CDDL `byron_address`): raw bytes <-> text."""
 
 import zlib
+from collections.abc import Sequence
 
 import cbor2
 
-from shared.encoding import base58_decode, base58_encode, bech32_decode, bech32_encode, bech32_payload
+from shared.encoding import (
+    base58_decode,
+    base58_encode,
+    bech32_decode,
+    bech32_encode,
+    bech32_encode_all,
+    bech32_payload,
+)
+from shared.ledger import HASH28_BYTES
 from shared.network import Network
 
 LONGEST_TEXT = 16_000
-"""Letters of the longest address: nothing bounds Byron's, and mainnet has one of about 10,500."""
+"""Most characters of an address. The ledger sets no limit for Byron; the longest on mainnet has about 10,500."""
 
 _BYRON = 0b1000
 _SCRIPT_STAKE = (0b0010, 0b0011)
-_HASH_BYTES = 28
 # Byte lengths by address type (CIP-19): base, pointer (a header, a hash and three variable-length numbers), enterprise.
-_BASE_BYTES, _ENTERPRISE_BYTES = 1 + 2 * _HASH_BYTES, 1 + _HASH_BYTES
+_BASE_BYTES, _ENTERPRISE_BYTES = 1 + 2 * HASH28_BYTES, 1 + HASH28_BYTES
 _POINTER_BYTES = range(_ENTERPRISE_BYTES + 3, _ENTERPRISE_BYTES + 31)
 
 
 class InvalidAddress(ValueError):
-    """The text is no payment address."""
+    """The text is not a payment address."""
 
 
 class ForeignAddress(ValueError):
-    """The text is a payment address of another network."""
+    """The text is a payment address of a different network."""
 
 
 def show(raw: bytes) -> str:
-    """A payment address as text: bech32 `addr…` or `addr_test…`, base58 where it is Byron's."""
+    """A payment address as text: bech32 `addr…` or `addr_test…`, or base58 for a Byron address."""
     if raw[0] >> 4 == _BYRON:
         return base58_encode(raw)
     return bech32_encode("addr" if raw[0] & 1 else "addr_test", raw)
 
 
-def of_node(text: str) -> bytes:
-    """The raw bytes of an address as the node writes it, whose checksum is not looked at again.
+def show_all(raws: Sequence[bytes]) -> list[str]:
+    """`show` for many addresses, several times faster for a page of them."""
+    shown: dict[bytes, str] = {}
+    alike: dict[tuple[int, int], list[bytes]] = {}  # by network tag and length
+    for raw in raws:
+        if raw[0] >> 4 == _BYRON:
+            shown[raw] = base58_encode(raw)
+        else:
+            alike.setdefault((raw[0] & 1, len(raw)), []).append(raw)
+    for (tag, _), some in alike.items():
+        shown |= zip(some, bech32_encode_all("addr" if tag else "addr_test", some), strict=True)
+    return [shown[raw] for raw in raws]
 
-    Raises ValueError where it is neither bech32 nor base58, or too short for an address.
+
+def of_node(text: str) -> bytes:
+    """The raw bytes of an address that the node wrote; the checksum is not verified again.
+
+    Raises ValueError if it is neither bech32 nor base58, or too short for an address.
     """
     raw = bech32_payload(text) if text.startswith("addr") else base58_decode(text)
     if len(raw) < _ENTERPRISE_BYTES:
-        raise ValueError(f"no address: {text!r}")
+        raise ValueError(f"not an address: {text!r}")
     return raw
 
 
 def parse(text: str, network: Network) -> bytes:
-    """The raw bytes of a payment address that a caller gave.
+    """The raw bytes of a payment address from a caller.
 
-    Raises InvalidAddress for anything but a bech32 payment address or a Byron address, ForeignAddress for one of
-    another network. A Byron address of any test network belongs to all of them (contract).
+    Raises InvalidAddress for anything but a bech32 payment address or a Byron address, ForeignAddress for an address
+    of a different network. A Byron address of any test network is accepted on every test network.
     """
     if len(text) > LONGEST_TEXT or not text.isascii():
         raise InvalidAddress(text)
@@ -59,16 +81,16 @@ def parse(text: str, network: Network) -> bytes:
 
 
 def stake_of(raw: bytes) -> bytes | None:
-    """The stake credential of a base address as the 29 bytes of its reward account, None for every other kind.
+    """The stake credential of a base address, as the 29 bytes of its reward account; None for every other kind.
 
-    NOTE: pointer addresses count for no stake since Conway, and here in no era (docs/decisions/0011).
+    NOTE: pointer addresses have not counted as stake since Conway; here they never do (docs/decisions/0011).
     """
     kind = raw[0] >> 4
     if kind > 0b0011:
         return None
     header = (0xF0 if kind in _SCRIPT_STAKE else 0xE0) | raw[0] & 0x0F
-    # NOTE: mainnet has a base address with bytes after its two hashes, which mean nothing.
-    return bytes((header,)) + raw[1 + _HASH_BYTES : _BASE_BYTES]
+    # NOTE: one base address on mainnet has extra bytes after its two hashes; they mean nothing.
+    return bytes((header,)) + raw[1 + HASH28_BYTES : _BASE_BYTES]
 
 
 def show_stake(reward_account: bytes) -> str:
@@ -76,8 +98,13 @@ def show_stake(reward_account: bytes) -> str:
     return bech32_encode("stake" if reward_account[0] & 1 else "stake_test", reward_account)
 
 
+def show_stakes(reward_accounts: Sequence[bytes], network: Network) -> list[str]:
+    """`show_stake` for reward accounts of a network, several times faster for a page of them."""
+    return bech32_encode_all("stake" if network.is_mainnet else "stake_test", reward_accounts)
+
+
 def stake_address(raw: bytes) -> str | None:
-    """The stake address that a payment address pays into, None where it has none."""
+    """The stake address of a payment address, or None if it has none."""
     account = stake_of(raw)
     return None if account is None else show_stake(account)
 
@@ -115,16 +142,18 @@ def _parse_byron(text: str) -> bytes:
         raw = base58_decode(text)
         payload, checksum = cbor2.loads(raw)
         root, attributes, kind = cbor2.loads(payload.value)
-    except Exception as error:  # NOTE: cbor2 raises errors of many kinds for bytes that are no CBOR of this shape
+    except Exception as error:  # NOTE: cbor2 raises many kinds of errors for bytes of any other shape
         raise InvalidAddress(text) from error
-    known = isinstance(root, bytes) and len(root) == _HASH_BYTES and isinstance(attributes, dict) and kind in (0, 2)
+    known = isinstance(root, bytes) and len(root) == HASH28_BYTES and isinstance(attributes, dict) and kind in (0, 2)
     if not known or zlib.crc32(payload.value) != checksum or raw != cbor2.dumps([payload, checksum]):
         raise InvalidAddress(text)
     return raw
 
 
 def _on_mainnet(raw: bytes) -> bool:
-    """Whether an address is mainnet's: by its network tag, or Byron's by having no network magic (CDDL attribute 2)."""
+    """Whether an address belongs to mainnet: by its network tag, or, in Byron, by the absence of a network magic (CDDL
+    attribute 2).
+    """
     if raw[0] >> 4 != _BYRON:
         return raw[0] & 1 == 1
     payload, _ = cbor2.loads(raw)

@@ -1,47 +1,104 @@
-"""Connections to Postgres: one search path per network, one snapshot per answer, one writer per network."""
+"""Connections to Postgres: a search path per network, a snapshot per answer, a single writer per network."""
 
+import asyncio
+import os
+import socket
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
 import msgspec
 
+from shared import hosts
+from shared.lifecycle import UNUSABLE
 from shared.network import Network
 
 LOCK_TIMEOUT = "1s"
+CONNECT_WITHIN_S = 10.0
 CHAIN_ANSWER_WITHIN_S, PARTNER_ANSWER_WITHIN_S = 10.0, 30.0
-"""How long a statement of a pool may take, and as long again to be given up: a frozen server says nothing of either.
-Chain queries are look-ups; sums of usage over months are not.
+"""How long a pool waits for a statement, since a frozen server never answers; its cancellation may take as long again.
+Chain queries are look-ups, but sums of usage may cover months.
 """
 
-_APPLICATION = "ledgerline"
-_WRITER_LOCK = 0x4C454447  # any constant of our own: the first half of the advisory lock, the network the second
+APPLICATION = "ledgerline"
+"""The prefix of our connections' names in `pg_stat_activity`; network, host and process follow."""
+
+WRITER_LOCK = 0x4C454447  # arbitrary; the first half of the advisory lock's key, the network is the second
 
 
 async def connect(url: str, network: Network | None = None) -> asyncpg.Connection:
-    """A connection whose bare table names are `network`'s chain; without a network they are nobody's."""
-    connection = await asyncpg.connect(url, server_settings=_server_settings(network), timeout=10)
+    """A connection on which bare table names mean `network`'s chain; without a network they mean nothing."""
+    connection = await _reach(url, server_settings=_server_settings(network), timeout=CONNECT_WITHIN_S)
     await _translate_json(connection)
     return connection
 
 
-async def create_pool(url: str, network: Network | None, *, most: int) -> asyncpg.Pool:
-    """A pool of up to `most` connections like `connect`'s.
+async def create_pool(
+    url: str,
+    network: Network | None,
+    *,
+    most: int,
+    within_s: float | None = None,
+    later: bool = False,
+    connect_within_s: float = CONNECT_WITHIN_S,
+) -> asyncpg.Pool:
+    """A pool of up to `most` connections like `connect`'s. With `later`, the server need not be reachable yet.
 
-    On a network's chain they give up a lock after LOCK_TIMEOUT: only the indexer holds one for long, on histories that
-    it is building and that nobody can ask yet.
+    Postgres cancels a statement after `within_s`.
+
+    Connections to a network's chain plan each statement once, as a look-up, and wait no longer than LOCK_TIMEOUT for a
+    lock: only the indexer holds one for long, on histories that it is building. All connections of other pools are
+    replaced once the server of one of them becomes read-only: another server may be the primary now.
     """
-    patience = {} if network is None else {"lock_timeout": LOCK_TIMEOUT}
-    return await asyncpg.create_pool(
+    settings = {} if network is None else _LOOK_UPS | {"lock_timeout": LOCK_TIMEOUT}
+    if within_s is not None:
+        settings |= {"statement_timeout": f"{within_s:.0f}s"}
+
+    async def leave(connection: asyncpg.Connection) -> None:
+        # NOTE: replaces the usual reset and its round trip: no statement of ours leaves settings, cursors or locks.
+        if network is None and _takes_no_writes(connection):
+            for same in _writing_pools[url]:
+                await same.expire_connections()
+            connection.terminate()
+
+    pool: asyncpg.Pool = await asyncpg.create_pool(
         url,
-        server_settings=_server_settings(network) | patience,
-        min_size=1,
+        connect=_reach,
+        server_settings=_server_settings(network) | settings,
+        min_size=0,  # otherwise asyncpg keeps one open itself, and logs each failure with a traceback
         max_size=most,
-        timeout=10,
+        timeout=connect_within_s,
         command_timeout=PARTNER_ANSWER_WITHIN_S if network is None else CHAIN_ANSWER_WITHIN_S,
         init=_translate_json,
-        reset=_leave,
+        reset=leave,
     )
+    if network is None:
+        _writing_pools[url] = [*(same for same in _writing_pools[url] if not same.is_closing()), pool]
+    if not later:
+        try:
+            async with pool.acquire():
+                pass
+        except BaseException:
+            pool.terminate()
+            raise
+    return pool
+
+
+_LOOK_UPS = {
+    # Without it Postgres plans several statements anew for each request, which takes as long as running them: it can't
+    # know that pages are short, and believes that a plan for all of them costs more.
+    "plan_cache_mode": "force_generic_plan",
+    # For the same reason such a plan would read and sort a whole list, not a part of an index.
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+}
+"""Settings of the pools that answer from a chain: each of their statements is a look-up by indexes."""
+
+_writing_pools: defaultdict[str, list[asyncpg.Pool]] = defaultdict(list)
+"""The pools of this process that write, by address: what one of them finds out of the primary holds for all."""
 
 
 @asynccontextmanager
@@ -52,32 +109,138 @@ async def snapshot(pool: asyncpg.Pool) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def become_writer(connection: asyncpg.Connection, network: Network) -> bool:
-    """Take the advisory lock that makes this connection the network's only writer; False while another has it.
+    """Take the advisory lock that makes this connection the network's only writer; False while another one holds it.
 
-    The lock lives as long as the connection that also carries every commit, so a lost lock is a lost writer.
+    All commits go through the same connection: a writer that loses the lock has lost its connection, too.
     """
-    return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _WRITER_LOCK, network.network_id))
+    return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", WRITER_LOCK, network.network_id))
 
 
-async def writers(connection: asyncpg.Connection) -> set[int]:
-    """The ids of the networks that have a writer now. Ask the primary: locks are not replicated."""
-    held = await connection.fetch(
-        """
-        SELECT objid FROM pg_locks
-        WHERE locktype = 'advisory' AND granted AND classid = $1 AND objsubid = 2
-          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        """,
-        _WRITER_LOCK,
-    )
-    return {network_id for (network_id,) in held}
+class SharedSession(ConnectionError):
+    """A pooler between us and Postgres gives each transaction a different session."""
 
 
-async def _leave(_connection: asyncpg.Connection) -> None:
-    """Spare a round trip after each use: no statement of ours leaves settings, cursors, listeners or locks behind."""
+_SESSIONS = "the pooler gives each transaction another session, expected session pooling (pool_mode = session)"
+_own_sessions: set[str] = set()  # addresses of poolers that passed _refuse_shared_sessions
+
+
+async def _reach(url: str, *, server_settings: dict[str, str], **options: Any) -> asyncpg.Connection:
+    """A connection with these settings to the server of `url`.
+
+    They are set after connecting, since PgBouncer refuses most of them as startup parameters. Raises SharedSession if
+    the session is shared with other connections, which could then read the wrong chain.
+    """
+    connection = await _reach_bare(url, **options)
+    try:
+        names, values = list(server_settings), list(server_settings.values())
+        pid, _ = await connection.fetchrow(_SET_UP, names, values)
+        if pid != connection.get_server_pid() and url not in _own_sessions:  # a pooler invents that number
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                await _refuse_shared_sessions(connection, url, options)
+            _own_sessions.add(url)
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
+
+
+_SET_UP = """
+SELECT pg_backend_pid(), array_agg(set_config(name, value, false))
+FROM unnest($1::text[], $2::text[]) AS setting (name, value)
+"""
+
+
+async def _refuse_shared_sessions(first: asyncpg.Connection, url: str, options: dict[str, Any]) -> None:
+    """Raise SharedSession if two connections at the same time do not each stay in their own session."""
+    second = await _reach_bare(url, **options)
+    try:
+        begun = [first.transaction(), second.transaction()]
+        for transaction in begun:
+            await transaction.start()
+        before = {each: await each.fetchval(_PID) for each in (first, second)}
+        for transaction in begun:
+            await transaction.rollback()
+        # Whether the pooler lends the session released last or the one released first, one of these gets the wrong one.
+        for each in (first, second, second, first):
+            if await each.fetchval(_PID) != before[each]:
+                raise SharedSession(_SESSIONS)
+    except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError) as cause:
+        raise SharedSession(_SESSIONS) from cause
+    finally:
+        second.terminate()
+
+
+_PID = "SELECT pg_backend_pid()"
+
+
+async def _reach_bare(url: str, **options: Any) -> asyncpg.Connection:
+    """A connection to the server at `url`; with several hosts, to the one that accepts writes.
+
+    All hosts are tried at once, since one may be frozen: libpq and asyncpg would wait for it before trying the next.
+    Raises the error of a server that rejects our credentials, otherwise ConnectionError with the error of each host.
+    """
+    each = hosts.each(url)
+    if len(each) == 1:
+        return await _open(url, options)
+    if "target_session_attrs=" not in url:
+        options["target_session_attrs"] = "read-write"
+    return await _first_to_accept([asyncio.create_task(_open(host, options)) for host in each])
+
+
+async def _first_to_accept(attempts: list[asyncio.Task[asyncpg.Connection]]) -> asyncpg.Connection:
+    """The first connection that is made; the others are ended. Raises what _reach_bare raises if none is."""
+    pending, chosen = set(attempts), None
+    causes: list[Exception] = []
+    try:
+        while pending and chosen is None:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            chosen = next((attempt for attempt in done if attempt.exception() is None), None)
+    finally:
+        causes = await _end([attempt for attempt in attempts if attempt is not chosen])
+    if chosen is not None:
+        return chosen.result()
+    for cause in causes:
+        if isinstance(cause, UNUSABLE):
+            raise cause
+    raise ConnectionError("; ".join(f"{type(cause).__name__}: {cause}" for cause in causes))
+
+
+async def _end(attempts: list[asyncio.Task[asyncpg.Connection]]) -> list[Exception]:
+    """End attempts to connect, and the connections that they have made. Returns what the others raised."""
+    for attempt in attempts:
+        attempt.cancel()
+    ended = await asyncio.gather(*attempts, return_exceptions=True)
+    for connection in ended:
+        if isinstance(connection, asyncpg.Connection):
+            connection.terminate()
+    return [cause for cause in ended if isinstance(cause, Exception)]
+
+
+async def _open(url: str, options: dict[str, Any]) -> asyncpg.Connection:
+    """A connection that fails soon after its host has vanished, also while it only waits for an answer."""
+    connection = await asyncpg.connect(url, **options)
+    # NOTE: a private name of asyncpg, whose public names do not give access to the socket.
+    link = connection._transport.get_extra_info("socket")
+    if link.family != socket.AF_UNIX:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _GIVE_UP_A_VANISHED_HOST.items():
+            if hasattr(socket, name):  # some exist on Linux only
+                link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return connection
+
+
+_GIVE_UP_A_VANISHED_HOST = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
+
+
+def _takes_no_writes(connection: asyncpg.Connection) -> bool:
+    """Whether the server is read-only, by its last report: from version 14 on, Postgres reports both settings."""
+    reported = connection.get_settings()
+    names = ("in_hot_standby", "default_transaction_read_only")
+    return any(getattr(reported, name, "off") == "on" for name in names)
 
 
 async def _translate_json(connection: asyncpg.Connection) -> None:
-    """Make columns of type json Python values, and the other way round."""
+    """Convert columns of type json to Python values, and back."""
     await connection.set_type_codec(
         "json",
         schema="pg_catalog",
@@ -87,8 +250,9 @@ async def _translate_json(connection: asyncpg.Connection) -> None:
 
 
 def _server_settings(network: Network | None) -> dict[str, str]:
+    ours = APPLICATION if network is None else f"{APPLICATION} {network.name}"
     return {
-        "application_name": _APPLICATION if network is None else f"{_APPLICATION} {network.name}",
+        "application_name": f"{ours} {socket.gethostname()}:{os.getpid()}"[:63],  # as long as Postgres lets a name be
         "jit": "off",  # all our statements are short, and compiling one takes longer than most
         # A long statement of a killed process ends with it, instead of keeping its locks from the next one.
         "client_connection_check_interval": "1s",

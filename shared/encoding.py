@@ -1,13 +1,14 @@
-"""Bech32 (BIP-173, as CIP-5 uses it: no limit of length) and base58 (the Bitcoin alphabet, Byron addresses)."""
+"""Bech32 (BIP-173, without the length limit, as in CIP-5) and base58 (Bitcoin alphabet, for Byron addresses)."""
+
+from collections.abc import Sequence
+from functools import lru_cache
 
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-# Each letter as the digit that `int` reads in base 32, every other byte as something that it refuses.
+# Maps each letter to its base 32 digit for `int`, and every other byte to one that `int` rejects.
 _DIGITS = bytes.maketrans(_CHARSET.encode(), b"0123456789abcdefghijklmnopqrstuv")
 _TO_DIGITS = bytes(_DIGITS[byte] if chr(byte) in _CHARSET else ord("!") for byte in range(256))
 _VALUE = {letter: value for value, letter in enumerate(_CHARSET)}
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
-# NOTE: ten bits at a time halve the look-ups of an encoding; addresses are encoded per output of every answer.
-_PAIRS = [first + second for first in _CHARSET for second in _CHARSET]
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE58_VALUE = {letter: value for value, letter in enumerate(_BASE58)}
@@ -22,7 +23,7 @@ def _polymod_step(checksum: int, value: int) -> int:
     return checksum
 
 
-# The checksum is linear: stepping by 0 maps each of the 32 top values to one mask, known beforehand.
+# The checksum is linear, so each of the 32 top values contributes one mask, computed once by stepping with 0.
 _MASK = [_polymod_step(top << 25, 0) for top in range(32)]
 
 
@@ -33,25 +34,112 @@ def _polymod(checksum: int, values: list[int]) -> int:
     return checksum
 
 
+# The same for two values at once, which halves the steps.
+_MASK_OF_TWO = [_polymod(top << 20, [0, 0]) for top in range(1024)]
+_PAIRS = [first + second for first in _CHARSET for second in _CHARSET]
+
+
+@lru_cache(16)
 def _hrp_checksum(hrp: str) -> int:
     return _polymod(1, [ord(c) >> 5 for c in hrp] + [0] + [ord(c) & 31 for c in hrp])
 
 
 def bech32_encode(hrp: str, payload: bytes) -> str:
     """Bytes as bech32 text with the human-readable part `hrp`."""
-    bits = len(payload) * 8
-    padding = -bits % 10
-    number = int.from_bytes(payload) << padding
-    pairs = "".join([_PAIRS[number >> shift & 1023] for shift in range(bits + padding - 10, -1, -10)])
-    letters = pairs[: (bits + 4) // 5]
-    checksum = _polymod(_hrp_checksum(hrp), [_VALUE[letter] for letter in letters] + [0] * 6) ^ 1
-    return hrp + "1" + letters + "".join([_CHARSET[checksum >> shift & 31] for shift in (25, 20, 15, 10, 5, 0)])
+    letters = (len(payload) * 8 + 4) // 5
+    number = int.from_bytes(payload) << letters * 5 - len(payload) * 8
+    paired = letters // 2 * 10
+    text, checksum, mask = "", _hrp_checksum(hrp), _MASK_OF_TWO
+    if letters % 2:
+        first = number >> paired
+        text, checksum = _CHARSET[first], _polymod(checksum, [first])
+    pairs = [number >> shift & 1023 for shift in range(paired - 10, -1, -10)]
+    for pair in (*pairs, 0, 0, 0):
+        checksum = (checksum & 0xFFFFF) << 10 ^ pair ^ mask[checksum >> 20]
+    checksum ^= 1
+    pairs += (checksum >> 20, checksum >> 10 & 1023, checksum & 1023)
+    return f"{hrp}1{text}{''.join([_PAIRS[pair] for pair in pairs])}"
+
+
+def bech32_encode_all(hrp: str, payloads: Sequence[bytes]) -> list[str]:
+    """`bech32_encode` for payloads of the same length, several times faster for a page of them.
+
+    It works on columns: the bytes at one position of all payloads. A letter is a function of one or two bytes, and the
+    checksum, which is linear, a sum of functions of each byte; `bytes.translate` computes such a function for a whole
+    column.
+    """
+    if len(payloads) < _WORTH_COLUMNS:
+        return [bech32_encode(hrp, payload) for payload in payloads]
+    count, length = len(payloads), len(payloads[0])
+    assert all(len(payload) == length for payload in payloads), "columns need payloads of the same length"
+    padding = bytes(-length % 5)
+    data = padding.join(payloads) + padding
+    wide = len(data) // count
+    values = bytearray(len(data) // 5 * 8)
+    for place, parts in enumerate(_LETTERS_OF_FIVE):
+        values[place::8] = _sum([data[at::5].translate(table) for at, table in parts])
+    checks = bytearray(6 * count)
+    columns = [data[at::wide] for at in range(length)]
+    constant, tables = _checksum_tables(hrp, length)
+    for place in range(6):
+        shares = [column.translate(table) for column, table in zip(columns, tables[place], strict=True)]
+        checks[place::6] = _sum([constant[place] * count, *shares])
+    text, ends = values.translate(_TO_LETTERS).decode(), checks.translate(_TO_LETTERS).decode()
+    step, letters = wide // 5 * 8, (length * 8 + 4) // 5
+    return [
+        f"{hrp}1{text[start : start + letters]}{ends[end : end + 6]}"
+        for start, end in zip(range(0, len(text), step), range(0, len(ends), 6), strict=True)
+    ]
+
+
+def _sum(columns: Sequence[bytes]) -> bytes:
+    """The sum (XOR) of columns of the same length."""
+    total = 0
+    for column in columns:
+        total ^= int.from_bytes(column)
+    return total.to_bytes(len(columns[0]))
+
+
+def _letter_of_five(place: int) -> list[tuple[int, bytes]]:
+    """The bytes out of five that a letter depends on, out of eight, each with a table of its share of the letter."""
+    first, offset = divmod(place * 5, 8)
+    shares = [(first, [byte << offset >> 3 & 31 for byte in range(256)])]
+    if offset > 3:
+        shares.append((first + 1, [byte >> 11 - offset for byte in range(256)]))
+    return [(at, bytes(share)) for at, share in shares]
+
+
+_WORTH_COLUMNS = 5
+_SHIFTS = range(25, -1, -5)  # of the letters in a checksum
+_LETTERS_OF_FIVE = [_letter_of_five(place) for place in range(8)]
+_TO_LETTERS = _CHARSET.encode() + bytes(256 - len(_CHARSET))
+
+
+@lru_cache(16)
+def _checksum_tables(hrp: str, length: int) -> tuple[list[bytes], list[list[bytes]]]:
+    """Each of the six letters of the checksum for payloads of zeros, and tables of what each byte adds to it."""
+    letters = (length * 8 + 4) // 5
+    of_zeros = _polymod(_hrp_checksum(hrp), [0] * (letters + 6)) ^ 1
+    of_bits: list[int] = []  # what each bit adds to the checksum, the last bit of the last letter first
+    of_letter = [_polymod(1 << bit, [0] * 6) for bit in range(5)]
+    for _ in range(letters):
+        of_bits += of_letter
+        of_letter = [_polymod(checksum, [0]) for checksum in of_letter]
+    tables: list[list[bytes]] = [[] for _ in range(6)]
+    for at in range(length):
+        lowest = letters * 5 - 8 * (at + 1)
+        shares = [0]
+        for bit in range(8):
+            shares += [share ^ of_bits[lowest + bit] for share in shares]
+        for table, shift in zip(tables, _SHIFTS, strict=True):
+            table.append(bytes([share >> shift & 31 for share in shares]))
+    return [bytes((of_zeros >> shift & 31,)) for shift in _SHIFTS], tables
 
 
 def bech32_decode(text: str) -> tuple[str, bytes]:
-    """The human-readable part and the bytes of bech32 text, all lower or all upper case.
+    """The human-readable part and the bytes of bech32 text in all lower or all upper case.
 
-    Raises ValueError where the text is not bech32 or its checksum or padding is wrong.
+    Raises ValueError if the text is not bech32, or its checksum or padding is wrong.
     """
     if text != text.lower():
         if text != text.upper():
@@ -76,9 +164,9 @@ def bech32_decode(text: str) -> tuple[str, bytes]:
 
 
 def bech32_payload(text: str) -> bytes:
-    """The bytes of bech32 text whose checksum need not be looked at: the node wrote it.
+    """The bytes of bech32 text that the node wrote; the checksum is not verified.
 
-    Raises ValueError where the letters are not of the alphabet.
+    Raises ValueError if a letter is not in the alphabet.
     """
     letters = text[text.rindex("1") + 1 : -6].encode()
     bits = len(letters) * 5
@@ -86,7 +174,7 @@ def bech32_payload(text: str) -> bytes:
 
 
 def base58_encode(payload: bytes) -> str:
-    """Bytes as base58 text; each leading zero byte is a leading `1`."""
+    """Bytes as base58 text; each leading zero byte becomes a leading `1`."""
     number = int.from_bytes(payload)
     letters = []
     while number:
@@ -97,7 +185,7 @@ def base58_encode(payload: bytes) -> str:
 
 
 def base58_decode(text: str) -> bytes:
-    """The bytes of base58 text. Raises ValueError where a letter is not of the alphabet."""
+    """The bytes of base58 text. Raises ValueError if a letter is not in the alphabet."""
     number = 0
     try:
         for letter in text:

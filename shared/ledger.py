@@ -1,22 +1,36 @@
-"""Words of the ledger that both sides use: points, the row key of a transaction, fingerprints, CIP-67 labels."""
+"""Ledger concepts that the indexer and the API share: points, transaction row keys, fingerprints, CIP-67 labels."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import NewType
 
 import msgspec
 
-from shared.encoding import bech32_encode
+from shared.encoding import bech32_encode, bech32_encode_all
 
 TxId = NewType("TxId", int)
-"""slot_no << 16 | index in the block: sorts by time and is known from one block alone."""
+"""slot_no << 16 | index in the block: sorts by time, and follows from the block alone."""
+
+# Row numbers of byte strings: one type per kind of byte string. They are valid in the database of one network only.
+AddressNo = NewType("AddressNo", int)
+StakeNo = NewType("StakeNo", int)
+PoolNo = NewType("PoolNo", int)
+PolicyNo = NewType("PolicyNo", int)
+AssetNo = NewType("AssetNo", int)
 
 MAX_BLOCK_TRANSACTIONS = 1 << 16
-MOST_SLOT = (1 << 47) - 1
+HIGHEST_SLOT = (1 << 47) - 1
 """The last slot whose row keys fit into 63 bits, four million years from now."""
+
+SECURITY_PARAMETER = 2_160
+"""No rollback is longer than this many blocks (k in the Shelley genesis)."""
+
+HASH28_BYTES = 28
+"""Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""
 
 
 class Point(msgspec.Struct, frozen=True):
-    """Where a chain stands: the slot and the block hash (32 bytes). The origin is None."""
+    """A position on the chain: the slot and the block hash (32 bytes). The origin is None."""
 
     slot_no: int
     block_hash: bytes
@@ -25,8 +39,11 @@ class Point(msgspec.Struct, frozen=True):
         return f"slot {self.slot_no} block {self.block_hash.hex()}"
 
 
+_FINGERPRINT = "asset"
+
+
 def tx_id(slot_no: int, index: int) -> TxId:
-    """The row key of the transaction at `index` of the block at `slot_no`."""
+    """The row key of transaction number `index` in the block at `slot_no`."""
     return TxId(slot_no << 16 | index)
 
 
@@ -37,21 +54,32 @@ def slot_of(key: int) -> int:
 
 def fingerprint(policy_id: bytes, asset_name: bytes) -> str:
     """The CIP-14 fingerprint of an asset, `asset1…`."""
-    return bech32_encode("asset", hashlib.blake2b(policy_id + asset_name, digest_size=20).digest())
+    return bech32_encode(_FINGERPRINT, hashlib.blake2b(policy_id + asset_name, digest_size=20).digest())
+
+
+def fingerprints(policy_id: bytes, asset_names: Sequence[bytes]) -> list[str]:
+    """The CIP-14 fingerprints of some assets of a policy."""
+    of_policy = hashlib.blake2b(policy_id, digest_size=20)
+    digests = []
+    for asset_name in asset_names:
+        of_asset = of_policy.copy()
+        of_asset.update(asset_name)
+        digests.append(of_asset.digest())
+    return bech32_encode_all(_FINGERPRINT, digests)
 
 
 def pool_id_of(verification_key: bytes) -> bytes:
     """The pool id (CDDL pool_keyhash, 28 bytes) of a block issuer's cold verification key (32 bytes)."""
-    return hashlib.blake2b(verification_key, digest_size=28).digest()
+    return hashlib.blake2b(verification_key, digest_size=HASH28_BYTES).digest()
 
 
 def label_prefix(label: int) -> bytes:
-    """The four bytes that an asset name with a CIP-67 label begins with: 0, label, CRC-8, 0 in 4, 16, 8 and 4 bits."""
+    """The four bytes that start an asset name with a CIP-67 label: 0, label, CRC-8, 0 in 4, 16, 8 and 4 bits."""
     return (label << 12 | _crc8(label.to_bytes(2)) << 4).to_bytes(4)
 
 
 def label_of(asset_name: bytes) -> int | None:
-    """The CIP-67 label of an asset name, None where it has none or its checksum is wrong."""
+    """The CIP-67 label of an asset name, or None if it has none or its checksum is wrong."""
     prefix = int.from_bytes(asset_name[:4])
     label = prefix >> 12
     if len(asset_name) < 4 or label >> 16 or label_prefix(label) != asset_name[:4]:

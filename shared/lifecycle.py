@@ -1,63 +1,67 @@
-"""Starting, waiting and stopping, the same for every long-running process."""
+"""Start, wait and stop: the same for every long-running process."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 import redis.exceptions
 import structlog
 import uvloop
 
+from shared import service_manager
+
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
 
-STOP_WITHIN_S = 7.0  # of the 10 s that contract.md grants; closing what is open takes some of the rest
+STOP_WITHIN_S = 7.0  # of the 10 s that an operator may count on; closing connections takes part of the rest
 _CLOSE_WITHIN_S = 1.5
 LONGEST_PAUSE_S = 5.0
 REMIND_EVERY_S = 10.0
 
-# What a server that is away, starting or stopping looks like from here.
+# Errors of a server that is unreachable, starting, stopping, full or a standby.
 UNREACHABLE: tuple[type[Exception], ...] = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
-    asyncpg.InternalClientError,  # a connection used between the server's last words and its end
+    asyncpg.InsufficientResourcesError,  # SQLSTATE 53xxx: no connection, memory or disk space left
+    asyncpg.PostgresSystemError,  # 58xxx: its disk fails
+    asyncpg.ReadOnlySQLTransactionError,  # 25006: another server is the primary now
+    asyncpg.InternalClientError,  # a connection used between the server's last message and its end
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
 )
 
-# What one looks like that answers, but has no such database, role, password or right: not yet, where processes start in
-# any order.
+# Errors of a server without this database, role, password or privilege. A service may start before they are created.
 UNUSABLE: tuple[type[Exception], ...] = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.InsufficientPrivilegeError,
-    asyncpg.UndefinedObjectError,  # a parameter of the address that Postgres does not know
+    asyncpg.UndefinedObjectError,  # an unknown parameter in the address
     redis.exceptions.ResponseError,
 )
 
 WAITED_FOR = (*UNREACHABLE, *UNUSABLE)
-"""What a long-running process waits for at its start."""
+"""Errors after which a long-running process retries at its start."""
 
 
 class Stopped(Exception):
-    """The process was asked to stop while it waited: an ordinary end for one that runs until then."""
+    """A stop was requested during a wait. For a long-running process this is a normal end."""
 
 
 def run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool = False) -> int:
     """Run `main` on a uvloop and return the exit status of the process.
 
-    SIGTERM and SIGINT set the event, on which main finishes what it holds and returns. A second SIGINT, or
-    STOP_WITHIN_S without a return, cancels it: what has no commit by then is lost, as with kill -9. A command that does
-    its work `once` has failed if it was stopped before that.
+    SIGTERM and SIGINT set the event; `main` then finishes its work and returns. A second SIGINT, or STOP_WITHIN_S
+    without a return, cancels it: uncommitted work is lost, as with kill -9. With `once`, a stop before the end counts
+    as failure.
     """
 
     async def supervised() -> int:
@@ -71,15 +75,17 @@ def run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool = 
                     work.cancel()
                 return
             log.info("process.stopping", signal=received.name)
+            service_manager.notify(service_manager.STOPPING)
             stop.set()
             loop.call_later(STOP_WITHIN_S, work.cancel)
-            # NOTE: a server that is frozen, not gone, may hold up even what a cancelled task does last.
+            # NOTE: a frozen server may delay even the cleanup of a cancelled task.
             loop.call_later(STOP_WITHIN_S + _CLOSE_WITHIN_S, os._exit, int(once))
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked, number)
         try:
-            return await work or 0
+            async with service_manager.watched():
+                return await work or 0
         except Stopped:
             pass
         except asyncio.CancelledError:
@@ -100,22 +106,22 @@ async def wait_for(
     stop: asyncio.Event,
     retry_on: tuple[type[Exception], ...] = UNREACHABLE,
 ) -> Answer:
-    """Await `attempt()` again and again until it succeeds, pausing 0.1 s at first and LONGEST_PAUSE_S at most.
+    """Retry `attempt()` until it succeeds, after pauses of 0.1 s at first and LONGEST_PAUSE_S at most.
 
-    The first failure and then one each REMIND_EVERY_S is logged with what is waited for and why. Raises Stopped once
-    `stop` is set, and at once whatever is not in `retry_on`.
+    Logs the first failure, then one every REMIND_EVERY_S. Raises Stopped once `stop` is set, and any error that is not
+    in `retry_on`.
     """
-    pause_s, told_at = 0.1, None
+    pause_s, logged_at = 0.1, None
     while True:
         try:
-            answer = await _unless_stopped(attempt(), stop)
+            answer = await unless_stopped(attempt(), stop)
         except retry_on as cause:
             now = time.monotonic()
-            if told_at is None or now - told_at >= REMIND_EVERY_S:
-                log.warning("waiting", **{"for": what}, cause=f"{type(cause).__name__}: {cause}")
-                told_at = now
+            if logged_at is None or now - logged_at >= REMIND_EVERY_S:
+                log_waiting(what, cause=f"{type(cause).__name__}: {cause}")
+                logged_at = now
         else:
-            if told_at is not None:
+            if logged_at is not None:
                 log.info("reached", what=what)
             return answer
         await sleep(pause_s, stop)
@@ -124,8 +130,13 @@ async def wait_for(
         pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
 
+def log_waiting(what: str, *, level: int = logging.WARNING, **details: object) -> None:
+    """Log that this process waits for something, in the words that operators search for: `waiting for=...`."""
+    log.log(level, "waiting", **{"for": what}, **details)
+
+
 async def sleep(seconds: float, stop: asyncio.Event) -> None:
-    """Pause, but return at once when `stop` is set."""
+    """Pause, or return early when `stop` is set."""
     try:
         async with asyncio.timeout(seconds):
             await stop.wait()
@@ -133,23 +144,42 @@ async def sleep(seconds: float, stop: asyncio.Event) -> None:
         pass
 
 
-async def _unless_stopped(work: Awaitable[Answer], stop: asyncio.Event) -> Answer:
-    """The result of `work`, which is cancelled when `stop` is set first."""
-    working = asyncio.ensure_future(work)
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
+async def unless_stopped(
+    work: Awaitable[Answer], stop: asyncio.Event, on_stop: Callable[[], None] = lambda: None
+) -> Answer:
+    """The result of `work`. Raises Stopped if `stop` is set first: then calls `on_stop` and cancels `work`."""
+    stopped = object()
+
+    async def stopping() -> object:
+        await stop.wait()
+        on_stop()
+        return stopped
+
+    first = await first_of(work, stopping())
+    if first is stopped:
         raise Stopped
-    finally:
-        stopping.cancel()
-        if not working.done():
-            working.cancel()
-            await asyncio.wait((working,))
+    answer: Answer = first
+    return answer
 
 
 def fail(message: object) -> int:
-    """One line on standard error; returns the exit status for a process that can't start as it was asked to."""
+    """Print one line on standard error; returns the exit status of a process that can't start."""
     print(message, file=sys.stderr)
     return 2
+
+
+async def first_of(*works: Awaitable[Any]) -> Any:
+    """Run `works` concurrently until the first ends; cancel the others, and return its result or raise its error.
+
+    If several end at once, an error takes precedence, then the order of the arguments.
+    """
+    running = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        done = [work for work in running if work.done()]
+        failed = [work for work in done if work.cancelled() or work.exception() is not None]
+        return (*failed, *done)[0].result()
+    finally:
+        for work in running:
+            work.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

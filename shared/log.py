@@ -1,16 +1,23 @@
-"""One structured line per event on standard error, ours and the libraries' alike.
+"""One structured line per event on standard error, for our events and those of libraries.
 
 Modules write `log = structlog.get_logger()` and `log.info("store.appended", slot_no=...)`.
 """
 
 import logging
+import os
 import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
 from typing import TextIO
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
-# Below these levels a library tells nothing that an operator could use, or tells it again for every request.
+from shared import schema
+from shared.version import VERSION
+
+# Below these levels, lines of a library are of no use to an operator, or repeat for every request.
 LIBRARIES = {
     "aiohttp.access": logging.WARNING,
     "asyncio": logging.WARNING,
@@ -19,23 +26,27 @@ LIBRARIES = {
 }
 
 
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""The id of the request that is being answered. Every line that is logged meanwhile has it."""
+
+
 def configure(level: str = "info", form: str | None = None) -> None:
     """Send every log line to standard error.
 
     `form` is "console" (for people, coloured on a terminal), "json", or None: console on a terminal, else json.
-    May be called again; the last call holds.
+    May be called again; the last call counts.
     """
     terminal = sys.stderr.isatty()
     every_line: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
+        _add_request_id,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
     rendering: list[Processor] = (
-        [structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback)]
-        if form == "console" or (form is None and terminal)
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        if is_json(form)
+        else [structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback)]
     )
     structlog.configure(
         processors=[*every_line, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -57,11 +68,40 @@ def configure(level: str = "info", form: str | None = None) -> None:
     logging.captureWarnings(True)
 
 
+def is_json(form: str | None) -> bool:
+    """Whether `configure` writes JSON for this form."""
+    return form == "json" or (form is None and not sys.stderr.isatty())
+
+
+def started(process: str, **details: object) -> None:
+    """Say what a long-running process is, and of which version, before its first other line.
+
+    A process that refuses to start prints its refusal alone.
+    """
+    about = {"process": process, "version": VERSION, "schema_version": schema.VERSION, "pid": os.getpid()}
+    _first_line[:] = [partial(structlog.get_logger().info, "process.started", **about, **details)]
+
+
+_first_line: list[Callable[[], None]] = []
+
+
+def _add_request_id(_logger: object, _method: str, event: EventDict) -> EventDict:
+    of_request = request_id.get()
+    if of_request is not None:
+        event["request_id"] = of_request
+    return event
+
+
 class _StandardError(logging.StreamHandler[TextIO]):
-    """Writes to what sys.stderr is now: a progress bar replaces it while it draws, and lines must appear above it."""
+    """Writes to the current sys.stderr: a progress bar replaces it, so that lines appear above the bar."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _first_line:
+            _first_line.pop()()
+        super().emit(record)
 
     @property
     def stream(self) -> TextIO:  # type: ignore[override]

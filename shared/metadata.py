@@ -1,6 +1,6 @@
-"""What chain data says of an asset: CIP-25 metadata of a transaction, CIP-68 datums. Pure.
+"""Asset metadata on the chain: CIP-25 metadata of a transaction and CIP-68 datums. Pure.
 
-Both are written by anybody, so whatever can't be read says nothing: no input raises.
+Anybody can write either, so content that can't be read is ignored: no input raises an error.
 """
 
 import json
@@ -15,7 +15,7 @@ from shared.packed import Extra
 
 _CIP25_LABEL = 721
 REFERENCE_PREFIX = label_prefix(100)
-"""What the name of a reference token begins with (CIP-68)."""
+"""The first bytes of a reference token's name (CIP-68)."""
 
 _USER_LABELS = (222, 333, 444)
 _PREFIX_BYTES = len(REFERENCE_PREFIX)
@@ -23,14 +23,14 @@ IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
 _NESTED_KEY = b"721"
 _MOST_DECIMALS = 255
 
-# A constructor of any number, in it a list that begins with a map: all but a few of the datums on chain are none.
+# A constructor with any number, whose fields begin with a map. Few of the datums on the chain have this form.
 _METADATA_DATUM = re.compile(
     b"(d8(79|7[a-f]|66)|d9(0079|007[a-f]|05[0-7][0-9a-f]))(82[01][0-9a-f])?(8[1-9a-f]|9[0-7]|98..|9f)(a|b[0-9a-bf])"
 )
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What a source says of an asset. `decimals` and `logo` are null where the source has no such field."""
+    """Metadata of an asset from one source. `decimals` and `logo` are null for sources without that field."""
 
     name: str | None = None
     ticker: str | None = None
@@ -42,63 +42,63 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Described:
-    """The assets that label 721 of one transaction describes."""
+    """Metadata by CIP-25: the assets that label 721 of one transaction describes."""
 
     def __init__(self, extra: Extra) -> None:
         self._policies = _label(extra)
 
     def entry(self, policy_id: bytes, asset_name: bytes) -> dict[Any, Any] | None:
-        """What is said of an asset, None where it is not named, or with something that is no map.
+        """The metadata of an asset, None if it is not named or has anything but a map.
 
-        Policies and names are bytes in version 2 and text in version 1, by CIP-25; on chain they come in each form
-        under either version, hex included, so that the version, which is a number or text, says nothing.
+        By CIP-25, policies and names are text in version 1 and bytes in version 2. On the chain every form, hex
+        included, occurs in both versions, so the version is ignored.
         """
         return _entry(_entry(self._policies, policy_id), asset_name)
 
 
 def of_transaction(extra: Extra, policy_id: bytes, asset_name: bytes) -> Metadata | None:
-    """An asset's metadata by CIP-25 in a transaction, None where its label 721 does not name the asset."""
+    """An asset's CIP-25 metadata in a transaction, None if label 721 does not name the asset."""
     entry = Described(extra).entry(policy_id, asset_name)
     return None if entry is None else _metadata(entry, ticker=_text(entry.get("ticker")))
 
 
 def of_datum(datum: bytes, policy_id: bytes, asset_name: bytes) -> Metadata | None:
-    """A user token's metadata by CIP-68 in the datum beside its reference token, None where that holds none.
+    """A user token's CIP-68 metadata in the datum of its reference token, None if the datum contains none.
 
-    The datum is a constructor of metadata, version and extra. Issuers leave out the latter two and number the
-    constructor as they like. Metadata whose only key is "721" are of many assets (version 4).
+    The datum is a constructor with metadata, version and extra. Issuers omit the latter two and use any constructor
+    number. Under the key "721" the metadata describes several assets (version 4).
     """
-    said: dict[Any, Any] | None = None
+    content: dict[Any, Any] | None = None
     match _fields(_read_cbor(datum)):
-        case [dict(content), *_]:
-            nested = content.get(_NESTED_KEY)
-            own = isinstance(nested, dict)
-            said = _entry(_entry(nested, policy_id), asset_name[_PREFIX_BYTES:]) if own else content
-    if said is None:
+        case [dict(first), *_]:
+            nested = first.get(_NESTED_KEY)
+            of_many = isinstance(nested, dict)
+            content = _entry(_entry(nested, policy_id), asset_name[_PREFIX_BYTES:]) if of_many else first
+    if content is None:
         return None
-    entry = {_text(key): value for key, value in said.items()}
+    entry = {_text(key): value for key, value in content.items()}
     decimals = entry.get("decimals")
     return _metadata(entry, decimals=decimals if is_decimals(decimals) else 0)
 
 
 def is_decimals(value: object) -> TypeGuard[int]:
-    """Whether a value is a number of decimals, 0 to 255 (CIP-26)."""
+    """Whether a value is a valid number of decimals, 0 to 255 (CIP-26)."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_DECIMALS
 
 
 def reference_name(asset_name: bytes) -> bytes | None:
-    """The name of the reference token of a user token, None for an asset that is none (CIP-68)."""
+    """The name of a user token's reference token, None for an asset that is not a user token (CIP-68)."""
     if label_of(asset_name) not in _USER_LABELS:
         return None
     return REFERENCE_PREFIX + asset_name[_PREFIX_BYTES:]
 
 
 def may_describe(datum_hex: bytes) -> bool:
-    """Whether a datum, as hex, begins like one that `of_datum` reads."""
+    """Whether a datum, in hex, begins like one that `of_datum` can read."""
     return _METADATA_DATUM.match(datum_hex) is not None
 
 
-_GENERAL_CONSTRUCTOR = 102  # the tag of constructors numbered beyond 127, with the number before the fields
+_GENERAL_CONSTRUCTOR = 102  # the tag of constructors numbered above 127, whose number precedes the fields
 
 
 def _fields(content: Any) -> Any:
@@ -113,8 +113,6 @@ def _fields(content: Any) -> Any:
 
 def _metadata(entry: dict[Any, Any], *, ticker: str | None = None, decimals: int | None = None) -> Metadata:
     image = _text(entry.get("image"))
-    if image is not None and image.startswith("ipfs://ipfs/"):
-        image = "ipfs://" + image.removeprefix("ipfs://ipfs/")  # a gateway's path, written out by mistake
     return Metadata(
         name=_text(entry.get("name")),
         ticker=ticker,
@@ -126,12 +124,12 @@ def _metadata(entry: dict[Any, Any], *, ticker: str | None = None, decimals: int
 
 
 def _text(value: object) -> str | None:
-    """Text, UTF-8 bytes, or either cut into a list; None for anything else."""
+    """The text of a string, of UTF-8 bytes, or of a list of either; None for anything else."""
     if isinstance(value, list | tuple):
         pieces = [None if isinstance(piece, list | tuple) else _text(piece) for piece in value]
         return None if None in pieces else "".join(piece for piece in pieces if piece is not None)
     if isinstance(value, str):
-        return value.encode(errors="replace").decode()  # a lone surrogate can't be answered
+        return value.encode(errors="replace").decode()  # a lone surrogate can't be sent
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -154,7 +152,7 @@ def _entry(entries: dict[Any, Any] | None, key: bytes) -> dict[Any, Any] | None:
 
 
 def _label(extra: Extra) -> dict[Any, Any] | None:
-    """Label 721 in whichever form the node sent it."""
+    """The content of label 721, in either form that the node sends."""
     if _CIP25_LABEL in extra.metadata_cbor:
         content = _read_cbor(extra.metadata_cbor[_CIP25_LABEL])
     elif _CIP25_LABEL in extra.metadata_json:
@@ -169,20 +167,20 @@ def _label(extra: Extra) -> dict[Any, Any] | None:
 
 
 def _read_cbor(data: bytes) -> Any:
-    """The content of CBOR, None where it is none or of a kind that neither metadata nor datums have."""
+    """Decoded CBOR, None if it is invalid or of a kind that metadata and datums don't use."""
     try:
         return cbor2.loads(data)
-    except Exception:  # noqa: BLE001  NOTE: its decoders of tags raise errors of many kinds
+    except Exception:  # noqa: BLE001  NOTE: its tag decoders raise many kinds of errors
         return None
 
 
 def _is_detailed(value: object) -> bool:
-    """Whether JSON is in Ogmios' detailed schema, in which each value is an object that names its kind."""
+    """Whether JSON follows Ogmios' detailed schema, in which each value is an object that names its type."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("map"), list)
 
 
 def _plain(value: Any) -> Any:
-    """A value of the detailed schema as CBOR would have given it. Raises ValueError for anything else."""
+    """A value of the detailed schema as CBOR would decode it. Raises ValueError for anything else."""
     match value:
         case {"map": list(pairs)}:
             return {_key(_plain(pair["k"])): _plain(pair["v"]) for pair in pairs if _is_pair(pair)}
@@ -198,7 +196,7 @@ def _plain(value: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    """A map's key; lists and maps, which name nothing here, can't be one in Python."""
+    """A key of a map. Lists and maps, which never name an asset, become text: Python can't use them as keys."""
     return value if isinstance(value, str | bytes | int) else repr(value)
 
 

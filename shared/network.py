@@ -1,7 +1,7 @@
-"""The three networks: their identity, and the arithmetic of slots, time and epochs.
+"""The three networks: their identity, and the conversion between slots, time and epochs.
 
-The figures are those of each network's genesis files and of the hard fork from Byron to Shelley, after which a slot
-lasts one second. `indexer.ledger_state` checks them against the node's own era summaries at every start.
+The figures come from each network's genesis files and from its hard fork from Byron to Shelley, after which a slot
+lasts one second. `indexer.blocks.eras` checks them against the node's era summaries at every start.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -9,14 +9,17 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 MAX_SUPPLY = 45_000_000_000_000_000
-"""Lovelace that there will ever be, on each of the three networks (`maxLovelaceSupply`, Shelley genesis)."""
+"""Maximum supply in lovelace, the same on all three networks (`maxLovelaceSupply`, Shelley genesis)."""
+
+STAKE_DEPOSIT, POOL_DEPOSIT = 2_000_000, 500_000_000
+"""Deposits in lovelace of a stake credential and of a pool, the same on all three networks since Shelley."""
 
 
 class Network(msgspec.Struct, frozen=True):
-    """One Cardano network and where its chain lives in the database.
+    """One Cardano network, and the database schema of its chain.
 
-    `byron_slots` is the first slot of the Shelley era; before it a slot lasts 20 seconds and an epoch
-    `byron_epoch_slots` slots, from it on a slot lasts one second and an epoch `epoch_slots`.
+    `byron_slots` is the first slot of the Shelley era. Before it, a slot lasts `byron_slot_s` seconds and an epoch
+    `byron_epoch_slots` slots; after it, a slot lasts one second and an epoch `epoch_slots` slots.
     """
 
     name: str
@@ -35,21 +38,21 @@ class Network(msgspec.Struct, frozen=True):
 
     @property
     def is_mainnet(self) -> bool:
-        """Whether addresses carry the network tag 1 (CIP-19); all test networks share the tag 0."""
+        """Whether this is mainnet. Its addresses have the network tag 1, those of all test networks 0 (CIP-19)."""
         return self.network_id == 0
 
     @property
     def byron_epochs(self) -> int:
-        """How many epochs passed before the Shelley era."""
+        """The number of epochs before the Shelley era."""
         return self.byron_slots // self.byron_epoch_slots
 
     def slot_time(self, slot_no: int) -> datetime:
-        """The UTC instant at which a slot begins."""
+        """The UTC time at which a slot begins."""
         byron = min(slot_no, self.byron_slots)
         return self.start_time + timedelta(seconds=byron * self.byron_slot_s + slot_no - byron)
 
     def epoch_of(self, slot_no: int) -> int:
-        """The epoch that a slot lies in."""
+        """The epoch that contains a slot."""
         if slot_no < self.byron_slots:
             return slot_no // self.byron_epoch_slots
         return self.byron_epochs + (slot_no - self.byron_slots) // self.epoch_slots

@@ -1,50 +1,66 @@
-"""Inputs, outputs and extras of a transaction <-> the bytes of its row.
+"""Inputs, outputs, mints and extras of a transaction <-> the bytes in its row.
 
-Each column begins with a version byte, then MessagePack: one row per transaction is copied faster, stored smaller and
-read with less work than one row per input and output (docs/decisions/0002).
+Each column is a version byte followed by MessagePack. One row per transaction is faster to copy, smaller to store and
+cheaper to read than one row per input and output (docs/decisions/0002). Addresses and assets are row numbers, which
+only the database of one network knows (docs/decisions/0026).
 """
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
-_VERSION = b"\x01"
+from shared.ledger import AddressNo, AssetNo
 
-Assets = dict[bytes, dict[bytes, int]]
-"""Policy id (28 bytes) -> asset name (0 to 32 bytes) -> quantity."""
+_VERSION = b"\x02"
+
+_ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
+Quantities = dict[Annotated[AssetNo, _ROW_NUMBER], int]
+"""asset_no -> quantity."""
 
 
 OutputKey = bytes
-"""What stands for an output: how a packed input that spends it begins. It holds the transaction's hash from its fourth
-byte on, and the index behind that.
+"""Identifies an output: the first bytes of the packed input that spends it. The hash of its transaction begins at the
+fourth byte, and its index follows the hash.
 """
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a transaction paid: raw address bytes, lovelace and native assets."""
+    """An output of a transaction: the number of its address, lovelace and native assets."""
 
-    address: bytes
+    address_no: Annotated[AddressNo, _ROW_NUMBER]
     lovelace: int
-    assets: Assets = {}
+    quantities: Quantities = {}
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a transaction spent; `source` is None where it lies before the first indexed block."""
+    """An input of a transaction. `source` is the output it spends, None if it precedes the first indexed block."""
 
     tx_hash: bytes
     output_index: int
     source: Output | None
 
 
-class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The rest of a transaction, for those that have any of it.
+# The names of the fields of Extra as they are packed. NOTE: most transactions have one, which is longer than its value.
+_SHORT = {
+    "withdrawals": "w",
+    "metadata_cbor": "c",
+    "metadata_json": "j",
+    "invalid_before": "b",
+    "invalid_hereafter": "h",
+    "valid": "v",
+    "credits": "p",
+}
 
-    Withdrawals, and credits (Dijkstra's payments to reward accounts), are lovelace by reward account (29 bytes).
-    Metadata is kept by label, as the CBOR bytes where the node sends them, as the node's JSON otherwise. A transaction
-    with `valid` false failed its scripts.
+
+class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.__getitem__):
+    """What few transactions have: withdrawals, metadata, a validity interval, failed scripts, credits.
+
+    Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
+    Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the
+    transaction's scripts failed.
     """
 
-    mint: Assets = {}
     withdrawals: dict[bytes, int] = {}
     metadata_cbor: dict[int, bytes] = {}
     metadata_json: dict[int, bytes] = {}
@@ -55,8 +71,8 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How to reach a pool, as its certificate says: an address of either kind, or a host name (of a service record if
-    there is no port).
+    """A relay in a pool's certificate: an IPv4 or IPv6 address, or a host name. A host name without a port names an SRV
+    record.
     """
 
     port: int | None = None
@@ -66,10 +82,10 @@ class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PoolParameters(msgspec.Struct, frozen=True, gc=False):
-    """What a registration says of a pool.
+    """The parameters in a pool registration.
 
-    Pledge and cost are lovelace, the margin a ratio like `1/100`; reward account and owners have the 29 bytes of
-    reward accounts (CIP-19).
+    Pledge and cost are in lovelace; the margin is a ratio such as `1/100`. The reward account and the owners are reward
+    accounts of 29 bytes (CIP-19).
     """
 
     vrf_key_hash: bytes
@@ -85,21 +101,23 @@ class PoolParameters(msgspec.Struct, frozen=True, gc=False):
 
 _encode = msgspec.msgpack.Encoder().encode
 _index = msgspec.msgpack.Decoder(int)
+_output = msgspec.msgpack.Decoder(Output)
 _outputs = msgspec.msgpack.Decoder(tuple[int, list[Output]])
 _inputs = msgspec.msgpack.Decoder(list[Input])
+_mint = msgspec.msgpack.Decoder(Quantities)
 _extra = msgspec.msgpack.Decoder(Extra)
 _pool_parameters = msgspec.msgpack.Decoder(PoolParameters)
 
 
-def pack_output(output: Output) -> bytes:
-    """An output as it stands in its own transaction's row, and in that of the transaction that spends it."""
-    return _encode(output)
+def pack_output(address_no: AddressNo, lovelace: int, quantities: Quantities) -> bytes:
+    """An output as bytes, for the row of the transaction that made it and for that of the one that spends it."""
+    return _encode((address_no, lovelace, quantities) if quantities else (address_no, lovelace))
 
 
 def pack_outputs(first_index: int, outputs: Sequence[bytes]) -> bytes:
-    """Packed outputs as bytes; `first_index` is 0, or the number of declared outputs before a collateral return.
+    """The outputs column from packed outputs, which are its last bytes.
 
-    The last bytes are those of the outputs.
+    `first_index` is 0, or, before a collateral return, the number of declared outputs.
     """
     return b"".join((_VERSION, _array(2), _encode(first_index), _array(len(outputs)), *outputs))
 
@@ -109,67 +127,74 @@ def unpack_outputs(data: bytes) -> tuple[int, list[Output]]:
     return _outputs.decode(_body(data))
 
 
+def unpack_output(data: bytes) -> Output:
+    """An output from pack_output's bytes."""
+    return _output.decode(data)
+
+
 def output_key(tx_hash: bytes, index: int) -> OutputKey:
-    """The key of an output, by its transaction's hash (32 bytes) and its index there."""
+    """The key of an output: the hash of its transaction (32 bytes) and its index there."""
     return _INPUT + tx_hash + _encode(index)
 
 
 def output_of(key: OutputKey) -> tuple[bytes, int]:
-    """The transaction's hash and the index of the output with this key."""
+    """The transaction hash and the output index in a key."""
     return key[3:35], _index.decode(key[35:])
 
 
 def pack_input(key: OutputKey, source: bytes | None) -> bytes:
-    """An input by the key of the output that it spends, and that output, packed, if it is known."""
+    """An input as bytes: the key of the output that it spends, and the packed output itself, if known."""
     return key + (_NIL if source is None else source)
 
 
 def pack_inputs(inputs: Sequence[bytes]) -> bytes:
-    """Packed inputs as bytes, in the transaction's order."""
+    """The inputs column from packed inputs, in the transaction's order."""
     return b"".join((_VERSION, _array(len(inputs)), *inputs))
 
 
 def unpack_inputs(data: bytes) -> list[Input]:
-    """The inputs, each with the output that it spent."""
+    """The inputs, each with the output that it spends."""
     return _inputs.decode(_body(data))
 
 
+def pack_mint(quantities: Quantities) -> bytes | None:
+    """What a transaction mints (above 0) and burns (below 0) as bytes, or None for nothing."""
+    return _VERSION + _encode(quantities) if quantities else None
+
+
+def unpack_mint(data: bytes | None) -> Quantities:
+    """What a transaction mints and burns; no bytes mean nothing."""
+    return {} if data is None else _mint.decode(_body(data))
+
+
 def pack_extra(extra: Extra) -> bytes | None:
-    """The extras as bytes, None where a transaction has none."""
+    """The extras as bytes, or None if the transaction has none."""
     return None if extra == _NOTHING else _VERSION + _encode(extra)
 
 
 def unpack_extra(data: bytes | None) -> Extra:
-    """The extras of a row."""
+    """The extras in a row; no bytes mean no extras."""
     return _NOTHING if data is None else _extra.decode(_body(data))
 
 
-def mints(extra: bytes) -> bool:
-    """Whether the packed extras of a transaction have a mint, which then comes first: without unpacking them."""
-    return extra[2:7] == _MINT
-
-
 def pack_pool_parameters(parameters: PoolParameters) -> bytes:
-    """A pool's parameters as bytes."""
+    """The parameters of a pool as bytes."""
     return _VERSION + _encode(parameters)
 
 
 def unpack_pool_parameters(data: bytes) -> PoolParameters:
-    """The parameters of a row."""
+    """The pool parameters in a row."""
     return _pool_parameters.decode(_body(data))
 
 
 _NOTHING = Extra()
-_MINT = _encode("mint")
-
-
 _NIL = _encode(None)
-# An array of three, of which the first is 32 bytes: the head of an input, and of the hash in it.
+# The start of an input: an array of three elements, the first of them 32 bytes, the hash.
 _INPUT = b"\x93\xc4\x20"
 
 
 def _array(length: int) -> bytes:
-    """The head of an array (MessagePack specification, "array format family")."""
+    """The first bytes of an array (MessagePack specification, "array format family")."""
     if length < 1 << 4:
         return bytes((0x90 | length,))
     return b"\xdc" + length.to_bytes(2) if length < 1 << 16 else b"\xdd" + length.to_bytes(4)

@@ -1,66 +1,147 @@
-"""Create the database, lead an old one to the present, refuse a newer one."""
+"""Create or migrate the database, refuse a newer schema, and keep old programs from writing into a migrated one.
+
+Every writer commits through `commit`, which first reads the schema version. The read locks the version's table until
+the commit ends, and `migrate` needs an exclusive lock on that table: no migration can fall between a writer's check and
+its commit (docs/decisions/0018).
+"""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
+import structlog
 
+from shared import database, lifecycle, sql
 from shared.network import NETWORKS
 
-VERSION = 3
-"""The schema that this program knows. Each step up to it is a file `shared/migrations/NNNN_*.sql`."""
+log = structlog.get_logger()
+
+VERSION = 7
+"""The schema version of this program. Each step to it is a file `shared/migrations/NNNN_*.sql`."""
+
+_OLDEST_VERSION = 7
+"""The first version with migrations from it: earlier ones were never released."""
 
 _FRESH = Path(__file__).parent.parent / "schema.sql"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x4C454447_53434845
+_PATIENCE_S, _MOST_LOOKS = 3, 3
+"""How long `migrate` waits for open commits before it logs their sessions, and after how many waits it ends them."""
 
 
-class NewerSchema(Exception):
-    """The database was made by a newer program than this one."""
+class WrongSchema(Exception):
+    """The database has a schema that this program can neither migrate nor write into; the message says what to do."""
 
 
 async def migrate(connection: asyncpg.Connection) -> None:
     """Create or upgrade every schema in one commit; any number of processes may call it at once.
 
-    Raises NewerSchema.
+    Waits for open commits, and ends sessions of Ledgerline that hold theirs for too long. Raises WrongSchema.
     """
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        present = await _version(connection)
-        if present > VERSION:
-            raise NewerSchema(f"the database has schema version {present}, this program knows {VERSION}: upgrade it")
+        present = await version(connection)
+        _refuse_newer(present)
         if present == VERSION:
             return
+        if present:
+            _refuse_unreleased(present)
+            await _shut_writers_out(connection)
         for text in [_FRESH.read_text()] if present == 0 else _steps(present):
             await _apply(connection, text)
         await connection.execute("DELETE FROM partner.schema_version")
         await connection.execute("INSERT INTO partner.schema_version (version) VALUES ($1)", VERSION)
 
 
+@asynccontextmanager
+async def commit(connection: sql.Connection) -> AsyncIterator[None]:
+    """One commit of a writer: all of it is written, or none, and only into the schema of this program.
+
+    Raises WrongSchema. All other transactions only read.
+    """
+    async with connection.transaction():
+        await check(connection)
+        yield
+
+
+async def check(connection: sql.Connection) -> None:
+    """Raise WrongSchema if a newer program has migrated the database."""
+    _refuse_newer(await connection.fetchval("SELECT version FROM partner.schema_version"))
+
+
 def parts(text: str) -> tuple[str, str]:
-    """The two halves of a schema text: `partner`, made once, and the chain, made once per network."""
+    """The two parts of a schema text: `partner`, created once, and the chain, created once per network."""
     found = re.fullmatch(r"(?s).*?^-- == partner ==$(.*)^-- == chain ==$(.*)", text, flags=re.MULTILINE)
     assert found is not None, "a schema text has a partner and a chain section"
     return found[1], found[2]
 
 
+def _refuse_newer(present: int) -> None:
+    if present > VERSION:
+        raise WrongSchema(f"the database has schema version {present}, this program knows {VERSION}: upgrade it")
+
+
+def _refuse_unreleased(present: int) -> None:
+    if present < _OLDEST_VERSION:
+        raise WrongSchema(
+            f"the database has schema version {present}, which was never released: create a new one and index anew"
+        )
+
+
+async def _shut_writers_out(connection: asyncpg.Connection) -> None:
+    """Lock the version's table in the open transaction: writers can commit again after it.
+
+    Sessions that hold the table are logged after _PATIENCE_S. Sessions of Ledgerline are ended after _MOST_LOOKS
+    attempts, and lose their uncommitted work, as in a crash. Sessions of other programs, such as `pg_dump`, are not.
+    """
+    looks = 0
+    while True:
+        try:
+            async with connection.transaction():  # a savepoint, to which a timeout returns
+                await connection.execute(f"SET LOCAL lock_timeout = '{_PATIENCE_S}s'")
+                await connection.execute("LOCK TABLE partner.schema_version IN ACCESS EXCLUSIVE MODE")
+                await connection.execute("SET LOCAL lock_timeout = DEFAULT")
+            return
+        except asyncpg.LockNotAvailableError:
+            looks += 1
+            for pid, application in await connection.fetch(_HOLDERS):
+                if looks < _MOST_LOOKS or not application.startswith(database.APPLICATION):
+                    lifecycle.log_waiting("a commit", of=application, backend_pid=pid)
+                else:
+                    log.warning("schema.writer_ended", of=application, backend_pid=pid)
+                    await connection.execute("SELECT pg_terminate_backend($1)", pid)
+
+
+_HOLDERS = """
+SELECT pid, application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE relation = 'partner.schema_version'::regclass AND granted AND pid <> pg_backend_pid()
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
 async def _apply(connection: asyncpg.Connection, text: str) -> None:
     partner, chain = parts(text)
     await connection.execute("SET LOCAL search_path = pg_catalog")
-    if partner.strip():  # NOTE: asyncpg fails where there is nothing to execute
+    # NOTE: asyncpg fails on an empty text.
+    if partner.strip():
         await connection.execute(partner)
+    if not chain.strip():
+        return
     for network in NETWORKS:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {network.schema}")
         await connection.execute(f"SET LOCAL search_path = {network.schema}")
         await connection.execute(chain)
 
 
-async def _version(connection: asyncpg.Connection) -> int:
+async def version(connection: asyncpg.Connection) -> int:
+    """The schema version of a database, 0 if it has none of our tables."""
     if await connection.fetchval("SELECT to_regclass('partner.schema_version')") is None:
         return 0
     return int(await connection.fetchval("SELECT version FROM partner.schema_version"))
 
 
 def _steps(present: int) -> list[str]:
-    """The texts that lead from version `present` to VERSION, in order."""
+    """The migrations from version `present` to VERSION, in order."""
     return [path.read_text() for path in sorted(_MIGRATIONS.glob("*.sql")) if int(path.name[:4]) > present]

@@ -1,4 +1,4 @@
-"""The environment as one frozen Struct. A wrong variable is refused in one line that never shows a secret."""
+"""The settings, read from environment variables. An invalid one is refused in one line that never shows a secret."""
 
 import ipaddress
 import os
@@ -11,60 +11,75 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 import redis
-import redis.asyncio
+
+from shared import hosts, redis_url
+from shared.network import NETWORKS
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 Value = TypeVar("Value")
 
-NETWORKS = ("mainnet", "preview", "preprod")
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 LOG_FORMATS = ("console", "json")
 
 
 class SettingsError(Exception):
-    """A value that can't be used. One line: the variable, its value (masked where secret) and what is expected."""
+    """An invalid setting. One line: the variable, its value (masked if secret) and the expected form."""
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What an operator decides, read once at start. None means unset."""
+    """The operator's settings, read once at start. None means unset."""
 
     database_url: str | None
-    read_database_urls: tuple[str, ...]
+    read_database_urls: tuple[str, ...]  # one host each
+    replica_lag_s: float
+    ready_lag_s: float
     redis_url: str | None
-    ogmios_urls: dict[str, str]  # by network name, networks without one left out
+    ogmios_urls: dict[str, str]  # by network name; networks without an address are absent
     bootstrap_admin_key: str | None
     api_host: str
     api_port: int
     token_registry_url: str | None
     trusted_proxies: tuple[IPNetwork, ...]
+    usage_minutes_days: int
+    usage_hours_days: int
+    audit_reads_days: int
     data_dir: Path  # absolute
     log_level: str
     log_format: str | None  # None: console on a terminal, else json
+    access_log: bool
 
     def __repr__(self) -> str:
-        """Without the values: addresses and keys are secrets, and a repr ends up in logs."""
+        """Without the values: addresses and keys are secrets, and a repr may appear in logs."""
         return "Settings(...)"
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of this process. An empty variable is an unset one, as compose files pass them.
+    """The settings of this process. An empty variable counts as unset, since compose files pass empty ones.
 
-    Raises SettingsError for the first variable that can't be used.
+    For each variable, `<name>_FILE` may name a file that contains the value. Raises SettingsError for the first invalid
+    variable.
     """
 
     def take(name: str, parse: Callable[[str], Value], expected: str, show: Callable[[str], str]) -> Value | None:
-        text = environ.get(name, "").strip()
-        return _parsed(name, text, parse, expected, show) if text else None
+        text, path = environ.get(name, "").strip(), environ.get(f"{name}_FILE", "").strip()
+        if not path:
+            return _parsed(name, text, parse, expected, show) if text else None
+        if text:
+            raise SettingsError(f"{name} and {name}_FILE are both set, expected one of them")
+        text = _parsed(f"{name}_FILE", path, _content, "a text file that can be read", repr)
+        return _parsed(f"{name} in {path}", text, parse, expected, show) if text else None
 
     postgres = "postgresql://user:password@host:port/database"
     return Settings(
         database_url=take("DATABASE_URL", _postgres_url, postgres, masked),
         read_database_urls=take("READ_DATABASE_URL", _postgres_urls, f"{postgres}, several with commas", masked) or (),
+        replica_lag_s=take("REPLICA_LAG_S", _seconds, "seconds, more than 0", repr) or 10.0,
+        ready_lag_s=take("READY_LAG_S", _seconds, "seconds, more than 0", repr) or 300.0,
         redis_url=take("REDIS_URL", _redis_url, "redis://, rediss:// or unix:// and an address", masked),
         ogmios_urls={
-            network: url
+            network.name: url
             for network in NETWORKS
-            if (url := take(f"OGMIOS_URL_{network.upper()}", _ogmios_url, OGMIOS_URL, masked)) is not None
+            if (url := take(f"OGMIOS_URL_{network.name.upper()}", _ogmios_url, OGMIOS_URL, masked)) is not None
         },
         bootstrap_admin_key=take(_BOOTSTRAP, _admin_key, "iiak_admin_ and 40 hex characters", lambda _: _SECRET),
         api_host=take("API_HOST", _host, "a host name or an IP address", repr) or "127.0.0.1",
@@ -73,36 +88,78 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
             "TOKEN_REGISTRY_URL", _registry_url, "an http:// or https:// address that contains {subject}", masked
         ),
         trusted_proxies=take("TRUSTED_PROXIES", _proxies, "networks like 10.0.0.0/8, several with commas", repr) or (),
+        usage_minutes_days=take("USAGE_MINUTES_DAYS", _days, _DAYS, repr) or 400,
+        usage_hours_days=take("USAGE_HOURS_DAYS", _days, _DAYS, repr) or 800,
+        audit_reads_days=take("AUDIT_READS_DAYS", _days, _DAYS, repr) or 90,
         data_dir=take("DATA_DIR", _folder, "a folder, existing or not", repr) or Path(".data").absolute(),
         log_level=take("LOG_LEVEL", _one_of(LOG_LEVELS), " or ".join(LOG_LEVELS), repr) or "info",
         log_format=take("LOG_FORMAT", _one_of(LOG_FORMATS), " or ".join(LOG_FORMATS), repr),
+        access_log=take("ACCESS_LOG", _one_of(_SWITCH), " or ".join(_SWITCH), repr) != "off",
     )
 
 
+def effective(settings: Settings) -> dict[str, str]:
+    """The settings in effect by variable, without secrets, as an operator may show them to others."""
+
+    def address(url: str | None, otherwise: str) -> str:
+        return otherwise if url is None else masked(url).strip("'")
+
+    urls = {f"OGMIOS_URL_{network.name.upper()}": settings.ogmios_urls.get(network.name) for network in NETWORKS}
+    return {
+        "DATABASE_URL": address(settings.database_url, "(unset: an embedded PostgreSQL in DATA_DIR)"),
+        "READ_DATABASE_URL": ", ".join(address(url, "") for url in settings.read_database_urls) or "(as DATABASE_URL)",
+        "REPLICA_LAG_S": f"{settings.replica_lag_s:g}",
+        "READY_LAG_S": f"{settings.ready_lag_s:g}",
+        "REDIS_URL": address(settings.redis_url, "(unset: an embedded Valkey in DATA_DIR)"),
+        **{name: address(url, _UNSET) for name, url in urls.items()},
+        _BOOTSTRAP: _UNSET if settings.bootstrap_admin_key is None else _SECRET,
+        "API_HOST": settings.api_host,
+        "API_PORT": str(settings.api_port),
+        "TOKEN_REGISTRY_URL": address(settings.token_registry_url, "(unset: no registry is queried)"),
+        "TRUSTED_PROXIES": ", ".join(map(str, settings.trusted_proxies)) or _UNSET,
+        "USAGE_MINUTES_DAYS": str(settings.usage_minutes_days),
+        "USAGE_HOURS_DAYS": str(settings.usage_hours_days),
+        "AUDIT_READS_DAYS": str(settings.audit_reads_days),
+        "DATA_DIR": str(settings.data_dir),
+        "LOG_LEVEL": settings.log_level,
+        "LOG_FORMAT": settings.log_format or "(unset: console on a terminal, else json)",
+        "ACCESS_LOG": "on" if settings.access_log else "off",
+    }
+
+
+_UNSET = "(unset)"
 _BOOTSTRAP, _SECRET = "BOOTSTRAP_ADMIN_KEY", "(not shown)"
+_SWITCH = ("on", "off")
+_DAYS = "a number of days from 1 to 36500"
 OGMIOS_URL = "ws:// or wss:// and the address of Ogmios"
 
 
 def ogmios_url(name: str, text: str) -> str:
-    """The address of Ogmios given as `name`, an option of the command line. Raises SettingsError."""
+    """The address of Ogmios from the command line option `name`. Raises SettingsError."""
     return _parsed(name, text, _ogmios_url, OGMIOS_URL, masked)
 
 
 def partners_bootstrap_key() -> SettingsError:
-    """The refusal of a bootstrap key that the database knows as a partner's: one key can't be two callers."""
+    """The refusal of a bootstrap key that was issued to a partner: one key can't be two callers."""
     return SettingsError(f"{_BOOTSTRAP} is {_SECRET}, expected another key than those issued to partners")
 
 
 def unusable_database(url: str, cause: Exception) -> SettingsError:
-    """The refusal of a database that answers, and does not let us in."""
+    """The refusal of a database that answers but rejects our credentials."""
     return SettingsError(f"DATABASE_URL is {masked(url)}, expected a database that lets us in: {cause}")
 
 
-def masked(url: str) -> str:
-    """The address as it may be shown: without password and parameters, and cut short where a password may be anywhere.
+def silent_database(url: str, cause: Exception) -> SettingsError:
+    """The refusal of a database that can't be reached, or does not answer in time."""
+    which = f"DATABASE_URL is {masked(url)}" if url else "DATABASE_URL is unset, the embedded Postgres does not start"
+    return SettingsError(f"{which}, expected a database that answers: {_named(cause)}")
 
-    An unescaped `/`, `?`, `#` or `@` inside a password moves it out of the place where passwords stand, so that only
-    the scheme of such an address is shown.
+
+def masked(url: str) -> str:
+    """The address without its password and parameters.
+
+    With an unescaped `/`, `?`, `#` or `@` in the address, any part of it may belong to the password: then only the
+    scheme is shown.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -116,12 +173,21 @@ def masked(url: str) -> str:
     return repr(f"{scheme}://{f'{name}:***@' if at else ''}{address}{slash}{path}{'?***' if question else ''}")
 
 
+def _named(cause: Exception) -> str:
+    """An error with its kind; some have no text."""
+    return f"{type(cause).__name__}: {cause}".rstrip(": ")
+
+
 def _parsed(name: str, text: str, parse: Callable[[str], Value], expected: str, show: Callable[[str], str]) -> Value:
     try:
         return parse(text)
     except (ValueError, OSError):
-        # NOTE: the cause is cut off, because the texts of ValueErrors quote the value.
+        # NOTE: without the cause, because the texts of ValueErrors quote the value.
         raise SettingsError(f"{name} is {show(text)}, expected {expected}") from None
+
+
+def _content(path: str) -> str:
+    return Path(path).expanduser().read_text().strip()
 
 
 def _url(text: str, *schemes: str) -> str:
@@ -132,16 +198,20 @@ def _url(text: str, *schemes: str) -> str:
 
 
 def _postgres_url(text: str) -> str:
-    """Postgres itself is asked about parameters that are not of the connection."""
-    url = _url(text, "postgresql", "postgres")
-    parameters = parse_qs(urlsplit(url).query)
+    """Checks the parameters of the connection; others are left to Postgres."""
+    each = hosts.each(text)
+    for url in each:
+        if len(each) > 1:
+            _with_host(url)
+        _url(url, "postgresql", "postgres")
+    parameters = parse_qs(urlsplit(each[0]).query)
     for name, known in _POSTGRES_CHOICES.items():
         if not {value.replace("_", "-") for value in parameters.get(name, [])} <= known:
             raise ValueError
     verifies = parameters.get("sslmode", [""])[-1].startswith("verify")
     if verifies and not all(Path(path).is_file() for path in parameters.get("sslrootcert", [])):
         raise ValueError
-    return url
+    return text
 
 
 _POSTGRES_CHOICES = {
@@ -151,22 +221,35 @@ _POSTGRES_CHOICES = {
 
 
 def _postgres_urls(text: str) -> tuple[str, ...]:
-    return tuple(_postgres_url(url.strip()) for url in text.split(","))
+    """Addresses separated by commas; each host of an address with several hosts is a replica."""
+    urls = [_postgres_url(url.strip()) for url in re.split(r",\s*(?=\w+://)", text)]
+    if any("," in urlsplit(url).path for url in urls):
+        raise ValueError
+    return tuple(host for url in urls for host in hosts.each(url))
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or float(text) == 0:
+        raise ValueError
+    return float(text)
 
 
 def _redis_url(text: str) -> str:
-    url = _url(text, "redis", "rediss", "unix")
-    parts = urlsplit(url)
-    path = unquote(parts.path).replace("/", "")
-    if not (parts.hostname or path) or (parts.scheme != "unix" and not re.fullmatch(r"[0-9]{0,5}", path)):
-        raise ValueError
+    if urlsplit(text).scheme not in redis_url.SENTINEL_SCHEMES:
+        parts = urlsplit(_url(text, "redis", "rediss", "unix"))
+        path = unquote(parts.path).replace("/", "")
+        if not (parts.hostname or path) or (parts.scheme != "unix" and not re.fullmatch(r"[0-9]{0,5}", path)):
+            raise ValueError
+    for name, paths in parse_qs(urlsplit(text).query).items():
+        if name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile") and not Path(paths[-1]).is_file():
+            raise ValueError
     try:
-        # NOTE: they connect later, but look at the parameters now; the API uses the one, the queue the other.
-        redis.asyncio.ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]  # it has no hints
-        redis.ConnectionPool.from_url(url).make_connection()
+        # NOTE: these connect later, but check the parameters now; the API uses one, the queue the other.
+        redis_url.async_pool(text).make_connection()  # type: ignore[no-untyped-call]  # it has no hints
+        redis_url.client(text).connection_pool.make_connection()
     except (TypeError, AttributeError, redis.RedisError) as wrong:
         raise ValueError from wrong
-    return url
+    return text
 
 
 def _ogmios_url(text: str) -> str:
@@ -193,7 +276,7 @@ def _admin_key(text: str) -> str:
 
 def _host(text: str) -> str:
     if re.fullmatch(r"[0-9.]+", text):
-        socket.inet_aton(text)  # which also knows short forms, like 0 and 127.1
+        socket.inet_aton(text)  # accepts short forms, too, like 0 and 127.1
     elif not re.fullmatch(r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?", text):
         ipaddress.ip_address(text)
     return text
@@ -201,6 +284,12 @@ def _host(text: str) -> str:
 
 def _port(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 65535:
+        raise ValueError
+    return int(text)
+
+
+def _days(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 36_500:
         raise ValueError
     return int(text)
 

@@ -1,8 +1,14 @@
-"""Named statements from the `.sql` file next door, each bound to the Struct of its rows."""
+"""Named statements from the `.sql` file beside a module, each bound to the Struct of its rows.
+
+A module declares them at import: `_sql = sql.beside(__file__)`, then `_sql.query("tip", Tip)` for each.
+
+Statements that differ in a table or a direction share one text with placeholders, such as `FROM {holder}`. The module
+that declares them fills each placeholder: `_sql.query("holders", Row, holder="policy_holder")`. The values are part of
+the program, never input from a caller.
+"""
 
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -13,6 +19,8 @@ import msgspec
 Row = TypeVar("Row", bound=msgspec.Struct)
 Connection: TypeAlias = "asyncpg.Connection | asyncpg.pool.PoolConnectionProxy"
 
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
 # Every statement of the program, for the test that prepares each and compares its columns with its Struct.
 statements: list["Query[Any] | Command"] = []
 
@@ -20,9 +28,9 @@ statements: list["Query[Any] | Command"] = []
 class Command:
     """A statement that returns no rows."""
 
-    def __init__(self, name: str, source: Path) -> None:
+    def __init__(self, name: str, source: Path, parts: Mapping[str, str]) -> None:
         self.name, self.source = name, source
-        self.text = _texts(source)[name]
+        self.text = _filled(name, source, parts)
         statements.append(self)
 
     async def run(self, db: Connection, *arguments: object) -> str:
@@ -38,9 +46,9 @@ class Command:
 class Query(Generic[Row]):
     """A statement whose columns are, in order, the fields of a Struct."""
 
-    def __init__(self, name: str, row: type[Row], source: Path) -> None:
+    def __init__(self, name: str, row: type[Row], source: Path, parts: Mapping[str, str]) -> None:
         self.name, self.row, self.source = name, row, source
-        self.text = _texts(source)[name]
+        self.text = _filled(name, source, parts)
         statements.append(self)
 
     async def all(self, db: Connection, *arguments: object) -> list[Row]:
@@ -53,21 +61,40 @@ class Query(Generic[Row]):
         return None if record is None else self.row(*record)
 
 
-def query(name: str, row: type[Row]) -> Query[Row]:
-    """The statement `-- name: <name>` of the calling module's `.sql`, with the Struct of its rows."""
-    return Query(name, row, _beside_caller())
+class StatementFile:
+    """The statements of one `.sql` file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def query(self, name: str, row: type[Row], /, **parts: str) -> Query[Row]:
+        """The statement `-- name: <name>`, with the Struct of its rows.
+
+        `parts` fill its placeholders. Raises ValueError if one is missing or has no placeholder.
+        """
+        return Query(name, row, self._path, parts)
+
+    def command(self, name: str, /, **parts: str) -> Command:
+        """The statement `-- name: <name>`, which returns no rows; `parts` as in `query`."""
+        return Command(name, self._path, parts)
 
 
-def command(name: str) -> Command:
-    """The statement `-- name: <name>` of the calling module's `.sql`, which returns no rows."""
-    return Command(name, _beside_caller())
-
-
-def _beside_caller() -> Path:
-    return Path(sys._getframe(2).f_code.co_filename).with_suffix(".sql")
+def beside(module: str) -> StatementFile:
+    """The `.sql` file next to a module and of the same name; `module` is its `__file__`."""
+    return StatementFile(Path(module).with_suffix(".sql"))
 
 
 @cache
 def _texts(source: Path) -> dict[str, str]:
-    parts = re.split(r"^-- name: (\w+)\n", source.read_text(), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
+    pieces = re.split(r"^-- name: (\w+)\n", source.read_text(), flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], (text.strip() for text in pieces[2::2]), strict=True))
+
+
+def _filled(name: str, source: Path, parts: Mapping[str, str]) -> str:
+    text = _texts(source)[name]
+    placeholders = set(_PLACEHOLDER.findall(text))
+    if placeholders != parts.keys():
+        raise ValueError(
+            f"{name} of {source.name} has the placeholders {sorted(placeholders)}, filled were {sorted(parts)}"
+        )
+    return _PLACEHOLDER.sub(lambda found: parts[found[1]], text)

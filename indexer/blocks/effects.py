@@ -1,0 +1,274 @@
+"""The effects of a transaction, valid or not. Pure; code downstream need not know whether scripts failed."""
+
+import msgspec
+
+from indexer.ogmios import frames
+from shared import address, metadata, packed
+from shared.encoding import bech32_payload
+from shared.ledger import HASH28_BYTES, HIGHEST_SLOT, Point, pool_id_of
+from shared.packed import OutputKey
+
+_HASH_BYTES = 32
+_BEFORE_ALONZO = frozenset(("byron", "shelley", "allegra", "mary"))
+
+
+Assets = dict[bytes, dict[bytes, int]]
+"""Policy id (28 bytes) -> asset name (0 to 32 bytes) -> quantity."""
+
+
+class Output(msgspec.Struct, frozen=True, gc=False):
+    """An output as the node tells it: raw address bytes, lovelace and native assets."""
+
+    address: bytes
+    lovelace: int
+    assets: Assets = {}
+
+
+Datum = tuple[bytes | None, bytes | None]
+"""The datum of an output: its hash, or the datum itself."""
+
+
+class Effects(msgspec.Struct, frozen=True, gc=False):
+    """One transaction: what it spent, paid and minted.
+
+    A transaction with failed scripts spent its collateral and paid its collateral return, whose index is the number of
+    its declared outputs (Alonzo and Babbage ledger specifications), and did nothing else. `fee` is None if it must be
+    computed from the inputs: in Byron, and for failed scripts. `size` is None if the node sends no CBOR.
+    `other_payments` is the lovelace of its credits, proposals and donation, which are neither outputs nor fee.
+    `reference_datums` has the datum (or its hash) of each output with a CIP-68 reference token, by place in `outputs`.
+    `datums` are those that may describe an asset, by hash; those of failed scripts count, too.
+
+    NOTE: a reference to any raw part of a frame would keep the JSON of the whole block in memory, ten times the size.
+    """
+
+    tx_hash: bytes
+    inputs: list[OutputKey]
+    first_index: int
+    outputs: list[Output]
+    mint: Assets
+    fee: int | None
+    size: int | None
+    extra: packed.Extra
+    certificates: list[frames.Certificate]
+    other_payments: int
+    reference_datums: dict[int, Datum]
+    datums: dict[bytes, bytes]
+
+
+class BlockEffects(msgspec.Struct, frozen=True, gc=False):
+    """A block. `transactions` holds one group per transaction: its sub-transactions (Dijkstra), then itself.
+
+    `pool_id` is that of the issuer, None in Byron. An epoch boundary block (`ebb`) has no slot: its point has slot -1
+    until packed_block.placed puts it at the first slot of its epoch.
+    """
+
+    point: Point
+    block_no: int
+    ancestor: str
+    ebb: bool
+    pool_id: bytes | None
+    transactions: list[list[Effects]]
+
+
+def of_block(block: frames.Block) -> BlockEffects:
+    """The effects of a block. Raises frames.Unreadable for an invalid hash, address or number."""
+    ebb = block.type == "ebb"
+    slot_no = -1 if ebb else block.slot
+    if slot_no is None:
+        raise frames.Unreadable(f"block {block.id} without a slot")
+    if slot_no > HIGHEST_SLOT or not 0 <= block.height <= HIGHEST_SLOT:
+        raise frames.Unreadable(f"block {block.id} at slot {slot_no} and height {block.height}: out of range")
+    try:
+        return BlockEffects(
+            point=Point(slot_no, _hash(block.id)),
+            block_no=block.height,
+            ancestor=block.ancestor,
+            ebb=ebb,
+            pool_id=None if block.era == "byron" or block.issuer is None else _issuer(block.issuer.verification_key),
+            transactions=[of(transaction, block.era) for transaction in block.transactions],
+        )
+    except (ValueError, OverflowError) as error:
+        raise frames.Unreadable(f"block {block.id} at slot {slot_no}: {error}") from error
+
+
+def of(tx: frames.Transaction, era: str) -> list[Effects]:
+    """The effects of a transaction, preceded by those of its sub-transactions, which spend and pay independently."""
+    if tx.spends == "inputs":
+        fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
+        return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
+    declared = [] if tx.collateral_return is None else [tx.collateral_return]
+    change = [_output(output) for output in declared]
+    return [
+        Effects(
+            tx_hash=_hash(tx.id),
+            inputs=_inputs(tx.collaterals),
+            first_index=len(tx.outputs),
+            outputs=change,
+            mint={},
+            fee=None if tx.total_collateral is None else frames.lovelace(tx.total_collateral),
+            size=_size(tx, era),
+            extra=_extra(tx, valid=False),
+            certificates=[],
+            other_payments=0,
+            reference_datums=_reference_datums(change, declared),
+            datums=_datums(tx) if tx.datums else {},
+        )
+    ]
+
+
+def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
+    outputs = [_output(output) for output in tx.outputs]
+    return Effects(
+        tx_hash=_hash(tx.id),
+        inputs=_inputs(tx.inputs),
+        first_index=0,
+        outputs=outputs,
+        mint=_assets(tx.mint) if tx.mint else {},
+        fee=fee,
+        size=_size(tx, era),
+        extra=_extra(tx),
+        certificates=tx.certificates,
+        other_payments=_other_payments(tx) if tx.credits or tx.proposals or tx.treasury else 0,
+        reference_datums=_reference_datums(outputs, tx.outputs),
+        datums=_datums(tx) if tx.datums else {},
+    )
+
+
+def _issuer(verification_key: str) -> bytes:
+    return pool_id_of(bytes.fromhex(verification_key))
+
+
+def _hash(text: str) -> bytes:
+    """The 32 bytes of a hash. NOTE: `fromhex` skips blanks, so text of the right length may be too short."""
+    raw = bytes.fromhex(text)
+    if len(raw) != _HASH_BYTES:
+        raise ValueError(f"{text!r} is not a hash of {_HASH_BYTES} bytes")
+    return raw
+
+
+def _inputs(references: list[frames.Reference]) -> list[OutputKey]:
+    return [packed.output_key(_hash(reference.transaction.id), reference.index) for reference in references]
+
+
+def _output(output: frames.Output) -> Output:
+    value = output.value
+    # NOTE: decoded each time. A cache would not be faster, since it would not fit into the processor's.
+    raw = address.of_node(output.address)
+    return Output(raw, frames.lovelace(value), _assets(value) if len(value) > 1 else {})
+
+
+def _assets(value: dict[str, dict[str, int]]) -> Assets:
+    """Assets by their bytes. NOTE: before Conway a block may contain a quantity of 0, which means nothing."""
+    found = {}
+    for text, quantities in value.items():
+        if text != "ada":
+            kept = {bytes.fromhex(name): quantity for name, quantity in quantities.items() if quantity}
+            if kept:
+                found[_parse_policy_id(text)] = kept
+    return found
+
+
+def _extra(tx: frames.SubTransaction, *, valid: bool = True) -> packed.Extra:
+    """The rest of a transaction besides inputs, outputs and mint; of an invalid one only the metadata."""
+    metadata_cbor, metadata_json = ({}, {}) if tx.metadata is None else _metadata(tx.metadata.labels)
+    if not valid:
+        return packed.Extra(metadata_cbor=metadata_cbor, metadata_json=metadata_json, valid=False)
+    return packed.Extra(
+        _by_account(tx.withdrawals) if tx.withdrawals else {},
+        metadata_cbor,
+        metadata_json,
+        tx.validity_interval.invalid_before,
+        tx.validity_interval.invalid_after,
+        credits=_by_account(tx.credits) if tx.credits else {},
+    )
+
+
+def _by_account(amounts: dict[str, frames.Lovelace]) -> dict[bytes, int]:
+    return {bech32_payload(text): frames.lovelace(value) for text, value in amounts.items()}
+
+
+def _metadata(labels: dict[str, frames.Label]) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """Metadata by label as CBOR, or as JSON if the node sends no CBOR."""
+    cbor, json = {}, {}
+    for label, form in labels.items():
+        if form.cbor is not None:
+            cbor[int(label)] = bytes.fromhex(form.cbor)
+        else:
+            json[int(label)] = bytes(form.json)
+    return cbor, json
+
+
+def _other_payments(tx: frames.SubTransaction) -> int:
+    paid = 0 if tx.treasury is None or tx.treasury.donation is None else frames.lovelace(tx.treasury.donation)
+    paid += sum(frames.lovelace(proposal.deposit) for proposal in tx.proposals if proposal.deposit is not None)
+    return paid + sum(frames.lovelace(credit) for credit in tx.credits.values())
+
+
+def _reference_datums(outputs: list[Output], declared: list[frames.Output]) -> dict[int, Datum]:
+    return {
+        place: _datum(declared[place])
+        for place, output in enumerate(outputs)
+        if output.assets and reference_tokens(output.assets)
+    }
+
+
+def reference_tokens(bundle: Assets) -> list[bytes]:
+    """The reference tokens (CIP-68) in a bundle, each a policy id and a name in one byte string."""
+    return [
+        policy_id + name
+        for policy_id, names in bundle.items()
+        for name in names
+        if name.startswith(metadata.REFERENCE_PREFIX)
+    ]
+
+
+def described(tx: Effects) -> list[bytes]:
+    """The assets, each a policy id and a name, that a transaction mints and describes under label 721 (CIP-25)."""
+    minted = [
+        (policy_id, name)
+        for policy_id, quantities in tx.mint.items()
+        for name, quantity in quantities.items()
+        if quantity > 0
+    ]
+    if not minted:
+        return []
+    entries = metadata.Described(tx.extra)
+    return [policy_id + name for policy_id, name in minted if entries.entry(policy_id, name) is not None]
+
+
+def _datum(output: frames.Output) -> Datum:
+    if output.datum and bytes(output.datum) != b"null":
+        return None, _hex(output.datum)
+    return None if output.datum_hash is None else bytes.fromhex(output.datum_hash), None
+
+
+def _datums(tx: frames.SubTransaction) -> dict[bytes, bytes]:
+    """The datums among a transaction's witnesses that may describe an asset: one in thousands."""
+    return {
+        bytes.fromhex(datum_hash): _hex(body)
+        for datum_hash, body in tx.datums.items()
+        if metadata.may_describe(bytes(body)[1:])
+    }
+
+
+def _hex(text: msgspec.Raw) -> bytes:
+    """The bytes of a JSON text of hex. Raises ValueError."""
+    try:
+        return bytes.fromhex(msgspec.json.decode(text, type=str))
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"a datum is not hex: {error}") from error
+
+
+def _size(tx: frames.SubTransaction, era: str) -> int | None:
+    """Bytes as the ledger counts them: from Alonzo on the validity flag is on the wire but does not count."""
+    if not tx.cbor:
+        return None
+    quoted_hex = memoryview(tx.cbor).nbytes
+    return (quoted_hex - 2) // 2 - (era not in _BEFORE_ALONZO)
+
+
+def _parse_policy_id(text: str) -> bytes:
+    policy_id = bytes.fromhex(text)
+    if len(policy_id) != HASH28_BYTES:
+        raise ValueError(f"policy {text} has not {HASH28_BYTES} bytes")
+    return policy_id

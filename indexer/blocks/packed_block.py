@@ -1,0 +1,227 @@
+"""A block between the node and its rows: its effects as bytes, with the look-ups that they need.
+
+A batch may have thousands of transactions. As objects they would not fit into a processor's cache, and reading them
+from memory would take longer than the work on them. Bytes take a tenth of the space; each block is unpacked when its
+rows are made (docs/decisions/0015).
+"""
+
+import msgspec
+
+from indexer.blocks import certificates
+from indexer.blocks.effects import Assets, BlockEffects, Effects, described, reference_tokens
+from indexer.ogmios import frames
+from shared import packed
+from shared.ledger import Point
+from shared.network import Network
+from shared.packed import OutputKey
+
+
+class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An output.
+
+    `address` is a place in Lookups.addresses; `assets` has quantities by place in Lookups.assets, of which
+    `reference_tokens` are CIP-68 reference tokens.
+    """
+
+    address: int
+    lovelace: int
+    assets: dict[int, int]
+    reference_tokens: int
+
+
+class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The effects of a transaction, with `extra` packed as its row holds it.
+
+    Assets are places in Lookups.assets. Those in `named` are minted here and described by its metadata (CIP-25).
+    `reference_outputs` holds for each CIP-68 reference token the asset, the output index, and the datum's hash or the
+    datum.
+    """
+
+    tx_hash: bytes
+    inputs: list[OutputKey]
+    first_index: int
+    payments: list[Payment]
+    mint: dict[int, int]
+    named: list[int]
+    fee: int | None
+    size: int | None
+    valid: bool
+    withdrawals: dict[bytes, int]
+    credits: dict[bytes, int]
+    certificates: list[frames.Certificate]
+    other_payments: int
+    reference_outputs: list[tuple[int, int, bytes | None, bytes | None]]
+    datums: dict[bytes, bytes]
+    extra: bytes | None
+
+
+class Lookups(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Everything to look up before the rows of a block can be made, without duplicates.
+
+    `tx_hashes` are the block's own transactions, `spent` the outputs of other blocks that they spend. `assets` are
+    policy id and name in one byte string, `stake_addresses` the 29 bytes of CIP-19, `pool_ids` 28 bytes.
+    """
+
+    tx_hashes: list[bytes]
+    spent: list[OutputKey]
+    addresses: list[bytes]
+    assets: list[bytes]
+    stake_addresses: list[bytes]
+    pool_ids: list[bytes]
+
+
+class Observations(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Signs of the node's flags, and unknown certificates in a block; see node_warnings.py.
+
+    `sized`: transactions have their CBOR and so their size. `lossy`: the form of metadata loses bytes. Either is None
+    if no transaction shows it. `unknown_certificates` maps each unknown type to the hash of a transaction that has one.
+    """
+
+    sized: bool | None
+    lossy: bool | None
+    unknown_certificates: dict[str, bytes]
+
+
+class PackedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A block as in effects.BlockEffects, and the tip of the node when it arrived.
+
+    `tx_count` does not count sub-transactions.
+    """
+
+    point: Point
+    block_no: int
+    ancestor: str
+    ebb: bool
+    pool_id: bytes | None
+    node_tip: frames.NodePoint
+    tx_count: int
+    lookups: Lookups
+    observations: Observations
+    packed: bytes
+
+    @property
+    def blocks_to_tip(self) -> int:
+        """How many blocks the node's tip was ahead when this one arrived."""
+        return self.node_tip.height - self.block_no
+
+    def unpack(self) -> list[list[Transaction]]:
+        """The transactions, each in a group with its sub-transactions as in effects.BlockEffects."""
+        return _decode(self.packed)
+
+
+def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> PackedBlock:
+    """Pack a block that arrived when the node's tip was `node_tip`. Raises frames.Unreadable."""
+    transactions = [tx for group in block.transactions for tx in group]
+    made = {tx.tx_hash for tx in transactions}
+    spent = [key for tx in transactions for key in tx.inputs]
+    accounts, hashes = certificates.named_by(block, network)
+    addresses, assets = _Places(), _Places()
+    done = [[_packed(tx, addresses, assets, block.point) for tx in group] for group in block.transactions]
+    return PackedBlock(
+        block.point,
+        block.block_no,
+        block.ancestor,
+        block.ebb,
+        block.pool_id,
+        node_tip,
+        len(block.transactions),
+        Lookups(
+            tx_hashes=list(made),
+            spent=[key for key in spent if packed.output_of(key)[0] not in made],
+            addresses=list(addresses),
+            assets=list(assets),
+            stake_addresses=list(accounts),
+            pool_ids=list(hashes),
+        ),
+        _observed(transactions),
+        _encode(done),
+    )
+
+
+def placed(block: PackedBlock, before: Point | None, network: Network) -> PackedBlock:
+    """The block after `before`. An epoch boundary block, which has no slot, gets the first slot of its epoch."""
+    if not block.ebb:
+        return block
+    epoch_no = 0 if before is None else network.epoch_of(before.slot_no) + 1
+    point = Point(network.epoch_start(epoch_no), block.point.block_hash)
+    return msgspec.structs.replace(block, point=point)
+
+
+class _Places(dict[bytes, int]):
+    """Assigns a place to each byte string, in the order of their first look-up."""
+
+    def __missing__(self, key: bytes) -> int:
+        place = self[key] = len(self)
+        return place
+
+
+def _packed(tx: Effects, addresses: _Places, assets: _Places, at: Point) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(_encode(_fields(tx, addresses, assets)))
+    except OverflowError as error:
+        # No ledger has a number beyond 64 bits.
+        where = f"block {at.block_hash.hex()} at slot {at.slot_no}: transaction {tx.tx_hash.hex()}"
+        raise frames.Unreadable(f"{where}: {error}") from error
+
+
+def _fields(tx: Effects, addresses: _Places, assets: _Places) -> tuple[object, ...]:
+    """The fields of Transaction."""
+    extra = tx.extra
+    payments = []
+    for output in tx.outputs:
+        held = _by_place(output.assets, assets) if output.assets else output.assets
+        payments.append([addresses[output.address], output.lovelace, held, 0])
+    for place in tx.reference_datums:
+        payments[place][_TOKENS] = len(reference_tokens(tx.outputs[place].assets))
+    return (
+        tx.tx_hash,
+        tx.inputs,
+        tx.first_index,
+        payments,
+        _by_place(tx.mint, assets) if tx.mint else tx.mint,
+        [assets[asset] for asset in described(tx)] if tx.mint else (),
+        tx.fee,
+        tx.size,
+        extra.valid,
+        extra.withdrawals,
+        extra.credits,
+        tx.certificates,
+        tx.other_payments,
+        [
+            (assets[token], tx.first_index + place, *datum)
+            for place, datum in tx.reference_datums.items()
+            for token in reference_tokens(tx.outputs[place].assets)
+        ],
+        tx.datums,
+        packed.pack_extra(extra),
+    )
+
+
+def _by_place(bundle: Assets, places: _Places) -> dict[int, int]:
+    return {
+        places[policy_id + name]: quantity
+        for policy_id, quantities in bundle.items()
+        for name, quantity in quantities.items()
+    }
+
+
+def _observed(transactions: list[Effects]) -> Observations:
+    sized, lossy, unknown = None, None, dict[str, bytes]()
+    for tx in transactions:
+        sized = tx.size is not None
+        if tx.extra.metadata_json:
+            lossy = lossy or not all(json.startswith(_DETAILED) for json in tx.extra.metadata_json.values())
+        elif tx.extra.metadata_cbor:
+            lossy = lossy or False
+        for certificate in tx.certificates:
+            if certificate.type not in certificates.CERTIFICATES:
+                unknown.setdefault(certificate.type, tx.tx_hash)
+    return Observations(sized, lossy, unknown)
+
+
+# The place of `reference_tokens` in Payment.
+_TOKENS = Payment.__struct_fields__.index("reference_tokens")
+# The beginnings of metadata in the detailed schema of Ogmios, which distinguishes bytes from text.
+_DETAILED = (b'{"int"', b'{"string"', b'{"bytes"', b'{"list"', b'{"map"')
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[list[Transaction]]).decode

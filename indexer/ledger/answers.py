@@ -1,0 +1,117 @@
+"""The node's answers to ledger state queries: rewards, pools' stakes, reserves. Pure."""
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from indexer.ogmios import frames
+from shared.encoding import bech32_payload
+from shared.network import MAX_SUPPLY
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A reward account. Ogmios 6.13 and later include its credential; before, it is a key of the answer."""
+
+    rewards: frames.Lovelace
+    credential: str | None = None
+
+
+class PoolView(msgspec.Struct, frozen=True):
+    """The part of a voting pool that we use; `stake` is absent from nodes that do not support `includeStake`."""
+
+    stake: frames.Lovelace | None = None
+
+
+class Proposal(msgspec.Struct, frozen=True, rename="camel"):
+    """An open proposal. Its deposit votes with the pool to which the return account delegates."""
+
+    deposit: frames.Lovelace
+    return_account: str
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A pool's live stake as a share of the circulating supply, like `3/1000`."""
+
+    stake: str
+
+
+class Treasury(msgspec.Struct, frozen=True):
+    treasury: frames.Lovelace
+    reserves: frames.Lovelace
+
+
+class Parameters(msgspec.Struct, frozen=True, rename="camel"):
+    desired_number_of_stake_pools: int
+    stake_pool_deposit: frames.Lovelace
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Our live stakes and the node's: pools compared, pools that differ, and the total difference in lovelace."""
+
+    pools: int
+    mismatched: int
+    difference: int
+
+
+Summaries: Any = list[Summary] | dict[str, Summary]
+
+
+def rewards_of(summaries: list[Summary] | dict[str, Summary]) -> dict[bytes, int]:
+    """Lovelace by credential (28 bytes), in the forms of Ogmios 6.11 to 7. Raises frames.Unreadable."""
+    if isinstance(summaries, list):
+        summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
+    try:
+        return {bytes.fromhex(credential): frames.lovelace(said.rewards) for credential, said in summaries.items()}
+    except ValueError as error:
+        raise frames.Unreadable(f"reward account summaries: {error}") from error
+
+
+def deposits_of(proposals: list[Proposal]) -> Counter[bytes]:
+    """Deposits of proposals in lovelace, by their return account. Raises frames.Unreadable."""
+    deposits: Counter[bytes] = Counter()
+    try:
+        for said in proposals:
+            deposits[bech32_payload(said.return_account)] += frames.lovelace(said.deposit)
+    except ValueError as error:
+        raise frames.Unreadable(f"proposals: {error}") from error
+    return deposits
+
+
+def snapshot_of(
+    pools: dict[str, PoolView], deposits: dict[bytes, int], delegations: dict[bytes, bytes]
+) -> dict[bytes, int]:
+    """The stakes in the last snapshot by pool_id, from voting stakes; empty if the node reports none.
+
+    `delegations` are those of the accounts with deposits where the epoch began, by pool_id. A deposit votes only
+    where the pool itself has stake (Conway: DRepPulser). Raises frames.Unreadable.
+
+    NOTE: in the first epoch of Conway no vote is open yet, and the node reports a voting stake of 0 for every pool.
+    """
+    try:
+        stakes = {bech32_payload(pool): frames.lovelace(view.stake) for pool, view in pools.items() if view.stake}
+    except ValueError as error:
+        raise frames.Unreadable(f"stake pools: {error}") from error
+    if not any(stakes.values()):
+        return {}
+    for account, pool in delegations.items():
+        if stakes.get(pool):
+            stakes[pool] -= deposits[account]
+    return stakes
+
+
+def live_stakes_of(shares: dict[str, Share], reserves: int) -> dict[bytes, int]:
+    """Live stakes in lovelace, by pool_id. Raises frames.Unreadable."""
+    circulating = MAX_SUPPLY - reserves
+    try:
+        return {bech32_payload(pool): round(Fraction(share.stake) * circulating) for pool, share in shares.items()}
+    except (ValueError, ZeroDivisionError) as error:
+        raise frames.Unreadable(f"live stake distribution: {error}") from error
+
+
+def compare(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Comparison:
+    """Compare live stakes by pool_id; a pool that is missing on one side has no stake there."""
+    pools = ours.keys() | theirs.keys()
+    differences = [abs(ours.get(pool, 0) - theirs.get(pool, 0)) for pool in pools]
+    return Comparison(len(pools), sum(difference > 0 for difference in differences), sum(differences))

@@ -1,0 +1,406 @@
+"""Read data that blocks do not contain from the node's ledger state: rewards, reserves, protocol parameters.
+
+Once per epoch it reads the reward of every delegated account, in batches that a restart resumes, and between batches
+the rewards that have changed. It uses separate connections to the node and the database, and shares the writer only for
+the moment of a write, so that it never delays following the tip. Queries that the node can't answer are retried later.
+
+Once an epoch's rewards are read, active stake gets them from one of two sources (docs/decisions/0010):
+
+- Since Conway, the node's own snapshot: pools vote with the snapshot from the beginning of the epoch, plus the deposits
+  of proposals, which the node reports separately (`stakePools` with `includeStake`, `governanceProposals`). Exact.
+- For pools that the node does not report: the current rewards of the accounts, plus later withdrawals, less the pool
+  deposits that were refunded right after the snapshot. It is exact up to Babbage; since Conway it includes payments of
+  governance at that boundary.
+"""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import aiohttp
+import asyncpg
+import msgspec
+import structlog
+
+from indexer.ledger import answers
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.ogmios.connection import Ogmios, Refused
+from indexer.store import epochs
+from indexer.store import writer as store
+from shared import database, packed, schema, sql
+from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id
+from shared.network import POOL_DEPOSIT, Network
+
+log = structlog.get_logger()
+
+BATCH_ACCOUNTS = 1_000
+_PAUSE_S = 10.0  # before a failed query is retried
+_CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, which block other tasks
+_SCRIPT_ACCOUNT = 0xF0  # the header of a script's reward account, less its network (CIP-19)
+
+
+def moved_by(transactions: list[packed.Extra]) -> Counter[bytes]:
+    """How much some transactions took out of reward accounts: withdrawals less credits."""
+    moved: Counter[bytes] = Counter()
+    for extra in transactions:
+        moved.update(extra.withdrawals)
+        moved.subtract(extra.credits)
+    return moved
+
+
+class LedgerReader:
+    """Reads for one network, as long as its writer lives. Every user of `writer` holds `turn`."""
+
+    def __init__(
+        self, network: Network, ogmios_url: str, database_url: str, writer: asyncpg.Connection, turn: asyncio.Lock
+    ) -> None:
+        self._network, self._ogmios_url, self._database_url = network, ogmios_url, database_url
+        self._writer, self._turn = writer, turn
+        self._changed = asyncio.Event()
+        self._reported: _NodeSnapshots | None = None
+
+    def notify(self) -> None:
+        """Report that the tip has moved: there may be something to read."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Read endlessly, with retries after errors of the node. Raises the errors of a lost database."""
+        db = await database.connect(self._database_url, self._network)
+        try:
+            while True:
+                try:
+                    node = await ogmios.connect(self._ogmios_url)
+                    try:
+                        await self._read_on(node, db)
+                    finally:
+                        await node.close()
+                # NOTE: DataError comes from a number that no ledger can contain.
+                except (OSError, aiohttp.ClientError, Refused, frames.Unreadable, asyncpg.DataError) as cause:
+                    log.warning(
+                        "ledger_state.unavailable",
+                        network=self._network.name,
+                        cause=f"{type(cause).__name__}: {cause}",
+                        again_in_s=_PAUSE_S,
+                    )
+                await asyncio.sleep(_PAUSE_S)
+        finally:
+            db.terminate()
+
+    async def _read_on(self, node: Ogmios, db: asyncpg.Connection) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                worked = await self._step(node, db)
+            except NotThere:
+                worked = False
+            if not worked:
+                await self._changed.wait()
+
+    async def _step(self, node: Ogmios, db: asyncpg.Connection) -> bool:
+        """Read the next batch at our tip; False if there is nothing to read now."""
+        position = await store.position(db)
+        if position is None or position.phase != "live":
+            return False
+        state, due = await _state.one(db), await _due.all(db, BATCH_ACCOUNTS)
+        epoch_no = self._network.epoch_of(position.slot_no)
+        begins = state is None or state.epoch_no != epoch_no
+        if not begins and not due and state is not None and state.next_stake_no is None:
+            return False
+        await acquire(node, position.point)
+        if begins:
+            await self._begin_epoch(node, position.point, epoch_no)
+        elif due:
+            await self._read_rewards(node, position.point, due, None)
+        elif state is not None and state.next_stake_no is not None:
+            accounts = await _delegated.all(db, state.next_stake_no, BATCH_ACCOUNTS)
+            if accounts:
+                await self._read_rewards(node, position.point, accounts, StakeNo(accounts[-1].stake_no + 1))
+            else:
+                await self._end_epoch(node, db, position.point, epoch_no, state.complete_epoch_no)
+        return True
+
+    async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
+        treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.Treasury)
+        parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
+        async with self._turn, schema.commit(self._writer):
+            if await store.holds(self._writer, point):
+                await _begin_epoch.run(
+                    self._writer,
+                    point.slot_no,
+                    epoch_no,
+                    None if parameters is None else parameters.desired_number_of_stake_pools,
+                    None if treasury is None else frames.lovelace(treasury.reserves),
+                    None if treasury is None else frames.lovelace(treasury.treasury),
+                    self._first_tx_id(epoch_no - 1),
+                )
+
+    async def _read_rewards(
+        self, node: Ogmios, point: Point, accounts: "list[_RewardAccount]", next_stake_no: StakeNo | None
+    ) -> None:
+        """Read some accounts at a point, and store their rewards if that point is still in our chain."""
+        found = await rewards_of(node, [account.raw for account in accounts])
+        rewards = {account.stake_no: found.get(account.raw[1:], 0) for account in accounts}
+        async with self._turn:
+            if await store.holds(self._writer, point):
+                async with schema.commit(self._writer):
+                    await _write_rewards(self._writer, rewards, point.slot_no)
+                    if next_stake_no is not None:
+                        await _set_next_stake_no.run(self._writer, next_stake_no)
+
+    async def _end_epoch(
+        self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, complete_epoch_no: int | None
+    ) -> None:
+        """All rewards are read: complete the snapshots with them, and compare live stakes.
+
+        Rewards change at the beginning of an epoch, just before its snapshot, which counts in the next epoch. After
+        indexing from scratch, the previous snapshot, which counts in this epoch, lacks its rewards, too.
+
+        Stakes are consistent only at a tip at which all rewards are read. The node has acquired `point`, our last tip.
+        If our tip has since entered a new epoch, or rewards must be read again, this is repeated later, with the
+        snapshots that the node has already returned.
+        """
+        reported = self._reported
+        if reported is None or reported.epoch_no != epoch_no or not await store.holds(db, reported.point):
+            ended = complete_epoch_no is None or complete_epoch_no < epoch_no - 1
+            self._reported = reported = await self._ask(node, db, point, epoch_no, ended=ended)
+        async with db.transaction(isolation="repeatable_read", readonly=True):
+            position = await self._settled_position(db, reported.point, epoch_no)
+            if position is None:
+                return
+            ours = {row.pool_id: row.lovelace for row in await _live_stakes.all(db)}
+            rewards = {opened + 1: await self._pool_rewards(db, reported, opened) for opened in reported.snapshots}
+        compared = await self._compare(node, position, ours)
+        async with self._turn:
+            if not await store.holds(self._writer, position.point):
+                return
+            async with schema.commit(self._writer):
+                for counts_in, of_pools in rewards.items():
+                    await _delete_pool_rewards.run(self._writer, counts_in)
+                    await _store_pool_rewards.run(
+                        self._writer, list(of_pools.keys()), list(of_pools.values()), counts_in
+                    )
+                figures = (None, None, None) if compared is None else msgspec.structs.astuple(compared)
+                await _end_epoch.run(self._writer, *figures)
+        if compared is not None:
+            log.info(
+                "ledger_state.compared",
+                network=self._network.name,
+                slot_no=position.slot_no,
+                pools=compared.pools,
+                mismatched_pools=compared.mismatched,
+                difference_lovelace=compared.difference,
+            )
+
+    async def pool_rewards(
+        self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int
+    ) -> dict[PoolNo, int] | None:
+        """Rewards in the snapshot from the beginning of an epoch, by pool_id, from the node at a point in that epoch.
+
+        None if the node does not report that snapshot.
+        """
+        reported = await self._ask(node, db, point, epoch_no, ended=False)
+        return await self._pool_rewards(db, reported, epoch_no) if reported.snapshots[epoch_no] else None
+
+    async def _settled_position(self, db: asyncpg.Connection, point: Point, epoch_no: int) -> store.Position | None:
+        """Our tip in the open snapshot, if all rewards are read there and `point` is still in our chain."""
+        position, state = await store.position(db), await _state.one(db)
+        if position is None or self._network.epoch_of(position.slot_no) != epoch_no:
+            return None
+        if state is None or state.epoch_no != epoch_no:
+            return None
+        unread = await _due.all(db, 1) or await _delegated.all(db, state.next_stake_no, 1)
+        return None if unread or not await store.holds(db, point) else position
+
+    async def _ask(
+        self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, ended: bool
+    ) -> "_NodeSnapshots":
+        """Query the node at the acquired point for the snapshot of its epoch and, if `ended`, of the one before."""
+        snapshots = {epoch_no: await self._reported_snapshot(node, db, epoch_no)}
+        parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
+        if ended:
+            snapshots[epoch_no - 1] = await self._ended_snapshot(node, db, epoch_no - 1)
+        pool_deposit = POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
+        return _NodeSnapshots(point, epoch_no, snapshots, pool_deposit)
+
+    async def _reported_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+        """The stakes by pool_id in the snapshot from the beginning of the epoch that the node has acquired."""
+        views = dict[str, answers.PoolView]
+        pools = await or_none(node, "queryLedgerState/stakePools", views, includeStake=True)
+        proposals = await or_none(node, "queryLedgerState/governanceProposals", list[answers.Proposal])
+        if pools is None or proposals is None:
+            return {}
+        deposits = answers.deposits_of(proposals)
+        delegations = await _delegations_at.all(db, list(deposits), self._first_tx_id(epoch_no))
+        return answers.snapshot_of(pools, deposits, {row.account: row.pool_id for row in delegations})
+
+    async def _ended_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+        """The same for an epoch that has ended, if the node still has the ledger state of our last block in it."""
+        last = await store.last_at_or_before(db, self._network.epoch_start(epoch_no + 1) - 1)
+        if last is None or self._network.epoch_of(last.slot_no) != epoch_no:
+            return {}
+        try:
+            await acquire(node, last)
+        except NotThere:
+            return {}
+        return await self._reported_snapshot(node, db, epoch_no)
+
+    async def _pool_rewards(self, db: asyncpg.Connection, reported: "_NodeSnapshots", opened: int) -> dict[PoolNo, int]:
+        """Rewards in the snapshot from the beginning of the epoch `opened`, by pool_no.
+
+        For pools that the node reports: their stake less the outputs in it. For others: the rewards that their accounts
+        held then, computed from those of now. That is exact in the same epoch, and later includes newer rewards.
+        """
+        snapshot = reported.snapshots[opened]
+        rewards, complete = {}, bool(snapshot)
+        for pool in await _outputs_in_snapshot.all(db, opened + 1):
+            if pool.pool_id in snapshot:
+                rewards[pool.pool_no] = snapshot[pool.pool_id] - pool.lovelace
+            elif pool.lovelace:
+                complete = False
+        log.info("ledger_state.snapshot", network=self._network.name, epoch_no=opened + 1, reported_pools=len(snapshot))
+        if not complete:
+            first_tx_id = self._first_tx_id(opened)
+            moved = await _moved_from(db, first_tx_id)
+            for reaped in range(opened, reported.epoch_no + 1):
+                for retired in await _reaped.all(db, reaped, self._first_tx_id(reaped)):
+                    account = packed.unpack_pool_parameters(retired.parameters).reward_account
+                    if account is not None:
+                        moved[account] -= reported.pool_deposit
+            by_account = await _account_rewards.all(db, first_tx_id, list(moved.keys()), list(moved.values()))
+            rewards = {row.pool_no: row.lovelace for row in by_account} | rewards
+        return {pool_no: lovelace for pool_no, lovelace in rewards.items() if lovelace}
+
+    async def _compare(
+        self, node: Ogmios, position: store.Position, ours: dict[bytes, int]
+    ) -> answers.Comparison | None:
+        """Compare our live stakes at a tip with the node's; None if the node does not report them. Raises NotThere."""
+        await acquire(node, position.point)
+        shares = await or_none(node, "queryLedgerState/liveStakeDistribution", dict[str, answers.Share])
+        treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.Treasury)
+        if shares is None or treasury is None:
+            return None
+        return answers.compare(ours, answers.live_stakes_of(shares, frames.lovelace(treasury.reserves)))
+
+    def _first_tx_id(self, epoch_no: int) -> TxId:
+        return tx_id(self._network.epoch_start(max(epoch_no, 0)), 0)
+
+
+class _NodeSnapshots(msgspec.Struct, frozen=True):
+    """The node's snapshots at a point: stakes by the epoch that each opened and by pool_id; empty if unknown."""
+
+    point: Point
+    epoch_no: int
+    snapshots: dict[int, dict[bytes, int]]
+    pool_deposit: int
+
+
+class NotThere(Exception):
+    """The node has no ledger state for our tip, which is on another fork or too old. A later tip will do."""
+
+
+async def acquire(node: Ogmios, point: Point) -> None:
+    """Acquire the ledger state of a point for the following queries. Raises NotThere."""
+    try:
+        where = {"slot": point.slot_no, "id": point.block_hash.hex()}
+        await node.call("acquireLedgerState", msgspec.Raw, point=where)
+    except Refused as refused:
+        raise NotThere(str(point)) from refused
+
+
+async def or_none(node: Ogmios, method: str, kind: type[Any], **params: object) -> Any:
+    """The answer to an optional query; None, with a log line, if the node refuses it."""
+    try:
+        return await node.call(method, kind, **params)
+    except Refused as refused:
+        log.warning("ledger_state.refused", cause=str(refused))
+        return None
+
+
+async def rewards_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, int]:
+    """Rewards at the acquired point by credential; accounts without rewards may be missing."""
+    asked: dict[str, list[str]] = {"keys": [], "scripts": []}
+    for account in accounts:
+        kind = "scripts" if account[0] & 0xF0 == _SCRIPT_ACCOUNT else "keys"
+        asked[kind].append(account[1:].hex())
+    summaries = await node.call("queryLedgerState/rewardAccountSummaries", answers.Summaries, **asked)
+    return answers.rewards_of(summaries)
+
+
+async def _moved_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[bytes]:
+    """Withdrawals less credits by reward account, in all transactions from `first_tx_id` on."""
+    moved: Counter[bytes] = Counter()
+    while found := await _extras_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
+        moved.update(moved_by([packed.unpack_extra(row.extra) for row in found]))
+        first_tx_id = TxId(found[-1].tx_id + 1)
+    return moved
+
+
+async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], slot_no: int) -> None:
+    """Store rewards at a slot, by stake_no, in the open commit."""
+    some = {stake_no: lovelace for stake_no, lovelace in rewards.items() if lovelace > 0}
+    await _delete_rewards.run(db, sorted(rewards.keys() - some.keys()), slot_no)
+    await _store_rewards.run(db, list(some), list(some.values()), slot_no)
+    await _settle_rewards.run(db, list(rewards), slot_no)
+    await epochs.refresh(db, rewards)
+
+
+class _State(msgspec.Struct, frozen=True):
+    epoch_no: int
+    next_stake_no: StakeNo | None
+    complete_epoch_no: int | None
+
+
+class _RewardAccount(msgspec.Struct, frozen=True):
+    stake_no: StakeNo
+    raw: bytes
+
+
+class _PoolReward(msgspec.Struct, frozen=True):
+    pool_no: PoolNo
+    lovelace: int
+
+
+class _PoolOutputs(msgspec.Struct, frozen=True):
+    pool_no: PoolNo
+    pool_id: bytes
+    lovelace: int
+
+
+class _Delegation(msgspec.Struct, frozen=True):
+    account: bytes
+    pool_id: bytes
+
+
+class _Reaped(msgspec.Struct, frozen=True):
+    parameters: bytes
+
+
+class _Extra(msgspec.Struct, frozen=True):
+    tx_id: int
+    extra: bytes
+
+
+class _LiveStake(msgspec.Struct, frozen=True):
+    pool_id: bytes
+    lovelace: int
+
+
+_sql = sql.beside(__file__)
+_state = _sql.query("state", _State)
+_begin_epoch = _sql.command("begin_epoch")
+_due = _sql.query("due", _RewardAccount)
+_delegated = _sql.query("delegated", _RewardAccount)
+_delete_rewards = _sql.command("delete_rewards")
+_store_rewards = _sql.command("store_rewards")
+_settle_rewards = _sql.command("settle_rewards")
+_set_next_stake_no = _sql.command("set_next_stake_no")
+_outputs_in_snapshot = _sql.query("outputs_in_snapshot", _PoolOutputs)
+_delegations_at = _sql.query("delegations_at", _Delegation)
+_reaped = _sql.query("reaped", _Reaped)
+_extras_from = _sql.query("extras_from", _Extra)
+_account_rewards = _sql.query("account_rewards", _PoolReward)
+_delete_pool_rewards = _sql.command("delete_pool_rewards")
+_store_pool_rewards = _sql.command("store_pool_rewards")
+_live_stakes = _sql.query("live_stakes", _LiveStake)
+_end_epoch = _sql.command("end_epoch")

@@ -1,0 +1,327 @@
+"""Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
+
+Only `indexer.blocks` and the ledger queries use these names; rows and tables have their own. Unknown fields are
+skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
+"""
+
+import json
+import re
+from typing import Annotated, Any
+
+import msgspec
+
+from shared.ledger import Point
+
+NO_BYTES = msgspec.Raw()
+Hash = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
+"""The hash of a block or a transaction: 32 bytes in hex. The decoder checks the length, `effects` the rest."""
+
+_Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Lovelace = dict[str, dict[str, int]]
+"""`{"ada": {"lovelace": n}}`."""
+
+
+class Unreadable(Exception):
+    """A frame that does not follow Ogmios' schema."""
+
+
+class _Struct(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The base of all frames: camelCase names, and not tracked by the garbage collector."""
+
+
+class _Id(_Struct, frozen=True):
+    id: Hash
+
+
+class Reference(_Struct, frozen=True):
+    """An output reference; legal indexes reach 32 bits."""
+
+    transaction: _Id
+    index: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+
+
+class Output(_Struct, frozen=True):
+    """A transaction output. `value` holds `ada` and each policy, by name and quantity."""
+
+    address: str
+    value: dict[str, dict[str, int]]
+    datum_hash: str | None = None
+    datum: msgspec.Raw = NO_BYTES
+
+
+class Label(_Struct, frozen=True):
+    """A metadatum; the node's flags determine its form."""
+
+    cbor: str | None = None
+    json: msgspec.Raw = NO_BYTES
+
+
+class Metadata(_Struct, frozen=True):
+    """Metadata by label, a decimal number."""
+
+    labels: dict[str, Label]
+
+
+class Interval(_Struct, frozen=True):
+    """The slots between which a transaction may be in a block."""
+
+    invalid_before: int | None = None
+    invalid_after: int | None = None
+
+
+class Relay(_Struct, frozen=True):
+    """A pool's relay: an address, or a host name with (A, AAAA) or without (SRV) a port."""
+
+    type: str | None = None
+    ipv4: str | None = None
+    ipv6: str | None = None
+    hostname: str | None = None
+    port: int | None = None
+
+
+class Anchor(_Struct, frozen=True):
+    """The address and the hash of a pool's metadata."""
+
+    url: str
+    hash: str
+
+
+class StakePool(_Struct, frozen=True):
+    """A pool in a certificate: the id alone, with a retirement epoch, or with all its parameters."""
+
+    id: str
+    retirement_epoch: int | None = None
+    vrf_verification_key_hash: str | None = None
+    pledge: Lovelace | None = None
+    cost: Lovelace | None = None
+    margin: str | None = None
+    reward_account: str | None = None
+    owners: list[str] = []
+    relays: list[Relay] = []
+    metadata: Anchor | None = None
+
+
+class Certificate(_Struct, frozen=True):
+    """A certificate of any type, known or not."""
+
+    type: str
+    credential: str | None = None
+    origin: str | None = msgspec.field(name="from", default=None)
+    stake_pool: StakePool | None = None
+    deposit: Lovelace | None = None
+
+
+class Proposal(_Struct, frozen=True):
+    """A governance proposal; only its deposit moves value."""
+
+    deposit: Lovelace | None = None
+
+
+class Treasury(_Struct, frozen=True):
+    """A donation to the treasury; without one, `{}` since Ogmios 6.14."""
+
+    donation: Lovelace | None = None
+
+
+class SubTransaction(_Struct, frozen=True):
+    """A Dijkstra sub-transaction, and the common fields of a transaction."""
+
+    id: Hash
+    inputs: list[Reference] = []
+    outputs: list[Output] = []
+    certificates: list[Certificate] = []
+    withdrawals: dict[str, Lovelace] = {}
+    credits: dict[str, Lovelace] = {}
+    mint: dict[str, dict[str, int]] = {}
+    validity_interval: Interval = Interval()
+    metadata: Metadata | None = None
+    proposals: list[Proposal] = []
+    treasury: Treasury | None = None
+    datums: dict[str, msgspec.Raw] = {}
+    cbor: msgspec.Raw = NO_BYTES
+
+
+class Transaction(SubTransaction, frozen=True):
+    """A transaction. In Byron it has no fee; `spends` is `collaterals` if its scripts failed."""
+
+    spends: str = "inputs"
+    collaterals: list[Reference] = []
+    collateral_return: Output | None = None
+    total_collateral: Lovelace | None = None
+    fee: Lovelace | None = None
+    sub_transactions: list[SubTransaction] = []
+
+
+class Issuer(_Struct, frozen=True):
+    """The cold key of the block's pool; Byron's has 64 bytes."""
+
+    verification_key: str
+
+
+class Block(_Struct, frozen=True):
+    """A block. An epoch boundary block (`ebb`) has no slot and no transactions."""
+
+    type: str
+    era: str
+    id: Hash
+    ancestor: str
+    height: int
+    slot: int | None = None
+    issuer: Issuer | None = None
+    transactions: list[Transaction] = []
+
+
+class NodePoint(_Struct, frozen=True):
+    """A point of the chain; `height` is only set for a tip."""
+
+    slot: _Number
+    id: Hash
+    height: _Number = 0
+
+    @property
+    def point(self) -> Point:
+        """The same as a Point."""
+        return Point(self.slot, bytes.fromhex(self.id))
+
+
+class NextBlock(_Struct, frozen=True):
+    """The answer to `nextBlock`: a block forward, or a point to go back to; `origin` is the empty chain."""
+
+    direction: str
+    tip: NodePoint | str
+    block: Block | None = None
+    point: NodePoint | str | None = None
+
+
+class Intersection(_Struct, frozen=True):
+    """The answer to `findIntersection`."""
+
+    intersection: NodePoint | str
+    tip: NodePoint | str
+
+
+class Fault(_Struct, frozen=True):
+    """An error that Ogmios returns."""
+
+    code: int
+    message: str
+
+
+class _Answer(_Struct, frozen=True):
+    method: str | None = None
+    result: msgspec.Raw = NO_BYTES
+    error: Fault | None = None
+
+
+class _Forward(_Struct, frozen=True):
+    """An answer to `nextBlock`, decoded in one pass: it is most of what arrives."""
+
+    result: NextBlock | None = None
+    error: Fault | None = None
+
+
+class _RawNextBlock(_Struct, frozen=True):
+    block: msgspec.Raw
+
+
+class _RawForward(_Struct, frozen=True):
+    result: _RawNextBlock
+
+
+_next_block = msgspec.json.Decoder(_Forward)
+_intersection = msgspec.json.Decoder(Intersection)
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def read(frame: bytes) -> NextBlock | Fault:
+    """An answer to `nextBlock`. Raises Unreadable."""
+    try:
+        answer = _decode_next_block(frame)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{error} in {excerpt(frame)}") from error
+    result = answer.result
+    if result is None:
+        if answer.error is None:
+            raise Unreadable(f"neither result nor error in {excerpt(frame)}")
+        return answer.error
+    if result.direction == "forward" and result.block is not None:
+        return result
+    if result.direction == "backward" and result.point is not None:
+        return result
+    raise Unreadable(f"direction {result.direction!r} without its block or point in {excerpt(frame)}")
+
+
+def _decode_next_block(frame: bytes) -> _Forward:
+    """Decode a frame; if that fails, retry without valid JSON that our decoder rejects.
+
+    NOTE: a metadatum may contain an escaped lone surrogate, which is not valid text; it becomes a question mark.
+    """
+    try:
+        return _next_block.decode(frame)
+    except RecursionError:
+        return _decode_next_block(_shallow(frame))
+    except msgspec.DecodeError:
+        if b"\\ud" not in frame and b"\\uD" not in frame:
+            raise
+        return _next_block.decode(json.dumps(json.loads(_shallow(frame)), ensure_ascii=False).encode(errors="replace"))
+
+
+def _shallow(frame: bytes) -> bytes:
+    """The frame with `null` in place of values nested deeper than _DEEPEST; the fields that we use are not that deep.
+
+    NOTE: metadata of a 16 kB transaction may be nested 16,000 levels deep, scripts some thousand, and decoders recurse.
+    """
+    kept, depth, kept_until = [], 0, 0
+    for token in _BRACKETS.finditer(frame):
+        if token[0] in b"[{":
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept.append(frame[kept_until : token.start()])
+        elif token[0] in b"]}":
+            depth -= 1
+            if depth == _DEEPEST:
+                kept.append(b"null")
+                kept_until = token.end()
+    return b"".join((*kept, frame[kept_until:]))
+
+
+_DEEPEST = 200
+_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
+
+
+def read_raw_block(frame: bytes) -> tuple[int | None, bytes] | None:
+    """The slot and the JSON of a block, None for any other message. Raises Unreadable."""
+    answer = read(frame)
+    if isinstance(answer, Fault) or answer.block is None:
+        return None
+    try:
+        raw = msgspec.json.decode(frame, type=_RawForward)
+    except RecursionError:
+        raw = msgspec.json.decode(_shallow(frame), type=_RawForward)
+    return answer.block.slot, bytes(raw.result.block)
+
+
+def read_result(frame: bytes, method: str, kind: type[Any]) -> Any:
+    """The result of any other call as `kind`, or the Fault instead. Raises Unreadable."""
+    try:
+        answer = _answer.decode(frame)
+        if answer.error is not None:
+            return answer.error
+        if answer.method not in (None, method):
+            raise Unreadable(f"an answer to {answer.method} instead of {method}")
+        return msgspec.json.decode(answer.result, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Unreadable(f"{error} in {excerpt(frame)}") from error
+
+
+def lovelace(value: Lovelace) -> int:
+    """The lovelace of an ada-only value. Raises Unreadable if it has none."""
+    try:
+        return value["ada"]["lovelace"]
+    except KeyError:
+        raise Unreadable(f"expected lovelace, not {value}") from None
+
+
+def excerpt(frame: bytes) -> str:
+    """The first bytes of a frame for a message."""
+    return repr(frame[:120].decode(errors="replace")) + ("…" if len(frame) > 120 else "")

@@ -1,0 +1,1 @@
+"""From the effects of blocks to rows of tables and moved amounts."""

@@ -1,0 +1,42 @@
+"""Amounts that blocks move: what an append adds, a rollback adds with the opposite sign."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from indexer.rows.caches import NumberedOutput
+from shared.ledger import AddressNo, AssetNo, StakeNo
+
+
+class Moved(msgspec.Struct, frozen=True, gc=False):
+    """The sum of some outputs: their address_no, lovelace, and quantities by asset_no."""
+
+    addresses: set[AddressNo]
+    lovelace: int
+    quantities: dict[AssetNo, int]
+
+
+class Amounts:
+    """Net changes: lovelace by stake_no, and held quantities by asset_no and address_no."""
+
+    def __init__(self) -> None:
+        self.stakes: defaultdict[StakeNo, int] = defaultdict(int)
+        self.holders: defaultdict[tuple[AssetNo, AddressNo], int] = defaultdict(int)
+
+    def move(self, outputs: Iterable[NumberedOutput], sign: int) -> Moved:
+        """Add outputs that appear (`sign` 1) or are spent (-1)."""
+        stakes, holders = self.stakes, self.holders
+        addresses: set[AddressNo] = set()
+        total_lovelace, total = 0, dict[AssetNo, int]()
+        for output in outputs:
+            address_no, stake_no, lovelace = output.address_no, output.stake_no, output.lovelace
+            addresses.add(address_no)
+            total_lovelace += lovelace
+            if stake_no is not None:
+                stakes[stake_no] += sign * lovelace
+            if output.quantities:
+                for asset_no, quantity in output.quantities.items():
+                    holders[asset_no, address_no] += sign * quantity
+                    total[asset_no] = total.get(asset_no, 0) + quantity
+        return Moved(addresses, total_lovelace, total)

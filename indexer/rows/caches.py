@@ -1,0 +1,224 @@
+"""Bounded caches of the database: numbers of byte strings, lengths of histories, unspent outputs.
+
+They also hold what is prepared but not committed, so that a batch can be prepared while the one before it is written.
+"""
+
+from collections.abc import Iterable
+from itertools import filterfalse
+from struct import Struct
+from typing import Generic, TypeVar, cast
+
+import msgspec
+
+from shared import packed, sql
+from shared.address import stake_of
+from shared.ledger import AddressNo, StakeNo
+from shared.packed import OutputKey, Quantities
+from shared.sql import Connection
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+No = TypeVar("No", bound=int)
+"""The row numbers of one kind."""
+
+UNCOMMITTED_BATCHES = 2
+"""How many batches before the one being prepared the database may not show yet: one is being written, one is queued."""
+
+MOST_OUTPUTS = 500_000
+MOST_NUMBERS = 500_000
+MOST_ADDRESSES = 500_000
+
+
+class NumberedOutput(msgspec.Struct, frozen=True, gc=False):
+    """An output with the row numbers of what it names.
+
+    `packed` is packed.pack_output of it, and `reference_tokens` counts the CIP-68 reference tokens among its assets.
+    """
+
+    packed: bytes
+    lovelace: int
+    address_no: AddressNo
+    stake_no: StakeNo | None
+    quantities: Quantities
+    reference_tokens: int
+
+
+class Recent(dict[Key, Value]):
+    """A dict of at most about `most` entries. Its owner calls `trim`, which forgets the older half."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._older: dict[Key, Value] = {}
+        self._batches = 0
+
+    def __missing__(self, key: Key) -> Value:
+        value = self[key] = self._older[key]
+        return value
+
+    def unknown(self, keys: Iterable[Key]) -> set[Key]:
+        """The keys that have no entry."""
+        return set(filterfalse(self._older.__contains__, filterfalse(self.__contains__, keys)))
+
+    def of(self, keys: list[Key]) -> list[Value]:
+        """The value of each key, in the same order."""
+        return list(map(self.__getitem__, keys))
+
+    def trim(self) -> None:
+        """Forget older entries; call it once per batch. What the last UNCOMMITTED_BATCHES added or used stays."""
+        self._batches += 1
+        if len(self) > self._most // 2 and self._batches >= UNCOMMITTED_BATCHES:
+            self._older, self._batches = dict(self), 0
+            self.clear()
+
+
+class NumberRow(msgspec.Struct, Generic[No], frozen=True):
+    """A byte string and its row number."""
+
+    key: bytes
+    number: No
+
+
+class Numbers(Recent[bytes, No]):
+    """The row numbers of byte strings of one kind. A number is assigned once and never reused."""
+
+    def __init__(self, query: "sql.Query[NumberRow[No]]", next_number: No) -> None:
+        super().__init__(MOST_NUMBERS)
+        self._query, self._next = query, next_number
+
+    async def look_up(self, db: Connection, keys: Iterable[bytes]) -> list[tuple[No, bytes]]:
+        """Look up the number of each key. Returns (number, key) for those that get one now."""
+        self.trim()
+        missing = self.unknown(keys)
+        if not missing:
+            return []
+        self.update((row.key, row.number) for row in await self._query.all(db, list(missing)))
+        new = cast("list[tuple[No, bytes]]", list(enumerate(sorted(self.unknown(missing)), start=self._next)))
+        self.update((key, number) for number, key in new)
+        self._next = cast("No", self._next + len(new))
+        return new
+
+    def key_of(self, number: No) -> bytes | None:
+        """The byte string of a number, None if it is not cached. It scans the cache: for error messages only."""
+        return next((key for keys in (self, self._older) for key, known in keys.items() if known == number), None)
+
+
+class LengthRow(msgspec.Struct, Generic[No], frozen=True):
+    """A row number and how many rows its history has."""
+
+    number: No
+    length: int
+
+
+class Lengths(Recent[No, int]):
+    """How many rows the history of each address or asset has: the `seq` of its next row."""
+
+    def __init__(self, query: "sql.Query[LengthRow[No]]") -> None:
+        super().__init__(MOST_NUMBERS)
+        self._query = query
+
+    async def look_up(self, db: Connection, numbers: set[No]) -> None:
+        """Look up the length of each history."""
+        self.trim()
+        missing = self.unknown(numbers)
+        if missing:
+            self.update((row.number, row.length) for row in await self._query.all(db, list(missing)))
+
+    def take(self, number: No) -> int:
+        """Take the `seq` of the next row."""
+        seq = self[number]
+        self[number] = seq + 1
+        return seq
+
+
+AddressNumbers = tuple[AddressNo, StakeNo | None]
+"""address_no and the stake_no of the stake credential, if the address has one."""
+
+
+class AddressRow(msgspec.Struct, frozen=True):
+    """An address and its numbers."""
+
+    key: bytes
+    number: AddressNo
+    stake_no: StakeNo | None
+
+
+class Addresses(Recent[bytes, AddressNumbers]):
+    """The numbers of each address and of its stake credential: one look-up per output."""
+
+    def __init__(self, query: "sql.Query[AddressRow]", next_number: AddressNo, stakes: Numbers[StakeNo]) -> None:
+        super().__init__(MOST_ADDRESSES)
+        self._query, self._next, self._stakes = query, next_number, stakes
+
+    async def look_up(
+        self, db: Connection, addresses: set[bytes], stake_addresses: set[bytes]
+    ) -> tuple[list[tuple[AddressNo, StakeNo | None, bytes]], list[tuple[StakeNo, bytes]]]:
+        """Look up the numbers of these addresses with their stake credentials, and of further stake addresses.
+
+        Returns (number, stake number, key) of the addresses and (number, key) of the stake addresses that get a number
+        now.
+        """
+        self.trim()
+        missing = self.unknown(addresses)
+        if missing:
+            self.update((row.key, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))
+            missing = self.unknown(missing)
+        staked = {raw: stake_of(raw) for raw in sorted(missing)}
+        new_stakes = await self._stakes.look_up(db, stake_addresses.union(filter(None, staked.values())))
+        new = []
+        for raw, stake_address in staked.items():
+            stake_no = None if stake_address is None else self._stakes[stake_address]
+            new.append((self._next, stake_no, raw))
+            self[raw] = self._next, stake_no
+            self._next = AddressNo(self._next + 1)
+        return new, new_stakes
+
+
+class Unspent(Recent[OutputKey, bytes]):
+    """Outputs that no transaction has spent yet, each as pack_numbered makes it.
+
+    NOTE: each is kept as bytes, which lie in one place. An object lies in ten, and fetching those from memory takes
+    longer than unpacking.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MOST_OUTPUTS)
+
+    def find(self, key: OutputKey) -> NumberedOutput | None:
+        """The output, None if it is not cached."""
+        found = self.get(key) or self._older.get(key)
+        return None if found is None else unpack_numbered(found)
+
+    def add(self, outputs: dict[OutputKey, bytes]) -> None:
+        """Remember packed outputs."""
+        self.update(outputs)
+
+    def forget(self, keys: Iterable[OutputKey]) -> None:
+        """Forget outputs that are spent."""
+        for key in keys:
+            if self.pop(key, None) is None:
+                self._older.pop(key, None)
+
+
+def outputs_of(tx_hash: bytes, first_index: int, outputs: Iterable[NumberedOutput]) -> dict[OutputKey, bytes]:
+    """The outputs of a transaction as Unspent keeps them."""
+    return {
+        packed.output_key(tx_hash, index): pack_numbered(output) for index, output in enumerate(outputs, first_index)
+    }
+
+
+def pack_numbered(output: NumberedOutput) -> bytes:
+    """An output for Unspent: as in the row of its transaction, and behind it what the row does not say."""
+    return output.packed + _BESIDE.pack(output.stake_no or 0, output.reference_tokens)
+
+
+def unpack_numbered(data: bytes) -> NumberedOutput:
+    """An output from Unspent."""
+    in_row = data[: -_BESIDE.size]
+    output = packed.unpack_output(in_row)
+    stake_no, tokens = _BESIDE.unpack_from(data, len(in_row))
+    return NumberedOutput(in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens)
+
+
+# stake_no, 0 for none (numbers begin at 1), and reference_tokens.
+_BESIDE = Struct(">IH")

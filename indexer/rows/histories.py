@@ -1,0 +1,96 @@
+"""Histories of a live index: each row gets the next `seq` of its address or asset, and supplies move with the mints.
+
+In bulk neither is needed: the end of bulk numbers all rows at once and adds up the mints.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from indexer.rows.caches import LengthRow, Lengths
+from indexer.rows.rows import Rows
+from shared import sql
+from shared.ledger import AddressNo, AssetNo, TxId
+from shared.sql import Connection
+
+
+class Supply(msgspec.Struct):
+    """The change of an asset's supply and counts, and its first transactions where the index had none before."""
+
+    quantity: int = 0
+    mint_count: int = 0
+    burn_count: int = 0
+    first_tx_id: TxId | None = None
+    first_mint_tx_id: TxId | None = None
+
+    def mint(self, quantity: int, sign: int) -> None:
+        """A transaction mints or burns a quantity (`sign` 1), or a rollback takes that back (-1)."""
+        self.quantity += sign * quantity
+        if quantity > 0:
+            self.mint_count += sign
+        else:
+            self.burn_count += sign
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """The rows of the three histories with their `seq` second, and the supplies that change, by asset_no."""
+
+    address_txs: list[tuple[Any, ...]]
+    asset_txs: list[tuple[Any, ...]]
+    mints: list[tuple[Any, ...]]
+    supplies: dict[AssetNo, Supply]
+
+
+class Histories:
+    """The lengths of the histories as the only writer of a network knows them."""
+
+    def __init__(self) -> None:
+        self._addresses = Lengths(_address_lengths)
+        self._assets = Lengths(_asset_lengths)
+        self._mints = Lengths(_mint_lengths)
+
+    async def number(self, db: Connection, rows: Rows) -> Numbered:
+        """Number the rows of a batch. Call it once per batch, in order."""
+        await self._addresses.look_up(db, {row[0] for row in rows.address_txs})
+        assets = {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints}
+        await self._assets.look_up(db, assets)
+        await self._mints.look_up(db, assets)
+        supplies = self._supplies(rows)
+        return Numbered(
+            address_txs=_with_seq(rows.address_txs, self._addresses),
+            asset_txs=_with_seq(rows.asset_txs, self._assets),
+            mints=_with_seq(rows.mints, self._mints),
+            supplies=supplies,
+        )
+
+    def _supplies(self, rows: Rows) -> dict[AssetNo, Supply]:
+        """What the batch mints and burns, and the first transaction of each asset that has none.
+
+        An asset has none if it is new, or if a rollback took all of its transactions.
+        """
+        supplies: dict[AssetNo, Supply] = {}
+        for asset_no, key, small, large, _ in rows.mints:
+            supply = supplies.setdefault(asset_no, Supply())
+            quantity = large if small is None else small
+            assert quantity is not None, "one of the two columns is set"
+            supply.mint(quantity, 1)
+            if quantity > 0 and supply.first_mint_tx_id is None:
+                supply.first_mint_tx_id = key
+        for asset_no, tx_id in [*(row[:2] for row in rows.asset_txs), *(row[:2] for row in rows.mints)]:
+            if self._assets[asset_no] == 0 and self._mints[asset_no] == 0:
+                supply = supplies.setdefault(asset_no, Supply())
+                if supply.first_tx_id is None or tx_id < supply.first_tx_id:
+                    supply.first_tx_id = tx_id
+        return supplies
+
+
+def _with_seq(rows: Sequence[tuple[Any, ...]], lengths: Lengths[Any]) -> list[tuple[Any, ...]]:
+    """Rows with the next `seq` of their history as the second column."""
+    return [(row[0], lengths.take(row[0]), *row[1:]) for row in rows]
+
+
+_sql = sql.beside(__file__)
+_address_lengths: "sql.Query[LengthRow[AddressNo]]" = _sql.query("address_lengths", LengthRow)
+_asset_lengths: "sql.Query[LengthRow[AssetNo]]" = _sql.query("asset_lengths", LengthRow)
+_mint_lengths: "sql.Query[LengthRow[AssetNo]]" = _sql.query("mint_lengths", LengthRow)

@@ -1,0 +1,13 @@
+-- The length of each history: one probe at its end.
+
+-- name: address_lengths
+SELECT wanted.id AS number, coalesce((SELECT max(seq) + 1 FROM address_tx WHERE address_no = wanted.id), 0) AS length
+FROM unnest($1::integer[]) AS wanted (id)
+
+-- name: asset_lengths
+SELECT wanted.id AS number, coalesce((SELECT max(seq) + 1 FROM asset_tx WHERE asset_no = wanted.id), 0) AS length
+FROM unnest($1::integer[]) AS wanted (id)
+
+-- name: mint_lengths
+SELECT wanted.id AS number, coalesce((SELECT max(seq) + 1 FROM mint WHERE asset_no = wanted.id), 0) AS length
+FROM unnest($1::integer[]) AS wanted (id)

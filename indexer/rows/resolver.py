@@ -1,0 +1,220 @@
+"""Resolve what new rows refer to: the outputs that inputs spend, and the numbers of addresses, assets and pools.
+
+A batch takes a handful of look-ups whatever its size, and the caches answer most of it without any.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import msgspec
+
+from indexer.blocks.packed_block import Lookups, Transaction
+from indexer.rows.caches import (
+    Addresses,
+    AddressNumbers,
+    AddressRow,
+    NumberedOutput,
+    NumberRow,
+    Numbers,
+    Unspent,
+    pack_numbered,
+)
+from shared import packed, sql
+from shared.ledger import HASH28_BYTES, AddressNo, AssetNo, PolicyNo, PoolNo, StakeNo
+from shared.metadata import REFERENCE_PREFIX
+from shared.network import Network
+from shared.packed import Output, OutputKey, Quantities
+from shared.sql import Connection
+
+
+class FirstSeen(msgspec.Struct, frozen=True):
+    """Byte strings that appear for the first time, each with its new number. An address also has that of its stake
+    credential, an asset that of its policy.
+    """
+
+    addresses: list[tuple[AddressNo, StakeNo | None, bytes]]
+    stakes: list[tuple[StakeNo, bytes]]
+    pools: list[tuple[PoolNo, bytes]]
+    policies: list[tuple[PolicyNo, bytes]]
+    assets: list[tuple[AssetNo, PolicyNo, bytes]]
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """The effect of a batch on the unspent outputs: those that it makes and leaves (packed), and all that it spends."""
+
+    made: dict[OutputKey, bytes]
+    spent: set[OutputKey]
+
+
+class Resolver:
+    """Resolves references of new blocks, from the caches of a network's only writer and from the database."""
+
+    def __init__(self, network: Network, first_free: "FirstFree") -> None:
+        self.network = network
+        self.stakes = Numbers(stake_nos, first_free.stake_no)
+        self.pools = Numbers(_pools, first_free.pool_no)
+        self.policies = Numbers(_policies, first_free.policy_no)
+        self.assets = Numbers(_assets, first_free.asset_no)
+        self.addresses = Addresses(_addresses, first_free.address_no, self.stakes)
+        self.unspent = Unspent()
+
+    async def look_up(self, db: Connection, blocks: list[Lookups]) -> FirstSeen:
+        """Look up everything that `rows.of` needs for these blocks."""
+        self.unspent.trim()
+        made = set[bytes]().union(*(lookups.tx_hashes for lookups in blocks))
+        spent = chain.from_iterable(lookups.spent for lookups in blocks)
+        unknown = [key for key in self.unspent.unknown(spent) if packed.output_of(key)[0] not in made]
+        fetched, of_genesis = await _fetch(db, unknown) if unknown else ({}, {})
+        first_seen = await self.look_up_numbers(
+            db,
+            {output.address for output in of_genesis.values()}.union(*(lookups.addresses for lookups in blocks)),
+            set[bytes]().union(*(lookups.assets for lookups in blocks)),
+            set[bytes]().union(*(lookups.stake_addresses for lookups in blocks)),
+            {pool_id for lookups in blocks for pool_id in lookups.pool_ids},
+        )
+        numbered = zip(fetched, await numbered_outputs(db, list(fetched.values())), strict=True)
+        self.unspent.add({key: pack_numbered(output) for key, output in numbered})
+        self.unspent.add(
+            {key: pack_numbered(self.paid(output.address, output.lovelace)) for key, output in of_genesis.items()}
+        )
+        return first_seen
+
+    async def look_up_numbers(
+        self,
+        db: Connection,
+        addresses: set[bytes],
+        assets: set[bytes],
+        stake_addresses: set[bytes],
+        pool_ids: set[bytes] = frozenset(),  # type: ignore[assignment] # it is only read
+    ) -> FirstSeen:
+        """Look up the numbers of addresses, assets (policy id and name in one), stake addresses and pools."""
+        new_addresses, new_stakes = await self.addresses.look_up(db, addresses, stake_addresses)
+        new_policies = await self.policies.look_up(db, {asset[:HASH28_BYTES] for asset in assets})
+        new_assets = await self.assets.look_up(db, assets)
+        return FirstSeen(
+            addresses=new_addresses,
+            stakes=new_stakes,
+            pools=await self.pools.look_up(db, pool_ids),
+            policies=new_policies,
+            assets=[(number, self.policies[key[:HASH28_BYTES]], key[HASH28_BYTES:]) for number, key in new_assets],
+        )
+
+    def apply(self, spending: Spending) -> None:
+        """Apply the outputs that a batch made and spent."""
+        self.unspent.add(spending.made)
+        self.unspent.forget(spending.spent)
+
+    def paid(self, address: bytes, lovelace: int) -> NumberedOutput:
+        """An output without assets to an address that must have been looked up."""
+        return _numbered(*self.addresses[address], lovelace, _NOTHING, 0)
+
+
+def outputs_paid(tx: Transaction, addresses: list[AddressNumbers], assets: list[AssetNo]) -> list[NumberedOutput]:
+    """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
+    paid = []
+    for one in tx.payments:
+        address_no, stake_no = addresses[one.address]
+        quantities = by_number(one.assets, assets) if one.assets else _NOTHING
+        paid.append(_numbered(address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
+    return paid
+
+
+async def numbered_outputs(db: Connection, outputs: Sequence[Output]) -> list[NumberedOutput]:
+    """Outputs of rows with what the rows don't say: stake credentials, and how many reference tokens they hold."""
+    if not outputs:
+        return []
+    addresses = {output.address_no for output in outputs}
+    assets = {asset_no for output in outputs for asset_no in output.quantities}
+    stakes, tokens = dict[AddressNo, StakeNo](), set[int]()
+    for row in await _beside.all(db, list(addresses), list(assets), REFERENCE_PREFIX):
+        if row.stake_no is None:
+            tokens.add(row.number)
+        else:
+            stakes[AddressNo(row.number)] = row.stake_no
+    return [
+        _numbered(
+            output.address_no,
+            stakes.get(output.address_no),
+            output.lovelace,
+            output.quantities,
+            len(tokens & output.quantities.keys()) if tokens else 0,
+        )
+        for output in outputs
+    ]
+
+
+def _numbered(
+    address_no: AddressNo, stake_no: StakeNo | None, lovelace: int, quantities: Quantities, tokens: int
+) -> NumberedOutput:
+    in_row = packed.pack_output(address_no, lovelace, quantities)
+    return NumberedOutput(in_row, lovelace, address_no, stake_no, quantities, tokens)
+
+
+def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
+    """Quantities by asset_no, from quantities by place in `assets`."""
+    return {assets[place]: quantity for place, quantity in quantities.items()}
+
+
+async def new_resolver(db: Connection, network: Network) -> Resolver:
+    """A resolver with empty caches, which numbers new rows after those in the database."""
+    first_free = await _first_free.one(db)
+    assert first_free is not None, "a statement without FROM has one row"
+    return Resolver(network, first_free)
+
+
+async def _fetch(
+    db: Connection, keys: list[OutputKey]
+) -> tuple[dict[OutputKey, Output], dict[OutputKey, "_GenesisSource"]]:
+    """Outputs of transactions, and outputs of the genesis; those from before the first indexed block are left out."""
+    wanted = {key: packed.output_of(key) for key in keys}
+    missing = {tx_hash for tx_hash, _ in wanted.values()}
+    made = {row.tx_hash: packed.unpack_outputs(row.outputs) for row in await _sources.all(db, list(missing))}
+    missing -= made.keys()
+    genesis = {row.tx_hash: row for row in await _genesis_sources.all(db, list(missing))} if missing else {}
+    found, of_genesis = {}, {}
+    for key, (tx_hash, index) in wanted.items():
+        if tx_hash in genesis and index == 0:
+            of_genesis[key] = genesis[tx_hash]
+        first_index, outputs = made.get(tx_hash, (0, []))
+        if 0 <= index - first_index < len(outputs):
+            found[key] = outputs[index - first_index]
+    return found, of_genesis
+
+
+class FirstFree(msgspec.Struct, frozen=True):
+    """The first number of each kind that is not assigned yet."""
+
+    address_no: AddressNo
+    stake_no: StakeNo
+    pool_no: PoolNo
+    policy_no: PolicyNo
+    asset_no: AssetNo
+
+
+class _Source(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    outputs: bytes
+
+
+class _GenesisSource(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    address: bytes
+    lovelace: int
+
+
+class _Beside(msgspec.Struct, frozen=True):
+    number: int
+    stake_no: StakeNo | None
+
+
+_NOTHING: Quantities = {}
+_sql = sql.beside(__file__)
+_sources = _sql.query("sources", _Source)
+_genesis_sources = _sql.query("genesis_sources", _GenesisSource)
+_beside = _sql.query("beside", _Beside)
+_addresses = _sql.query("addresses", AddressRow)
+stake_nos: "sql.Query[NumberRow[StakeNo]]" = _sql.query("stakes", NumberRow)
+_pools: "sql.Query[NumberRow[PoolNo]]" = _sql.query("pools", NumberRow)
+_policies: "sql.Query[NumberRow[PolicyNo]]" = _sql.query("policies", NumberRow)
+_assets: "sql.Query[NumberRow[AssetNo]]" = _sql.query("assets", NumberRow)
+_first_free = _sql.query("next_numbers", FirstFree)

@@ -1,0 +1,52 @@
+-- Look-ups for a batch of blocks: each statement costs one index look-up per element of its array.
+
+-- name: sources
+-- The packed outputs of transactions by hash.
+SELECT tx.hash AS tx_hash, tx.outputs FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
+
+-- name: genesis_sources
+-- Genesis outputs by the hash under which they are spent.
+SELECT g.tx_hash, g.address, g.lovelace
+FROM unnest($1::bytea[]) AS wanted (hash) JOIN genesis_output g ON g.tx_hash = wanted.hash
+
+-- name: addresses
+SELECT a.raw AS key, a.address_no AS number, a.stake_no
+FROM unnest($1::bytea[]) AS wanted (raw) JOIN address a ON a.raw = wanted.raw
+
+-- name: beside
+-- What outputs in rows don't say: the stake credentials of addresses $1, where they have one, and, without any, which of
+-- the assets $2 are reference tokens, whose names begin with $3.
+SELECT address_no AS number, stake_no FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
+UNION ALL
+SELECT asset_no, NULL FROM asset WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3
+
+-- name: stakes
+SELECT s.raw AS key, s.stake_no AS number FROM unnest($1::bytea[]) AS wanted (raw) JOIN stake s ON s.raw = wanted.raw
+
+-- name: pools
+SELECT p.pool_id AS key, p.pool_no AS number FROM unnest($1::bytea[]) AS wanted (pool_id)
+JOIN pool p ON p.pool_id = wanted.pool_id
+
+-- name: policies
+SELECT p.policy_id AS key, p.policy_no AS number FROM unnest($1::bytea[]) AS wanted (policy_id)
+JOIN policy p ON p.policy_id = wanted.policy_id
+
+-- name: assets
+-- By policy id and name in one byte string. Each name is a separate look-up: joined, Postgres may read all assets of a
+-- policy for each of its names.
+SELECT key, asset_no AS number
+FROM (
+    SELECT wanted.key,
+           (SELECT a.asset_no FROM asset a WHERE a.policy_no = p.policy_no AND a.name = substring(wanted.key FROM 29)) AS asset_no
+    FROM unnest($1::bytea[]) AS wanted (key)
+    JOIN policy p ON p.policy_id = substring(wanted.key FOR 28)
+) looked_up
+WHERE asset_no IS NOT NULL
+
+-- name: next_numbers
+-- The first unassigned number of each kind.
+SELECT (SELECT coalesce(max(address_no), 0) + 1 FROM address) AS address_no,
+       (SELECT coalesce(max(stake_no), 0) + 1 FROM stake) AS stake_no,
+       (SELECT coalesce(max(pool_no), 0) + 1 FROM pool) AS pool_no,
+       (SELECT coalesce(max(policy_no), 0) + 1 FROM policy) AS policy_no,
+       (SELECT coalesce(max(asset_no), 0) + 1 FROM asset) AS asset_no

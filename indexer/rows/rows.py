@@ -1,0 +1,170 @@
+"""From blocks to rows of every table and moved amounts.
+
+`of` does not change its arguments: the outputs that it spends are part of its result, for the caller to apply.
+"""
+
+import asyncio
+
+import msgspec
+
+from indexer.blocks.packed_block import PackedBlock, Transaction
+from indexer.rows import value_check
+from indexer.rows.amounts import Amounts
+from indexer.rows.caches import AddressNumbers, NumberedOutput, outputs_of, unpack_numbered
+from indexer.rows.reference_datums import ReferenceDatums
+from indexer.rows.resolver import FirstSeen, Resolver, Spending, by_number, outputs_paid
+from indexer.rows.staking import Boundary, Staking
+from shared import packed
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, TxId, tx_id
+from shared.packed import OutputKey
+
+_MAX_INT8 = (1 << 63) - 1
+
+QuantityColumns = tuple[int | None, int | None]
+"""A quantity as the columns `quantity` (bigint) and `large` (numeric, for quantities beyond 63 bits)."""
+
+
+class Rows(msgspec.Struct):
+    """The rows of consecutive blocks of one epoch, each a tuple of its table's columns, and the amounts that move.
+
+    Histories have no `seq` yet: the index numbers them as they are appended (`histories.py`), or all at once at the end
+    of bulk.
+    """
+
+    first_seen: FirstSeen
+    staking: Staking
+    tip: Point
+    tip_block_no: int
+    first_block_no: int
+    blocks: list[tuple[int, int, int, PoolNo | None, bytes]] = []
+    epoch_boundary_blocks: list[tuple[int, int, bytes]] = []
+    txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None]] = []
+    address_txs: list[tuple[AddressNo, TxId]] = []
+    asset_txs: list[tuple[AssetNo, TxId, int | None, int | None]] = []
+    mints: list[tuple[AssetNo, TxId, int | None, int | None, bool]] = []
+    reference_datums: ReferenceDatums = msgspec.field(default_factory=ReferenceDatums)
+    amounts: Amounts = msgspec.field(default_factory=Amounts)
+
+
+class Built(msgspec.Struct, frozen=True):
+    """The rows of some blocks, and the argument for `Resolver.apply`."""
+
+    rows: Rows
+    spending: Spending
+
+
+async def of(
+    blocks: list[PackedBlock],
+    first_seen: FirstSeen,
+    crossed: list[Boundary],
+    resolver: Resolver,
+    rules: value_check.Rules,
+) -> Built:
+    """The rows of consecutive blocks of one epoch.
+
+    `first_seen` comes from Resolver.look_up; `crossed` are the epoch boundaries before the first block. Raises
+    value_check.Unbalanced for a transaction that breaks the ledger's rules.
+    """
+    last = blocks[-1]
+    rows = Rows(
+        first_seen=first_seen,
+        staking=Staking(crossed),
+        tip=last.point,
+        tip_block_no=last.block_no,
+        first_block_no=blocks[0].block_no,
+    )
+    spending = Spending({}, set())
+    for block in blocks:
+        if block.ebb:
+            rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
+        else:
+            _Block(rows, spending, resolver, rules, block).add()
+        # NOTE: yields after each block, otherwise Postgres would wait until all of these rows are made.
+        await asyncio.sleep(0)
+    return Built(rows, spending)
+
+
+def quantity_columns(quantity: int) -> QuantityColumns:
+    """A quantity as the columns `quantity` and `large`."""
+    return (quantity, None) if -_MAX_INT8 <= quantity <= _MAX_INT8 else (None, quantity)
+
+
+class _Block:
+    """One block whose rows are being made."""
+
+    def __init__(
+        self, rows: Rows, spending: Spending, resolver: Resolver, rules: value_check.Rules, block: PackedBlock
+    ) -> None:
+        self._rows, self._spending, self._resolver, self._rules, self._block = rows, spending, resolver, rules, block
+        self._addresses: list[AddressNumbers] = resolver.addresses.of(block.lookups.addresses)
+        self._assets: list[AssetNo] = resolver.assets.of(block.lookups.assets)
+
+    def add(self) -> None:
+        """Add the rows of the block and its transactions."""
+        block, resolver, rows = self._block, self._resolver, self._rows
+        slot_no = block.point.slot_no
+        epoch_no = resolver.network.epoch_of(slot_no)
+        index = 0
+        for group in block.unpack():
+            surplus = value_check.Surplus()
+            for tx in group:
+                key = tx_id(slot_no, index)
+                effects = self._add_transaction(key, tx, surplus)
+                fee = value_check.fee_of(group, surplus, resolver, self._rules, block.point) if tx is group[-1] else 0
+                rows.txs.append((key, fee, tx.size, tx.tx_hash, *effects, tx.extra))
+                if tx.certificates or tx.withdrawals or tx.credits:
+                    rows.staking.add(key, tx, epoch_no, resolver)
+                index += 1
+        assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
+        pool_no = None if block.pool_id is None else resolver.pools[block.pool_id]
+        rows.blocks.append((slot_no, block.block_no, index, pool_no, block.point.block_hash))
+        rows.staking.add_block(block, epoch_no, resolver)
+
+    def _add_transaction(
+        self, key: TxId, tx: Transaction, surplus: value_check.Surplus
+    ) -> tuple[bytes, bytes, bytes | None]:
+        """Add what a transaction spends, pays and mints. Returns its outputs, inputs and mint, packed."""
+        rows = self._rows
+        inputs, sources = [], []
+        for output in tx.inputs:
+            source = self._spend(output)
+            if source is None:
+                surplus.unknown = output
+                inputs.append(packed.pack_input(output, None))
+            else:
+                sources.append(source)
+                inputs.append(packed.pack_input(output, source.packed))
+                if source.reference_tokens:
+                    rows.reference_datums.spend(key, output, source.reference_tokens)
+        spent = rows.amounts.move(sources, -1)
+        paid = outputs_paid(tx, self._addresses, self._assets)
+        self._spending.made.update(outputs_of(tx.tx_hash, tx.first_index, paid))
+        received = rows.amounts.move(paid, 1)
+        surplus.lovelace += spent.lovelace - received.lovelace
+        if tx.mint or spent.quantities != received.quantities:
+            surplus.add(spent.quantities, 1)
+            surplus.add(received.quantities, -1)
+        rows.address_txs += [(address_no, key) for address_no in spent.addresses | received.addresses]
+        if received.quantities:
+            rows.asset_txs += [(asset_no, key, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
+        mint = None
+        if tx.mint:
+            minted = by_number(tx.mint, self._assets)
+            mint = packed.pack_mint(minted)
+            surplus.add(minted, 1)
+            named = {self._assets[place] for place in tx.named}
+            rows.mints += [(asset_no, key, *quantity_columns(n), asset_no in named) for asset_no, n in minted.items()]
+        if tx.reference_outputs or tx.datums:
+            rows.reference_datums.add(key, tx, self._assets)
+        return packed.pack_outputs(tx.first_index, [output.packed for output in paid]), packed.pack_inputs(inputs), mint
+
+    def _spend(self, output: OutputKey) -> NumberedOutput | None:
+        """The output that an input names; None if it is from before the first indexed block, or spent before."""
+        made, spent = self._spending.made, self._spending.spent
+        if output in made:
+            spent.add(output)
+            return unpack_numbered(made.pop(output))
+        if output in spent:
+            return None
+        spent.add(output)
+        return self._resolver.unspent.find(output)

@@ -1,0 +1,84 @@
+"""From blocks to rows of stake and pools, and changed delegations."""
+
+from collections import Counter
+
+import msgspec
+
+from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange, changes_of
+from indexer.blocks.genesis import Genesis
+from indexer.blocks.packed_block import PackedBlock, Transaction
+from indexer.rows.resolver import Resolver
+from shared import packed
+from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id
+from shared.network import Network
+
+ACTIVE_AFTER_EPOCHS = 2
+"""A delegation counts first in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
+
+_GENESIS = TxId(-1)
+
+
+class Boundary(msgspec.Struct, frozen=True):
+    """Where an epoch begins: before `first_tx_id`, the first that a transaction of it may have."""
+
+    epoch_no: int
+    first_tx_id: TxId
+
+
+class Staking(msgspec.Struct):
+    """Rows, each a tuple of its table's columns, and what moves, of a batch whose blocks are all of one epoch.
+
+    `crossed` are the boundaries that lie before its first block. `delegations` holds pool_no and active_epoch_no of
+    the credentials whose delegation changes.
+    """
+
+    crossed: list[Boundary]
+    stake_events: list[tuple[TxId, StakeNo, PoolNo | None, int, int, str]] = []
+    pool_updates: list[tuple[TxId, PoolNo, int, bytes]] = []
+    pool_retirements: list[tuple[TxId, PoolNo, int, int]] = []
+    delegations: dict[StakeNo, tuple[PoolNo | None, int | None]] = {}
+    blocks: Counter[tuple[PoolNo, int]] = msgspec.field(default_factory=Counter)
+    withdrawn: set[StakeNo] = set()
+    credited: set[StakeNo] = set()
+
+    def add_block(self, block: PackedBlock, epoch_no: int, resolver: Resolver) -> None:
+        """Count a block for its pool or genesis delegate; blocks of Byron have none."""
+        if block.pool_id is not None:
+            self.blocks[resolver.pools[block.pool_id], epoch_no] += 1
+
+    def add(self, key: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
+        """A transaction happened."""
+        self.withdrawn.update(resolver.stakes[account] for account in tx.withdrawals)
+        self.credited.update(resolver.stakes[account] for account in tx.credits)
+        for place, change in enumerate(changes_of(tx.certificates, tx.tx_hash, resolver.network)):
+            match change:
+                case StakeChange(kind, account, pool_id):
+                    stake_no, pool_no = resolver.stakes[account], None if pool_id is None else resolver.pools[pool_id]
+                    self.stake_events.append((key, stake_no, pool_no, epoch_no, place, kind))
+                    active_epoch_no = None if pool_no is None else epoch_no + ACTIVE_AFTER_EPOCHS
+                    self.delegations[stake_no] = (pool_no, active_epoch_no)
+                case PoolUpdate(pool_id, parameters):
+                    row = (key, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters))
+                    self.pool_updates.append(row)
+                case PoolRetirement(pool_id, retiring_epoch_no):
+                    self.pool_retirements.append((key, resolver.pools[pool_id], retiring_epoch_no, place))
+
+
+def of_genesis(genesis: Genesis, resolver: Resolver) -> Staking:
+    """The staking state before the first block: rows with the tx_id -1, and delegations from epoch 0 on."""
+    staking = Staking([Boundary(epoch_no, tx_id(0, 0)) for epoch_no in (-1, 0)])
+    for place, (pool_id, parameters) in enumerate(genesis.pools.items()):
+        staking.pool_updates.append((_GENESIS, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters)))
+    for account, pool_id in genesis.delegations.items():
+        stake_no, pool_no = resolver.stakes[account], resolver.pools[pool_id]
+        staking.stake_events.append((_GENESIS, stake_no, pool_no, -ACTIVE_AFTER_EPOCHS, 0, "delegation"))
+        staking.delegations[stake_no] = (pool_no, 0)
+    return staking
+
+
+def boundaries(before: Point | None, first: Point, network: Network) -> list[Boundary]:
+    """The epoch boundaries between two blocks; none before the first that is indexed."""
+    if before is None:
+        return []
+    entered = range(network.epoch_of(before.slot_no) + 1, network.epoch_of(first.slot_no) + 1)
+    return [Boundary(epoch_no, tx_id(network.epoch_start(epoch_no), 0)) for epoch_no in entered]

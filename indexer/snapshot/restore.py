@@ -1,0 +1,157 @@
+"""Restore a snapshot into an empty network.
+
+Each table is filled in a separate commit, and the tip comes last: until then nothing counts as indexed, and the next
+`restore` or `run` empties the tables that an interrupted one has filled.
+"""
+
+import asyncio
+import gzip
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import asyncpg
+import msgspec
+
+from indexer.snapshot import manifest
+from indexer.snapshot.manifest import Manifest, SnapshotRefused
+from indexer.snapshot.take import Tell, tables_of_chain
+from indexer.store import indexes
+from indexer.store import writer as store
+from shared import database, leader, schema
+from shared.network import Network
+
+_CHUNK_BYTES = 1 << 18
+_INDEX_MEMORY_MB = 1_024  # of all connections together
+
+
+async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Path, jobs: int, tell: Tell) -> Manifest:
+    """Fill a network's empty index from the snapshot in a folder.
+
+    `db` is the connection that leads the network, `url` the address of the same database. Raises SnapshotRefused before
+    anything is written if the snapshot is damaged or does not fit.
+    """
+    snapshot = manifest.read(folder)
+    _refuse_unfit(snapshot, network)
+    sources = _sources(snapshot, folder / manifest.DUMP)
+    await _refuse_other_tables(db, sources)
+    if await store.position(db) is not None:
+        raise SnapshotRefused(f"{network.name} is not empty: `resync --from-slot 0` empties it")
+    size_bytes = sum(file.size_bytes for file in snapshot.files.values())
+    await manifest.check(folder, snapshot, _adding_up("checksums", size_bytes, tell))
+    added_up = _adding_up("rows and indexes", size_bytes, tell)
+    await _fill_all(db, url, network, [source for source in sources if source.table != "tip"], jobs, added_up)
+    async with schema.commit(db):
+        await _fill(db, next(source for source in sources if source.table == "tip"), added_up)
+        await store.forget_verification(db, network)
+        position = await store.position(db)
+        if position is None or (position.slot_no, position.block_hash.hex()) != snapshot.point:
+            raise SnapshotRefused(f"the tip in {folder / manifest.DUMP} is not that of the manifest")
+    return snapshot
+
+
+class _Source(msgspec.Struct, frozen=True):
+    """A file that holds the rows of a table."""
+
+    path: Path
+    size_bytes: int
+    table: str
+    columns: list[str]
+
+
+def _refuse_unfit(snapshot: Manifest, network: Network) -> None:
+    if snapshot.network != network.name:
+        raise SnapshotRefused(f"the snapshot is of {snapshot.network}, expected {network.name}")
+    if snapshot.schema_version != schema.VERSION:
+        raise SnapshotRefused(
+            f"the snapshot has schema version {snapshot.schema_version}, expected {schema.VERSION}: "
+            f"restore it with version {snapshot.program_version} of this program"
+        )
+
+
+def _sources(snapshot: Manifest, dump: Path) -> list[_Source]:
+    """The files that hold rows, the largest first."""
+    found = [
+        _Source(dump / name, file.size_bytes, file.table.name, file.table.columns)
+        for name, file in snapshot.files.items()
+        if file.table is not None
+    ]
+    return sorted(found, key=lambda source: source.size_bytes, reverse=True)
+
+
+async def _refuse_other_tables(db: asyncpg.Connection, sources: list[_Source]) -> None:
+    """A migrated database may have the columns of a table in another order than a new one, but no others."""
+    held = {source.table: set(source.columns) for source in sources}
+    if held != {table.name: set(table.columns) for table in await tables_of_chain.all(db)}:
+        raise SnapshotRefused(f"the snapshot does not have the tables of schema version {schema.VERSION}")
+
+
+async def _fill_all(
+    db: asyncpg.Connection, url: str, network: Network, sources: list[_Source], jobs: int, add: Callable[[int], None]
+) -> None:
+    """Fill tables over several connections, while `db` leads the network."""
+    leader_pid: int = await db.fetchval("SELECT pg_backend_pid()")
+    waiting = deque(sources)
+
+    async def fill_some() -> None:
+        connection = await database.connect(url, network)
+        try:
+            await connection.execute(f"SET maintenance_work_mem = '{_INDEX_MEMORY_MB // jobs}MB'")
+            while waiting:
+                source = waiting.popleft()
+                async with schema.commit(connection):
+                    await _fill(connection, source, add)
+                    # NOTE: with the table locked. An indexer that takes the lead later waits for this commit, and then
+                    # empties the table.
+                    await _refuse_other_leader(connection, network, leader_pid)
+                await connection.execute(f"ANALYZE {source.table}")
+        finally:
+            connection.terminate()
+
+    running = [asyncio.create_task(fill_some()) for _ in range(jobs)]
+    try:
+        await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _refuse_other_leader(db: asyncpg.Connection, network: Network, leader_pid: int) -> None:
+    present = (await leader.leaders(db)).get(network.network_id)
+    if present is None or present.backend_pid != leader_pid:
+        raise SnapshotRefused(
+            f"another process has taken the lead of {network.name}: stop its indexer, and restore again"
+        )
+
+
+async def _fill(db: asyncpg.Connection, source: _Source, add: Callable[[int], None]) -> None:
+    """Empty a table and fill it. Runs inside a commit."""
+    await db.execute(f"TRUNCATE {source.table}")
+    async with indexes.rebuilt(db, source.table):
+        # Rows of a table that this commit has emptied can be frozen at once: vacuum has nothing left to do.
+        await db.copy_to_table(
+            source.table, source=_rows(source.path, add), columns=source.columns, format="text", freeze=True
+        )
+
+
+async def _rows(path: Path, add: Callable[[int], None]) -> AsyncIterator[bytes]:
+    """What a file holds, unpacked; `add` is called with numbers of packed bytes."""
+    with path.open("rb") as packed, gzip.open(packed) as rows:
+        read = 0
+        while chunk := await asyncio.to_thread(rows.read, _CHUNK_BYTES):
+            yield chunk
+            add(packed.tell() - read)
+            read = packed.tell()
+
+
+def _adding_up(step: str, of: int, tell: Tell) -> Callable[[int], None]:
+    """Tells of a step by its sum."""
+    done = 0
+
+    def add(amount: int) -> None:
+        nonlocal done
+        done += amount
+        tell(step, done, of)
+
+    return add

@@ -1,0 +1,1 @@
+"""The only writer of a chain: one commit per step, and the tip moves inside it."""

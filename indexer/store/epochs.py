@@ -1,0 +1,133 @@
+"""Stake, pools and epochs in the database. Everything here runs inside a commit of writer.py."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import asyncpg
+import msgspec
+
+from indexer.rows.staking import ACTIVE_AFTER_EPOCHS, Boundary, Staking
+from shared import sql
+from shared.ledger import Point, PoolNo, StakeNo, tx_id
+from shared.network import Network
+
+
+async def cross(db: asyncpg.Connection, boundaries: list[Boundary]) -> set[StakeNo]:
+    """Begin epochs, in the ledger's order: the snapshot first, then pools are reaped.
+
+    The balances in the database must be those of the last block before the epoch. Returns the credentials that lost
+    their pool.
+    """
+    ended: set[StakeNo] = set()
+    for boundary in boundaries:
+        await _snapshot.run(db, boundary.epoch_no)
+        ended.update(row.stake_no for row in await _reap.all(db, boundary.epoch_no, boundary.first_tx_id))
+    return ended
+
+
+async def move(db: asyncpg.Connection, staking: Staking) -> None:
+    """Count the blocks of pools, and change delegations."""
+    await _move_blocks_of(db, staking.blocks)
+    if staking.delegations:
+        changed = [(stake_no, *delegation) for stake_no, delegation in staking.delegations.items()]
+        await _delegate.run(db, *(list(column) for column in zip(*changed, strict=True)))
+
+
+async def move_rewards(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
+    """Note which rewards changed up to `slot_no`, and update the lists of delegators of a live index.
+
+    `moved` are the stake credentials whose balance or pool the batch has changed already. A withdrawal empties a reward
+    account (Shelley ledger specification, DELEGS); the actual reward after it is read from the ledger later.
+    """
+    changed_rewards = staking.withdrawn | staking.credited | staking.delegations.keys()
+    if staking.withdrawn:
+        await _delete_rewards.run(db, list(staking.withdrawn))
+    if changed_rewards:
+        await _make_rewards_due.run(db, sorted(changed_rewards), slot_no)
+    await refresh(db, moved | changed_rewards)
+
+
+async def refresh(db: asyncpg.Connection, stake_nos: Iterable[StakeNo]) -> None:
+    """Bring the lists of delegators up to date with these credentials' balance, reward and pool."""
+    wanted = sorted(stake_nos)
+    if wanted:
+        await _leave_delegators.run(db, wanted)
+        await _enter_delegators.run(db, wanted)
+
+
+async def fill(db: asyncpg.Connection) -> None:
+    """Make the lists of delegators, at the end of bulk."""
+    await db.execute("TRUNCATE delegator, delegator_bucket")
+    await _fill_delegators.run(db)
+    await _fill_delegator_buckets.run(db)
+
+
+async def undo(db: asyncpg.Connection, network: Network, point: Point, first_slot: int) -> set[StakeNo]:
+    """Undo the effects of the blocks from `first_slot` on, before they are deleted; `point` becomes the tip.
+
+    Returns the stake credentials whose delegation is restored.
+    """
+    made = await _blocks_from.all(db, first_slot)
+    blocks = Counter((block.pool_no, network.epoch_of(block.slot_no)) for block in made)
+    await _move_blocks_of(db, Counter({key: -count for key, count in blocks.items()}))
+    # The snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's.
+    last_epoch_no = network.epoch_of(point.slot_no) + 1
+    await _delete_epochs.run(db, last_epoch_no)
+    await _delete_pool_rewards.run(db, last_epoch_no)
+    await _delete_ledger_state.run(db, last_epoch_no - 1)
+    first_tx_id = tx_id(first_slot, 0)
+    changed = {row.stake_no for row in await _delete_stake_events.all(db, first_tx_id)}
+    await _restore_delegations.run(db, sorted(changed), ACTIVE_AFTER_EPOCHS)
+    await _delete_pool_updates.run(db, first_tx_id)
+    await _delete_pool_retirements.run(db, first_tx_id)
+    return changed
+
+
+async def undo_rewards(
+    db: asyncpg.Connection, point: Point, *, changed: set[StakeNo], paid: set[StakeNo], moved: set[StakeNo]
+) -> None:
+    """Note which rewards must be read again at `point`, and update the lists of delegators of a live index.
+
+    The rollback changed the delegation of `changed` and the balance of `moved`, and undid payments to or from `paid`.
+    """
+    await _bring_rewards_due_back.run(db, point.slot_no)
+    if changed | paid:
+        await _make_rewards_due.run(db, sorted(changed | paid), point.slot_no)
+    await refresh(db, moved | changed)
+
+
+async def _move_blocks_of(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]]) -> None:
+    if blocks:
+        rows = [(*key, count) for key, count in blocks.items()]
+        await _move_blocks.run(db, *(list(column) for column in zip(*rows, strict=True)))
+
+
+class _StakeNo(msgspec.Struct, frozen=True):
+    stake_no: StakeNo
+
+
+class _MadeBlock(msgspec.Struct, frozen=True):
+    slot_no: int
+    pool_no: PoolNo
+
+
+_sql = sql.beside(__file__)
+_snapshot = _sql.command("snapshot")
+_reap = _sql.query("reap", _StakeNo)
+_move_blocks = _sql.command("move_blocks")
+_delegate = _sql.command("delegate")
+_delete_rewards = _sql.command("delete_rewards")
+_make_rewards_due = _sql.command("make_rewards_due")
+_bring_rewards_due_back = _sql.command("bring_rewards_due_back")
+_leave_delegators = _sql.command("leave_delegators")
+_enter_delegators = _sql.command("enter_delegators")
+_fill_delegators = _sql.command("fill_delegators")
+_fill_delegator_buckets = _sql.command("fill_delegator_buckets")
+_blocks_from = _sql.query("blocks_from", _MadeBlock)
+_delete_epochs = _sql.command("delete_epochs")
+_delete_pool_rewards = _sql.command("delete_pool_rewards")
+_delete_ledger_state = _sql.command("delete_ledger_state")
+_delete_stake_events = _sql.query("delete_stake_events", _StakeNo)
+_restore_delegations = _sql.command("restore_delegations")
+_delete_pool_updates = _sql.command("delete_pool_updates")
+_delete_pool_retirements = _sql.command("delete_pool_retirements")

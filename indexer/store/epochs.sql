@@ -1,0 +1,141 @@
+-- Stake, pools and epochs, written inside the commits of store.py.
+
+-- name: snapshot
+-- Take the snapshot that counts in epoch $1 + 1, at the beginning of $1: for each pool the lovelace of its delegators in
+-- outputs and, separately, in rewards as last read. Bulk keeps no lists of delegators and so has no rewards here.
+-- Cost: one pass over all delegations, see bench/pools.py.
+WITH balances AS MATERIALIZED (
+    SELECT pool_no, sum(balance)::bigint AS lovelace FROM stake WHERE pool_no IS NOT NULL GROUP BY pool_no
+), lists AS (
+    SELECT pool_no, sum(lovelace)::bigint AS lovelace FROM delegator_bucket GROUP BY pool_no
+), rewards AS (
+    INSERT INTO pool_reward (pool_no, epoch_no, lovelace)
+    SELECT pool_no, $1 + 1, lists.lovelace - balances.lovelace
+    FROM lists JOIN balances USING (pool_no)
+    WHERE lists.lovelace > balances.lovelace AND EXISTS (SELECT FROM tip WHERE phase = 'live')
+    ON CONFLICT (pool_no, epoch_no) DO UPDATE SET lovelace = excluded.lovelace
+)
+INSERT INTO pool_epoch (pool_no, epoch_no, active_stake)
+SELECT pool_no, $1 + 1, lovelace FROM balances WHERE lovelace > 0
+
+-- name: reap
+-- Ends the delegations to every pool that retires in epoch $1, unless the retirement was cancelled or moved; $2 is the first tx_id
+-- of that epoch. POOLREAP, Shelley ledger specification.
+WITH reaped AS (
+    SELECT r.pool_no
+    FROM pool_retirement r
+    WHERE r.epoch_no = $1
+      AND NOT EXISTS (SELECT FROM pool_retirement later
+                      WHERE later.pool_no = r.pool_no AND (later.tx_id, later.place) > (r.tx_id, r.place))
+      AND NOT EXISTS (SELECT FROM pool_update later
+                      WHERE later.pool_no = r.pool_no AND (later.tx_id, later.place) > (r.tx_id, r.place))
+), ended AS (
+    UPDATE stake SET pool_no = NULL, active_epoch_no = NULL
+    FROM reaped WHERE stake.pool_no = reaped.pool_no
+    RETURNING stake_no
+)
+INSERT INTO stake_event (tx_id, stake_no, epoch_no, place, kind)
+SELECT $2, stake_no, $1, -1, 'reaping' FROM ended
+RETURNING stake_no
+
+-- name: move_blocks
+-- Add to the counts of blocks; a rollback adds negative numbers. Rows without blocks and stake are deleted.
+MERGE INTO pool_epoch USING (
+    SELECT * FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS moved (pool_no, epoch_no, blocks)
+) moved ON pool_epoch.pool_no = moved.pool_no AND pool_epoch.epoch_no = moved.epoch_no
+WHEN MATCHED AND pool_epoch.blocks + moved.blocks = 0 AND pool_epoch.active_stake = 0 THEN DELETE
+WHEN MATCHED THEN UPDATE SET blocks = pool_epoch.blocks + moved.blocks
+WHEN NOT MATCHED THEN INSERT (pool_no, epoch_no, blocks) VALUES (moved.pool_no, moved.epoch_no, moved.blocks)
+
+-- name: delegate
+UPDATE stake SET pool_no = changed.pool_no, active_epoch_no = changed.active_epoch_no
+FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS changed (stake_no, pool_no, active_epoch_no)
+WHERE stake.stake_no = changed.stake_no
+
+-- name: delete_rewards
+DELETE FROM reward WHERE stake_no = ANY ($1::integer[])
+
+-- name: make_rewards_due
+INSERT INTO reward_due (stake_no, slot_no) SELECT unnest($1::integer[]), $2
+ON CONFLICT (stake_no) DO UPDATE SET slot_no = excluded.slot_no
+
+-- name: bring_rewards_due_back
+-- Rewards that were due at a slot that is rolled back are due at the tip, $1.
+UPDATE reward_due SET slot_no = $1 WHERE slot_no > $1
+
+-- name: leave_delegators
+-- The first of two steps that update the lists of delegators: remove these from their lists and buckets.
+WITH gone AS (
+    DELETE FROM delegator WHERE stake_no = ANY ($1::integer[]) RETURNING pool_no, bucket, amount
+), sums AS (
+    SELECT pool_no, bucket, count(*) AS delegators, sum(amount) AS lovelace FROM gone GROUP BY pool_no, bucket
+)
+UPDATE delegator_bucket SET
+    delegators = delegator_bucket.delegators - sums.delegators, lovelace = delegator_bucket.lovelace - sums.lovelace
+FROM sums
+WHERE delegator_bucket.pool_no = sums.pool_no AND delegator_bucket.bucket = sums.bucket
+
+-- name: enter_delegators
+-- The second step: insert those that have a pool, with their current balance and reward.
+WITH come AS (
+    INSERT INTO delegator (stake_no, pool_no, amount)
+    SELECT stake_no, pool_no, balance + coalesce(lovelace, 0)
+    FROM unnest($1::integer[]) AS wanted (stake_no) JOIN stake USING (stake_no) LEFT JOIN reward USING (stake_no)
+    WHERE pool_no IS NOT NULL
+    RETURNING pool_no, bucket, amount
+)
+INSERT INTO delegator_bucket AS present (pool_no, bucket, delegators, lovelace)
+SELECT pool_no, bucket, count(*), sum(amount) FROM come GROUP BY pool_no, bucket
+ON CONFLICT (pool_no, bucket) DO UPDATE SET
+    delegators = present.delegators + excluded.delegators, lovelace = present.lovelace + excluded.lovelace
+
+-- name: fill_delegators
+-- Fill the empty tables.
+INSERT INTO delegator (stake_no, pool_no, amount)
+SELECT stake_no, pool_no, balance + coalesce(lovelace, 0)
+FROM stake LEFT JOIN reward USING (stake_no)
+WHERE pool_no IS NOT NULL
+ORDER BY pool_no
+
+-- name: fill_delegator_buckets
+INSERT INTO delegator_bucket (pool_no, bucket, delegators, lovelace)
+SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY pool_no, bucket ORDER BY pool_no, bucket
+
+-- name: blocks_from
+-- Who made the blocks from a slot on.
+SELECT slot_no, pool_no FROM block WHERE slot_no >= $1 AND pool_no IS NOT NULL
+
+-- name: delete_epochs
+-- Snapshots that were taken after epoch $1 - 1 ended.
+DELETE FROM pool_epoch WHERE epoch_no > $1
+
+-- name: delete_pool_rewards
+DELETE FROM pool_reward WHERE epoch_no > $1
+
+-- name: delete_ledger_state
+-- Rewards that were read in a later epoch than $1 must be read and compared again, in whichever epoch comes next. A long
+-- rollback runs this several times: the first time clears the epoch, and keeps how far snapshots are complete.
+UPDATE ledger_state SET
+    epoch_no = CASE WHEN epoch_no > $1 THEN -1 ELSE epoch_no END,
+    complete_epoch_no = CASE WHEN complete_epoch_no > $1 THEN $1 ELSE complete_epoch_no END,
+    compared_pools = NULL, pools_stake_mismatch = NULL, difference = NULL
+WHERE epoch_no > $1 OR complete_epoch_no > $1
+
+-- name: delete_stake_events
+DELETE FROM stake_event WHERE tx_id >= $1 RETURNING stake_no
+
+-- name: restore_delegations
+-- Set the delegation of credentials to their last stake_event.
+UPDATE stake SET pool_no = last.pool_no, active_epoch_no = CASE WHEN last.pool_no IS NOT NULL THEN last.epoch_no + $2 END
+FROM unnest($1::integer[]) AS changed (stake_no) LEFT JOIN LATERAL (
+    SELECT pool_no, epoch_no FROM stake_event
+    WHERE stake_event.stake_no = changed.stake_no
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) last ON true
+WHERE stake.stake_no = changed.stake_no
+
+-- name: delete_pool_updates
+DELETE FROM pool_update WHERE tx_id >= $1
+
+-- name: delete_pool_retirements
+DELETE FROM pool_retirement WHERE tx_id >= $1

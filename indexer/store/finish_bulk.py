@@ -1,0 +1,59 @@
+"""The end of bulk: build the indexed tables from the staged rows, in steps of one commit each.
+
+After a crash, the interrupted step begins again; `tip.finalize_step` counts the completed ones.
+"""
+
+import time
+
+import asyncpg
+import structlog
+
+from indexer.store import epochs, holders, indexes, supplies
+from indexer.store import writer as store
+from shared import schema, sql
+
+log = structlog.get_logger()
+
+
+async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
+    """Run the remaining steps from bulk to live."""
+    for step, (table, fill) in enumerate(_STEPS, start=1):
+        if step > completed_steps:
+            began = time.monotonic()
+            async with schema.commit(db):
+                await _rebuild(db, table, fill)
+                if table in _STAGED:
+                    await db.execute(f"TRUNCATE {table}_staged")
+                await _complete_step.run(db, step)
+            log.info(
+                "bulk.finalized", table=table, step=step, steps=len(_STEPS), seconds=round(time.monotonic() - began, 1)
+            )
+    async with schema.commit(db):
+        await store.settle_balances(db)
+        await supplies.fill(db)
+        await holders.fill(db)
+        await epochs.fill(db)
+        await _go_live.run(db)
+    # New tables have no statistics yet, without which the first queries would be planned badly.
+    await store.analyze(db)
+
+
+async def _rebuild(db: asyncpg.Connection, table: str, fill: sql.Command) -> None:
+    """Fill a table from what is staged; its indexes are built at the end, faster than row by row."""
+    await db.execute("SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '1GB'")
+    async with indexes.rebuilt(db, table):
+        await fill.run(db)
+
+
+_sql = sql.beside(__file__)
+_complete_step = _sql.command("complete_step")
+_go_live = _sql.command("go_live")
+_STEPS = (
+    ("address_tx", _sql.command("number_address_txs")),
+    ("asset_tx", _sql.command("number_asset_txs")),
+    ("mint", _sql.command("number_mints")),
+    ("asset", _sql.command("sum_assets")),
+    ("holder", _sql.command("add_up_holders")),
+    ("policy_holder", _sql.command("add_up_policy_holders")),
+)
+_STAGED = {"address_tx", "asset_tx", "mint", "holder"}

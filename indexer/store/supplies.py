@@ -1,0 +1,62 @@
+"""Supplies of assets in the database. Everything here runs inside a commit of writer.py.
+
+Deep pages of a policy's assets are found by buckets, like those of holders (docs/decisions/0009): each begins at an
+asset whose number opens one.
+"""
+
+from collections.abc import Mapping
+
+import asyncpg
+
+from indexer.rows.histories import Supply
+from shared import sql
+from shared.ledger import AssetNo, TxId
+
+
+async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> None:
+    """Move supplies and the counts of mints and burns, by asset_no."""
+    if not supplies:
+        return
+    await _add(db, supplies)
+    born = [supply.first_tx_id is not None for supply in supplies.values()]
+    quantities = [str(supply.quantity) for supply in supplies.values()]
+    await _move_asset_buckets.run(db, list(supplies), quantities, born)
+
+
+async def undo(
+    db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply], touched: set[AssetNo], first_tx_id: TxId
+) -> None:
+    """The same with the opposite sign, for a rollback to before a transaction; assets without transactions cease to
+    exist.
+
+    `touched` are the assets that the undone transactions paid, spent, minted or burned.
+    """
+    if not touched:
+        return
+    if supplies:
+        await _add(db, supplies)
+    await _clear_firsts.run(db, sorted(touched), first_tx_id)
+    quantities = [str(supplies[asset_no].quantity) if asset_no in supplies else "0" for asset_no in touched]
+    await _move_asset_buckets.run(db, list(touched), quantities, [False] * len(touched))
+
+
+async def fill(db: asyncpg.Connection) -> None:
+    """Count the assets of every policy, and every bucket, at the end of bulk."""
+    await _count_assets.run(db)
+    await _fill_asset_buckets.run(db)
+
+
+async def _add(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> None:
+    rows = [
+        (asset_no, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
+        for asset_no, s in supplies.items()
+    ]
+    await _move_supplies.run(db, *(list(column) for column in zip(*rows, strict=True)))
+
+
+_sql = sql.beside(__file__)
+_move_supplies = _sql.command("move_supplies")
+_clear_firsts = _sql.command("clear_firsts")
+_move_asset_buckets = _sql.command("move_asset_buckets")
+_count_assets = _sql.command("count_assets")
+_fill_asset_buckets = _sql.command("fill_asset_buckets")

@@ -1,0 +1,117 @@
+-- Supplies of assets, the number of assets of each policy, and the buckets of its list (by supply, greatest first, then name).
+
+-- name: move_supplies
+-- A first transaction stays until a rollback removes it, so the arguments have one only for assets without.
+WITH moved AS (
+    SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
+        AS moved (asset_no, quantity, mints, burns, first_tx_id, first_mint_tx_id)
+), changed AS (
+    UPDATE asset SET
+        supply = asset.supply + moved.quantity::numeric,
+        mint_count = asset.mint_count + moved.mints,
+        burn_count = asset.burn_count + moved.burns,
+        first_tx_id = coalesce(asset.first_tx_id, moved.first_tx_id),
+        first_mint_tx_id = coalesce(asset.first_mint_tx_id, moved.first_mint_tx_id)
+    FROM moved
+    WHERE asset.asset_no = moved.asset_no
+    RETURNING policy_no, moved.first_tx_id
+), born AS (
+    SELECT policy_no, count(*) AS assets FROM changed WHERE first_tx_id IS NOT NULL GROUP BY policy_no
+)
+UPDATE policy SET asset_count = asset_count + born.assets FROM born WHERE policy.policy_no = born.policy_no
+
+-- name: clear_firsts
+-- After a rollback to before $2: of the assets that it touched, those without any transaction left cease to exist.
+WITH forgotten AS (
+    UPDATE asset SET
+        first_tx_id = CASE WHEN first_tx_id < $2 THEN first_tx_id END,
+        first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
+    WHERE asset_no = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
+    RETURNING policy_no, first_tx_id
+), gone AS (
+    SELECT policy_no, count(*) AS assets FROM forgotten WHERE first_tx_id IS NULL GROUP BY policy_no
+)
+UPDATE policy SET asset_count = asset_count - gone.assets FROM gone WHERE policy.policy_no = gone.policy_no
+
+-- name: move_asset_buckets
+-- After supplies moved by $2; $3 is true for assets that did not exist before. Every bucket that an asset left or entered is
+-- counted again, a scan of some thousand rows each. A list that has become long enough gets buckets, one that has become
+-- too short loses them. Short lists cost two probes each.
+WITH moved AS MATERIALIZED (
+    SELECT asset_no, policy_no, name, CASE WHEN NOT born THEN supply - moved.quantity::numeric END AS before,
+           CASE WHEN first_tx_id IS NOT NULL THEN supply END AS after
+    FROM unnest($1::integer[], $2::text[], $3::boolean[]) AS moved (asset_no, quantity, born) JOIN asset USING (asset_no)
+), list AS MATERIALIZED (
+    SELECT policy_no,
+           (SELECT count(*) FROM (
+               SELECT FROM asset a
+               WHERE a.policy_no = m.policy_no AND first_tx_id IS NOT NULL AND opens_bucket(a.asset_no) LIMIT 4
+           ) first) = 4 AS long,
+           EXISTS (SELECT FROM asset_bucket b WHERE b.policy_no = m.policy_no) AS counted
+    FROM (SELECT DISTINCT policy_no FROM moved WHERE before IS DISTINCT FROM after) m
+), gone AS (
+    DELETE FROM asset_bucket b USING list
+    WHERE b.policy_no = list.policy_no AND counted
+      AND (NOT long OR (b.policy_no, b.rank, b.name) IN (
+          SELECT policy_no, -before, name FROM moved WHERE before IS DISTINCT FROM after
+      ))
+), opening AS MATERIALIZED (
+    -- An asset that opens a bucket has ended the one before it.
+    SELECT policy_no, opened.rank, opened.name
+    FROM moved
+    JOIN list USING (policy_no)
+    CROSS JOIN LATERAL (VALUES (before), (after)) AS place (supply)
+    CROSS JOIN LATERAL (
+        SELECT -a.supply AS rank, a.name FROM asset a
+        WHERE a.policy_no = moved.policy_no AND first_tx_id IS NOT NULL AND opens_bucket(a.asset_no)
+          AND (-a.supply, a.name) <= (-place.supply, moved.name)
+        ORDER BY -a.supply DESC, a.name DESC
+        LIMIT 1 + opens_bucket(moved.asset_no)::integer
+    ) opened
+    WHERE long AND counted AND before IS DISTINCT FROM after
+    UNION
+    SELECT policy_no, -supply, name
+    FROM list JOIN asset USING (policy_no)
+    WHERE long AND NOT counted AND first_tx_id IS NOT NULL AND opens_bucket(asset_no)
+    UNION
+    SELECT policy_no, '-Infinity', '' FROM list WHERE long
+)
+INSERT INTO asset_bucket (policy_no, rank, name, assets)
+SELECT policy_no, opening.rank, opening.name, (
+    SELECT count(*) FROM asset a
+    WHERE a.policy_no = opening.policy_no AND first_tx_id IS NOT NULL
+      AND (-a.supply, a.name) >= (opening.rank, opening.name)
+      AND (-a.supply, a.name) < (coalesce(next.rank, 'Infinity'), coalesce(next.name, ''))
+)
+FROM opening
+LEFT JOIN LATERAL (
+    SELECT -a.supply AS rank, a.name FROM asset a
+    WHERE a.policy_no = opening.policy_no AND a.first_tx_id IS NOT NULL AND opens_bucket(a.asset_no)
+      AND (-a.supply, a.name) > (opening.rank, opening.name)
+    ORDER BY -a.supply, a.name
+    LIMIT 1
+) next ON true
+ON CONFLICT (policy_no, rank, name) DO UPDATE SET assets = excluded.assets
+
+-- name: count_assets
+UPDATE policy SET asset_count = found.assets
+FROM (SELECT policy_no, count(first_tx_id) AS assets FROM asset GROUP BY policy_no) found
+WHERE policy.policy_no = found.policy_no AND policy.asset_count <> found.assets
+
+-- name: fill_asset_buckets
+-- Count the buckets of all lists at once.
+WITH list AS (
+    SELECT policy_no FROM asset WHERE first_tx_id IS NOT NULL AND opens_bucket(asset_no)
+    GROUP BY policy_no HAVING count(*) >= 4
+), numbered AS (
+    SELECT policy_no, asset_no, -supply AS rank, name, count(*) FILTER (WHERE opens_bucket(asset_no)) OVER (
+        PARTITION BY policy_no ORDER BY -supply, name
+    ) AS bucket
+    FROM asset JOIN list USING (policy_no)
+    WHERE first_tx_id IS NOT NULL
+), counted AS (
+    SELECT policy_no, bucket, count(*) AS assets FROM numbered GROUP BY policy_no, bucket
+)
+INSERT INTO asset_bucket (policy_no, rank, name, assets)
+SELECT policy_no, coalesce(rank, '-Infinity'), coalesce(name, ''), assets
+FROM counted LEFT JOIN (SELECT * FROM numbered WHERE opens_bucket(asset_no)) opening USING (policy_no, bucket)

@@ -1,0 +1,416 @@
+"""The only writer of a chain. Each step is one commit, and the tip moves inside it.
+
+`stage` writes blocks in bulk and `append` at the tip; `rollback` undoes blocks in either phase. finish_bulk.py turns a
+staged index into a live one.
+"""
+
+from collections.abc import Sequence
+
+import asyncpg
+import msgspec
+import structlog
+
+from indexer.blocks.genesis import Genesis
+from indexer.ogmios import frames
+from indexer.rows.amounts import Amounts
+from indexer.rows.histories import Numbered, Supply
+from indexer.rows.reference_datums import ReferenceDatums
+from indexer.rows.resolver import new_resolver, numbered_outputs, stake_nos
+from indexer.rows.rows import Rows, quantity_columns
+from indexer.rows.staking import Staking, of_genesis
+from indexer.store import epochs, holders, supplies
+from shared import network_state, packed, schema, sql
+from shared.ledger import AssetNo, Point, StakeNo, TxId, tx_id
+from shared.network import Network
+
+log = structlog.get_logger()
+
+MAX_UNDONE_BLOCKS = 5_000
+"""How many blocks one commit undoes. A longer rollback is several commits, each of which leaves a valid chain."""
+
+_FAR_BLOCKS = 100
+_DEPTHS = (*network_state.ROLLBACK_DEPTHS, network_state.DEEPER)
+
+
+class Position(msgspec.Struct, frozen=True):
+    """The position of the index: its last block, its first, its phase, and the completed steps of the end of bulk."""
+
+    slot_no: int
+    block_hash: bytes
+    block_no: int
+    first_block_no: int
+    tx_count: int
+    phase: str
+    finalize_step: int
+
+    @property
+    def point(self) -> Point:
+        """The last block."""
+        return Point(self.slot_no, self.block_hash)
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether histories and amounts are staged."""
+        return self.phase == "bulk"
+
+
+class Size(msgspec.Struct, frozen=True):
+    """A part of the chain."""
+
+    blocks: int
+    transactions: int
+
+
+async def position(db: sql.Connection) -> Position | None:
+    """The position of the index, None if nothing is indexed."""
+    return await _position.one(db)
+
+
+async def points(db: sql.Connection) -> list[Point]:
+    """Points of our chain to offer to a node, newest first."""
+    return await _points.all(db)
+
+
+# Forward --------------------------------------------------------------------------------------------------------------
+
+
+async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_tip: frames.NodePoint) -> None:
+    """Write blocks of a live index: this commit leaves every table current."""
+    async with schema.commit(db):
+        await _relax_durability_far_from(db, node_tip, rows)
+        ended = await epochs.cross(db, rows.staking.crossed)
+        await _copy_common(db, rows)
+        await copy_histories(db, numbered)
+        await _describe(db, rows.reference_datums)
+        await _move(db, rows.amounts)
+        await supplies.move(db, numbered.supplies)
+        await epochs.move(db, rows.staking)
+        await epochs.move_rewards(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.stakes.keys())
+        await _advance(db, rows, "live")
+
+
+async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) -> None:
+    """Write blocks in bulk: histories, balances and held quantities are staged for finish_bulk.py."""
+    async with schema.commit(db):
+        await _relax_durability_far_from(db, node_tip, rows)
+        if rows.staking.crossed:
+            await settle_balances(db)
+        await epochs.cross(db, rows.staking.crossed)
+        await copy_staged(db, rows)
+        await _describe(db, rows.reference_datums)
+        await epochs.move(db, rows.staking)
+        await _advance(db, rows, "bulk")
+
+
+async def copy_rows(db: asyncpg.Connection, rows: Rows, numbered: Numbered) -> None:
+    """Copy the rows of blocks of a live index, and move nothing."""
+    await _copy_common(db, rows)
+    await copy_histories(db, numbered)
+
+
+async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
+    """Copy the rows of blocks in bulk, and stage what moves."""
+    await _copy_common(db, rows)
+    await _copy(db, "address_tx_staged", ("address_no", "tx_id"), rows.address_txs)
+    await _copy(db, "asset_tx_staged", ("asset_no", "tx_id", "quantity", "large"), rows.asset_txs)
+    await _copy(db, "mint_staged", ("asset_no", "tx_id", "quantity", "large", "named"), rows.mints)
+    await _stage(db, rows.amounts)
+
+
+async def copy_histories(db: asyncpg.Connection, numbered: Numbered) -> None:
+    """Copy numbered rows of the three histories."""
+    await _copy(db, "address_tx", ("address_no", "seq", "tx_id"), numbered.address_txs)
+    await _copy(db, "asset_tx", ("asset_no", "seq", "tx_id", "quantity", "large"), numbered.asset_txs)
+    await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), numbered.mints)
+
+
+async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
+    await _copy(db, "stake", ("stake_no", "raw"), rows.first_seen.stakes)
+    await _copy(db, "address", ("address_no", "stake_no", "raw"), rows.first_seen.addresses)
+    await _copy(db, "pool", ("pool_no", "pool_id"), rows.first_seen.pools)
+    await _copy(db, "policy", ("policy_no", "policy_id"), rows.first_seen.policies)
+    await _copy(db, "asset", ("asset_no", "policy_no", "name"), rows.first_seen.assets)
+    await _copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_no", "hash"), rows.blocks)
+    await _copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
+    await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "mint", "extra"), rows.txs)
+    await _copy(
+        db,
+        "reference_output",
+        ("asset_no", "tx_id", "output_index", "datum_hash", "datum"),
+        rows.reference_datums.reference_outputs,
+    )
+    await _copy_staking(db, rows.staking)
+
+
+async def _copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
+    await _copy(db, "stake_event", ("tx_id", "stake_no", "pool_no", "epoch_no", "place", "kind"), staking.stake_events)
+    await _copy(db, "pool_update", ("tx_id", "pool_no", "place", "parameters"), staking.pool_updates)
+    await _copy(db, "pool_retirement", ("tx_id", "pool_no", "epoch_no", "place"), staking.pool_retirements)
+
+
+async def _relax_durability_far_from(db: asyncpg.Connection, node_tip: frames.NodePoint, rows: Rows) -> None:
+    """Far from the tip, do not wait for the disk: commits that a crash of Postgres loses are indexed again."""
+    if node_tip.height - rows.tip_block_no > _FAR_BLOCKS:
+        await db.execute("SET LOCAL synchronous_commit = off")
+
+
+async def _advance(db: asyncpg.Connection, rows: Rows, phase: str) -> None:
+    tip = rows.tip
+    txs = len(rows.txs)
+    await _move_tip.run(db, tip.slot_no, rows.tip_block_no, tip.block_hash, rows.first_block_no, txs, phase)
+
+
+async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> None:
+    """Write the state before the first block to an empty chain: outputs, pools and delegations."""
+    async with schema.commit(db):
+        await erase(db)
+        await forget_verification(db, network)
+        await _copy(db, "genesis_output", ("tx_hash", "address", "lovelace"), genesis.outputs)
+        resolver = await new_resolver(db, network)
+        first_seen = await resolver.look_up_numbers(
+            db,
+            {raw for _, raw, _ in genesis.outputs},
+            set(),
+            set(genesis.delegations),
+            genesis.pools.keys() | set(genesis.delegations.values()),
+        )
+        await _copy(db, "stake", ("stake_no", "raw"), first_seen.stakes)
+        await _copy(db, "pool", ("pool_no", "pool_id"), first_seen.pools)
+        amounts = Amounts()
+        amounts.move((resolver.paid(raw, lovelace) for _, raw, lovelace in genesis.outputs), 1)
+        await _move(db, amounts)
+        staking = of_genesis(genesis, resolver)
+        await _copy_staking(db, staking)
+        await epochs.move(db, staking)
+        await epochs.move_rewards(db, staking, 0, set(amounts.stakes))
+        await epochs.cross(db, staking.crossed)
+
+
+async def renumber(db: asyncpg.Connection) -> None:
+    """Set a new numbering, which ends all caches of row numbers: Postgres may have lost commits that gave some."""
+    async with schema.commit(db):
+        await _renumber.run(db)
+
+
+async def settle_balances(db: asyncpg.Connection) -> None:
+    """Add up the balances staged in bulk, because an epoch begins or bulk ends. Runs inside a commit."""
+    await _settle_balances.run(db)
+    await db.execute("TRUNCATE balance_staged")
+
+
+# Backward -------------------------------------------------------------------------------------------------------------
+
+
+async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by_node: bool = False) -> None:
+    """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
+
+    It is counted among the node's rollbacks if it is one.
+    """
+    boundary = await is_boundary(db, point)
+    while True:
+        above = await _newest_above.all(db, point.slot_no if boundary else point.slot_no + 1, MAX_UNDONE_BLOCKS + 1)
+        if len(above) <= MAX_UNDONE_BLOCKS:
+            first_slot = point.slot_no if boundary else point.slot_no + 1
+            await _undo(db, network, point, first_slot=first_slot, counted=by_node)
+            return
+        await _undo(db, network, above[-1], first_slot=above[-1].slot_no + 1, counted=by_node)
+
+
+async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first_slot: int, counted: bool) -> None:
+    """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, reverse, delete."""
+    first_tx_id = tx_id(first_slot, 0)
+    async with schema.commit(db):
+        # NOTE: histories made in bulk are stored in order of address and asset. Postgres then rates their BRIN indexes
+        # as useless and scans whole tables, although the latest rows are in few places.
+        await db.execute("SET LOCAL enable_seqscan = off")
+        present = await position(db)
+        # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
+        assert present is None or not present.finalize_step, "complete the end of bulk first"
+        undone = await _read(db, first_tx_id)
+        moved = set(undone.amounts.stakes)
+        if present is not None and present.is_bulk:
+            await _stage(db, undone.amounts)
+            await epochs.undo(db, network, point, first_slot)
+        else:
+            await _move(db, undone.amounts)
+            await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
+            changed = await epochs.undo(db, network, point, first_slot)
+            await epochs.undo_rewards(db, point, changed=changed, paid=undone.paid, moved=moved)
+        await _unspend_references.run(db, first_tx_id)
+        await _delete_transactions.run(db, first_tx_id)
+        await _delete_blocks.run(db, first_slot, point.block_hash)
+        await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
+        if counted and present is not None:
+            blocks = present.block_no - await block_no_at(db, point)
+            await _count_rollback.run(db, next(most for most in _DEPTHS if blocks <= most), blocks)
+    log.info(
+        "store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=undone.transactions
+    )
+
+
+class _Undone(msgspec.Struct, frozen=True):
+    """The changes of some transactions, with the opposite sign.
+
+    `assets` are all that they touched, `paid` the stake credentials of their withdrawals and credits.
+    """
+
+    transactions: int
+    amounts: Amounts
+    supplies: dict[AssetNo, Supply]
+    assets: set[AssetNo]
+    paid: set[StakeNo]
+
+
+async def _read(db: asyncpg.Connection, first_tx_id: TxId) -> _Undone:
+    """Read the changes of the transactions from `first_tx_id` on, from their packed rows."""
+    rows = await _transactions_from.all(db, first_tx_id)
+    paid = [output for row in rows for output in packed.unpack_outputs(row.outputs)[1]]
+    inputs = [each for row in rows for each in packed.unpack_inputs(row.inputs)]
+    spent = [each.source for each in inputs if each.source is not None]
+    extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
+    accounts = {account for extra in extras for account in (*extra.withdrawals, *extra.credits)}
+    numbered = await numbered_outputs(db, [*paid, *spent])
+    amounts = Amounts()
+    amounts.move(numbered[: len(paid)], -1)
+    amounts.move(numbered[len(paid) :], 1)
+    supplies_of = _unminted([packed.unpack_mint(row.mint) for row in rows])
+    return _Undone(
+        transactions=len(rows),
+        amounts=amounts,
+        supplies=supplies_of,
+        assets={asset_no for asset_no, _ in amounts.holders} | supplies_of.keys(),
+        paid={row.number for row in await stake_nos.all(db, list(accounts))} if accounts else set(),
+    )
+
+
+def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, Supply]:
+    found: dict[AssetNo, Supply] = {}
+    for mint in mints:
+        for asset_no, quantity in mint.items():
+            found.setdefault(asset_no, Supply()).mint(quantity, -1)
+    return found
+
+
+async def forget_verification(db: asyncpg.Connection, network: Network) -> None:
+    """Drop the record of the last `verify`, since a new index begins. Runs inside a commit."""
+    await _forget_verification.run(db, network.network_id)
+
+
+async def erase(db: asyncpg.Connection) -> None:
+    """Empty every table of the chain."""
+    async with schema.commit(db):
+        await db.execute("TRUNCATE " + await _tables(db))
+
+
+# Questions ------------------------------------------------------------------------------------------------------------
+
+
+async def analyze(db: asyncpg.Connection) -> None:
+    """Update the planner's statistics of every table of the chain."""
+    await db.execute("ANALYZE " + await _tables(db))
+
+
+async def holds(db: sql.Connection, point: Point) -> bool:
+    """Whether a block of our chain, epoch boundary blocks included, is at this point."""
+    return await _block_at.one(db, point.slot_no, point.block_hash) is not None
+
+
+async def is_boundary(db: sql.Connection, point: Point) -> bool:
+    """Whether the block of our chain at this point is an epoch boundary block."""
+    return await _boundary_at.one(db, point.slot_no, point.block_hash) is not None
+
+
+async def block_no_at(db: sql.Connection, point: Point) -> int:
+    """The number of the block of our chain at this point."""
+    block = await _block_at.one(db, point.slot_no, point.block_hash)
+    assert block is not None, f"{point} is not of our chain"
+    return block.block_no
+
+
+async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
+    """The last block at or before a slot."""
+    return await _last_at_or_before.one(db, slot_no)
+
+
+async def size_after(db: sql.Connection, point: Point | None) -> Size:
+    """The blocks after a point (None: all) and their transactions. Takes about a second for ten million blocks."""
+    size = await _size_after.one(db, -1 if point is None else point.slot_no)
+    assert size is not None, "an aggregate is one row"
+    return size
+
+
+async def _tables(db: asyncpg.Connection) -> str:
+    names: str = await db.fetchval(
+        "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables WHERE schemaname = current_schema()"
+    )
+    return names
+
+
+# Amounts and rows -----------------------------------------------------------------------------------------------------
+
+
+async def _describe(db: asyncpg.Connection, datums: ReferenceDatums) -> None:
+    if datums.spent_references:
+        tag = await _spend_references.run(db, *_columns(datums.spent_references))
+        assert int(tag.split()[-1]) == datums.spent_tokens, f"{tag} of {datums.spent_references}"
+    if datums.datums:
+        await _keep_datums.run(db, *_columns([(key, *row) for key, row in datums.datums.items()]))
+
+
+async def _stage(db: asyncpg.Connection, amounts: Amounts) -> None:
+    """Stage the changes of balances and held quantities."""
+    balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
+    held = [(*key, *quantity_columns(quantity)) for key, quantity in amounts.holders.items() if quantity]
+    await _copy(db, "balance_staged", ("stake_no", "lovelace"), balances)
+    await _copy(db, "holder_staged", ("asset_no", "address_no", "quantity", "large"), held)
+
+
+async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
+    """Move balances and held quantities."""
+    balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
+    if balances:
+        await _move_balances.run(db, *_columns(balances))
+    await holders.move(db, amounts.holders)
+
+
+async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+    if rows:
+        await db.copy_records_to_table(table, columns=columns, records=rows)
+
+
+def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+class _BlockNo(msgspec.Struct, frozen=True):
+    block_no: int
+
+
+class _Packed(msgspec.Struct, frozen=True):
+    outputs: bytes
+    inputs: bytes
+    mint: bytes | None
+    extra: bytes | None
+
+
+_sql = sql.beside(__file__)
+_position = _sql.query("position", Position)
+_points = _sql.query("points", Point)
+_boundary_at = _sql.query("boundary_at", Point)
+_block_at = _sql.query("block_at", _BlockNo)
+_last_at_or_before = _sql.query("last_at_or_before", Point)
+_size_after = _sql.query("size_after", Size)
+_newest_above = _sql.query("newest_above", Point)
+_transactions_from = _sql.query("transactions_from", _Packed)
+_move_balances = _sql.command("move_balances")
+_settle_balances = _sql.command("settle_balances")
+_forget_verification = _sql.command("forget_verification")
+_spend_references = _sql.command("spend_references")
+_unspend_references = _sql.command("unspend_references")
+_keep_datums = _sql.command("keep_datums")
+_delete_transactions = _sql.command("delete_transactions")
+_delete_blocks = _sql.command("delete_blocks")
+_move_tip = _sql.command("move_tip")
+_count_rollback = _sql.command("count_rollback")
+_renumber = _sql.command("renumber")
+_move_tip_back = _sql.command("move_tip_back")

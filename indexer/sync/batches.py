@@ -1,0 +1,79 @@
+"""Group blocks into batches, one commit per epoch in each; a rollback is always on its own."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import msgspec
+
+from indexer.blocks.packed_block import PackedBlock
+from indexer.ogmios import frames
+from indexer.ogmios.connection import RollBackward
+from indexer.sync.block_source import Step
+
+MOST_BLOCKS = 1_000
+MOST_TRANSACTIONS = 2_500
+_NEAR_TIP_BLOCKS = 100
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Consecutive blocks that are prepared together."""
+
+    blocks: list[PackedBlock]
+
+
+async def group(
+    steps: AsyncGenerator[Step, None], heard: Callable[[frames.NodePoint | None], None]
+) -> AsyncGenerator[Batch | RollBackward, None]:
+    """Group blocks: large batches far from the node's tip, at the tip whatever has arrived, mostly one block.
+
+    Reads ahead of its consumer, up to a bounded queue. `heard` is called with the node's tip as each step arrives.
+    """
+    queue: asyncio.Queue[Step] = asyncio.Queue(maxsize=200)
+
+    async def fill() -> None:
+        async with aclosing(steps):
+            async for step in steps:
+                heard(step.node_tip if isinstance(step, PackedBlock) else step.tip)
+                await queue.put(step)
+                # NOTE: neither statement above waits while there is input, and the writer must get its turns.
+                await asyncio.sleep(0)
+
+    reader = asyncio.create_task(fill())
+    try:
+        held: list[PackedBlock] = []
+        transactions = 0
+        while True:
+            if held and queue.empty() and held[-1].blocks_to_tip < _NEAR_TIP_BLOCKS:
+                yield Batch(held)
+                held, transactions = [], 0
+            step = await _next(queue, reader)
+            if isinstance(step, RollBackward):
+                if held:
+                    yield Batch(held)
+                    held, transactions = [], 0
+                yield step
+                continue
+            held.append(step)
+            transactions += step.tx_count
+            if len(held) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS:
+                yield Batch(held)
+                held, transactions = [], 0
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+
+async def _next(queue: asyncio.Queue[Step], reader: asyncio.Task[None]) -> Step:
+    """The next step. Raises what ended the reader, once the queue is empty."""
+    if not queue.empty():
+        return queue.get_nowait()
+    got = asyncio.create_task(queue.get())
+    try:
+        await asyncio.wait((got, reader), return_when=asyncio.FIRST_COMPLETED)
+        if got.done():  # NOTE: first, although the reader may have ended with it: no step is dropped
+            return got.result()
+    finally:
+        got.cancel()
+    reader.result()
+    raise AssertionError("steps never end by themselves")

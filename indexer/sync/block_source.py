@@ -1,0 +1,182 @@
+"""The blocks of a node, packed: read in this process, or in a second one that reads ahead.
+
+Near the tip one process reads and writes each block. In bulk, decoding is two fifths of Python's work and runs on a
+second core (docs/decisions/0015): a second process with its own connection decodes and packs blocks, and sends them
+through a socket. It neither decides nor commits anything, and ends with its parent.
+"""
+
+import asyncio
+import gc
+import multiprocessing
+import signal
+import socket
+import traceback
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import closing, suppress
+from multiprocessing import resource_tracker
+
+import aiohttp
+import msgspec
+import uvloop
+
+from indexer.blocks import effects, packed_block
+from indexer.blocks.packed_block import PackedBlock
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.ogmios.connection import Ogmios, RollBackward
+from shared import lifecycle
+from shared.ledger import Point
+from shared.network import Network, by_name
+
+Step = PackedBlock | RollBackward
+Connect = Callable[[], Awaitable[Ogmios]]
+
+_AHEAD = 200
+_LENGTH_BYTES = 4
+
+
+async def here(node: Ogmios, network: Network) -> AsyncGenerator[Step, None]:
+    """The steps after the intersection, endlessly. Raises the errors of Ogmios.messages."""
+    async for message in node.messages():
+        if isinstance(message, RollBackward):
+            yield message
+        else:
+            # NOTE: immediately, while the block is in the processor's cache: twice as fast as a batch at a time.
+            yield packed_block.pack(effects.of_block(message.block), message.tip, network)
+
+
+async def apart(connect: Connect, network: Network, point: Point | None) -> AsyncGenerator[Step, None]:
+    """The steps after a block of the node's chain (None: the origin), read by another process.
+
+    `connect` is called there and must be picklable. Raises the errors of Ogmios.messages, and ConnectionError if the
+    process ended or the block is no longer in the node's chain.
+    """
+    ours, theirs = socket.socketpair()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_read, args=(theirs, connect, network.name, point), daemon=True
+    )
+    with ours:
+        with theirs:
+            _start_with_signals_blocked(process)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+            with closing(writer):
+                while True:
+                    delivery = await _receive(reader)
+                    for block in delivery.blocks:
+                        yield block
+                    if delivery.back is not None:
+                        yield delivery.back
+                    if delivery.failure is not None:
+                        kind, message = delivery.failure
+                        raise _FAILURES.get(kind, RuntimeError)(message)
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            raise ConnectionResetError("the process that reads ahead ended") from None
+        finally:
+            process.kill()
+            process.join()
+
+
+def _start_with_signals_blocked(process: multiprocessing.context.SpawnProcess) -> None:
+    """Start a process that ignores a terminal's Ctrl-C and a supervisor's SIGTERM: it ends when this one does."""
+    # NOTE: otherwise `start` would start multiprocessing's tracker, and unblock the signals before our process starts.
+    resource_tracker.ensure_running()
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+
+class _Delivery(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Blocks, then a rollback, or the error that ended the reading (its kind and message)."""
+
+    blocks: list[PackedBlock]
+    back: RollBackward | None
+    failure: tuple[str, str] | None
+
+
+# Errors that the parent raises as they are; any other becomes a RuntimeError, which is retried.
+_FAILURES: dict[str, type[Exception]] = {
+    "Refused": ogmios.Refused,
+    "Unreadable": frames.Unreadable,
+    "ConnectionError": ConnectionError,
+    "AssertionError": AssertionError,
+}
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Delivery).decode
+
+
+async def _receive(reader: asyncio.StreamReader) -> _Delivery:
+    length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES))
+    return _decode(await reader.readexactly(length))
+
+
+# In the process that reads --------------------------------------------------------------------------------------------
+
+
+_Packed = msgspec.Raw | RollBackward | tuple[str, str]
+"""A block as bytes, a rollback, or the error that ended the reading (its kind and message)."""
+
+
+def _read(parent: socket.socket, connect: Connect, network_name: str, point: Point | None) -> None:
+    gc.set_threshold(100_000)  # blocks are trees, and leave no cycles behind
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(parent, connect, by_name[network_name], point))
+
+
+async def _serve(parent: socket.socket, connect: Connect, network: Network, point: Point | None) -> None:
+    """Deliver until the parent has gone."""
+    reader, writer = await asyncio.open_unix_connection(sock=parent)
+    queue: asyncio.Queue[_Packed] = asyncio.Queue(maxsize=_AHEAD)
+    filling = asyncio.create_task(_fill(queue, connect, network, point))
+    with suppress(ConnectionError):
+        # The parent sends nothing: the read returns when it has gone.
+        await lifecycle.first_of(_deliver(queue, writer), reader.read())
+    filling.cancel()
+    await asyncio.gather(filling, return_exceptions=True)
+
+
+async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Network, point: Point | None) -> None:
+    try:
+        node = await connect()
+        try:
+            intersection, _ = await node.intersect([] if point is None else [point])
+            if intersection != point:
+                raise ConnectionResetError(f"the node has left {point}")
+            async for step in here(node, network):
+                await queue.put(msgspec.Raw(_encode(step)) if isinstance(step, PackedBlock) else step)
+                # NOTE: neither statement above waits while there is input, and deliveries must get their turns.
+                await asyncio.sleep(0)
+        finally:
+            await node.close()
+    except (ogmios.Refused, frames.Unreadable) as cause:
+        await queue.put((type(cause).__name__, str(cause)))
+    except (OSError, aiohttp.ClientError) as cause:
+        await queue.put(("ConnectionError", str(cause) or type(cause).__name__))
+    except AssertionError:  # a bug: the parent stops
+        await queue.put(("AssertionError", traceback.format_exc()))
+    except Exception:  # noqa: BLE001 - the parent logs it
+        await queue.put(("fault", traceback.format_exc()))
+
+
+async def _deliver(queue: "asyncio.Queue[_Packed]", writer: asyncio.StreamWriter) -> None:
+    """Send everything that waits as one delivery; deliveries grow while the parent is busy."""
+    while True:
+        blocks: list[msgspec.Raw] = []
+        back = failure = None
+        step = await queue.get()
+        while True:
+            if isinstance(step, msgspec.Raw):
+                blocks.append(step)
+            elif isinstance(step, RollBackward):
+                back = step
+            else:
+                failure = step
+            if back or failure or queue.empty():
+                break
+            step = queue.get_nowait()
+        body = _encode((blocks, back, failure))
+        writer.write(len(body).to_bytes(_LENGTH_BYTES))
+        writer.write(body)
+        await writer.drain()

@@ -1,0 +1,121 @@
+"""`python -m indexer check`: try the servers of an indexer."""
+
+import asyncio
+import time
+from functools import partial
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+import asyncpg
+import msgspec
+
+from indexer.blocks import effects, eras, genesis, packed_block
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios.connection import Ogmios, RollForward
+from indexer.store import writer as store
+from shared import database, trials
+from shared.ledger import Point
+from shared.network import Network
+from shared.servers import Servers
+from shared.settings import masked
+from shared.trials import Trial
+
+_BLOCKS_READ = 300
+_READ_WITHIN_S = 3.0
+_FLAGS = {
+    "--include-transaction-cbor": "the size of transactions is unknown (null)",
+    "--include-metadata-cbor (or --metadata-detailed-schema)": "metadata entries with bytes as key or value are lost",
+}
+
+
+class _Health(msgspec.Struct, frozen=True, rename="camel"):
+    version: str | None = None
+    network: str | None = None
+    network_synchronization: float | None = None
+    connection_status: str | None = None
+
+
+async def servers(running: Servers, nodes: dict[Network, str]) -> int:
+    """Try Postgres and the Ogmios of each network, and print what was found; returns the exit status."""
+    each = [("postgres", partial(trials.postgres, url=running.database_url))]
+    each += [
+        (f"ogmios of {network.name}", partial(_ogmios, network=network, url=url, database_url=running.database_url))
+        for network, url in nodes.items()
+    ]
+    return await trials.run(each)
+
+
+async def _ogmios(trial: Trial, network: Network, url: str, database_url: str) -> None:
+    trial.facts["address"] = masked(url).strip("'")
+    health = await _health(url)
+    trial.facts["version"] = health.version or "unknown: it has no /health"
+    node = await ogmios.connect(url)
+    try:
+        _, tip = await node.intersect([])
+        await trial.round_trip(lambda: node.call("queryNetwork/startTime", str))
+        if tip is not None:
+            age_s = time.time() - network.slot_time(tip.slot).timestamp()
+            trial.facts["clock"] = f"its tip, slot {tip.slot}, is {age_s:,.0f} s old by the clock of this machine"
+            if age_s < -trials.MOST_CLOCK_DIFFERENCE_S:
+                trial.defects.append("its tip lies in the future: synchronise the clocks")
+        if health.network_synchronization is not None:
+            trial.facts["synchronised"] = f"{health.network_synchronization:.2%}"
+        await eras.check(node, network)
+        await genesis.load(node, network)
+        trial.facts["network"] = f"{network.name}, with its genesis and eras"
+        await _try_flags(trial, node, network, await _start(database_url, network))
+    finally:
+        await node.close()
+
+
+async def _health(url: str) -> _Health:
+    """What Ogmios says of itself over HTTP; nothing where a proxy keeps that from us."""
+    parts = urlsplit(url)
+    address = urlunsplit(
+        (parts.scheme.replace("ws", "http", 1), parts.netloc, f"{parts.path.rstrip('/')}/health", "", "")
+    )
+    async with aiohttp.ClientSession() as session, session.get(address) as response:
+        try:
+            return msgspec.json.decode(await response.read(), type=_Health)
+        except msgspec.DecodeError:
+            return _Health()
+
+
+async def _start(database_url: str, network: Network) -> list[Point]:
+    """Points of the index to read from: far enough behind the tip to meet transactions."""
+    try:
+        db = await database.connect(database_url, network)
+    except (OSError, asyncpg.PostgresError):
+        return []
+    try:
+        points = await store.points(db)
+    except asyncpg.UndefinedTableError:
+        return []
+    finally:
+        db.terminate()
+    return points[10:]
+
+
+async def _try_flags(trial: Trial, node: Ogmios, network: Network, points: list[Point]) -> None:
+    """Read blocks until their transactions show which flags Ogmios has."""
+    await node.intersect(points)
+    seen: dict[str, bool | None] = dict.fromkeys(_FLAGS)
+    blocks = 0
+    try:
+        async with asyncio.timeout(_READ_WITHIN_S):
+            async for message in node.messages():
+                if isinstance(message, RollForward):
+                    blocks += 1
+                    of_block = packed_block.pack(effects.of_block(message.block), message.tip, network).observations
+                    lossless = None if of_block.lossy is None else not of_block.lossy
+                    for flag, has in zip(_FLAGS, (of_block.sized, lossless), strict=True):
+                        seen[flag] = has if seen[flag] is None else seen[flag]
+                if None not in seen.values() or blocks == _BLOCKS_READ:
+                    break
+    except TimeoutError:
+        pass  # the node is at its tip, or slow: what was seen until now counts
+    for flag, cost in _FLAGS.items():
+        has = seen[flag]
+        trial.facts[flag.partition(" ")[0]] = f"not seen in {blocks} blocks" if has is None else "yes" if has else "no"
+        if has is False:
+            trial.defects.append(f"{flag} is missing: {cost}")

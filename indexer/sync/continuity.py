@@ -1,0 +1,38 @@
+"""Check that a block is the next one of our chain."""
+
+import msgspec
+
+from indexer.blocks.packed_block import PackedBlock, placed
+from shared.ledger import Point
+from shared.network import Network
+
+
+class NotFollowing(Exception):
+    """The node sent a block that does not continue our chain, or a rollback to a block that we do not have."""
+
+
+class Tip(msgspec.Struct, frozen=True):
+    """The last prepared or committed block; `ebb` if it is an epoch boundary block."""
+
+    point: Point
+    block_no: int
+    ebb: bool
+
+
+def followed_by(tip: Tip | None, block: PackedBlock, network: Network) -> tuple[PackedBlock, Tip]:
+    """The block and the new tip. An epoch boundary block gets the first slot of its epoch.
+
+    Raises NotFollowing for a block that does not follow `tip`.
+    """
+    block = placed(block, None if tip is None else tip.point, network)
+    if tip is not None:
+        # An epoch boundary block repeats the height before it, and its slot may be that of the block after it.
+        height = tip.block_no if block.ebb else tip.block_no + 1
+        earliest = tip.point.slot_no if tip.ebb else tip.point.slot_no + 1
+        linked = block.ancestor == tip.point.block_hash.hex()
+        if not linked or block.point.slot_no < earliest or block.block_no != height:
+            raise NotFollowing(
+                f"the node sent block {block.block_no} at {block.point} with ancestor {block.ancestor} after our "
+                f"block {tip.block_no} at {tip.point}"
+            )
+    return block, Tip(block.point, block.block_no, block.ebb)

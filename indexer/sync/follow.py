@@ -1,0 +1,271 @@
+"""The loop that follows the node's tip, from node to rows to store.
+
+`chase` is the core: a single match on the steps from the node. `Follower` around it opens the connections, and after a
+pause reopens them when one is lost.
+"""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import aclosing, asynccontextmanager, suppress
+from enum import Enum
+from functools import partial
+
+import aiohttp
+import asyncpg
+import msgspec
+import structlog
+
+from indexer.blocks import genesis
+from indexer.blocks.node_warnings import NodeWarnings
+from indexer.ledger import reader as ledger
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.ogmios.connection import RollBackward
+from indexer.rows import value_check
+from indexer.store import writer as store
+from indexer.sync import batches, block_source, leading, phase, session
+from indexer.sync.batches import Batch
+from indexer.sync.continuity import NotFollowing
+from indexer.sync.phase import Phase
+from indexer.sync.pipeline import Pipeline
+from indexer.sync.progress import Progress
+from indexer.sync.session import NodeBehind, Session
+from shared import database, leader, lifecycle, schema, tasks
+from shared.network import Network
+from shared.settings import masked
+
+log = structlog.get_logger()
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+
+FATAL = (value_check.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.WrongSchema)
+"""Errors that a retry does not resolve: the indexer stops, and logs its position."""
+
+_PLAIN = (
+    *lifecycle.WAITED_FOR,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    aiohttp.ClientError,
+    ogmios.Refused,
+    frames.Unreadable,
+)
+"""Errors that are logged without a traceback. The indexer also continues after errors that are not in this list."""
+
+
+class Outcome(Enum):
+    """Why a chase returned."""
+
+    BULK_BEGAN = "the first batch of an empty index is staged"
+    BULK_ENDED = "the index is live"
+    ERASED = "the node went back to the origin"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+async def chase(session: Session, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
+    """Follow the node from the intersection on, until the session must be opened again.
+
+    In bulk a second process reads, on a connection that it opens by `connect`. Raises one of FATAL, and the errors of
+    the node and the database.
+    """
+    if session.phase is Phase.BULK:
+        source = block_source.apart(connect, session.network, session.intersection)
+    else:
+        source = block_source.here(session.node, session.network)
+    async with aclosing(batches.group(source, pipeline.heard)) as steps:
+        async for step in steps:
+            match step:
+                case RollBackward(point):
+                    if not await pipeline.backward(point):
+                        return Outcome.ERASED
+                case Batch() if phase.ends_bulk(step, pipeline.phase):
+                    await pipeline.finish_bulk()
+                    return Outcome.BULK_ENDED
+                case Batch():
+                    await pipeline.forward(step)
+                    if session.phase is Phase.EMPTY and pipeline.phase is Phase.BULK:
+                        await pipeline.drain()
+                        return Outcome.BULK_BEGAN
+    raise AssertionError("a node never stops sending")
+
+
+class Follower(msgspec.Struct, frozen=True):
+    """One network's indexer."""
+
+    network: Network
+    database_url: str
+    ogmios_url: str
+    progress: Progress
+    warnings: NodeWarnings
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follow the chain until `stop` is set, through errors of the database and the node.
+
+        Batches that are ready by then are still written. Raises one of FATAL, or AssertionError: a bug, after which
+        nothing more may be written.
+        """
+        with suppress(lifecycle.Stopped):
+            await self._follow(stop)
+        log.info("follow.stopped", network=self.network.name, after=self.progress.at)
+
+    async def _follow(self, stop: asyncio.Event) -> None:
+        """Follow with new connections after each error that is not fatal. Raises Stopped once `stop` is set."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            before = self.progress.blocks
+            try:
+                async with self._writer(stop) as writer, self._reader(stop) as reader:
+                    cause: object = await self._sessions(writer, reader, stop)
+                    traceback = None
+            except (*FATAL, AssertionError, lifecycle.Stopped):
+                raise
+            except Exception as fault:  # noqa: BLE001 - any other error is retried
+                cause, traceback = f"{type(fault).__name__}: {fault}", None if isinstance(fault, _PLAIN) else fault
+            self.progress.signals.interrupted()
+            log.warning(
+                "follow.interrupted",
+                network=self.network.name,
+                cause=str(cause),
+                after=self.progress.at,
+                exc_info=traceback,
+            )
+            gc.collect()
+            pause_s = _FIRST_PAUSE_S if self.progress.blocks > before else min(pause_s * 2, _LONGEST_PAUSE_S)
+            await lifecycle.sleep(pause_s, stop)
+            if stop.is_set():
+                raise lifecycle.Stopped
+
+    async def _sessions(
+        self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
+    ) -> Outcome | NodeBehind:
+        """Open one session after another on the same database connections, until new ones or a pause are due."""
+        while True:
+            async with self._node(stop) as node:
+                outcome: Outcome | NodeBehind = await lifecycle.first_of(
+                    self._session(node, writer, reader, stop), _lost(writer), _lost(reader)
+                )
+                if outcome not in (Outcome.BULK_BEGAN, Outcome.BULK_ENDED):
+                    return outcome
+
+    async def _session(
+        self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
+    ) -> Outcome | NodeBehind:
+        present = await store.position(writer)
+        if present is not None:
+            self.progress.at = str(present.point)
+        opened = await lifecycle.unless_stopped(session.opened(node, self.network, writer), stop)
+        self.progress.signals.heard(opened.node_tip)
+        if isinstance(opened, NodeBehind):
+            return opened
+        turn = asyncio.Lock()
+        rewards = ledger.LedgerReader(self.network, self.ogmios_url, self.database_url, writer, turn)
+        pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, rewards.notify)
+        await pipeline.remember()  # before the ledger reader, which also uses `writer`
+        async with tasks.background("ledger state", rewards.run):
+            rewards.notify()
+            connect = partial(ogmios.connect, self.ogmios_url)
+            chasing = _until_stopped(chase(opened, pipeline, connect), pipeline, stop)
+            outcome: Outcome = await lifecycle.first_of(chasing, pipeline.write_forever())
+            return outcome
+
+    @asynccontextmanager
+    async def _writer(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
+        """The connection that writes, once it leads the network; a standby waits here."""
+        signals = self.progress.signals
+        db = await lifecycle.wait_for(
+            "postgres", lambda: database.connect(self.database_url, self.network), stop, lifecycle.WAITED_FOR
+        )
+        try:
+            await lifecycle.unless_stopped(self._take_the_lead(db), stop)
+            signals.leads(leading=True)
+            try:
+                async with leading.sending_heartbeats(
+                    self.database_url, self.network, db, signals.report, signals.changed
+                ):
+                    yield db
+            except (*FATAL, AssertionError) as fatal:
+                await leading.refuse(db, self.network, signals.report(), _in_public(fatal))
+                raise
+        finally:
+            signals.leads(leading=False)
+            db.terminate()
+
+    async def _take_the_lead(self, db: asyncpg.Connection) -> None:
+        await schema.migrate(db)
+        await leading.take_the_lead(db, self.network)
+        if await leader.unretire(db, self.network):
+            log.info("follow.unretired", network=self.network.name)
+
+    @asynccontextmanager
+    async def _reader(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
+        """The connection that looks up what the next batch needs while the writer commits the last one."""
+        db = await lifecycle.unless_stopped(database.connect(self.database_url, self.network), stop)
+        try:
+            yield db
+        finally:
+            db.terminate()
+
+    @asynccontextmanager
+    async def _node(self, stop: asyncio.Event) -> AsyncIterator[ogmios.Ogmios]:
+        """A connection to the node. It counts as connected until an error, or until it can't be connected again."""
+        signals = self.progress.signals
+        try:
+            node = await lifecycle.wait_for(
+                f"ogmios at {masked(self.ogmios_url)}", self._connect_node, stop, (OSError, aiohttp.ClientError)
+            )
+            signals.node_is(connected=True)
+            try:
+                yield node
+            finally:
+                await node.close()
+        except BaseException:
+            signals.node_is(connected=False)
+            raise
+
+    async def _connect_node(self) -> ogmios.Ogmios:
+        try:
+            return await ogmios.connect(self.ogmios_url)
+        except (OSError, aiohttp.ClientError):
+            self.progress.signals.node_is(connected=False)
+            raise
+
+
+def _in_public(fatal: Exception) -> str:
+    """Why the indexer stops, for everybody: the message itself may quote the node."""
+    return next(words for kind, words in _IN_PUBLIC if isinstance(fatal, kind))
+
+
+_IN_PUBLIC: tuple[tuple[type[Exception], str], ...] = (
+    (genesis.WrongNetwork, "its node is of another network"),
+    (value_check.Unbalanced, "a transaction does not balance"),
+    (NotFollowing, "a block does not follow the one before it"),
+    (schema.WrongSchema, "a newer program has migrated the database"),
+    (AssertionError, "the program has a fault, see the indexer's log"),
+)
+
+
+async def _until_stopped(chasing: Coroutine[None, None, Outcome], pipeline: Pipeline, stop: asyncio.Event) -> Outcome:
+    """The end of a chase. Raises Stopped once `stop` is set and all prepared batches are written."""
+    try:
+        return await lifecycle.unless_stopped(chasing, stop)
+    except lifecycle.Stopped:
+        await pipeline.drain()
+        raise
+
+
+async def _lost(db: asyncpg.Connection) -> None:
+    """Raise ConnectionResetError once a connection is lost; without new blocks, no statement would notice."""
+    ended = asyncio.Event()
+
+    def notice(_: object) -> None:
+        ended.set()
+
+    db.add_termination_listener(notice)
+    try:
+        if not db.is_closed():
+            await ended.wait()
+    finally:
+        db.remove_termination_listener(notice)
+    raise ConnectionResetError("Postgres ended the connection")

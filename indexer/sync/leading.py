@@ -1,0 +1,129 @@
+"""Become the leader of a network, then send heartbeats until the lead ends (docs/decisions/0017)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import asyncpg
+import structlog
+
+from shared import database, leader, lifecycle, schema, tasks
+from shared.leader import Leader
+from shared.network import Network
+
+log = structlog.get_logger()
+
+POLL_S = 1.0
+_REFUSE_WITHIN_S = 2.0
+_MOST_SILENT_LOOKS = 2
+"""If the database itself hung, the first look after it may precede the leader's next heartbeat; the second does not."""
+
+
+async def take_the_lead(db: asyncpg.Connection, network: Network) -> None:
+    """Make a connection the network's only writer; wait while another leads, and end the session of one that hangs.
+
+    Raises WrongSchema.
+    """
+    standby, silence = False, _Silence()
+    while not await database.become_writer(db, network):
+        if not standby:
+            what = "the indexer that serves this network"
+            lifecycle.log_waiting(what, level=logging.INFO, network=network.name)
+            standby = True
+        await schema.check(db)
+        present = (await leader.leaders(db)).get(network.network_id)
+        if present is not None and silence.is_over(present):
+            log.warning(
+                "follow.leader_ended",
+                network=network.name,
+                of=present.application,
+                backend_pid=present.backend_pid,
+                silent_s=round(silence.lasts_s),
+            )
+            await leader.terminate(db, present)
+        await asyncio.sleep(POLL_S)
+    if standby:
+        log.info("follow.taken_over", network=network.name)
+
+
+@asynccontextmanager
+async def sending_heartbeats(
+    database_url: str,
+    network: Network,
+    writer: asyncpg.Connection,
+    report: Callable[[], leader.Report] = leader.Report,
+    changed: asyncio.Event | None = None,
+) -> AsyncIterator[None]:
+    """Send heartbeats for `writer`, the session that leads, until the block ends; terminate it if the lead is lost.
+
+    Each says what `report` returns. The next one is due after BEAT_EVERY_S, or as soon as `changed` is set. Heartbeats
+    use a second connection, since a statement of the writer may take an hour.
+    """
+    backend_pid: int = await writer.fetchval("SELECT pg_backend_pid()")
+    news = changed or asyncio.Event()
+
+    async def send() -> None:
+        db = await database.connect(database_url)
+        try:
+            await db.execute("SET synchronous_commit = off")  # a heartbeat need not survive a crash
+            while True:
+                news.clear()
+                async with asyncio.timeout(leader.BEAT_EVERY_S):
+                    await _beat(db, network, backend_pid, report())
+                await lifecycle.sleep(leader.BEAT_EVERY_S, news)
+        except _LostLead:
+            writer.terminate()  # the follower reconnects, and learns why
+            raise
+        finally:
+            db.terminate()
+
+    async with tasks.background("heartbeat", send):
+        yield
+
+
+async def refuse(writer: asyncpg.Connection, network: Network, report: leader.Report, why: str) -> None:
+    """Send the last heartbeat of a leader that stops by itself, and why. Nothing is noted without its connection, or in
+    a newer schema.
+    """
+    with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, schema.WrongSchema):
+        async with asyncio.timeout(_REFUSE_WITHIN_S):
+            backend_pid: int = await writer.fetchval("SELECT pg_backend_pid()")
+            await leader.beat(writer, network, backend_pid, [], report)
+            await leader.refuse(writer, network, backend_pid, why)
+
+
+async def _beat(db: asyncpg.Connection, network: Network, backend_pid: int, report: leader.Report) -> None:
+    """Send one heartbeat. Raises _LostLead."""
+    try:
+        if await leader.beat(db, network, backend_pid, [failure.task for failure in tasks.failing()], report):
+            return
+    except schema.WrongSchema as newer:
+        raise _LostLead(str(newer)) from newer
+    raise _LostLead("the session that writes has lost the network's lock")
+
+
+class _LostLead(ConnectionError):
+    """The writer must not commit: another session leads, or a newer program has migrated the database."""
+
+
+class _Silence:
+    """How long a leader has been silent, as seen by one standby. All times are of the database's clock.
+
+    The silence of a leader that has never sent a heartbeat is measured from the first look at it.
+    """
+
+    def __init__(self) -> None:
+        self.lasts_s = 0.0
+        self._backend_pid: int | None = None
+        self._first_look_s = 0.0
+        self._looks = 0
+
+    def is_over(self, present: Leader) -> bool:
+        """Whether the leader has been silent for too long."""
+        if present.backend_pid != self._backend_pid:
+            self._backend_pid, self._first_look_s, self._looks = present.backend_pid, present.now_s, 0
+        age_s = present.beat_age_s
+        self.lasts_s = present.now_s - self._first_look_s if age_s is None else age_s
+        self._looks = self._looks + 1 if self.lasts_s >= leader.SILENT_AFTER_S else 0
+        return self._looks >= _MOST_SILENT_LOOKS

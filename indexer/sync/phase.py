@@ -1,0 +1,50 @@
+"""Bulk or live: the one place that decides it.
+
+An index is in one of four phases, and `tip` in the database says which:
+
+    EMPTY      Nothing is indexed. The first batch decides: BULK if the node's tip is far ahead of it, else LIVE.
+    BULK       Rows are staged without indexes, and nothing can be queried. A second process decodes.
+    FINISHING  Some of the steps that end bulk are committed. The others follow before anything else is written.
+    LIVE       Each commit leaves every table current. Only erasing the index returns it to EMPTY.
+
+Bulk ends SECURITY_PARAMETER blocks before the node's tip, so that no rollback reaches into it. A rollback never changes
+the phase.
+"""
+
+from enum import Enum, auto
+
+from indexer.store.writer import Position
+from indexer.sync.batches import Batch
+from shared.ledger import SECURITY_PARAMETER
+
+WORTH_BLOCKS = 2 * SECURITY_PARAMETER
+"""How far behind the node's tip an empty index must be for bulk to pay."""
+
+
+class Phase(Enum):
+    """The phases of an index; see the module's docstring."""
+
+    EMPTY = auto()
+    BULK = auto()
+    FINISHING = auto()
+    LIVE = auto()
+
+
+def of(position: Position | None) -> Phase:
+    """The phase of an index at `position`."""
+    if position is None:
+        return Phase.EMPTY
+    if not position.is_bulk:
+        return Phase.LIVE
+    return Phase.FINISHING if position.finalize_step else Phase.BULK
+
+
+def begun_by(first: Batch) -> Phase:
+    """The phase in which an empty index begins with this batch."""
+    behind = first.blocks[-1].node_tip.height - first.blocks[0].block_no
+    return Phase.BULK if behind > WORTH_BLOCKS else Phase.LIVE
+
+
+def ends_bulk(batch: Batch, present: Phase) -> bool:
+    """Whether the index must leave bulk before this batch is written."""
+    return present is Phase.BULK and batch.blocks[-1].blocks_to_tip < SECURITY_PARAMETER

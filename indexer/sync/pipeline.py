@@ -1,0 +1,171 @@
+"""From batches to commits: the next batch is prepared while the last one is written."""
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import groupby
+
+import asyncpg
+import msgspec
+
+from indexer.blocks.node_warnings import NodeWarnings
+from indexer.blocks.packed_block import PackedBlock
+from indexer.ogmios import frames
+from indexer.rows import rows
+from indexer.rows.histories import Histories, Numbered
+from indexer.rows.resolver import Resolver, new_resolver
+from indexer.rows.staking import boundaries
+from indexer.store import finish_bulk
+from indexer.store import writer as store
+from indexer.sync import phase
+from indexer.sync.batches import Batch
+from indexer.sync.continuity import NotFollowing, Tip, followed_by
+from indexer.sync.phase import Phase
+from indexer.sync.progress import Progress
+from indexer.sync.session import Session
+from shared.ledger import Point
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    """A batch that waits to be written; `numbered` is None in bulk."""
+
+    rows: rows.Rows
+    numbered: Numbered | None
+    node_tip: frames.NodePoint
+    blocks: int
+
+
+class Pipeline:
+    """Turns the batches of one session into commits.
+
+    `writer` is the connection with the network's lock; meanwhile `reader` does the look-ups of the next batch. Other
+    users of `writer` must hold `turn`. `moved` is called after each commit that moves the tip.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        writer: asyncpg.Connection,
+        reader: asyncpg.Connection,
+        turn: asyncio.Lock,
+        progress: Progress,
+        warnings: NodeWarnings,
+        moved: Callable[[], None],
+    ) -> None:
+        self._session, self._writer, self._reader, self._turn = session, writer, reader, turn
+        self._progress, self._warnings, self._moved = progress, warnings, moved
+        # One batch waits while another is written and a third is prepared. Together with the read-ahead of
+        # block_source and batches, this bounds memory.
+        self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=1)
+        self.phase = session.phase
+        self._tip: Tip | None = None
+        self._first_block_no: int | None = None
+        self._resolver: Resolver
+        self._histories: Histories
+
+    async def remember(self) -> None:
+        """Read the state of the index. Call this first, and only while no batch waits to be written."""
+        position = await store.position(self._writer)
+        self._progress.at = "the beginning" if position is None else str(position.point)
+        self.phase, self._tip, self._first_block_no = phase.of(position), None, None
+        if position is not None:
+            ebb = await store.is_boundary(self._writer, position.point)
+            self._tip, self._first_block_no = Tip(position.point, position.block_no, ebb), position.first_block_no
+        self._progress.signals.stands_at(position, self.phase)
+        self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
+
+    def heard(self, tip: frames.NodePoint | None) -> None:
+        """Note the node's tip, as soon as a message with it arrives; None is the origin."""
+        self._progress.signals.heard(tip)
+
+    async def write_forever(self) -> None:
+        """Write prepared batches in order, endlessly. Raises the errors of the database."""
+        while True:
+            batch = await self._queue.get()
+            async with self._turn:
+                began = time.perf_counter()
+                if batch.numbered is None:
+                    await store.stage(self._writer, batch.rows, batch.node_tip)
+                else:
+                    await store.append(self._writer, batch.rows, batch.numbered, batch.node_tip)
+                took_s = time.perf_counter() - began
+            self._moved()
+            if batch.rows.staking.crossed:
+                gc.collect()  # once per epoch: automatic collection is off
+            tip, block_no, transactions = batch.rows.tip, batch.rows.tip_block_no, len(batch.rows.txs)
+            self._progress.signals.committed(tip.slot_no, block_no, self.phase, batch.blocks, transactions, took_s)
+            self._progress.advance(tip, block_no, batch.node_tip.height, batch.blocks, transactions)
+            self._queue.task_done()
+
+    async def forward(self, batch: Batch) -> None:
+        """Prepare a batch, and pass it to the writer as soon as there is room.
+
+        Raises NotFollowing and value_check.Unbalanced.
+        """
+        if self._first_block_no is None:
+            self.phase, self._first_block_no = phase.begun_by(batch), batch.blocks[0].block_no
+        self._warnings.look(batch.blocks)
+        network, before = self._session.network, None if self._tip is None else self._tip.point
+        followed = [self._follow(block) for block in batch.blocks]
+        # NOTE: a boundary is in the commit of the first block after it: balances are then those of the epoch before.
+        for _, of_epoch in groupby(followed, lambda block: network.epoch_of(block.point.slot_no)):
+            blocks = list(of_epoch)
+            await self._queue.put(await self._prepared(blocks, before))
+            before = blocks[-1].point
+
+    async def backward(self, point: Point | None) -> bool:
+        """Write prepared batches, then roll back to `point`. False if that erased the index: open a new session.
+
+        Raises NotFollowing for a point that we do not have.
+        """
+        if self._tip is None or point == self._tip.point:
+            return True  # NOTE: Ogmios' first answer after an intersection is a rollback to that point
+        tip, block_no = self._tip.point, self._tip.block_no
+        async with self._alone():
+            if point is None:
+                await store.erase(self._writer)
+                return False
+            if not await store.holds(self._writer, point):
+                raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")
+            await store.rollback(self._writer, self._session.network, point, by_node=True)
+            await self.remember()
+            self._progress.signals.rolled_back(block_no - self._tip.block_no)
+        self._moved()
+        return True
+
+    async def finish_bulk(self) -> None:
+        """Write prepared batches, then make the index live."""
+        async with self._alone():
+            position = await store.position(self._writer)
+            assert position is not None, "bulk has written its first batch"
+            self._progress.signals.stands_at(position, Phase.FINISHING)
+            await finish_bulk.finalize(self._writer, position.finalize_step)
+        self._moved()
+
+    async def drain(self) -> None:
+        """Wait until all prepared batches are written."""
+        await self._queue.join()
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Wait until all prepared batches are written, and hold the writer until the block ends."""
+        await self.drain()
+        async with self._turn:
+            yield
+
+    def _follow(self, block: PackedBlock) -> PackedBlock:
+        block, self._tip = followed_by(self._tip, block, self._session.network)
+        return block
+
+    async def _prepared(self, blocks: list[PackedBlock], before: Point | None) -> _Prepared:
+        """The rows of consecutive blocks of one epoch after the block `before`."""
+        assert self._first_block_no is not None, "forward has set it"
+        first_seen = await self._resolver.look_up(self._reader, [block.lookups for block in blocks])
+        crossed = boundaries(before, blocks[0].point, self._session.network)
+        rules = self._session.rules(self._first_block_no)
+        built = await rows.of(blocks, first_seen, crossed, self._resolver, rules)
+        self._resolver.apply(built.spending)
+        numbered = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
+        return _Prepared(built.rows, numbered, blocks[-1].node_tip, len(blocks))

@@ -1,0 +1,103 @@
+"""The progress of the index: a bar on a terminal, otherwise a log line every ten seconds, at the tip every minute."""
+
+import sys
+import time
+from collections import deque
+
+import structlog
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from indexer.sync.signals import Signals
+from shared.ledger import Point
+from shared.network import Network
+from shared.network_state import duration, is_near_tip
+
+log = structlog.get_logger()
+
+_LOG_EVERY_S = 10.0
+_LOG_AT_THE_TIP_EVERY_S = 60.0
+_AT_THE_TIP = 10  # blocks
+_WINDOW_S = 30.0
+
+
+class Progress:
+    """Counts committed blocks. `blocks` is their number since the start, `at` the last one in words.
+
+    `signals` tells heartbeats and metrics.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.signals = Signals(network, self.left_s)
+        self.blocks = 0
+        self.at = "the beginning"
+        self._network = network
+        self._transactions = self._block_no = 0
+        self._logged_at = 0.0
+        self._recent: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+        self._bar: Bar | None = None
+        if sys.stderr.isatty():
+            self._bar = Bar(
+                TextColumn(f"[bold]{network.name}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TextColumn("block {task.completed:,.0f} of {task.total:,.0f}  epoch {task.fields[epoch]}"),
+                TextColumn("{task.fields[rate]:,.0f} blocks/s  {task.fields[left]} left"),
+                console=Console(stderr=True),
+            )
+            self._task = self._bar.add_task("", total=1, epoch=0, rate=0.0, left="?")
+
+    def start(self) -> None:
+        """Show the bar, on a terminal."""
+        if self._bar is not None:
+            self._bar.start()
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, tip: Point, block_no: int, node_block_no: int, blocks: int, transactions: int) -> None:
+        """Report a committed batch: its last block, the node's tip, and its numbers of blocks and transactions."""
+        self.blocks += blocks
+        self._transactions += transactions
+        self._block_no = block_no
+        self.at = str(tip)
+        now = time.monotonic()
+        self._recent.append((now, self.blocks))
+        while now - self._recent[0][0] > _WINDOW_S and len(self._recent) > 2:
+            self._recent.popleft()
+        rate = self._rate(now)
+        left = duration((node_block_no - block_no) / rate) if rate else "?"
+        epoch_no = self._network.epoch_of(tip.slot_no)
+        if self._bar is not None:
+            total = max(node_block_no, block_no, 1)
+            self._bar.update(self._task, completed=block_no, total=total, epoch=epoch_no, rate=rate, left=left)
+        elif now - self._logged_at >= (
+            _LOG_AT_THE_TIP_EVERY_S if node_block_no - block_no < _AT_THE_TIP else _LOG_EVERY_S
+        ):
+            self._logged_at = now
+            log.info(
+                "follow.progress",
+                network=self._network.name,
+                block_no=block_no,
+                slot_no=tip.slot_no,
+                epoch_no=epoch_no,
+                node_block_no=node_block_no,
+                blocks_per_s=round(rate, 1),
+                transactions=self._transactions,
+                left=left,
+            )
+
+    def left_s(self, node_block_no: int) -> float | None:
+        """The time in seconds until the index is at a height, at the present rate; None if it is, or if unknown."""
+        rate = self._rate(time.monotonic())
+        if not rate or is_near_tip(node_block_no, self._block_no):
+            return None
+        return (node_block_no - self._block_no) / rate
+
+    def _rate(self, now: float) -> float:
+        """Blocks committed a second since the oldest of the recent commits."""
+        began, before = self._recent[0]
+        return (self.blocks - before) / max(now - began, 1e-3)

@@ -1,0 +1,100 @@
+"""Open a session with a node: check the node, complete an interrupted end of bulk, and find the intersection."""
+
+import asyncio
+
+import asyncpg
+import msgspec
+import structlog
+
+from indexer.blocks import eras, genesis
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.rows.value_check import Rules
+from indexer.store import finish_bulk
+from indexer.store import writer as store
+from indexer.sync import phase
+from indexer.sync.phase import Phase
+from shared import lifecycle
+from shared.ledger import SECURITY_PARAMETER, Point
+from shared.network import Network
+
+log = structlog.get_logger()
+
+
+class Session(msgspec.Struct, frozen=True):
+    """The facts of a connection to a node.
+
+    `intersection` is the last block that the node's chain and ours share, None for the origin; the node continues from
+    there, and `node_tip` was its tip. `phase` is the phase of the index when the session opened. Deposits are from the
+    genesis, in lovelace.
+    """
+
+    network: Network
+    node: ogmios.Ogmios
+    intersection: Point | None
+    node_tip: frames.NodePoint | None
+    phase: Phase
+    stake_deposit: int
+    pool_deposit: int
+
+    def rules(self, first_block_no: int) -> Rules:
+        """The rules of value_check for an index that begins with this block."""
+        return Rules(self.stake_deposit, self.pool_deposit, from_origin=first_block_no == 0)
+
+
+class NodeBehind(msgspec.Struct, frozen=True):
+    """The node is further behind us than any fork: it is still replaying its own chain."""
+
+    node_tip: frames.NodePoint | None
+    block_no: int
+
+    def __str__(self) -> str:
+        return (
+            f"the node is at {_height(self.node_tip)} and the index at block {self.block_no}: waiting for the node, "
+            f"since only `python -m indexer resync` rolls back more than {SECURITY_PARAMETER} blocks"
+        )
+
+
+async def opened(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> Session | NodeBehind:
+    """Check the node's eras and genesis, complete an interrupted end of bulk, and find the intersection.
+
+    Raises genesis.WrongNetwork, and the errors of the node and the database.
+    """
+    await eras.check(node, network)
+    configured = await lifecycle.wait_for(
+        "the node's genesis configurations, which are available once its ledger has left Byron",
+        lambda: genesis.load(node, network),
+        asyncio.Event(),  # the caller cancels the session
+        (ogmios.Refused,),
+    )
+    position = await store.position(writer)
+    present = phase.of(position)
+    if position is None:
+        await store.begin(writer, network, configured)
+    else:
+        await store.renumber(writer)
+    if position is not None and present is Phase.FINISHING:
+        await finish_bulk.finalize(writer, position.finalize_step)
+        present = Phase.LIVE
+    point, node_tip = await node.intersect(await store.points(writer))
+    if position is not None:
+        behind = await _behind(writer, position, point, node_tip)
+        if behind is not None:
+            return behind
+    log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
+    return Session(network, node, point, node_tip, present, configured.stake_deposit, configured.pool_deposit)
+
+
+async def _behind(
+    db: asyncpg.Connection, position: store.Position, point: Point | None, node_tip: frames.NodePoint | None
+) -> NodeBehind | None:
+    """Detect a node that is still replaying its chain, so that it does not make us discard ours."""
+    node_block_no = -1 if node_tip is None else node_tip.height
+    common = -1 if point is None else await store.block_no_at(db, point)
+    if node_block_no < position.block_no and position.block_no - common > SECURITY_PARAMETER:
+        return NodeBehind(node_tip, position.block_no)
+    return None
+
+
+def _height(tip: frames.NodePoint | None) -> str:
+    return "the origin" if tip is None else f"block {tip.height}"

@@ -1,0 +1,1 @@
+"""Recompute the index from history or from the node, and compare."""

@@ -1,0 +1,426 @@
+"""Compare the index with its node: read blocks again, make their rows again, and compare these with the stored ones.
+
+Only this can verify hashes, sizes, metadata, certificates and datums. The rest of verify compares the tables that are
+derived from those compared here (histories, holders, balances, buckets).
+
+A window of consecutive blocks is compared at a time, in a separate snapshot, so that memory is bounded and Postgres
+can vacuum meanwhile. An indexer may write and the node's chain may fork, so a difference counts only up to a block that
+both have before and after the window is read (docs/decisions/0019).
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+import asyncpg
+import msgspec
+
+from indexer.blocks import effects, genesis, packed_block
+from indexer.blocks.packed_block import PackedBlock
+from indexer.ogmios.connection import Ogmios, RollBackward
+from indexer.rows import rows, value_check
+from indexer.rows.resolver import new_resolver
+from indexer.rows.staking import Staking, of_genesis
+from indexer.store import writer as store
+from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
+from shared import packed, sql
+from shared.ledger import AssetNo, Point, PoolNo, StakeNo, tx_id
+from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
+
+WINDOW_BLOCKS = 500
+_MOST_TRIES = 5
+_MOST_SHOWN_BYTES = 40
+_RULES = value_check.Rules(STAKE_DEPOSIT, POOL_DEPOSIT, from_origin=False)
+
+_Row = TypeVar("_Row", bound=msgspec.Struct)
+
+Connect = Callable[[], Awaitable[Ogmios]]
+Progress = Callable[[str, int, int], None]
+
+
+class NothingCommon(Exception):
+    """The node has none of the blocks to compare."""
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """The outcome of a comparison with the node.
+
+    `transactions` are those of the compared `blocks`; `left_out` counts windows on another fork than the node's.
+    """
+
+    blocks: int
+    indexed_blocks: int
+    transactions: int
+    left_out: int
+    results: list[CheckResult]
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A range of slots; `next_slot` is not in it."""
+
+    first_slot: int
+    next_slot: int
+
+
+async def compare(
+    db: asyncpg.Connection,
+    connect: Connect,
+    network: Network,
+    progress: Progress,
+    *,
+    sample: float = 100.0,
+    from_slot: int = 0,
+) -> Compared:
+    """Compare about `sample` percent of the blocks from a slot on, in whole windows, with what a node sends.
+
+    `db` is a connection with no other user. Raises NothingCommon and the errors of Ogmios.
+    """
+    position = await store.position(db)
+    assert position is not None, "verify has looked"
+    begins = [row.slot_no for row in await _window_begins.all(db, from_slot, WINDOW_BLOCKS)]
+    windows = list(map(Window, begins, [*begins[1:], position.slot_no + 1]))
+    if sample < 100:
+        wanted = max(1, round(len(windows) * sample / 100))
+        windows = sorted(random.sample(windows, min(wanted, len(windows))), key=lambda window: window.first_slot)
+    found: defaultdict[str, list[Difference]] = defaultdict(list)
+    blocks = transactions = left_out = 0
+    if from_slot == 0 and position.first_block_no == 0:
+        _add(found, await _genesis_differences(db, connect, network))
+    for done, window in enumerate(windows):
+        progress("windows of blocks, compared with the node", done, len(windows))
+        compared = await _window(db, connect, network, window)
+        if compared is None:
+            left_out += 1
+            continue
+        blocks += compared.blocks
+        transactions += compared.transactions
+        _add(found, compared.differences)
+    progress("windows of blocks, compared with the node", len(windows), len(windows))
+    if windows and not blocks:
+        raise NothingCommon(f"the node has none of {network.name}'s blocks to compare")
+    indexed_blocks = position.block_no - position.first_block_no + 1
+    return Compared(
+        blocks,
+        indexed_blocks,
+        transactions,
+        left_out,
+        [CheckResult(check, differences) for check, differences in found.items()],
+    )
+
+
+def _add(found: defaultdict[str, list[Difference]], more: list[tuple[str, Difference]]) -> None:
+    for table, difference in more:
+        if len(found[table]) < MOST_SHOWN:
+            found[table].append(difference)
+
+
+class _Differences(msgspec.Struct, frozen=True):
+    blocks: int
+    transactions: int
+    differences: list[tuple[str, Difference]]
+
+
+async def _window(db: asyncpg.Connection, connect: Connect, network: Network, window: Window) -> _Differences | None:
+    """The differences in a window, up to the last common block; None if the chains differ in the whole window."""
+    for _ in range(_MOST_TRIES):
+        async with db.transaction(isolation="repeatable_read", readonly=True):
+            node = await connect()
+            try:
+                ahead = await _points_ahead.all(db, window.first_slot, window.next_slot)
+                common, _ = await node.intersect(ahead)
+                if common is None or common.slot_no < window.first_slot:
+                    return None
+                read = await _read(node, network, await _points_before.all(db, window.first_slot), window, common)
+            finally:
+                await node.close()
+            if read is None:
+                continue
+            last_slot = min(window.next_slot - 1, common.slot_no)
+            found = await _differences(db, network, read, window.first_slot, last_slot)
+            compared = _Differences(len(read), sum(block.tx_count for block in read), found)
+            if not found or await _has(connect, common):
+                return compared
+    return None
+
+
+async def _has(connect: Connect, point: Point) -> bool:
+    """Whether the node's chain still has a point."""
+    node = await connect()
+    try:
+        intersection, _ = await node.intersect([point])
+    finally:
+        await node.close()
+    return intersection == point
+
+
+async def _read(
+    node: Ogmios, network: Network, before: list[Point], window: Window, common: Point
+) -> list[PackedBlock] | None:
+    """The node's blocks in a window, up to a common one; None if the node rolls back meanwhile."""
+    at, _ = await node.intersect(before)
+    read: list[PackedBlock] = []
+    begun = False
+    async with aclosing(node.messages()) as messages:
+        async for message in messages:
+            if isinstance(message, RollBackward):
+                if begun:
+                    return None
+                begun = True  # NOTE: Ogmios' first answer after an intersection goes back to that very point
+                continue
+            packed = packed_block.pack(effects.of_block(message.block), message.tip, network)
+            block = packed_block.placed(packed, at, network)
+            at = block.point
+            if at.slot_no >= window.next_slot:
+                break
+            if at.slot_no >= window.first_slot:
+                read.append(block)
+            if at.slot_no >= common.slot_no and not block.ebb:
+                break
+    return read
+
+
+async def _differences(
+    db: asyncpg.Connection, network: Network, read: list[PackedBlock], first_slot: int, last_slot: int
+) -> list[tuple[str, Difference]]:
+    """The differences between the rows of a window and the rebuilt ones."""
+    if not read:
+        return []
+    resolver = await new_resolver(db, network)
+    try:
+        first_seen = await resolver.look_up(db, [block.lookups for block in read])
+        rebuilt = (await rows.of(read, first_seen, [], resolver, _RULES)).rows
+    except (value_check.Unbalanced, msgspec.MsgspecError, AssertionError) as failure:
+        # The rows of older transactions, of which these are made, are wrong.
+        what = f"rows of slots {first_slot} to {last_slot}, rebuilt from what they spend"
+        return [("tx", Difference(what, None, None, str(failure)))]
+    ids = tx_id(first_slot, 0), tx_id(last_slot + 1, 0)
+    described = rebuilt.reference_datums
+    datums = [_Datum(key, *row) for key, row in described.datums.items()]
+    stored_datums = await _datums.all(db, *ids, list(described.datums))
+    return [
+        *_differing("block", await _blocks.all(db, first_slot, last_slot), _each(_Block, rebuilt.blocks)),
+        *_differing(
+            "epoch_boundary_block",
+            await _boundaries.all(db, first_slot, last_slot),
+            _each(_Boundary, rebuilt.epoch_boundary_blocks),
+        ),
+        *_differing("tx", *_with_same_flags(await _transactions.all(db, *ids), _each(_Transaction, rebuilt.txs))),
+        *_differing(
+            "reference_output",
+            await _reference_outputs.all(db, *ids),
+            _each(_ReferenceOutput, described.reference_outputs),
+        ),
+        *_differing("datum", *_first_seen(stored_datums, datums, ids[0])),
+        *await _differing_staking(db, rebuilt.staking, *ids),
+    ]
+
+
+async def _genesis_differences(
+    db: asyncpg.Connection, connect: Connect, network: Network
+) -> list[tuple[str, Difference]]:
+    """The differences of genesis outputs, pools and delegations from the node's genesis."""
+    node = await connect()
+    try:
+        configured = await genesis.load(node, network)
+    finally:
+        await node.close()
+    if not configured.outputs:
+        return []  # the node does not answer, which genesis.load has logged
+    async with db.transaction(isolation="repeatable_read", readonly=True):
+        resolver = await new_resolver(db, network)
+        pool_ids = configured.pools.keys() | set(configured.delegations.values())
+        await resolver.look_up_numbers(db, set(), set(), set(configured.delegations), pool_ids)
+        outputs = await _genesis_outputs.all(db)
+        return [
+            *_differing("genesis_output", outputs, _each(_GenesisOutput, configured.outputs)),
+            *await _differing_staking(db, of_genesis(configured, resolver), -1, 0),
+        ]
+
+
+async def _differing_staking(
+    db: asyncpg.Connection, staking: Staking, first_tx_id: int, next_tx_id: int
+) -> list[tuple[str, Difference]]:
+    ids = first_tx_id, next_tx_id
+    return [
+        *_differing("stake_event", await _stake_events.all(db, *ids), _each(_StakeEvent, staking.stake_events)),
+        *_differing("pool_update", await _pool_updates.all(db, *ids), _each(_PoolUpdate, staking.pool_updates)),
+        *_differing(
+            "pool_retirement", await _pool_retirements.all(db, *ids), _each(_PoolRetirement, staking.pool_retirements)
+        ),
+    ]
+
+
+def _each(kind: type[_Row], made: Iterable[tuple[Any, ...]]) -> list[_Row]:
+    return [kind(*row) for row in made]
+
+
+def _differing(table: str, indexed: list[_Row], made: list[_Row]) -> list[tuple[str, Difference]]:
+    """Each column that differs, and rows on one side only. Fields without a default are the key of a row."""
+    ours, theirs = ({_key(row): row for row in side} for side in (indexed, made))
+    found = []
+    for key in ours.keys() | theirs.keys() if ours != theirs else ():
+        where = f"{table} {_show_all(key)}"
+        stored, new = ours.get(key), theirs.get(key)
+        if stored is None or new is None:
+            sides = ("none", "a row") if stored is None else ("a row", "none")
+            found.append((table, Difference(f"row of {where}", None, *sides)))
+            continue
+        found += [
+            (table, Difference(f"{column} of {where}", None, *_shown(getattr(stored, column), getattr(new, column))))
+            for column in new.__struct_fields__
+            if getattr(stored, column) != getattr(new, column)
+        ]
+    return sorted(found, key=lambda each: each[1].what)
+
+
+def _key(row: msgspec.Struct) -> tuple[Any, ...]:
+    fields = row.__struct_fields__
+    return msgspec.structs.astuple(row)[: len(fields) - len(row.__struct_defaults__)]
+
+
+def _shown(stored: Any, new: Any) -> tuple[str, str]:
+    """Both values; of long bytes what begins where they differ."""
+    if not isinstance(stored, bytes) or not isinstance(new, bytes):
+        return _show(stored), _show(new)
+    pairs = zip(stored, new, strict=False)
+    place = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(stored), len(new)))
+    begin = max(0, place - _MOST_SHOWN_BYTES // 2) if max(len(stored), len(new)) > _MOST_SHOWN_BYTES else 0
+    end = begin + _MOST_SHOWN_BYTES
+    where = f" from byte {begin}" if begin else ""
+    return _show(stored[begin:end]) + where, _show(new[begin:end]) + where
+
+
+def _show(value: Any) -> str:
+    return value[:_MOST_SHOWN_BYTES].hex() if isinstance(value, bytes) else str(value)
+
+
+def _show_all(key: tuple[Any, ...]) -> str:
+    return ", ".join(map(_show, key))
+
+
+def _with_same_flags(
+    indexed: "list[_Transaction]", made: "list[_Transaction]"
+) -> "tuple[list[_Transaction], list[_Transaction]]":
+    """Transactions without the parts that depend on the node's flags, if those flags have changed since indexing."""
+    if all(tx.size is None for tx in indexed) or all(tx.size is None for tx in made):
+        indexed, made = ([msgspec.structs.replace(tx, size=None) for tx in side] for side in (indexed, made))
+    stored = {tx.tx_id: tx for tx in indexed}
+    alike = []
+    for new in made:
+        old = stored.get(new.tx_id)
+        if old is not None and old.extra != new.extra and _same_but_for_form(old.extra, new.extra):
+            new = msgspec.structs.replace(new, extra=old.extra)
+        alike.append(new)
+    return indexed, alike
+
+
+def _same_but_for_form(one: bytes | None, other: bytes | None) -> bool:
+    """Whether extras differ only in the form of their metadata: one has CBOR, the other JSON with the same labels."""
+    try:
+        first, second = packed.unpack_extra(one), packed.unpack_extra(other)
+    except (msgspec.MsgspecError, AssertionError):
+        return False
+    forms = {(bool(each.metadata_cbor), bool(each.metadata_json)) for each in (first, second)}
+    labels = [each.metadata_cbor.keys() | each.metadata_json.keys() for each in (first, second)]
+    bare = [msgspec.structs.replace(each, metadata_cbor={}, metadata_json={}) for each in (first, second)]
+    return len(forms) == 2 and labels[0] == labels[1] and bare[0] == bare[1]
+
+
+def _first_seen(indexed: "list[_Datum]", made: "list[_Datum]", first_tx_id: int) -> "tuple[list[_Datum], list[_Datum]]":
+    """Datums with the tx_id of the transaction that had each of them first."""
+    earlier = {datum.hash: datum.tx_id for datum in indexed if datum.tx_id < first_tx_id}
+    return indexed, [msgspec.structs.replace(new, tx_id=earlier.get(new.hash, new.tx_id)) for new in made]
+
+
+# Rows, each field a column in the order of its table's COPY; those of the key have no default.
+
+
+class _Block(msgspec.Struct, frozen=True):
+    slot_no: int
+    block_no: int | None = None
+    tx_count: int | None = None
+    pool_no: PoolNo | None = None
+    hash: bytes | None = None
+
+
+class _Boundary(msgspec.Struct, frozen=True):
+    slot_no: int
+    block_no: int | None = None
+    hash: bytes | None = None
+
+
+class _Transaction(msgspec.Struct, frozen=True):
+    tx_id: int
+    fee: int | None = None
+    size: int | None = None
+    hash: bytes | None = None
+    outputs: bytes | None = None
+    inputs: bytes | None = None
+    mint: bytes | None = None
+    extra: bytes | None = None
+
+
+class _ReferenceOutput(msgspec.Struct, frozen=True):
+    asset_no: AssetNo
+    tx_id: int
+    output_index: int
+    datum_hash: bytes | None = None
+    datum: bytes | None = None
+
+
+class _Datum(msgspec.Struct, frozen=True):
+    hash: bytes
+    tx_id: int = -1
+    body: bytes | None = None
+
+
+class _GenesisOutput(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    address: bytes | None = None
+    lovelace: int | None = None
+
+
+class _StakeEvent(msgspec.Struct, frozen=True):
+    """All columns are the key: a difference is one surplus row and one missing row."""
+
+    tx_id: int
+    stake_no: StakeNo
+    pool_no: PoolNo | None
+    epoch_no: int
+    place: int
+    kind: str
+
+
+class _PoolUpdate(msgspec.Struct, frozen=True):
+    tx_id: int
+    pool_no: PoolNo
+    place: int
+    parameters: bytes | None = None
+
+
+class _PoolRetirement(msgspec.Struct, frozen=True):
+    tx_id: int
+    pool_no: PoolNo
+    epoch_no: int
+    place: int
+
+
+class _Slot(msgspec.Struct, frozen=True):
+    slot_no: int
+
+
+_sql = sql.beside(__file__)
+_window_begins = _sql.query("window_begins", _Slot)
+_points_ahead = _sql.query("points_ahead", Point)
+_points_before = _sql.query("points_before", Point)
+_blocks = _sql.query("blocks", _Block)
+_boundaries = _sql.query("boundaries", _Boundary)
+_transactions = _sql.query("transactions", _Transaction)
+_reference_outputs = _sql.query("reference_outputs", _ReferenceOutput)
+_datums = _sql.query("datums", _Datum)
+_genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
+_stake_events = _sql.query("stake_events", _StakeEvent)
+_pool_updates = _sql.query("pool_updates", _PoolUpdate)
+_pool_retirements = _sql.query("pool_retirements", _PoolRetirement)

@@ -1,0 +1,125 @@
+-- The sums of checksums.py over the derived tables, in exact integers, as text; and for tables that are derived from other
+-- derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is missing,
+-- or a history is not numbered 0, 1, 2 … in order of tx_id.
+
+-- name: accounts
+-- The stake credentials of some addresses, where they have one.
+SELECT address_no, stake_no FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
+
+-- name: stakes
+SELECT raw, stake_no FROM stake WHERE raw = ANY ($1::bytea[])
+
+-- name: reference_tokens
+-- Which of some assets are reference tokens, whose names begin with $2.
+SELECT asset_no FROM asset WHERE asset_no = ANY ($1::integer[]) AND substring(name FOR 4) = $2
+
+-- name: make_key_of
+-- The key of a row number.
+CREATE OR REPLACE FUNCTION pg_temp.key_of(number integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+SELECT ((number + 1640531527::bigint) % 2147483647) * ((number + 1640531527::bigint) % 2147483647) % 2147483647
+       * ((number + 1640531527::bigint) % 2147483647) % 2147483647
+$$
+
+-- name: make_weight_of
+CREATE OR REPLACE FUNCTION pg_temp.weight_of(tx_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+SELECT (((tx_id + 1) % 2147483647) * ((tx_id + 1) % 2147483647)) % 2147483647
+$$
+
+-- name: address_tx
+SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL) IS NOT FALSE
+            THEN coalesce(sum(pg_temp.key_of(address_no) * weights), 0)::text END AS total
+FROM (
+    SELECT address_no, sum(pg_temp.weight_of(tx_id)) AS weights,
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
+    FROM (
+        SELECT address_no, seq, tx_id, lag(tx_id) OVER (PARTITION BY address_no ORDER BY seq) AS before FROM address_tx
+    ) numbered
+    GROUP BY address_no
+) history
+LEFT JOIN address USING (address_no)
+
+-- name: asset_tx
+SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE
+            THEN coalesce(sum(pg_temp.key_of(asset_no) * moved), 0)::text END AS total
+FROM (
+    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * coalesce(large, quantity)) AS moved,
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR coalesce(large, quantity) <= 0) = 0 AS in_order
+    FROM (
+        SELECT asset_no, seq, tx_id, quantity, large, lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
+        FROM asset_tx
+    ) numbered
+    GROUP BY asset_no
+) history
+LEFT JOIN asset USING (asset_no)
+
+-- name: mint
+SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE
+            THEN coalesce(sum(pg_temp.key_of(asset_no) * moved), 0)::text END AS total
+FROM (
+    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * coalesce(large, quantity)) AS moved,
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR coalesce(large, quantity) = 0) = 0 AS in_order
+    FROM (
+        SELECT asset_no, seq, tx_id, quantity, large, lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
+        FROM mint
+    ) numbered
+    GROUP BY asset_no
+) history
+LEFT JOIN asset USING (asset_no)
+
+-- name: named
+SELECT coalesce(sum(pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric), 0)::text AS total FROM mint WHERE named
+
+-- name: holder
+SELECT CASE WHEN bool_and(name IS NOT NULL AND raw IS NOT NULL) IS NOT FALSE
+            THEN coalesce(sum(pg_temp.key_of(asset_no) * pg_temp.key_of(address_no)::numeric * quantity), 0)::text END AS total
+FROM holder LEFT JOIN asset USING (asset_no) LEFT JOIN address USING (address_no)
+
+-- name: stake
+SELECT coalesce(sum(pg_temp.key_of(stake_no) * balance::numeric), 0)::text AS total FROM stake WHERE balance <> 0
+
+-- name: reference_output
+SELECT CASE WHEN bool_and(name IS NOT NULL) IS NOT FALSE
+            THEN coalesce(sum(
+                pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric * (output_index + 1)
+            ), 0)::text END AS total
+FROM reference_output LEFT JOIN asset USING (asset_no)
+
+-- name: spent_reference
+-- By the first 32 bits of the hash that the spending input names.
+SELECT CASE WHEN bool_and(hash IS NOT NULL) IS NOT FALSE
+            THEN coalesce(sum(
+                pg_temp.key_of(asset_no) * ('x' || encode(substring(hash FOR 4), 'hex'))::bit(32)::bigint::numeric
+                * (output_index + 1) * pg_temp.weight_of(spent_tx_id)
+            ), 0)::text END AS total
+FROM reference_output LEFT JOIN tx USING (tx_id)
+WHERE spent_tx_id IS NOT NULL
+
+-- name: asset
+SELECT count(*)::text AS total
+FROM asset
+FULL JOIN (SELECT asset_no, tx_id AS first_paid FROM asset_tx WHERE seq = 0) paid USING (asset_no)
+FULL JOIN (
+    SELECT asset_no, sum(coalesce(large, quantity)) AS supply,
+           count(*) FILTER (WHERE coalesce(large, quantity) > 0) AS mints,
+           count(*) FILTER (WHERE coalesce(large, quantity) < 0) AS burns,
+           min(tx_id) AS first_moved,
+           min(tx_id) FILTER (WHERE coalesce(large, quantity) > 0) AS first_mint_tx_id
+    FROM mint
+    GROUP BY asset_no
+) minted USING (asset_no)
+WHERE (asset.supply, asset.mint_count, asset.burn_count) IS DISTINCT FROM
+      (coalesce(minted.supply, 0), coalesce(minted.mints, 0), coalesce(minted.burns, 0))
+   OR (asset.first_tx_id, asset.first_mint_tx_id) IS DISTINCT FROM (least(first_paid, first_moved), minted.first_mint_tx_id)
+
+-- name: policy
+SELECT count(*)::text AS total
+FROM policy LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets FROM asset GROUP BY policy_no) counted USING (policy_no)
+WHERE asset_count <> coalesce(counted.assets, 0)
+
+-- name: policy_holder
+-- The difference of two sums, which is 0 if the tables match.
+SELECT (
+    (SELECT coalesce(sum(hashint8extended(policy_no::bigint << 32 | address_no, 0) * quantity), 0) FROM policy_holder)
+    - (SELECT coalesce(sum(hashint8extended(policy_no::bigint << 32 | address_no, 0) * quantity), 0)
+       FROM holder JOIN asset USING (asset_no))
+)::text AS total

@@ -1,0 +1,125 @@
+"""Compare the data that only the node's ledger has: rewards, reserves, and the rewards in snapshots.
+
+This is possible only at the tip of the index, while the node still has the ledger state of that block, and after all
+rewards of the epoch are read.
+"""
+
+import asyncio
+
+import asyncpg
+import msgspec
+
+from indexer.ledger import answers
+from indexer.ledger.reader import BATCH_ACCOUNTS, LedgerReader, NotThere, acquire, or_none, rewards_of
+from indexer.ogmios import frames
+from indexer.ogmios.connection import Ogmios
+from indexer.store import writer as store
+from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
+from shared import sql
+from shared.ledger import PoolNo, StakeNo
+from shared.network import Network
+
+
+async def check(db: asyncpg.Connection, node: Ogmios, network: Network, sample: float) -> list[CheckResult] | None:
+    """Compare the ledger state, and the rewards of about `sample` percent of the accounts, with the node.
+
+    None if that is not possible now.
+    """
+    async with db.transaction(isolation="repeatable_read", readonly=True):
+        position, state = await store.position(db), await _state.one(db)
+        assert position is not None, "verify has looked"
+        epoch_no = network.epoch_of(position.slot_no)
+        if state is None or state.epoch_no != epoch_no or state.next_stake_no is not None:
+            return None
+        if await _due.all(db):
+            return None
+        try:
+            await acquire(node, position.point)
+        except NotThere:
+            return None
+        found = [
+            CheckResult("ledger_state", await _wrong_state(node, state)),
+            CheckResult("reward", await _wrong_rewards(db, node, sample)),
+        ]
+        # NOTE: nothing is written: this reader has no writer to take turns with.
+        rewards = await LedgerReader(network, "", "", db, asyncio.Lock()).pool_rewards(
+            node, db, position.point, epoch_no
+        )
+        if rewards is not None:
+            found.append(CheckResult("pool_reward", await _wrong_pool_rewards(db, rewards, epoch_no + 1)))
+        return found
+
+
+async def _wrong_state(node: Ogmios, state: "_State") -> list[Difference]:
+    treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.Treasury)
+    parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
+    figures: list[tuple[str, int | None, int]] = []
+    if treasury is not None:
+        figures.append(("reserves", state.reserves, frames.lovelace(treasury.reserves)))
+        figures.append(("treasury", state.treasury, frames.lovelace(treasury.treasury)))
+    if parameters is not None:
+        figures.append(("desired_pools", state.desired_pools, parameters.desired_number_of_stake_pools))
+    return [
+        Difference(f"{what} of ledger_state", None, str(indexed), str(from_node))
+        for what, indexed, from_node in figures
+        if indexed != from_node
+    ]
+
+
+async def _wrong_rewards(db: asyncpg.Connection, node: Ogmios, sample: float) -> list[Difference]:
+    """Rewards of accounts that delegate. Those of others are no longer read."""
+    found: list[Difference] = []
+    accounts = await _accounts.all(db, sample)
+    for begin in range(0, len(accounts), BATCH_ACCOUNTS):
+        batch = accounts[begin : begin + BATCH_ACCOUNTS]
+        from_node = await rewards_of(node, [account.raw for account in batch])
+        found += [
+            Difference(f"reward of stake credential {account.raw.hex()}", None, str(account.lovelace), str(lovelace))
+            for account in batch
+            if (lovelace := from_node.get(account.raw[1:], 0)) != account.lovelace
+        ]
+    return found[:MOST_SHOWN]
+
+
+async def _wrong_pool_rewards(db: asyncpg.Connection, from_node: dict[PoolNo, int], epoch_no: int) -> list[Difference]:
+    """Compare the rewards in the snapshot that counts in an epoch."""
+    indexed = {row.pool_no: row.lovelace for row in await _pool_rewards.all(db, epoch_no)}
+    return [
+        Difference(
+            f"pool_reward of pool_no {pool_no} in epoch {epoch_no}",
+            None,
+            str(indexed.get(pool_no)),
+            str(from_node.get(pool_no)),
+        )
+        for pool_no in sorted(indexed.keys() | from_node.keys())
+        if indexed.get(pool_no) != from_node.get(pool_no)
+    ][:MOST_SHOWN]
+
+
+class _State(msgspec.Struct, frozen=True):
+    epoch_no: int
+    next_stake_no: StakeNo | None
+    desired_pools: int | None
+    reserves: int | None
+    treasury: int | None
+
+
+class _Due(msgspec.Struct, frozen=True):
+    stake_no: StakeNo
+
+
+class _Account(msgspec.Struct, frozen=True):
+    raw: bytes
+    lovelace: int
+
+
+class _PoolReward(msgspec.Struct, frozen=True):
+    pool_no: PoolNo
+    lovelace: int
+
+
+_sql = sql.beside(__file__)
+_state = _sql.query("state", _State)
+_due = _sql.query("due", _Due)
+_accounts = _sql.query("accounts", _Account)
+_pool_rewards = _sql.query("pool_rewards", _PoolReward)

@@ -1,0 +1,18 @@
+-- The rows that verify compares with the node's ledger.
+
+-- name: state
+SELECT epoch_no, next_stake_no, desired_pools, reserves, treasury FROM ledger_state
+
+-- name: due
+-- Whether any reward is still to be read.
+SELECT stake_no FROM reward_due LIMIT 1
+
+-- name: accounts
+-- Accounts that delegate, a random $1 percent of them, with their reward.
+SELECT raw, coalesce(reward.lovelace, 0) AS lovelace
+FROM stake LEFT JOIN reward USING (stake_no)
+WHERE pool_no IS NOT NULL AND random() * 100 < $1::double precision
+ORDER BY stake_no
+
+-- name: pool_rewards
+SELECT pool_no, lovelace FROM pool_reward WHERE epoch_no = $1

@@ -1,0 +1,83 @@
+"""Compare blocks, the genesis and the lists of certificates with themselves: a part of verify.
+
+Certificates are stored only as these rows, so a wrong row that breaks no rule of the ledger is found only by the
+comparison with the node (`against_node`).
+"""
+
+from hashlib import blake2b
+
+import asyncpg
+import msgspec
+
+from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
+from shared import packed, sql
+from shared.ledger import PoolNo
+from shared.network import Network
+
+_HASH_BYTES = 32
+
+
+async def check(db: asyncpg.Connection, network: Network, *, from_origin: bool) -> list[CheckResult]:
+    """Run all checks of this module in the open snapshot."""
+    epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
+    return [
+        CheckResult("chain", await _chain.all(db, MOST_SHOWN, network.byron_slots)),
+        CheckResult(
+            "epoch_boundary_block",
+            await _boundaries.all(db, MOST_SHOWN, network.byron_slots, network.byron_epoch_slots),
+        ),
+        CheckResult("hash", await _hashes.all(db, MOST_SHOWN)),
+        CheckResult("genesis_output", await _wrong_genesis_outputs(db)),
+        CheckResult("reference", await _references.all(db, MOST_SHOWN)),
+        CheckResult("stake_event", await _stake_events.all(db, MOST_SHOWN, *epochs, from_origin)),
+        CheckResult("reaped", await _reaped.all(db, MOST_SHOWN, *epochs, from_origin)),
+        CheckResult("pool_update", await _wrong_parameters(db)),
+        CheckResult("pool_retirement", await _retirements.all(db, MOST_SHOWN, *epochs, from_origin)),
+        CheckResult("reward", await _rewards.all(db, MOST_SHOWN, *epochs)),
+    ]
+
+
+async def _wrong_genesis_outputs(db: asyncpg.Connection) -> list[Difference]:
+    """Genesis outputs whose hash is not that of their address."""
+    found = []
+    for output in await _genesis_outputs.all(db):
+        expected = blake2b(output.address, digest_size=_HASH_BYTES).hexdigest()
+        if output.tx_hash.hex() != expected:
+            found.append(Difference("tx_hash of the genesis output of", output.address, output.tx_hash.hex(), expected))
+    return found[:MOST_SHOWN]
+
+
+async def _wrong_parameters(db: asyncpg.Connection) -> list[Difference]:
+    """Updates of pools whose parameters can't be unpacked."""
+    found = []
+    for update in await _updates.all(db):
+        try:
+            packed.unpack_pool_parameters(update.parameters)
+        except (msgspec.MsgspecError, AssertionError) as error:
+            what = f"parameters of pool_no {update.pool_no} at tx_id {update.tx_id}"
+            found.append(Difference(what, None, str(error), "packed bytes"))
+    return found[:MOST_SHOWN]
+
+
+class _GenesisOutput(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    address: bytes
+
+
+class _Update(msgspec.Struct, frozen=True):
+    tx_id: int
+    pool_no: PoolNo
+    parameters: bytes
+
+
+_sql = sql.beside(__file__)
+_genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
+_updates = _sql.query("updates", _Update)
+_chain = _sql.query("check_chain", Difference)
+_boundaries = _sql.query("check_boundaries", Difference)
+_hashes = _sql.query("check_hashes", Difference)
+_references = _sql.query("check_references", Difference)
+_stake_events = _sql.query("check_stake_events", Difference)
+_reaped = _sql.query("check_reaped", Difference)
+_retirements = _sql.query("check_retirements", Difference)
+_rewards = _sql.query("check_rewards", Difference)

@@ -1,0 +1,189 @@
+-- Checks of blocks, the genesis and lists of certificates; each returns the first $1 differences.
+-- Epochs: there were $2 slots and $3 epochs of Byron, which has no certificates; an epoch of later eras has $4 slots.
+
+-- name: genesis_outputs
+SELECT tx_hash, address FROM genesis_output ORDER BY address
+
+-- name: updates
+SELECT tx_id, pool_no, parameters FROM pool_update ORDER BY tx_id
+
+-- name: check_chain
+-- The index begins where its tip says, at slots that are no later than the tip's; transactions of a block are numbered
+-- without gap; from slot $2 on, after Byron, each block has an issuer.
+SELECT 'first_block_no of tip' AS what, NULL::bytea AS address, first_block_no::text AS indexed,
+       first.block_no::text AS recomputed
+FROM tip, (
+    SELECT min(block_no) AS block_no
+    FROM (SELECT min(block_no) AS block_no FROM block UNION ALL SELECT min(block_no) FROM epoch_boundary_block) firsts
+) first
+WHERE first_block_no <> first.block_no
+UNION ALL
+SELECT 'transactions of block ' || slot_no, NULL, format('the last of %s has index %s', count, last), format('index %s', count - 1)
+FROM (
+    SELECT tx_id >> 16 AS slot_no, count(*) AS count, max(tx_id & 65535) AS last FROM tx GROUP BY tx_id >> 16
+) numbered
+WHERE last <> count - 1
+UNION ALL
+SELECT 'pool_no of block ' || slot_no, NULL, pool_no::text, CASE WHEN slot_no >= $2 THEN 'a pool' END
+FROM block WHERE (pool_no IS NULL) = (slot_no >= $2)
+LIMIT $1
+
+-- name: check_boundaries
+-- Each epoch of Byron ($3 slots each, the first $2 in total) may begin with one, with the number of the block before it.
+SELECT figures.what || ' of the epoch boundary block at slot ' || e.slot_no AS what, NULL::bytea AS address,
+       indexed, recomputed
+FROM epoch_boundary_block e
+LEFT JOIN LATERAL (SELECT block_no FROM block WHERE slot_no < e.slot_no ORDER BY slot_no DESC LIMIT 1) before ON true
+LEFT JOIN LATERAL (SELECT block_no FROM block WHERE slot_no >= e.slot_no ORDER BY slot_no LIMIT 1) after ON true,
+LATERAL (VALUES
+    ('slot_no', e.slot_no::text, CASE WHEN e.slot_no < $2::bigint THEN e.slot_no / $3::bigint * $3::bigint END::text),
+    ('block_no', e.block_no::text, coalesce(before.block_no, after.block_no - 1, e.block_no)::text)
+) figures (what, indexed, recomputed)
+WHERE indexed IS DISTINCT FROM recomputed
+ORDER BY e.slot_no
+LIMIT $1
+
+-- name: check_hashes
+-- Hashes have 32 bytes, those of pools and policies 28, and no two blocks or transactions have the same.
+SELECT format('length of %s of %s', of_column, of_row) AS what, NULL::bytea AS address, length(hash)::text AS indexed,
+       expected::text AS recomputed
+FROM (
+    SELECT 'hash' AS of_column, 'block ' || slot_no AS of_row, hash, 32 AS expected FROM block
+    UNION ALL SELECT 'hash', 'epoch boundary block ' || slot_no, hash, 32 FROM epoch_boundary_block
+    UNION ALL SELECT 'hash', 'tx_id ' || tx_id, hash, 32 FROM tx
+    UNION ALL SELECT 'pool_id', 'pool_no ' || pool_no, pool_id, 28 FROM pool
+    UNION ALL SELECT 'policy_id', 'policy_no ' || policy_no, policy_id, 28 FROM policy
+    UNION ALL SELECT 'raw', 'stake_no ' || stake_no, raw, 29 FROM stake
+    UNION ALL SELECT 'datum_hash', format('reference output %s of tx_id %s', output_index, tx_id), datum_hash, 32
+    FROM reference_output WHERE datum_hash IS NOT NULL
+) hashes
+WHERE length(hash) <> expected
+UNION ALL
+SELECT 'block hash ' || encode(hash, 'hex'), NULL, count(*)::text, '1'
+FROM (SELECT hash FROM block UNION ALL SELECT hash FROM epoch_boundary_block) blocks GROUP BY hash HAVING count(*) > 1
+LIMIT $1
+
+-- name: check_references
+-- Everything that rows refer to by number or by transaction exists. tx_id -1 is the genesis.
+SELECT format('%s of %s', of_column, of_row) AS what, NULL::bytea AS address, number::text AS indexed,
+       'an existing one' AS recomputed
+FROM (
+    SELECT 'pool_no' AS of_column, 'block ' || slot_no AS of_row, pool_no::bigint AS number
+    FROM block WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    UNION ALL
+    SELECT 'pool_no', 'pool_epoch ' || epoch_no, pool_no FROM pool_epoch WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    UNION ALL
+    SELECT 'pool_no', 'pool_reward ' || epoch_no, pool_no FROM pool_reward WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    UNION ALL
+    SELECT 'pool_no', 'stake_event of tx_id ' || tx_id, pool_no FROM stake_event WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    UNION ALL
+    SELECT 'pool_no', 'pool_update of tx_id ' || tx_id, pool_no FROM pool_update WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    UNION ALL
+    SELECT 'pool_no', 'pool_retirement of tx_id ' || tx_id, pool_no
+    FROM pool_retirement WHERE pool_no NOT IN (SELECT pool_no FROM pool)
+    UNION ALL
+    SELECT 'stake_no', 'stake_event of tx_id ' || tx_id, stake_no
+    FROM stake_event WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = stake_event.stake_no)
+    UNION ALL
+    SELECT 'stake_no', 'reward', stake_no
+    FROM reward WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = reward.stake_no)
+    UNION ALL
+    SELECT 'stake_no', 'reward_due', stake_no
+    FROM reward_due WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = reward_due.stake_no)
+    UNION ALL
+    SELECT 'tx_id', 'stake_event of stake_no ' || stake_no, tx_id
+    FROM stake_event
+    WHERE kind <> 'reaping' AND tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = stake_event.tx_id)
+    UNION ALL
+    SELECT 'tx_id', 'pool_update of pool_no ' || pool_no, tx_id
+    FROM pool_update WHERE tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = pool_update.tx_id)
+    UNION ALL
+    SELECT 'tx_id', 'pool_retirement of pool_no ' || pool_no, tx_id
+    FROM pool_retirement WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = pool_retirement.tx_id)
+    UNION ALL
+    SELECT 'tx_id', 'datum ' || encode(hash, 'hex'), tx_id
+    FROM datum WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = datum.tx_id)
+) missing
+WHERE number IS NOT NULL
+LIMIT $1
+
+-- name: check_stake_events
+-- Each event is in its transaction's epoch, and a credential follows the ledger's rule (DELEG): only a registered one
+-- delegates or deregisters, only an unregistered one registers. $5: the index begins at the origin; otherwise credentials
+-- may have been registered before it.
+WITH life AS (
+    SELECT stake_no, tx_id, place, kind, epoch_no,
+           lag(kind) OVER (PARTITION BY stake_no ORDER BY tx_id, place) AS before
+    FROM stake_event WHERE kind <> 'reaping'
+)
+SELECT figures.what || format(' of the %s of stake_no %s at tx_id %s', kind, stake_no, tx_id) AS what,
+       NULL::bytea AS address, indexed, recomputed
+FROM life, LATERAL (VALUES
+    ('epoch_no', epoch_no::text,
+     CASE WHEN tx_id = -1 THEN -2 ELSE ((tx_id >> 16) - $2::bigint) / $4::bigint + $3::bigint END::text),
+    ('state before',
+     CASE WHEN before IS NULL OR before = 'deregistration' THEN 'not registered' ELSE 'registered' END,
+     CASE WHEN tx_id = -1 OR (before IS NULL AND NOT $5::boolean) THEN 'not registered'
+          WHEN kind = 'registration' THEN 'not registered' ELSE 'registered' END)
+) figures (what, indexed, recomputed)
+WHERE indexed IS DISTINCT FROM recomputed
+ORDER BY tx_id, place
+LIMIT $1
+
+-- name: check_reaped
+-- At the epoch in which a pool retired (POOLREAP), exactly its delegators were reaped.
+WITH said AS (
+    SELECT pool_no, tx_id, place, epoch_no FROM pool_retirement
+    UNION ALL
+    SELECT pool_no, tx_id, place, NULL FROM pool_update
+), retired AS (
+    -- A retirement holds unless a later certificate of the pool came before its epoch began.
+    SELECT pool_no, epoch_no, $2::bigint + (epoch_no - $3::bigint) * $4::bigint << 16 AS at
+    FROM (
+        SELECT *, lead(tx_id) OVER (PARTITION BY pool_no ORDER BY tx_id, place) AS again FROM said
+    ) ordered
+    WHERE epoch_no IS NOT NULL
+      AND (again IS NULL OR again >= $2::bigint + (epoch_no - $3::bigint) * $4::bigint << 16)
+      AND $2::bigint + (epoch_no - $3::bigint) * $4::bigint <= (SELECT slot_no FROM tip)
+), life AS (
+    SELECT stake_no, tx_id, kind, epoch_no, pool_no, lead(tx_id) OVER whole AS until, lead(kind) OVER whole AS next,
+           lag(pool_no) OVER whole AS left_pool, lag(tx_id) OVER whole AS before
+    FROM stake_event
+    WINDOW whole AS (PARTITION BY stake_no ORDER BY tx_id, place)
+)
+SELECT format('reaping of stake_no %s from pool_no %s in epoch %s', stake_no, life.pool_no, retired.epoch_no) AS what,
+       NULL::bytea AS address, coalesce(next, 'none') AS indexed, 'reaping' AS recomputed
+FROM life JOIN retired ON retired.pool_no = life.pool_no AND retired.at > life.tx_id
+WHERE until IS NULL OR until > at OR (until = at AND next <> 'reaping')
+UNION ALL
+SELECT format('reaping of stake_no %s in epoch %s at tx_id %s', stake_no, epoch_no, tx_id), NULL, 'one', 'none'
+FROM life
+WHERE kind = 'reaping'
+  AND NOT (before IS NULL AND NOT $5::boolean)
+  AND NOT EXISTS (SELECT FROM retired
+                  WHERE retired.pool_no = life.left_pool AND retired.at = life.tx_id AND retired.epoch_no = life.epoch_no)
+LIMIT $1
+
+-- name: check_retirements
+-- A retirement is for a later epoch than its own, of a pool that is registered. $5: the index begins at the origin.
+SELECT format('retirement of pool_no %s at tx_id %s', pool_no, tx_id) AS what, NULL::bytea AS address,
+       'for epoch ' || epoch_no AS indexed,
+       'for a later epoch than its own, of a registered pool' AS recomputed
+FROM pool_retirement r
+WHERE epoch_no <= ((tx_id >> 16) - $2::bigint) / $4::bigint + $3::bigint
+   OR ($5::boolean AND NOT EXISTS (SELECT FROM pool_update u
+                                   WHERE u.pool_no = r.pool_no AND (u.tx_id, u.place) < (r.tx_id, r.place)))
+ORDER BY tx_id
+LIMIT $1
+
+-- name: check_rewards
+-- Rewards are due at the tip or earlier, and an epoch's figures were read in that epoch, unless a rollback requires them
+-- again (-1).
+SELECT 'slot_no of reward_due of stake_no ' || stake_no AS what, NULL::bytea AS address,
+       reward_due.slot_no::text AS indexed, 'at most ' || tip.slot_no AS recomputed
+FROM reward_due, tip WHERE reward_due.slot_no > tip.slot_no
+UNION ALL
+SELECT 'epoch_no of ledger_state', NULL, epoch_no::text, ((slot_no - $2::bigint) / $4::bigint + $3::bigint)::text
+FROM ledger_state
+WHERE epoch_no NOT IN (-1, CASE WHEN slot_no < $2 THEN epoch_no ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END)
+LIMIT $1

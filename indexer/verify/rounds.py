@@ -1,0 +1,174 @@
+"""Rounds of verify: each runs what the operator asked for and records the result."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import asyncpg
+import msgspec
+import structlog
+
+from indexer.blocks import eras, genesis
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.verify import against_node, ledger_state, record, run
+from indexer.verify.record import Verification
+from indexer.verify.results import CheckResult
+from shared import database, lifecycle, schema
+from shared.network import Network
+
+log = structlog.get_logger()
+
+_AGAIN_AFTER_S = 60.0
+"""The pause after a round that failed."""
+
+INCOMPLETE = (run.NotComplete, run.HelperEnded, against_node.NothingCommon)
+"""Why a round proves nothing, in one line for the operator."""
+
+_PLAIN = (
+    *INCOMPLETE,
+    *lifecycle.WAITED_FOR,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    aiohttp.ClientError,
+    ogmios.Refused,
+    frames.Unreadable,
+)
+"""Errors that are logged without a traceback."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What to verify. With `connect`, `sample` percent of the blocks from `from_slot` on are compared with a node."""
+
+    network: Network
+    connect: Callable[[], Awaitable[ogmios.Ogmios]] | None
+    sample: float
+    from_slot: int
+
+
+class Round(msgspec.Struct, frozen=True):
+    """The checks that found differences, and lines that say what was compared."""
+
+    verification: Verification
+    results: list[CheckResult]
+    said: list[str]
+
+
+def parse_duration(text: str) -> float:
+    """The seconds of a duration like 24h. Raises ValueError, with what was expected."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
+    if found is None:
+        raise ValueError(f"{text!r}, expected a number and s, m, h or d, like 24h")
+    return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}[found[2]]
+
+
+async def once(db: asyncpg.Connection, database_url: str, asked: Asked, tell: run.Progress) -> Round:
+    """Run and record one round. Raises INCOMPLETE, WrongNetwork, WrongSchema and the errors of the servers."""
+    network, node_blocks, said = asked.network, None, list[str]()
+    began_at = await record.now(db)
+    if asked.connect is not None:
+        await _try_node(asked.connect, network)
+    tip, results = await run.verify(db, database_url, network, tell)
+    if asked.connect is not None:
+        node_blocks, of_node, said = await _compare_with_node(db, asked.connect, asked, tell)
+        results = results + of_node
+    differing = [result.check for result in results]
+    verification = Verification(began_at, tip.slot_no, tip.block_no, node_blocks, differing)
+    await record.keep(db, network, verification)
+    return Round(verification, results, said)
+
+
+async def repeat(database_url: str, asked: Asked, every_s: float, stop: asyncio.Event) -> None:
+    """Run a round whenever the last one began `every_s` seconds ago, until `stop` is set.
+
+    A round that fails is repeated after a pause. The record of the last round survives restarts. Raises WrongSchema.
+    """
+    while not stop.is_set():
+        try:
+            pause_s = await _round(database_url, asked, every_s, stop)
+        except lifecycle.Stopped:
+            return
+        except (schema.WrongSchema, genesis.WrongNetwork):
+            raise
+        except Exception as fault:
+            pause_s = min(every_s, _AGAIN_AFTER_S)
+            log.warning(
+                "verify.failed",
+                network=asked.network.name,
+                cause=f"{type(fault).__name__}: {fault}",
+                again_in_s=pause_s,
+                exc_info=None if isinstance(fault, _PLAIN) else fault,
+            )
+        await lifecycle.sleep(pause_s, stop)
+
+
+async def _round(database_url: str, asked: Asked, every_s: float, stop: asyncio.Event) -> float:
+    """Run a round if it is due. Returns the seconds until the next one is."""
+    db = await lifecycle.wait_for(
+        "postgres", lambda: database.connect(database_url, asked.network), stop, lifecycle.WAITED_FOR
+    )
+
+    async def work() -> float:
+        await schema.migrate(db)
+        due_s = await record.due_in_s(db, asked.network, every_s)
+        if due_s:
+            return due_s
+        _log(asked.network, await once(db, database_url, asked, lambda *_: None))
+        return await record.due_in_s(db, asked.network, every_s)
+
+    try:
+        # NOTE: in this order, since a cancelled transaction waits for Postgres, which may hang.
+        return await lifecycle.unless_stopped(work(), stop, on_stop=db.terminate)
+    finally:
+        db.terminate()
+
+
+def _log(network: Network, outcome: Round) -> None:
+    done = outcome.verification
+    fields = {
+        "network": network.name,
+        "slot_no": done.slot_no,
+        "block_no": done.block_no,
+        "node_blocks": done.node_blocks,
+        "differing": done.differing,
+    }
+    if not outcome.results:
+        log.info("verify.matched", **fields)
+        return
+    differences = [f"{result.check}: {each}" for result in outcome.results for each in result.differences]
+    log.error("verify.differs", **fields, differences=differences)
+
+
+async def _try_node(connect: Callable[[], Awaitable[ogmios.Ogmios]], network: Network) -> None:
+    """Raise the errors of an unsuitable node now, before hours of other checks."""
+    node = await connect()
+    try:
+        await eras.check(node, network)
+        await genesis.load(node, network)
+    finally:
+        await node.close()
+
+
+async def _compare_with_node(
+    db: asyncpg.Connection, connect: Callable[[], Awaitable[ogmios.Ogmios]], asked: Asked, tell: run.Progress
+) -> tuple[int, list[CheckResult], list[str]]:
+    """The number of compared blocks, the checks that found differences, and what was compared, in words."""
+    name = asked.network.name
+    compared = await against_node.compare(
+        db, connect, asked.network, tell, sample=asked.sample, from_slot=asked.from_slot
+    )
+    left_out = f"; {compared.left_out} ranges on another fork were left out" if compared.left_out else ""
+    node = await connect()
+    try:
+        of_ledger = await ledger_state.check(db, node, asked.network, asked.sample)
+    finally:
+        await node.close()
+    outcome = "compared" if of_ledger is not None else "not compared: not all are read, or the node has left our tip"
+    said = [
+        f"{name}: {compared.blocks} of {compared.indexed_blocks} blocks, with {compared.transactions} "
+        f"transactions, compared with the node{left_out}",
+        f"{name}: rewards and reserves {outcome}",
+    ]
+    differing = [result for result in of_ledger or [] if result.differences]
+    return compared.blocks, compared.results + differing, said

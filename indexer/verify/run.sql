@@ -1,0 +1,375 @@
+-- Comparisons with recomputed tables. Parts of history are added up in temporary tables; each check returns the first $1
+-- differences.
+
+-- name: parts
+-- Ranges of about $1 transactions, cut between blocks.
+SELECT min(slot_no) << 16 AS first_tx_id, (max(slot_no) + 1) << 16 AS next_tx_id, sum(tx_count)::bigint AS transactions
+FROM (SELECT slot_no, tx_count, (sum(tx_count) OVER (ORDER BY slot_no) - 1) / $1::bigint AS part FROM block) b
+WHERE tx_count > 0
+GROUP BY part
+ORDER BY part
+
+-- name: transactions
+-- The packed transactions from tx_id $1 up to $2, in order.
+SELECT tx_id, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id
+
+-- name: genesis_outputs
+-- With the numbers of their addresses, which those have that are spent or received anything since.
+SELECT tx_hash, address, lovelace, address_no FROM genesis_output g LEFT JOIN address ON address.raw = g.address
+
+-- name: datums
+SELECT hash, body FROM datum ORDER BY tx_id, hash
+
+-- name: make_address_part
+CREATE TEMPORARY TABLE address_part (address_no integer, txs bigint, tx_ids bigint, lovelace bigint)
+
+-- name: make_stake_part
+-- What the genesis counts for reward accounts.
+CREATE TEMPORARY TABLE stake_part (raw bytea, lovelace bigint)
+
+-- name: make_holder_part
+CREATE TEMPORARY TABLE holder_part (asset_no integer, address_no integer, quantity bigint, large numeric)
+
+-- name: make_asset_part
+CREATE TEMPORARY TABLE asset_part (
+    asset_no integer, txs bigint, tx_ids bigint, weighted bigint, supply bigint, supply_large numeric, mints bigint, burns bigint,
+    mint_tx_ids bigint, mint_weighted bigint, named bigint, named_tx_ids bigint, first_tx_id bigint, first_mint_tx_id bigint
+)
+
+-- name: make_reference_part
+CREATE TEMPORARY TABLE reference_part (asset_no integer, tx_id bigint, output_index integer)
+
+-- name: make_spent_part
+CREATE TEMPORARY TABLE spent_part (tx_hash bytea, output_index bigint, tx_id bigint)
+
+-- name: make_recomputed_address
+CREATE TEMPORARY TABLE recomputed_address (address_no integer, txs bigint, tx_ids numeric)
+
+-- name: make_recomputed_stake
+CREATE TEMPORARY TABLE recomputed_stake (stake_no integer, raw bytea, lovelace numeric)
+
+-- name: make_recomputed_asset
+CREATE TEMPORARY TABLE recomputed_asset (
+    asset_no integer, policy_no integer, txs bigint, tx_ids numeric, weighted numeric, supply numeric,
+    mints bigint, burns bigint, mint_tx_ids numeric, mint_weighted numeric, named bigint, named_tx_ids numeric,
+    first_tx_id bigint, first_mint_tx_id bigint
+)
+
+-- name: make_recomputed_holder
+CREATE TEMPORARY TABLE recomputed_holder (asset_no integer, policy_no integer, address_no integer, quantity numeric)
+
+-- name: sum_addresses
+INSERT INTO recomputed_address
+SELECT address_no, sum(txs), sum(tx_ids) FROM address_part GROUP BY address_no
+
+-- name: sum_stakes
+INSERT INTO recomputed_stake
+SELECT stake_no, raw, sum(lovelace)
+FROM (
+    SELECT stake_no, stake.raw, address_part.lovelace
+    FROM address_part JOIN address USING (address_no) LEFT JOIN stake USING (stake_no)
+    WHERE stake_no IS NOT NULL
+    UNION ALL
+    SELECT stake_no, raw, lovelace FROM stake_part LEFT JOIN stake USING (raw)
+) part
+GROUP BY stake_no, raw
+
+-- name: sum_assets
+-- Weighted sums are taken modulo 2^61 - 1, as in recompute.py.
+INSERT INTO recomputed_asset
+SELECT asset_no, asset.policy_no, sum(txs), sum(tx_ids), mod(sum(weighted), 2305843009213693951),
+       coalesce(sum(part.supply), 0) + coalesce(sum(supply_large), 0), sum(mints), sum(burns),
+       sum(mint_tx_ids), mod(sum(mint_weighted), 2305843009213693951), sum(named), sum(named_tx_ids),
+       min(part.first_tx_id), min(part.first_mint_tx_id)
+FROM asset_part part LEFT JOIN asset USING (asset_no)
+GROUP BY asset_no, asset.policy_no
+
+-- name: sum_holders
+INSERT INTO recomputed_holder
+SELECT asset_no, asset.policy_no, address_no, quantity
+FROM (
+    SELECT asset_no, address_no, coalesce(sum(quantity), 0) + coalesce(sum(large), 0) AS quantity
+    FROM holder_part GROUP BY asset_no, address_no
+) part
+LEFT JOIN asset USING (asset_no)
+WHERE quantity <> 0
+
+-- name: check_tip
+WITH last AS (
+    SELECT * FROM (
+        (SELECT slot_no, block_no, hash, 1 AS place FROM block ORDER BY slot_no DESC LIMIT 1)
+        UNION ALL
+        (SELECT slot_no, block_no, hash, 0 FROM epoch_boundary_block ORDER BY slot_no DESC LIMIT 1)
+    ) ends
+    ORDER BY slot_no DESC, place DESC LIMIT 1
+), staged AS (
+    SELECT (SELECT count(*) FROM address_tx_staged) + (SELECT count(*) FROM asset_tx_staged)
+         + (SELECT count(*) FROM mint_staged) + (SELECT count(*) FROM balance_staged)
+         + (SELECT count(*) FROM holder_staged) AS rows
+)
+SELECT what, NULL::bytea AS address, indexed, recomputed
+FROM tip, staged, last, LATERAL (VALUES
+    ('slot_no of tip', tip.slot_no::text, last.slot_no::text),
+    ('block_no of tip', tip.block_no::text, last.block_no::text),
+    ('block_hash of tip', encode(tip.block_hash, 'hex'), encode(last.hash, 'hex')),
+    ('tx_count of tip', tip.tx_count::text, (SELECT count(*) FROM tx)::text),
+    ('finalize_step of tip', tip.finalize_step::text, '0'),
+    ('staged rows', staged.rows::text, '0')
+) figures (what, indexed, recomputed)
+WHERE indexed IS DISTINCT FROM recomputed
+LIMIT $1
+
+-- name: check_block
+SELECT figures.what || ' of block ' || slot_no AS what, NULL::bytea AS address, indexed, recomputed
+FROM (
+    SELECT slot_no, block.tx_count, counted.txs, block.block_no, lag(block.block_no) OVER (ORDER BY slot_no) AS before
+    FROM block FULL JOIN (SELECT tx_id >> 16 AS slot_no, count(*) AS txs FROM tx GROUP BY 1) counted USING (slot_no)
+) b, LATERAL (VALUES
+    ('tx_count', tx_count::text, coalesce(txs, 0)::text),
+    ('block_no', block_no::text, coalesce(before + 1, block_no)::text)
+) figures (what, indexed, recomputed)
+WHERE indexed IS DISTINCT FROM recomputed
+ORDER BY slot_no
+LIMIT $1
+
+-- name: check_address
+-- Every address number of history has a row, and every numbered byte string has exactly one number. If one has two, sums
+-- over both are right, and no checksum shows it. The stake credential of a base address follows from its bytes (CIP-19).
+SELECT 'address_no of' AS what, raw AS address, string_agg(address_no::text, ' and ') AS indexed, 'one number' AS recomputed
+FROM address GROUP BY raw HAVING count(*) > 1
+UNION ALL
+SELECT 'raw of address_no ' || r.address_no, NULL, NULL, 'an address'
+FROM recomputed_address r LEFT JOIN address USING (address_no) WHERE address.raw IS NULL
+UNION ALL
+SELECT 'stake_no of', address.raw, address.stake_no::text, stake.stake_no::text
+FROM address
+LEFT JOIN stake ON stake.raw = CASE WHEN get_byte(address.raw, 0) < 64 AND length(address.raw) >= 29 THEN
+    set_byte(substring(address.raw FROM 29 FOR 29), 0,
+             CASE WHEN get_byte(address.raw, 0) < 32 THEN 224 ELSE 240 END | (get_byte(address.raw, 0) & 15)) END
+WHERE address.stake_no IS DISTINCT FROM stake.stake_no
+UNION ALL
+SELECT 'stake_no of ' || encode(raw, 'hex'), NULL, string_agg(stake_no::text, ' and '), 'one number'
+FROM stake GROUP BY raw HAVING count(*) > 1
+UNION ALL
+SELECT 'pool_no of ' || encode(pool_id, 'hex'), NULL, string_agg(pool_no::text, ' and '), 'one number'
+FROM pool GROUP BY pool_id HAVING count(*) > 1
+UNION ALL
+SELECT 'policy_no of ' || encode(policy_id, 'hex'), NULL, string_agg(policy_no::text, ' and '), 'one number'
+FROM policy GROUP BY policy_id HAVING count(*) > 1
+UNION ALL
+SELECT format('asset_no of policy_no %s, name %s', policy_no, encode(name, 'hex')), NULL,
+       string_agg(asset_no::text, ' and '), 'one number'
+FROM asset GROUP BY policy_no, name HAVING count(*) > 1
+LIMIT $1
+
+-- name: check_policy
+SELECT 'asset_count of policy ' || encode(policy_id, 'hex') AS what, NULL::bytea AS address, asset_count::text AS indexed,
+       coalesce(counted.assets, 0)::text AS recomputed
+FROM policy
+LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets FROM recomputed_asset GROUP BY policy_no) counted USING (policy_no)
+WHERE asset_count <> coalesce(counted.assets, 0)
+ORDER BY policy_no
+LIMIT $1
+
+-- name: check_asset
+SELECT figures.what || ' of asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(a.name, 'hex'), 'number ' || asset_no) AS what,
+       NULL::bytea AS address, indexed, recomputed
+FROM asset a
+FULL JOIN recomputed_asset r USING (asset_no)
+LEFT JOIN policy ON policy.policy_no = a.policy_no,
+LATERAL (VALUES
+    ('asset_no', coalesce(a.asset_no, 0)::text, asset_no::text),
+    ('supply', a.supply::text, coalesce(r.supply, 0)::text),
+    ('mint_count', a.mint_count::text, coalesce(r.mints, 0)::text),
+    ('burn_count', a.burn_count::text, coalesce(r.burns, 0)::text),
+    ('first_tx_id', a.first_tx_id::text, r.first_tx_id::text),
+    ('first_mint_tx_id', a.first_mint_tx_id::text, r.first_mint_tx_id::text)
+) figures (what, indexed, recomputed)
+WHERE indexed IS DISTINCT FROM recomputed
+ORDER BY asset_no
+LIMIT $1
+
+-- name: check_address_tx
+WITH found AS (
+    SELECT address_no, count(*) AS txs, sum(tx_id) AS tx_ids,
+           count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong
+    FROM (
+        SELECT address_no, seq, tx_id, row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
+        FROM address_tx WINDOW in_order AS (PARTITION BY address_no ORDER BY seq)
+    ) numbered
+    GROUP BY address_no
+)
+SELECT 'address_tx of' || CASE WHEN address.raw IS NULL THEN ' address_no ' || address_no ELSE '' END AS what, address.raw AS address,
+       format('%s rows, %s out of order, tx_ids of %s in all', coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0)) AS indexed,
+       format('%s rows, 0 out of order, tx_ids of %s in all', coalesce(r.txs, 0), coalesce(r.tx_ids, 0)) AS recomputed
+FROM found
+FULL JOIN recomputed_address r USING (address_no)
+LEFT JOIN address USING (address_no)
+WHERE coalesce(found.txs, 0) <> coalesce(r.txs, 0) OR coalesce(found.tx_ids, 0) <> coalesce(r.tx_ids, 0) OR wrong > 0
+ORDER BY address_no
+LIMIT $1
+
+-- name: check_asset_tx
+WITH found AS (
+    SELECT asset_no, count(*) AS txs, sum(tx_id) AS tx_ids, count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
+           mod(mod(sum(tx_id * coalesce(large, quantity)), 2305843009213693951) + 2305843009213693951, 2305843009213693951) AS weighted
+    FROM (
+        SELECT asset_no, seq, tx_id, quantity, large,
+               row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
+        FROM asset_tx WINDOW in_order AS (PARTITION BY asset_no ORDER BY seq)
+    ) numbered
+    GROUP BY asset_no
+), compared AS (
+    SELECT asset_no,
+           format('%s rows, %s out of order, tx_ids of %s in all, weighted by quantity %s',
+                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0)) AS indexed,
+           format('%s rows, 0 out of order, tx_ids of %s in all, weighted by quantity %s',
+                  coalesce(r.txs, 0), coalesce(r.tx_ids, 0), coalesce(r.weighted, 0)) AS recomputed
+    FROM found FULL JOIN recomputed_asset r USING (asset_no)
+)
+SELECT 'asset_tx of asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) AS what,
+       NULL::bytea AS address, indexed, recomputed
+FROM compared LEFT JOIN asset USING (asset_no) LEFT JOIN policy USING (policy_no)
+WHERE indexed <> recomputed
+ORDER BY asset_no
+LIMIT $1
+
+-- name: check_mint
+WITH found AS (
+    SELECT asset_no, count(*) AS txs, sum(tx_id) AS tx_ids, count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
+           mod(mod(sum(tx_id * coalesce(large, quantity)), 2305843009213693951) + 2305843009213693951, 2305843009213693951) AS weighted,
+           count(*) FILTER (WHERE named) AS named, coalesce(sum(tx_id) FILTER (WHERE named), 0) AS named_tx_ids
+    FROM (
+        SELECT asset_no, seq, tx_id, quantity, large, named,
+               row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
+        FROM mint WINDOW in_order AS (PARTITION BY asset_no ORDER BY seq)
+    ) numbered
+    GROUP BY asset_no
+), compared AS (
+    SELECT asset_no,
+           format('%s rows, %s out of order, tx_ids of %s in all, weighted by quantity %s, %s named of tx_ids %s',
+                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0), coalesce(found.named, 0), coalesce(found.named_tx_ids, 0)) AS indexed,
+           format('%s rows, 0 out of order, tx_ids of %s in all, weighted by quantity %s, %s named of tx_ids %s',
+                  coalesce(r.mints + r.burns, 0), coalesce(r.mint_tx_ids, 0), coalesce(r.mint_weighted, 0), coalesce(r.named, 0), coalesce(r.named_tx_ids, 0)) AS recomputed
+    FROM found FULL JOIN recomputed_asset r USING (asset_no)
+)
+SELECT 'mint of asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) AS what,
+       NULL::bytea AS address, indexed, recomputed
+FROM compared LEFT JOIN asset USING (asset_no) LEFT JOIN policy USING (policy_no)
+WHERE indexed <> recomputed
+ORDER BY asset_no
+LIMIT $1
+
+-- name: check_holder
+SELECT 'asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no) || ' held by' AS what,
+       address.raw AS address, h.quantity::text AS indexed, r.quantity::text AS recomputed
+FROM holder h
+FULL JOIN recomputed_holder r USING (asset_no, address_no)
+LEFT JOIN asset USING (asset_no)
+LEFT JOIN policy ON policy.policy_no = asset.policy_no
+LEFT JOIN address USING (address_no)
+WHERE h.quantity IS DISTINCT FROM r.quantity
+ORDER BY asset_no, address_no
+LIMIT $1
+
+-- name: check_policy_holder
+SELECT 'policy ' || coalesce(encode(policy.policy_id, 'hex'), 'number ' || policy_no) || ' held by' AS what,
+       address.raw AS address, h.quantity::text AS indexed, r.quantity::text AS recomputed
+FROM policy_holder h
+FULL JOIN (
+    SELECT policy_no, address_no, sum(quantity) AS quantity FROM recomputed_holder GROUP BY policy_no, address_no
+) r USING (policy_no, address_no)
+LEFT JOIN policy USING (policy_no)
+LEFT JOIN address USING (address_no)
+WHERE h.quantity IS DISTINCT FROM r.quantity
+ORDER BY policy_no, address_no
+LIMIT $1
+
+-- name: check_asset_bucket
+WITH list AS (
+    SELECT policy_no FROM asset WHERE first_tx_id IS NOT NULL AND opens_bucket(asset_no) GROUP BY policy_no HAVING count(*) >= 4
+), numbered AS (
+    SELECT policy_no, -supply AS rank, name, count(*) FILTER (WHERE opens_bucket(asset_no)) OVER (
+        PARTITION BY policy_no ORDER BY -supply, name
+    ) AS bucket
+    FROM asset JOIN list USING (policy_no)
+    WHERE first_tx_id IS NOT NULL
+), counted AS (
+    SELECT policy_no, CASE WHEN bucket = 0 THEN '-Infinity' ELSE min(rank) END AS rank,
+           CASE WHEN bucket = 0 THEN '' ELSE (array_agg(name ORDER BY rank, name))[1] END AS name, count(*)::integer AS assets
+    FROM numbered GROUP BY policy_no, bucket
+)
+SELECT format('asset_bucket of policy_no %s from supply %s, name %s', policy_no, -rank, encode(name, 'hex')) AS what,
+       NULL::bytea AS address, b.assets::text AS indexed, counted.assets::text AS recomputed
+FROM asset_bucket b FULL JOIN counted USING (policy_no, rank, name)
+WHERE b.assets IS DISTINCT FROM counted.assets AND (b.assets <> 0 OR counted.assets <> 0 OR rank > '-Infinity')
+ORDER BY policy_no, rank, name
+LIMIT $1
+
+-- name: check_holder_bucket
+WITH list AS (
+    SELECT asset_no FROM holder WHERE opens_bucket(address_no) GROUP BY asset_no HAVING count(*) >= 4
+), numbered AS (
+    SELECT asset_no, quantity, address_no, count(*) FILTER (WHERE opens_bucket(address_no)) OVER (
+        PARTITION BY asset_no ORDER BY quantity, address_no
+    ) AS bucket
+    FROM holder JOIN list USING (asset_no)
+), counted AS (
+    SELECT asset_no, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
+           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg(address_no ORDER BY quantity, address_no))[1] END AS lowest_address_no,
+           count(*)::integer AS holders
+    FROM numbered GROUP BY asset_no, bucket
+)
+SELECT format('holder_bucket of asset_no %s from quantity %s, address_no %s', asset_no, lowest_quantity, lowest_address_no) AS what,
+       NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
+FROM holder_bucket b FULL JOIN counted USING (asset_no, lowest_quantity, lowest_address_no)
+WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_address_no <> 0)
+ORDER BY asset_no, lowest_quantity, lowest_address_no
+LIMIT $1
+
+-- name: check_policy_holder_bucket
+WITH list AS (
+    SELECT policy_no FROM policy_holder WHERE opens_bucket(address_no) GROUP BY policy_no HAVING count(*) >= 4
+), numbered AS (
+    SELECT policy_no, quantity, address_no, count(*) FILTER (WHERE opens_bucket(address_no)) OVER (
+        PARTITION BY policy_no ORDER BY quantity, address_no
+    ) AS bucket
+    FROM policy_holder JOIN list USING (policy_no)
+), counted AS (
+    SELECT policy_no, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
+           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg(address_no ORDER BY quantity, address_no))[1] END AS lowest_address_no,
+           count(*)::integer AS holders
+    FROM numbered GROUP BY policy_no, bucket
+)
+SELECT format('policy_holder_bucket of policy_no %s from quantity %s, address_no %s', policy_no, lowest_quantity, lowest_address_no) AS what,
+       NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
+FROM policy_holder_bucket b FULL JOIN counted USING (policy_no, lowest_quantity, lowest_address_no)
+WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_address_no <> 0)
+ORDER BY policy_no, lowest_quantity, lowest_address_no
+LIMIT $1
+
+-- name: check_stake
+SELECT 'balance of stake credential ' || coalesce(encode(coalesce(stake.raw, r.raw), 'hex'), 'number ' || stake_no) AS what,
+       NULL::bytea AS address,
+       stake.balance::text AS indexed, coalesce(r.lovelace, 0)::text AS recomputed
+FROM stake FULL JOIN recomputed_stake r USING (stake_no)
+WHERE coalesce(stake.balance, 0) <> coalesce(r.lovelace, 0)
+ORDER BY stake_no
+LIMIT $1
+
+-- name: check_reference_output
+WITH spent AS (
+    SELECT DISTINCT tx.tx_id AS made, part.output_index, part.tx_id AS spent_tx_id
+    FROM spent_part part JOIN tx ON tx.hash = part.tx_hash
+), recomputed AS (
+    SELECT part.asset_no, part.tx_id, part.output_index, coalesce(spent.spent_tx_id, 0) AS spent_tx_id
+    FROM reference_part part
+    LEFT JOIN spent ON spent.made = part.tx_id AND spent.output_index = part.output_index
+)
+SELECT format('spending of reference token number %s in output %s of tx_id %s', asset_no, output_index, tx_id) AS what,
+       NULL::bytea AS address, coalesce(r.spent_tx_id, 0)::text AS indexed, recomputed.spent_tx_id::text AS recomputed
+FROM (SELECT asset_no, tx_id, output_index, coalesce(spent_tx_id, 0) AS spent_tx_id, true AS found FROM reference_output) r
+FULL JOIN recomputed USING (asset_no, tx_id, output_index)
+WHERE r.spent_tx_id IS DISTINCT FROM recomputed.spent_tx_id
+ORDER BY tx_id, output_index, asset_no
+LIMIT $1

@@ -1,0 +1,392 @@
+"""Compare history with itself: each input equals the output that it names, no output is spent twice, values balance.
+
+An output, or the input that spends it, is marked by 64 bits of the transaction's hash, the index, and what the output
+holds. Marks go to files, in buckets by value, so that one bucket at a time fits into memory for a chain of any length.
+Each mark of an input must be among those of the outputs, and each mark must occur once. For other marks history is
+searched again, to name the wrong rows (docs/decisions/0019).
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from zlib import crc32
+
+import asyncpg
+import msgspec
+
+from indexer.verify.results import Difference
+from shared import address, packed, sql
+from shared.ledger import AddressNo, AssetNo, slot_of
+from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT
+from shared.packed import Extra, Output, OutputKey
+
+_LEAST_REFUND = 1_000_000
+_MOST_SUSPECTS = 50
+_BUCKET_TRANSACTIONS = 250_000
+_SPREAD = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+_HASH_PART = slice(0, 8)
+_INDEX_PLACE = 35  # where a packed input goes on behind the transaction's hash
+
+KINDS = ("made", "spent", "before")
+"""Marks of outputs, of the inputs that spend them, and of inputs from before the first indexed block."""
+
+
+class UnreadableRow(Exception):
+    """A row of `tx` whose bytes can't be unpacked; its argument is the Difference."""
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A row of `tx`. The first columns are those that the checksums take."""
+
+    tx_id: int
+    outputs: bytes
+    inputs: bytes
+    mint: bytes | None
+    extra: bytes | None
+    hash: bytes
+    fee: int | None
+
+
+class GenesisOutput(msgspec.Struct, frozen=True):
+    """An output that exists before the first block, at index 0. Its address has no number before it is spent."""
+
+    tx_hash: bytes
+    address: bytes
+    lovelace: int
+    address_no: AddressNo | None
+
+    @property
+    def output(self) -> Output | None:
+        """The output as rows have it; None where it is in no row."""
+        return None if self.address_no is None else Output(self.address_no, self.lovelace)
+
+    @property
+    def mark(self) -> int | None:
+        """Its mark; None where no input has it."""
+        return None if self.output is None else mark_of(packed.output_key(self.tx_hash, 0), self.output)
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """The marks of some transactions, and the hashes that inputs from before the first indexed block name."""
+
+    made: "array[int]"
+    spent: "array[int]"
+    before: "array[int]"
+    unresolved: list[bytes]
+
+
+class Sighting(msgspec.Struct, frozen=True):
+    """Where a suspect mark comes from: an output that a transaction makes, or an input that spends it."""
+
+    mark: int
+    tx_id: int
+    by: bytes
+    tx_hash: bytes
+    index: int
+    output: Output | None
+    spends: bool
+
+
+def buckets_of(transactions: int) -> int:
+    """How many buckets a history needs: some 110 MB of memory for each process."""
+    return transactions // _BUCKET_TRANSACTIONS + 1
+
+
+def marks_of(rows: Sequence[Row]) -> Marks:
+    """The marks of some transactions."""
+    made, spent, before, unresolved = array("Q"), array("Q"), array("Q"), list[bytes]()
+    for row in rows:
+        first_index, outputs = _raw_outputs(memoryview(row.outputs)[1:])
+        head = int.from_bytes(row.hash[_HASH_PART])
+        for index, raw in enumerate(outputs, first_index):
+            made.append(head + crc32(raw, _indexes[index]) * _SPREAD & _MASK)
+        raw_inputs = _raw_inputs(memoryview(row.inputs)[1:])
+        for raw in raw_inputs:
+            packed_input = bytes(raw)
+            mark = int.from_bytes(packed_input[3:11]) + crc32(packed_input[_INDEX_PLACE:]) * _SPREAD & _MASK
+            if packed_input[-1] == _NIL and _input(packed_input).source is None:
+                before.append(mark)
+                unresolved.append(packed_input[3:_INDEX_PLACE])
+            else:
+                spent.append(mark)
+    return Marks(made, spent, before, unresolved)
+
+
+def of_genesis(outputs: list[GenesisOutput]) -> Marks:
+    """The marks of the genesis."""
+    return Marks(
+        array("Q", [mark for output in outputs if (mark := output.mark) is not None]), array("Q"), array("Q"), []
+    )
+
+
+def mark_of(key: OutputKey, output: Output) -> int:
+    """The mark of one output."""
+    body = packed.pack_input(key, packed.pack_output(output.address_no, output.lovelace, output.quantities))
+    return int.from_bytes(body[3:11]) + crc32(body[_INDEX_PLACE:]) * _SPREAD & _MASK
+
+
+def keep(marks: Marks, folder: Path, buckets: int) -> None:
+    """Append marks to the files of their buckets."""
+    for kind in KINDS:
+        of_kind: array[int] = getattr(marks, kind)
+        if buckets == 1:
+            _append(folder, kind, 0, of_kind)
+            continue
+        cut: list[array[int]] = [array("Q") for _ in range(buckets)]
+        for mark in of_kind:
+            cut[mark % buckets].append(mark)
+        for bucket, some in enumerate(cut):
+            _append(folder, kind, bucket, some)
+
+
+def compare(folder: Path, bucket: int) -> set[int]:
+    """Suspect marks of one bucket: wrong ones, and equal ones by chance. At most some of them are returned."""
+    made, spent, before = (_read(folder, kind, bucket) for kind in KINDS)
+    known = set(made)
+    suspects = set[int]()
+    if len(known) < len(made):
+        suspects.update(_twice(made))
+    once = set(spent)
+    if len(once) < len(spent):
+        suspects.update(_twice(spent))
+    if not once <= known:
+        suspects.update(sorted(once - known)[:_MOST_SUSPECTS])
+    if len(set(before)) < len(before):
+        suspects.update(_twice(before))
+    return suspects
+
+
+def sightings(rows: Sequence[Row], wanted: set[int]) -> list[Sighting]:
+    """Where suspect marks come from, among some transactions."""
+    found = list[Sighting]()
+    for row in rows:
+        first_index, outputs = packed.unpack_outputs(row.outputs)
+        for index, output in enumerate(outputs, first_index):
+            mark = mark_of(packed.output_key(row.hash, index), output)
+            if mark in wanted:
+                found.append(Sighting(mark, row.tx_id, row.hash, row.hash, index, output, False))
+        raws = _raw_inputs(memoryview(row.inputs)[1:])
+        for raw, spent in zip(raws, packed.unpack_inputs(row.inputs), strict=True):
+            body = bytes(raw)
+            mark = int.from_bytes(body[3:11]) + crc32(body[_INDEX_PLACE:]) * _SPREAD & _MASK
+            if mark in wanted:
+                seen = Sighting(mark, row.tx_id, row.hash, spent.tx_hash, spent.output_index, spent.source, True)
+                found.append(seen)
+    return found
+
+
+def genesis_sightings(outputs: list[GenesisOutput], wanted: set[int]) -> list[Sighting]:
+    """Where suspect marks come from, among the genesis outputs."""
+    return [
+        Sighting(mark, -1, output.tx_hash, output.tx_hash, 0, output.output, False)
+        for output in outputs
+        if (mark := output.mark) in wanted and mark is not None
+    ]
+
+
+async def differences(db: asyncpg.Connection, seen: list[Sighting]) -> list[Difference]:
+    """The differences of the outputs and inputs behind suspect marks; marks that are equal by chance have none."""
+    found = []
+    by_reference: defaultdict[tuple[bytes, int, bool], list[Sighting]] = defaultdict(list)
+    for sighting in seen:
+        by_reference[sighting.tx_hash, sighting.index, sighting.spends].append(sighting)
+    for (tx_hash, index, spends), same in sorted(by_reference.items()):
+        output = f"output {tx_hash.hex()}#{index}"
+        if len(same) > 1:
+            verb = "spenders" if spends else "makers"
+            who = " and ".join(f"tx_id {each.tx_id}" for each in same)
+            found.append(Difference(f"{verb} of {output}", None, who, f"one of its {verb}"))
+        if spends:
+            made = await _output_at(db, tx_hash, index)
+            found += [
+                Difference(
+                    f"{output}, an input of tx {each.by.hex()}",
+                    None,
+                    await _show(db, each.output),
+                    await _show(db, made),
+                )
+                for each in same
+                if each.output is not None and each.output != made
+            ]
+    return found
+
+
+async def wrongly_unresolved(db: asyncpg.Connection, hashes: list[bytes], *, from_origin: bool) -> list[Difference]:
+    """Inputs that wrongly have no source, by the hashes that they name.
+
+    In an index from the origin every input has one; in a partial one, every input that names an indexed transaction.
+    """
+    if not from_origin:
+        hashes = [row.hash for row in await _indexed_hashes.all(db, hashes)]
+    return [Difference(f"source of an input that names tx {tx_hash.hex()}", None, None, "known") for tx_hash in hashes]
+
+
+async def _output_at(db: asyncpg.Connection, tx_hash: bytes, index: int) -> Output | None:
+    """The output at a hash and an index, None if it does not exist."""
+    for row in await _outputs_of.all(db, tx_hash):
+        first_index, outputs = packed.unpack_outputs(row.outputs)
+        if 0 <= index - first_index < len(outputs):
+            return outputs[index - first_index]
+    genesis = await _genesis_output_of.one(db, tx_hash) if index == 0 else None
+    return None if genesis is None else genesis.output
+
+
+def unbalanced(rows: Sequence[Row], deposits: "dict[int, Deposits]") -> tuple[list[Difference], int]:
+    """Transactions of whole blocks of an index from the origin that don't balance, by the rule of value_check.py.
+
+    `deposits` are those in stake_event and pool_update, by tx_id. The second result is the net lovelace that other
+    certificates, proposals and donations took. The index does not store those, so an amount that one of
+    them can explain is accepted.
+    """
+    found, outside = list[Difference](), 0
+    for group in _groups(rows):
+        host, assets = group[-1], defaultdict[AssetNo, int](int)
+        said = [deposits.get(row.tx_id, _NONE) for row in group]
+        left = sum(_left_by(row, assets) for row in group)
+        left -= sum(each.registrations for each in said) * STAKE_DEPOSIT
+        pools = sum(each.pool_updates for each in said)
+        if host.fee is None:
+            found.append(Difference(f"fee of tx {host.hash.hex()}", None, None, "known"))
+        elif -_LEAST_REFUND < left < 0:
+            found.append(Difference(f"lovelace that tx {host.hash.hex()} leaves", None, str(left), "0"))
+        elif left % POOL_DEPOSIT or not 0 <= left <= pools * POOL_DEPOSIT:
+            outside += left
+        found += [
+            Difference(f"quantity of asset_no {asset_no} that tx {host.hash.hex()} leaves", None, str(quantity), "0")
+            for asset_no, quantity in assets.items()
+            if quantity
+        ]
+    return found, outside
+
+
+def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Each transaction behind its sub-transactions (Dijkstra), which have no fee and balance together with it.
+
+    NOTE: some of Byron have none either. They balance on their own, and so add nothing to a group.
+    """
+    group = list[Row]()
+    for row in rows:
+        if group and slot_of(group[-1].tx_id) != slot_of(row.tx_id):
+            yield group
+            group = []
+        group.append(row)
+        if row.fee != 0:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _left_by(row: Row, assets: defaultdict[AssetNo, int]) -> int:
+    """The lovelace that a transaction spends beyond its outputs and fee; such quantities of assets go to `assets`."""
+    left = -(row.fee or 0)
+    for output in packed.unpack_outputs(row.outputs)[1]:
+        left -= output.lovelace
+        for asset_no, quantity in output.quantities.items():
+            assets[asset_no] -= quantity
+    for spent in packed.unpack_inputs(row.inputs):
+        if spent.source is not None:
+            left += spent.source.lovelace
+            for asset_no, quantity in spent.source.quantities.items():
+                assets[asset_no] += quantity
+    for asset_no, quantity in packed.unpack_mint(row.mint).items():
+        assets[asset_no] += quantity
+    if row.extra is not None:
+        extra: Extra = packed.unpack_extra(row.extra)
+        left += sum(extra.withdrawals.values()) - sum(extra.credits.values())
+    return left
+
+
+def refuse_unreadable(rows: Sequence[Row]) -> None:
+    """Raise UnreadableRow for the first row whose bytes can't be unpacked."""
+    for row in rows:
+        for column, unpack in (
+            ("outputs", packed.unpack_outputs),
+            ("inputs", packed.unpack_inputs),
+            ("mint", packed.unpack_mint),
+            ("extra", packed.unpack_extra),
+        ):
+            try:
+                unpack(getattr(row, column))
+            except (msgspec.MsgspecError, AssertionError) as error:
+                what = f"{column} of tx {row.hash.hex()} (tx_id {row.tx_id})"
+                raise UnreadableRow(Difference(what, None, str(error), "packed bytes")) from error
+
+
+def _twice(marks: Iterable[int]) -> list[int]:
+    """Some of the marks that occur more than once."""
+    once, twice = set[int](), set[int]()
+    for mark in marks:
+        (twice if mark in once else once).add(mark)
+    return sorted(twice)[:_MOST_SUSPECTS]
+
+
+def _append(folder: Path, kind: str, bucket: int, marks: "array[int]") -> None:
+    if not marks:
+        return
+    # NOTE: one write each, at the end of a file that other processes append to as well.
+    with (folder / f"{kind}.{bucket}").open("ab", buffering=0) as file:
+        written = file.write(marks)
+        assert written == len(marks) * marks.itemsize, f"{written} bytes of {len(marks)} marks were written"
+
+
+def _read(folder: Path, kind: str, bucket: int) -> "array[int]":
+    marks = array("Q")
+    path = folder / f"{kind}.{bucket}"
+    if path.exists():
+        marks.frombytes(path.read_bytes())
+    return marks
+
+
+async def _show(db: asyncpg.Connection, output: Output | None) -> str:
+    if output is None:
+        return "no output"
+    assets = f" and {len(output.quantities)} assets" if output.quantities else ""
+    found = await _address_of.one(db, output.address_no)
+    whose = f"address_no {output.address_no}" if found is None else address.show(found.raw)
+    return f"{output.lovelace} lovelace{assets} of {whose}"
+
+
+class _Indexes(dict[int, int]):
+    """The checksums of packed indexes, with which those of outputs begin."""
+
+    def __missing__(self, index: int) -> int:
+        checksum = self[index] = crc32(packed.output_key(bytes(32), index)[_INDEX_PLACE:])
+        return checksum
+
+
+class Deposits(msgspec.Struct, frozen=True, gc=False):
+    """The deposits of a transaction: registrations of stake credentials less deregistrations, and pool updates."""
+
+    tx_id: int
+    registrations: int
+    pool_updates: int
+
+
+class _Hash(msgspec.Struct, frozen=True):
+    hash: bytes
+
+
+class _Address(msgspec.Struct, frozen=True):
+    raw: bytes
+
+
+class _Outputs(msgspec.Struct, frozen=True):
+    outputs: bytes
+
+
+_NONE = Deposits(-1, 0, 0)
+_NIL = 0xC0
+_indexes = _Indexes()
+_raw_outputs = msgspec.msgpack.Decoder(tuple[int, list[msgspec.Raw]]).decode
+_input = msgspec.msgpack.Decoder(packed.Input).decode
+_raw_inputs = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_sql = sql.beside(__file__)
+rows_of = _sql.query("rows", Row)
+deposits_of = _sql.query("deposits", Deposits)
+_indexed_hashes = _sql.query("indexed_hashes", _Hash)
+_address_of = _sql.query("address_of", _Address)
+_outputs_of = _sql.query("outputs_of", _Outputs)
+_genesis_output_of = _sql.query("genesis_output_of", GenesisOutput)

@@ -1,0 +1,99 @@
+"""The metrics of networks' states: the same from the API, which reads the database, and from an indexer itself."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import get_args
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+
+from shared import schema, version
+from shared.network_state import DEEPER, ROLLBACK_DEPTHS, NetworkState, NodeState, Phase, RollbackDepth
+
+Value = Callable[[NetworkState], float | None]
+"""The value of a gauge; None, if it is unknown, leaves the gauge out."""
+
+OF_INDEX: Sequence[tuple[str, str, Value]] = (
+    ("slot", "Slot of the last indexed block", lambda each: each.slot_no),
+    ("block", "Height of the last indexed block", lambda each: each.block_no),
+    ("epoch", "Epoch of the last indexed block", lambda each: each.epoch_no),
+    ("tip_age_seconds", "Age of the last indexed block", lambda each: each.tip_age_s),
+    ("lag_blocks", "Blocks behind the node's tip", lambda each: each.lag_blocks),
+    ("lag_seconds", "Seconds between the last indexed block and the node's tip", lambda each: each.lag_s),
+    (
+        "network_synchronization",
+        "Share of the time since the network's start that is indexed, 1 at the tip",
+        lambda each: each.network_synchronization,
+    ),
+    ("sync_progress", "Share of the node's blocks that are indexed", lambda each: each.sync_progress),
+    ("sync_seconds_left", "Time until all are, at the present rate", lambda each: each.sync_left_s),
+)
+OF_NODE: Sequence[tuple[str, str, Value]] = (
+    (
+        "connected",
+        "1 while the indexer is connected to its node",
+        lambda each: each.node_connected if each.indexer_running else None,
+    ),
+    ("tip_slot", "Slot of the node's tip as last heard", lambda each: each.node_slot_no),
+    ("tip_block", "Height of the node's tip as last heard", lambda each: each.node_block_no),
+    ("tip_age_seconds", "Age of the node's tip as last heard", lambda each: each.node_tip_age_s),
+    ("tip_unmoved_seconds", "Time since the node's tip changed", lambda each: each.node_tip_unmoved_s),
+)
+
+
+def gauges(prefix: str, kinds: Iterable[tuple[str, str, Value]], states: Sequence[NetworkState]) -> Iterator[Metric]:
+    """A gauge of each kind, by network."""
+    for name, text, value in kinds:
+        family = GaugeMetricFamily(f"{prefix}_{name}", text, labels=["network"])
+        for state in states:
+            measured = value(state)
+            if measured is not None:
+                family.add_metric([state.network], measured)
+        yield family
+
+
+def phases(prefix: str, states: Sequence[NetworkState]) -> Metric:
+    """1 for the phase that each network is in, 0 for the others."""
+    return _states(f"{prefix}_phase", "1 for the present phase", "phase", get_args(Phase), states, lambda s: s.phase)
+
+
+def node_states(prefix: str, states: Sequence[NetworkState]) -> Metric:
+    """1 for the state that each network's node is in, 0 for the others."""
+    text = "1 for the present state of the node"
+    return _states(f"{prefix}_state", text, "state", get_args(NodeState), states, lambda s: s.node)
+
+
+def rollbacks(name: str, depths: Iterable[tuple[str, Iterable[RollbackDepth]]]) -> Metric:
+    """A histogram of the node's rollbacks by depth, by network."""
+    family = HistogramMetricFamily(name, "Blocks that a rollback of the node took back", labels=["network"])
+    for network, rows in depths:
+        by_depth = {row.blocks_at_most: row for row in rows}
+        of_depths = [by_depth.get(depth) for depth in (*ROLLBACK_DEPTHS, DEEPER)]
+        counts = accumulate(0 if row is None else row.rollbacks for row in of_depths)
+        bounds = (*(f"{depth}.0" for depth in ROLLBACK_DEPTHS), "+Inf")
+        family.add_metric(
+            [network], list(zip(bounds, counts, strict=True)), sum_value=sum(row.blocks for row in by_depth.values())
+        )
+    return family
+
+
+def build_info() -> Metric:
+    """Always 1, with the versions of this program and of the database's schema that it knows."""
+    family = GaugeMetricFamily("ledgerline_build_info", "What runs", labels=["version", "schema_version"])
+    family.add_metric([version.VERSION, str(schema.VERSION)], 1)
+    return family
+
+
+def _states(
+    name: str,
+    text: str,
+    label: str,
+    labels: Iterable[str],
+    states: Iterable[NetworkState],
+    present: Callable[[NetworkState], str],
+) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=["network", label])
+    for state in states:
+        for each in labels:
+            family.add_metric([state.network, each], each == present(state))
+    return family

@@ -1,0 +1,295 @@
+"""The state of a network: its index, its indexer and its node, compared with each other and with the clock.
+
+The lag behind the node's tip does not show that the node is lost or has stopped, since the last tip heard is then ours.
+So ages are by the clock, and figures that are unknown at the moment are None.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from shared import sql
+from shared.leader import LastHeartbeat
+from shared.network import Network
+
+Phase = Literal["empty", "bulk", "finishing", "live"]
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+NodeState = Literal["followed", "syncing", "stalled", "lost", "unknown"]
+
+ROLLBACK_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 500, 2_160)
+"""The upper bounds, in blocks, by which rollbacks are counted; the last is the longest that Cardano allows."""
+DEEPER = 2**31 - 1
+"""The bound of all deeper ones."""
+
+_IN_STEP_S = 120  # Ogmios and Kupo call a tip of this age synchronized
+_NEAR_TIP_BLOCKS = 10
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """The position of an index. `phase` is one of Phase; `rollbacks` and the last one are the node's."""
+
+    phase: str
+    slot_no: int
+    block_no: int
+    block_hash: bytes = b""
+    first_block_no: int = 0
+    tx_count: int = 0
+    finalize_step: int = 0
+    rollbacks: int = 0
+    last_rollback_at: datetime | None = None
+    last_rollback_blocks: int | None = None
+    pools_stake_mismatch: int | None = None
+
+
+class RollbackDepth(msgspec.Struct, frozen=True):
+    """How many rollbacks had at most so many blocks, and more than the depth before; `blocks` is their sum."""
+
+    blocks_at_most: int
+    rollbacks: int
+    blocks: int
+
+
+class NetworkState(msgspec.Struct, frozen=True):
+    """The state of one network. Times are in seconds, ages by the database's clock; null if unknown.
+
+    `phase` is `empty` before the first block, `bulk` and `finishing` during the first sync, in which chain endpoints
+    answer 503, and then `live`. `tip_age_s` is the age of the last indexed block. `lag_blocks`, `lag_slots` and `lag_s`
+    are the distance to the node's tip, null unless the node is connected. `network_synchronization` is Ogmios' and
+    Kupo's: the share of the time since the network's start that the index covers, 1 if the last block is at most two
+    minutes old. `sync_progress` is the share of the node's blocks that are indexed, and `sync_left_s` the time until
+    all are, at the present rate; it is null at the tip.
+
+    `node` is `followed`; `syncing` if its tip is old but moves; `stalled` if its tip is old and does not move although
+    the node is connected; `lost` if it is not connected; `unknown` if no indexer runs, or while it finishes the first
+    sync. `node_since` is since when the node is connected or lost. `node_tip_age_s` is the age of the node's tip as
+    last heard, and `node_tip_unmoved_s` the time since it changed.
+
+    `indexer_running` is true while an indexer of this network sends heartbeats; `beat_age_s` is the age of the last
+    one, and `failing_tasks` lists its background tasks that were failing then. `refused` says why the last indexer has
+    stopped by itself. `ready` is true if chain requests are answered from a block that is recent enough (READY_LAG_S).
+    `retired` networks have no indexer on purpose. `pools_stake_mismatch` is the number of pools whose live stake
+    differed from the node's at the last comparison (one per epoch).
+    """
+
+    network: str
+    network_id: int
+    retired: bool
+    ready: bool
+    phase: Phase
+    slot_no: int | None
+    block_no: int | None
+    block_time: Instant | None
+    epoch_no: int | None
+    first_block_no: int | None
+    transactions: int
+    tip_age_s: int | None
+    lag_blocks: int | None
+    lag_slots: int | None
+    lag_s: int | None
+    network_synchronization: float | None
+    sync_progress: float | None
+    sync_left_s: int | None
+    node: NodeState
+    node_connected: bool
+    node_since: Instant | None
+    node_slot_no: int | None
+    node_block_no: int | None
+    node_tip_age_s: int | None
+    node_tip_unmoved_s: int | None
+    indexer_running: bool
+    indexer_version: str | None
+    beat_age_s: float | None
+    failing_tasks: list[str]
+    refused: str | None
+    rollbacks: int
+    last_rollback_at: Instant | None
+    last_rollback_blocks: int | None
+    pools_stake_mismatch: int | None
+
+
+async def chain(db: sql.Connection) -> Chain | None:
+    """The position of the index of this connection's network, None if nothing is indexed."""
+    return await _chain.one(db)
+
+
+async def rollbacks(db: sql.Connection) -> list[RollbackDepth]:
+    """The node's rollbacks of this connection's network by depth, least first; no depth without rollbacks."""
+    return await _rollbacks.all(db)
+
+
+def of(network: Network, index: Chain | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
+    """The state of a network, by its index and its leader's last heartbeat. A tip is old after `ready_lag_s`."""
+    node = _node_state(network, heartbeat, ready_lag_s)
+    of_index = _NOTHING_INDEXED if index is None else _of_index(network, index, heartbeat)
+    recent = of_index["tip_age_s"] is not None and of_index["tip_age_s"] <= ready_lag_s
+    return NetworkState(
+        network=network.name,
+        network_id=network.network_id,
+        retired=heartbeat.retired,
+        ready=of_index["phase"] == "live" and recent and not heartbeat.retired,
+        sync_progress=_progress(index, heartbeat),
+        sync_left_s=_rounded(heartbeat.sync_left_s) if heartbeat.alive else None,
+        node=node,
+        node_connected=heartbeat.alive and heartbeat.node_connected,
+        node_since=heartbeat.node_since,
+        node_slot_no=heartbeat.node_slot_no,
+        node_block_no=heartbeat.node_block_no,
+        node_tip_age_s=None
+        if heartbeat.node_slot_no is None
+        else _age_s(network, heartbeat.node_slot_no, heartbeat.now),
+        node_tip_unmoved_s=_rounded(heartbeat.node_unmoved_s),
+        indexer_running=heartbeat.alive,
+        indexer_version=heartbeat.version,
+        beat_age_s=round(heartbeat.beat_age_s, 1) if heartbeat.leading and heartbeat.beat_age_s is not None else None,
+        failing_tasks=heartbeat.failing if heartbeat.leading else [],
+        refused=None if heartbeat.leading else heartbeat.refused,
+        **of_index,
+        **(_NO_LAG if node in ("lost", "unknown") else _lag(network, index, heartbeat)),
+    )
+
+
+def synchronization(network: Network, slot_no: int, now: datetime) -> float:
+    """Ogmios' and Kupo's network synchronization of a tip: 0 to 1, and 1 if it is at most two minutes old."""
+    if now - network.slot_time(slot_no) <= timedelta(seconds=_IN_STEP_S):
+        return 1.0
+    share = (network.slot_time(slot_no) - network.start_time) / (now - network.start_time)
+    return int(share * 100_000) / 100_000
+
+
+def reasons(state: NetworkState) -> list[str]:
+    """The problems of a network, in words for operators; none if it is in step with the chain."""
+    return [
+        *_indexer_reasons(state),
+        *_index_reasons(state),
+        *(f"the background task {task} of the indexer of {state.network} fails" for task in state.failing_tasks),
+    ]
+
+
+def _indexer_reasons(state: NetworkState) -> Iterator[str]:
+    name = state.network
+    if not state.indexer_running:
+        yield f"no indexer is running for {name}{f', it has stopped: {state.refused}' if state.refused else ''}"
+    elif state.node == "lost":
+        yield f"the node of {name} is not connected"
+    elif state.node == "stalled":
+        stopped = f"has not moved for {duration(state.node_tip_unmoved_s or 0)}"
+        yield f"the node of {name} is connected, but its tip {stopped}: the chain stalls"
+    elif state.node == "syncing":
+        yield f"the node of {name} is syncing: its tip is {duration(state.node_tip_age_s or 0)} old"
+
+
+def _index_reasons(state: NetworkState) -> Iterator[str]:
+    name = state.network
+    if state.phase == "empty":
+        yield f"nothing is indexed for {name} yet"
+    elif state.phase != "live":
+        yield f"{name} is syncing{_how_far(state)}"
+    elif not state.ready:
+        catching_up = _how_far(state) if state.node == "followed" else ""
+        yield f"the last block of {name} is {duration(state.tip_age_s or 0)} old{catching_up}"
+
+
+def duration(seconds: float) -> str:
+    """A time in two units at most, such as `3 h 05 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def is_near_tip(node_block_no: int, block_no: int) -> bool:
+    """Whether an index at a block has reached the node's tip, so that a rate of blocks means nothing."""
+    return node_block_no - block_no < _NEAR_TIP_BLOCKS
+
+
+def _how_far(state: NetworkState) -> str:
+    """How far a sync is, and when it will be done."""
+    if state.phase == "finishing":
+        return ": all blocks are read, and the indexes are being built"
+    if state.sync_progress is None:
+        return ""
+    then = ", then indexes are built" if state.phase == "bulk" else ""
+    left = "" if state.sync_left_s is None else f", about {duration(state.sync_left_s)} left{then}"
+    return f": {state.sync_progress:.1%} of the blocks{left}"
+
+
+def _node_state(network: Network, heartbeat: LastHeartbeat, old_s: float) -> NodeState:
+    if not heartbeat.alive or heartbeat.finishing:
+        return "unknown"
+    if not heartbeat.node_connected:
+        return "lost"
+    if heartbeat.node_slot_no is None or _age_s(network, heartbeat.node_slot_no, heartbeat.now) <= old_s:
+        return "followed"
+    return "syncing" if (heartbeat.node_unmoved_s or 0) <= old_s else "stalled"
+
+
+def _age_s(network: Network, slot_no: int, now: datetime) -> int:
+    return max(round((now - network.slot_time(slot_no)).total_seconds()), 0)
+
+
+def _rounded(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds)
+
+
+def _of_index(network: Network, index: Chain, heartbeat: LastHeartbeat) -> dict[str, Any]:
+    """The fields of a NetworkState about the position of the index."""
+    return {
+        "phase": "finishing" if index.phase == "bulk" and heartbeat.alive and heartbeat.finishing else index.phase,
+        "slot_no": index.slot_no,
+        "block_no": index.block_no,
+        "block_time": network.slot_time(index.slot_no),
+        "epoch_no": network.epoch_of(index.slot_no),
+        "first_block_no": index.first_block_no,
+        "transactions": index.tx_count,
+        "tip_age_s": _age_s(network, index.slot_no, heartbeat.now),
+        "network_synchronization": synchronization(network, index.slot_no, heartbeat.now),
+        "rollbacks": index.rollbacks,
+        "last_rollback_at": index.last_rollback_at,
+        "last_rollback_blocks": index.last_rollback_blocks,
+        "pools_stake_mismatch": index.pools_stake_mismatch,
+    }
+
+
+_NOTHING_INDEXED: dict[str, Any] = {
+    "phase": "empty",
+    "slot_no": None,
+    "block_no": None,
+    "block_time": None,
+    "epoch_no": None,
+    "first_block_no": None,
+    "transactions": 0,
+    "tip_age_s": None,
+    "network_synchronization": None,
+    "rollbacks": 0,
+    "last_rollback_at": None,
+    "last_rollback_blocks": None,
+    "pools_stake_mismatch": None,
+}
+_NO_LAG: dict[str, Any] = {"lag_blocks": None, "lag_slots": None, "lag_s": None}
+
+
+def _lag(network: Network, index: Chain | None, heartbeat: LastHeartbeat) -> dict[str, Any]:
+    """The fields of a NetworkState about the lag behind the node's tip."""
+    if index is None or heartbeat.node_slot_no is None or heartbeat.node_block_no is None:
+        return _NO_LAG
+    between = network.slot_time(heartbeat.node_slot_no) - network.slot_time(index.slot_no)
+    return {
+        "lag_blocks": max(heartbeat.node_block_no - index.block_no, 0),
+        "lag_slots": max(heartbeat.node_slot_no - index.slot_no, 0),
+        "lag_s": max(round(between.total_seconds()), 0),
+    }
+
+
+def _progress(index: Chain | None, heartbeat: LastHeartbeat) -> float | None:
+    if not heartbeat.node_block_no:
+        return None
+    return 0.0 if index is None else round(min(index.block_no / heartbeat.node_block_no, 1.0), 6)
+
+
+_sql = sql.beside(__file__)
+_chain = _sql.query("chain", Chain)
+_rollbacks = _sql.query("rollbacks", RollbackDepth)
