@@ -1,4 +1,12 @@
-"""`python -m api`: serve, create the database, issue admin keys."""
+"""`python -m api`: serve the API, aggregate usage, migrate and check the database, manage admin keys."""
+
+import signal
+import sys
+
+# NOTE: before the other imports, which take most of a second. There is nothing to finish yet.
+signal.signal(
+    signal.SIGTERM, lambda *_: sys.exit(any(name in sys.argv for name in ("migrate", "keys", "networks", "check")))
+)
 
 import asyncio
 import socket
@@ -7,31 +15,39 @@ from typing import Annotated
 
 import structlog
 import typer
+from dramatiq import cli as dramatiq
 
-from api import caller, database, keys, workers
-from shared import lifecycle, schema
+from api import caller, check, database, keys, networks, processes
+from shared import lifecycle, schema, trials
 from shared import log as logs
 from shared import settings as environment
+from shared.command import EmbeddedOption, VersionOption, name_database
 from shared.servers import ServersError, running
 from shared.settings import Settings
 
 log = structlog.get_logger()
 
+WORKER = "api.worker"
+"""The module that Dramatiq loads."""
+
 commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 commands.add_typer(keys.commands, name="keys")
+commands.add_typer(networks.commands, name="networks")
 
 
 @commands.callback(invoke_without_command=True)
 def serve(
     context: typer.Context,
-    host: Annotated[str | None, typer.Option(help="Address to listen on, instead of API_HOST.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port to listen on, instead of API_PORT.")] = None,
+    _version: VersionOption = False,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; overrides API_HOST.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port to listen on; overrides API_PORT.")] = None,
     count: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that share the port.")] = 1,
 ) -> None:
-    """Serve the HTTP API of Ledgerline; with a command, do that instead."""
+    """Serve the HTTP API, or run one of the commands below."""
     if context.invoked_subcommand is not None:
         return
     settings = _settings()
+    logs.started("api", workers=count)
     host, port = host or settings.api_host, settings.api_port if port is None else port
     try:
         listening = _bind(host, port)
@@ -45,9 +61,9 @@ def serve(
                     if settings.bootstrap_admin_key and await caller.is_partners(db, settings.bootstrap_admin_key):
                         raise environment.partners_bootstrap_key()
                 if count == 1:
-                    await workers.serve(settings, servers, listening, stop)
+                    await processes.serve(settings, servers, listening, stop)
                 else:
-                    await workers.supervise(count, settings, servers, listening, stop)
+                    await processes.supervise(count, settings, servers, listening, stop)
         log.info("api.stopped")
         return 0
 
@@ -55,21 +71,47 @@ def serve(
 
 
 @commands.command()
-def migrate() -> None:
-    """Create the database, or lead an old one to the present schema."""
+def migrate(embedded: EmbeddedOption = False) -> None:
+    """Create the tables of the database, or migrate those of an older version to the current schema."""
     settings = _settings()
 
     async def main(stop: asyncio.Event) -> int:
-        async with running(settings, valkey=False) as servers, database.migrated(servers.database_url, stop, once=True):
-            pass
+        async with (
+            running(settings, valkey=False, create=embedded) as servers,
+            database.migrated(servers.database_url, stop, once=True),
+        ):
+            name_database(settings)
         typer.echo(f"the database has schema version {schema.VERSION}")
         return 0
 
     raise typer.Exit(_run(main, once=True))
 
 
+@commands.command("check")
+def check_servers(embedded: EmbeddedOption = False) -> None:
+    """Print the settings in effect, without secrets, and try each server. The exit status is 1 if one fails."""
+    settings = _settings()
+    trials.show_settings(settings)
+
+    async def main(stop: asyncio.Event) -> int:
+        async with running(settings, create=embedded) as servers:
+            return await lifecycle.unless_stopped(check.servers(settings, servers), stop)
+
+    raise typer.Exit(_run(main, once=True))
+
+
+@commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def worker(context: typer.Context) -> None:
+    """Aggregate usage: `dramatiq api.worker` with its options; Dramatiq's own lines are like all others."""
+    _settings()
+    logs.started("usage aggregator")
+    parser = dramatiq.make_argument_parser()  # type: ignore[no-untyped-call] # it has no hints
+    arguments = parser.parse_args([WORKER, "--skip-logging", *context.args])
+    raise typer.Exit(dramatiq.main(arguments))  # type: ignore[no-untyped-call] # nor has this
+
+
 def _settings() -> Settings:
-    """The environment, with logs as it asks for them. Ends the process with one line where a variable is wrong."""
+    """Read the settings and configure logging. Ends the process with one line if a variable is invalid."""
     try:
         settings = environment.read()
     except environment.SettingsError as cause:
@@ -79,15 +121,15 @@ def _settings() -> Settings:
 
 
 def _run(main: Callable[[asyncio.Event], Awaitable[int]], *, once: bool = False) -> int:
-    """Run a process; what it can't start without is one line and status 2."""
+    """Run a process; if it can't start, print one line and return status 2."""
     try:
         return lifecycle.run(main, once=once)
-    except (schema.NewerSchema, ServersError, environment.SettingsError) as cause:
+    except (schema.WrongSchema, ServersError, environment.SettingsError) as cause:
         return lifecycle.fail(cause)
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """A socket on the first address of `host`. It refuses connections until somebody listens on it."""
+    """A socket bound to the first address of `host`. Connections are refused until a process listens on it."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     bound = socket.socket(family, kind, protocol)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

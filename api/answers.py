@@ -1,4 +1,4 @@
-"""The envelope of every answer: data, message, page, last_updated."""
+"""The envelope of every answer: data, message, pagination, last_updated."""
 
 from datetime import datetime
 from typing import Annotated, Generic, TypeVar
@@ -13,21 +13,21 @@ PagingT = TypeVar("PagingT")
 CONTENT_TYPE = "application/json;charset=utf-8"
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A UTC time; answers write it in ISO 8601, ending in Z."""
+"""A UTC time, ISO 8601 ending in Z in answers."""
 
 Success = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
 Failed = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
 
 
 class Answer(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
-    """A success."""
+    """A successful answer."""
 
     success: Success = True
     data: Data
 
 
-class Told(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
-    """A success that says what was done."""
+class Confirmation(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
+    """A successful change, with a message."""
 
     success: Success = True
     data: Data
@@ -35,7 +35,7 @@ class Told(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=True):
-    """Part of a list."""
+    """A page of a list."""
 
     success: Success = True
     data: list[Data]
@@ -43,7 +43,7 @@ class Page(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=True):
 
 
 class ObjectPage(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=True):
-    """Part of a list that lies inside an object."""
+    """A page of a list inside an object."""
 
     success: Success = True
     data: Data
@@ -51,7 +51,7 @@ class ObjectPage(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=Tr
 
 
 class LastUpdated(msgspec.Struct, frozen=True):
-    """The last block that the index holds, read in the snapshot of the data."""
+    """The last indexed block, read in the same snapshot as the data."""
 
     slot_no: int
     block_hash: str
@@ -59,15 +59,21 @@ class LastUpdated(msgspec.Struct, frozen=True):
 
 
 class ChainAnswer(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
-    """A success read from a chain, and how far that chain is indexed."""
+    """Data of a chain, with its last indexed block."""
 
     success: Success = True
     data: Data
     last_updated: LastUpdated
 
 
+class Unchanged(ChainAnswer[None], frozen=True, kw_only=True):
+    """Instead of an answer that the caller already has: its tip is still the last indexed block."""
+
+    data: None = None
+
+
 class ChainPage(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=True):
-    """Part of a list read from a chain, and how far that chain is indexed."""
+    """A page of a list from a chain, with the last indexed block."""
 
     success: Success = True
     data: list[Data]
@@ -76,14 +82,14 @@ class ChainPage(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=Tru
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A refusal or a fault."""
+    """An error."""
 
     success: Failed = False
     error: str
 
 
 class Paging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
-    """Where a page lies in its list."""
+    """The position of a page in its list."""
 
     limit: int
     offset: int
@@ -92,7 +98,7 @@ class Paging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
 
 
 class TotalPaging(msgspec.Struct, frozen=True):
-    """Where a page lies, for lists that say only how long they are."""
+    """The position of a page, for lists that report only their length."""
 
     limit: int
     offset: int
@@ -100,7 +106,7 @@ class TotalPaging(msgspec.Struct, frozen=True):
 
 
 class MorePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
-    """Where a page lies, for lists that say only whether they go on."""
+    """The position of a page, for lists that report only whether there are more results."""
 
     limit: int
     offset: int
@@ -108,10 +114,10 @@ class MorePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
 
 
 class CursorPaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
-    """Where a page lies in an address' transactions.
+    """The position of a page in an address' transactions.
 
-    `next_cursor` is the `fromSlot` of the next page (with offset 0). It is absent on the last page, and where the page
-    ends inside a slot: then the next page is at `offset` + `limit`.
+    `next_cursor` is the `fromSlot` of the next page, with `offset` 0. It is absent on the last page, and on a page that
+    ends inside a slot; in the latter case, continue with `offset` + `limit`.
     """
 
     limit: int
@@ -125,5 +131,5 @@ encode = msgspec.json.Encoder().encode
 
 
 def failure(refusal: Refusal) -> bytes:
-    """The body of an answer that is no success."""
+    """The body of an error."""
     return encode(Failure(error=refusal.message))

@@ -1,29 +1,53 @@
-"""The table of routes as an HTTP server. Every answer, success or not, is made here.
+"""The HTTP server for the table of routes. Every answer, success or error, is made here.
 
-It is aiohttp's low-level server: with an Application, some refusals (malformed requests, `Expect`) bypass middlewares.
+It uses aiohttp's low-level server: in an Application, some refusals (malformed requests, `Expect`) bypass middlewares.
 """
 
 import asyncio
 import os
 import socket
 import time
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 import asyncpg
+import msgspec
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 from multidict import MultiDict, MultiMapping
 
-from api import answers, caller, errors, metrics
-from api.ask import AdminAsk, ChainAsk, OpenAsk
+from api import (
+    access_log,
+    answers,
+    caching,
+    caller,
+    compression,
+    cors,
+    errors,
+    ignored,
+    metrics,
+    request_id,
+    restrictions,
+)
+from api.access_log import AccessLog
+from api.answers import Unchanged
+from api.ask import AdminAsk, ChainAsk, KeyAsk, Notes, OpenAsk
+from api.chain import tip
+from api.chains import ChainServer
+from api.connections import BoundedServer
 from api.errors import Refusal
-from api.parameters import read_body, read_question
+from api.parameters import Question, json_object, read_body, read_question
+from api.restrictions import Call
 from api.route import Route, Router
 from api.services import Services
+from shared import log as logs
+from shared import schema, service_manager, tasks
 from shared.address import LONGEST_TEXT
 from shared.lifecycle import UNREACHABLE
 
@@ -37,11 +61,10 @@ _DISCARD_UNREAD_BODY_S = 2.0
 _SEND_BODY_WITHIN_S = 20.0
 _FINISH_WITHIN_S = 7.0
 
-# What the database does to a request when it restarts, fails over, or is a replica whose rows are being vacuumed.
-_DATABASE_AWAY = (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.SerializationError, asyncpg.QueryCanceledError)
+# Errors that a request gets when the database restarts, fails over or is full.
+_DATABASE_AWAY = (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.SerializationError)
 
 _SERVER = "ledgerline"
-_HEADERS = {"Content-Type": answers.CONTENT_TYPE, "Server": _SERVER}
 _NO_QUERY: MultiDict[str] = MultiDict()
 _LOOK_EVERY_S = 1.0
 
@@ -54,78 +77,188 @@ class Api:
         self._routes = tuple(routes)
         self._router = Router(self._routes)
         self._deadlines = _Deadlines()
+        self._access_log = AccessLog(services.settings)
+        self._stop = asyncio.Event()
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
-        """Answer until `stop` is set, then finish the requests that are under way."""
+        """Answer requests until `stop` is set, then finish those under way."""
         options = {
             "keepalive_timeout": _IDLE_S,
             "lingering_time": _DISCARD_UNREAD_BODY_S,
             "max_line_size": _LONGEST_LINE,
             "access_log": None,
+            "auto_decompress": False,  # `_decoded` does it
         }
-        runner = web.ServerRunner(_Server(self.answer, options), shutdown_timeout=_FINISH_WITHIN_S)
+        self._stop = stop
+        server = BoundedServer(self.answer, partial(_Connection, self), options)
+        runner = web.ServerRunner(server, shutdown_timeout=_FINISH_WITHIN_S)
         await runner.setup()
-        watching = asyncio.create_task(self._deadlines.watch())
-        try:
-            await web.SockSite(runner, listening, backlog=1024).start()
-            host, port, *_ = listening.getsockname()
-            log.info("api.listening", host=host, port=port, pid=os.getpid())
-            await stop.wait()
-        finally:
-            await runner.cleanup()
-            watching.cancel()
+        async with tasks.background("deadlines", self._deadlines.watch), self._access_log.opened():
+            try:
+                await web.SockSite(runner, listening, backlog=1024).start()
+                host, port, *_ = listening.getsockname()
+                log.info("api.listening", host=host, port=port, pid=os.getpid())
+                service_manager.notify(service_manager.READY)
+                await stop.wait()
+            finally:
+                await runner.cleanup()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request. An authenticated one is counted for its credential, whatever its status."""
-        started = time.perf_counter()
-        route: Route | None = None
-        admission: caller.Admission | None = None
+        """Answer one request. Once its API key is authenticated, it counts for the credential, even if it fails."""
+        trail = _Trail.of(request)
         try:
-            with self._deadlines:
-                route, parameters = self._router.find(request.method, request.rel_url.raw_path)
-                _refuse_large_body(request)
-                if route.who == "api key":
-                    admission = await self._services.callers.api_key(_authorization(request))
-                    if admission.refusal is not None:
-                        raise admission.refusal
-                response = await self._call(route, parameters, request, admission)
-        except Exception as fault:  # noqa: BLE001 - the rim: it is logged, and the caller gets an answer
-            response = _failed(_refusal_of(fault, route))
-        took_s = time.perf_counter() - started
-        if admission is not None:
-            response.headers.update(admission.headers)
+            response = cors.preflight(request)
+            if response is None:
+                with self._deadlines:
+                    trail.route, parameters = self._router.find(request.method, request.rel_url.raw_path)
+                    _refuse_large_body(request)
+                    trail.by = await self._authenticate(trail.route, request)
+                    response = await self._call(trail, parameters, request)
+        except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
+            response = _failed(_refusal_of(fault, trail.route))
+        if isinstance(trail.by, caller.Admission):
+            assert trail.route is not None, "a route says that a request needs a key"
+            response.headers.update(trail.by.headers)
+            endpoint, credential_id = trail.route.number, trail.by.key.credential_id
             try:
-                self._services.spools.count(admission.key.credential_id, response.status, took_s)
+                self._services.spools.count(credential_id, endpoint, response.status, trail.took_s())
             except Refusal as refusal:
                 response = _failed(refusal)
-        metrics.observe(route, response.status, took_s)
+        response.headers.update(cors.headers(trail.route, request.rel_url.raw_path))
+        await compression.apply(response, request.headers.get("Accept-Encoding"))
+        if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:
+            _close_after(response)  # what is left of a body would be read as the next request
+        return self._finished(trail, response)
+
+    def refuse_malformed(self, request: web.BaseRequest, refusal: Refusal) -> web.Response:
+        """The answer to bytes that are not an HTTP request, or that can't be answered."""
+        response = _failed(refusal)
+        _close_after(response)
+        return self._finished(_Trail.of(request), response)
+
+    def _finished(self, trail: "_Trail", response: web.Response) -> web.Response:
+        """Add what every answer has, measure and log it."""
+        headers = response.headers
+        headers["Server"], headers["X-Request-Id"] = _SERVER, trail.request_id
+        headers.setdefault("Cache-Control", caching.PRIVATE)
+        if trail.ignored and trail.route is not None:
+            headers[ignored.HEADER] = ignored.header(trail.ignored, trail.route.elsewhere)
+        took_s = trail.took_s()
+        metrics.observe(trail.route, response.status, took_s)
+        self._access_log.add(trail.line(response, took_s))
         return response
 
-    async def _call(
-        self, route: Route, parameters: Mapping[str, str], request: web.BaseRequest, admission: caller.Admission | None
-    ) -> web.Response:
-        """Check the caller where that is not done yet, read what is asked, and let the handler answer."""
-        key = None
+    async def _authenticate(self, route: Route, request: web.BaseRequest) -> caller.Admission | caller.AdminKey | None:
+        """The authenticated caller; None if the route is open to anyone. Raises Refusal."""
+        if route.ask in (ChainAsk, KeyAsk):
+            call = Call(route.scope, restrictions.bits(self._ip_address(request)))
+            return await self._services.callers.api_key(_authorization(request), call)
         if route.ask is AdminAsk:
-            key = await self._services.callers.admin_key(_authorization(request), route.who)
-        question = read_question(route.question, route.fields, parameters, _query(request))
-        body = None if route.body is None else read_body(route.body, route.body_fields, await _body(request))
-        ask: OpenAsk[Any] | ChainAsk[Any] | AdminAsk[Any, Any]
-        if admission is not None:
-            ask = ChainAsk(self._services, question, admission.key)
-        elif key is not None:
-            ask = AdminAsk(self._services, question, body, key, self._ip_address(request))
+            return await self._services.callers.admin_key(_authorization(request), route.who)
+        return None
+
+    async def _call(self, trail: "_Trail", parameters: Mapping[str, str], request: web.BaseRequest) -> web.Response:
+        """Parse the request and call the handler. Raises Refusal, also for a caller above its rate limit."""
+        route, authenticated = trail.route, trail.by
+        assert route is not None, "a request without a route has been refused"
+        if isinstance(authenticated, caller.Admission) and authenticated.refusal is not None:
+            raise authenticated.refusal
+        query = _query(request)
+        trail.ignored = ignored.fields(route.fields, query) if query else []
+        question = read_question(route.question, route.fields, parameters, query)
+        body = None
+        if route.body is not None:
+            sent = json_object(await _body(request))
+            trail.ignored += ignored.fields(route.body_fields, sent)
+            body = read_body(route.body, route.body_fields, sent)
+        notes = Notes()
+        if isinstance(authenticated, caller.Admission) and route.ask is KeyAsk:
+            answer = await route.handler(KeyAsk(self._services, question, authenticated.key_hash, authenticated.taken))
+        elif isinstance(authenticated, caller.Admission):
+            answer = await self._read(route, question, authenticated.key, request, notes)
+        elif isinstance(authenticated, caller.AdminKey):
+            ask = AdminAsk(self._services, question, body, authenticated, self._ip_address(request), trail.request_id)
+            answer = await route.handler(ask)
         else:
-            ask = OpenAsk(self._services, question, self._routes)
-        answer = await route.handler(ask)
+            answer = await route.handler(OpenAsk(self._services, question, self._routes))
         if isinstance(answer, web.Response):
-            answer.headers["Server"] = _SERVER
             return answer
-        return web.Response(status=route.status, body=answers.encode(answer), headers=_HEADERS)
+        return caching.respond(request, route.status, answer, settled=notes.settled)
+
+    async def _read(
+        self, route: Route, question: Question, key: caller.ApiKey, request: web.BaseRequest, notes: Notes
+    ) -> Any:
+        """The answer to a question about a chain; Unchanged if the tip alone says that the caller has it."""
+        known = request.headers.get("If-None-Match", "")
+
+        async def read(source: ChainServer) -> Any:
+            ask = ChainAsk(self._services, question, key, source, notes)
+            if route.answers_from_tip and caching.asks_for_tip(known):
+                async with ask.connection() as db:
+                    now = (await tip.read(db)).last_updated(key.network)
+                if caching.matches(known, caching.of_tip(now.block_hash)):
+                    return Unchanged(last_updated=now)
+            return await route.handler(ask)
+
+        return await self._services.chains.read(key.network, read)
 
     def _ip_address(self, request: web.BaseRequest) -> str | None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())
         return caller.ip_address(request.remote, forwarded_for, self._services.settings.trusted_proxies)
+
+
+class _Trail(msgspec.Struct):
+    """What is known of a request while it is being answered."""
+
+    started: float
+    method: str
+    request_id: str
+    traceparent: str | None
+    route: Route | None = None
+    by: caller.Admission | caller.AdminKey | None = None
+    ignored: Sequence[str] = ()  # parameters and body fields
+
+    @classmethod
+    def of(cls, request: web.BaseRequest) -> "_Trail":
+        """The beginning of a request. From now on what is logged in this task has its id."""
+        headers = request.headers
+        trail = cls(
+            time.perf_counter(),
+            request.method,
+            request_id.of(headers.get("X-Request-Id")),
+            request_id.trace_of(headers.get("traceparent")),
+        )
+        logs.request_id.set(trail.request_id)
+        request_id.traceparent.set(trail.traceparent)
+        return trail
+
+    def took_s(self) -> float:
+        """The time since the request's head arrived."""
+        return time.perf_counter() - self.started
+
+    def line(self, response: web.Response, took_s: float) -> access_log.Line:
+        """The request in the access log."""
+        of_api_key = self.by.key if isinstance(self.by, caller.Admission) else None
+        return access_log.Line(
+            level="info",
+            timestamp=datetime.now(UTC),
+            request_id=self.request_id,
+            method=self.method,
+            route="none" if self.route is None else self.route.path,
+            status=response.status,
+            ms=round(took_s * 1000, 2),
+            bytes=0 if self.method == "HEAD" else response.content_length or 0,
+            credential_id=None if of_api_key is None else of_api_key.credential_id,
+            admin_key_id=self.by.id if isinstance(self.by, caller.AdminKey) else None,
+            network=None if of_api_key is None else of_api_key.network.name,
+            traceparent=self.traceparent,
+        )
+
+
+def _close_after(response: web.Response) -> None:
+    """Close the connection after this answer, and say so: aiohttp does not in its answers to malformed requests."""
+    response.force_close()
+    response.headers["Connection"] = "close"
 
 
 def _authorization(request: web.BaseRequest) -> Sequence[str]:
@@ -133,7 +266,7 @@ def _authorization(request: web.BaseRequest) -> Sequence[str]:
 
 
 def _query(request: web.BaseRequest) -> MultiMapping[str]:
-    """The query's parameters. Bytes that are no UTF-8 become lone surrogates, which every kind of parameter refuses."""
+    """The query's parameters. Invalid UTF-8 becomes lone surrogates, which every kind of parameter refuses."""
     text = request.rel_url.raw_query_string
     if not text:
         return _NO_QUERY
@@ -143,7 +276,7 @@ def _query(request: web.BaseRequest) -> MultiMapping[str]:
 
 
 def _refuse_large_body(request: web.BaseRequest) -> None:
-    """Refuse by the announced length, before any of it is read. A body without one is measured while it arrives."""
+    """Refuse a body by its announced length, before reading it. Other bodies are measured while they arrive."""
     if (request.content_length or 0) > LARGEST_BODY:
         raise errors.body_too_large()
 
@@ -157,15 +290,39 @@ async def _body(request: web.BaseRequest) -> bytes:
         request.writer.output_size = 0
     try:
         async with asyncio.timeout(_SEND_BODY_WITHIN_S):
-            return await request.read()
+            body = await request.read()
     except TimeoutError as cause:
         raise errors.request_timeout() from cause
     except (web.RequestPayloadError, HttpProcessingError) as cause:
         raise errors.malformed_request() from cause
+    return _decoded(body, ",".join(request.headers.getall("Content-Encoding", ())).strip().lower())
+
+
+def _decoded(body: bytes, encoding: str) -> bytes:
+    """The body without its Content-Encoding: gzip or deflate, the latter with or without a zlib header (RFC 9110).
+
+    An empty body may have any encoding. Raises Refusal.
+    """
+    if encoding in ("", "identity") or not body:
+        return body
+    if encoding not in ("gzip", "deflate"):
+        raise errors.malformed_request()
+    bare = encoding == "deflate" and body[0] & 0x0F != zlib.DEFLATED
+    window = 31 if encoding == "gzip" else -15 if bare else 15
+    decompressor = zlib.decompressobj(window)
+    try:
+        decoded = decompressor.decompress(body, LARGEST_BODY + 1)
+    except zlib.error as cause:
+        raise errors.malformed_request() from cause
+    if len(decoded) > LARGEST_BODY:
+        raise errors.body_too_large()
+    if not decompressor.eof or decompressor.unused_data:
+        raise errors.malformed_request()
+    return decoded
 
 
 def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
-    """What a caller is told about an exception; what it was only the log says."""
+    """The refusal that a caller gets for an exception. Unexpected exceptions go to the log."""
     where = "none" if route is None else route.path
     if isinstance(fault, Refusal):
         return fault
@@ -173,24 +330,28 @@ def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
         return errors.body_too_large()
     if isinstance(fault, asyncpg.LockNotAvailableError):
         return errors.network_not_available()
-    if isinstance(fault, TimeoutError):
+    if isinstance(fault, TimeoutError | asyncpg.QueryCanceledError):
         log.warning("request.too_slow", route=where)
         return errors.too_slow()
     if isinstance(fault, _DATABASE_AWAY):
         log.warning("request.without_database", route=where, cause=f"{type(fault).__name__}: {fault}")
         return errors.database_not_available()
+    if isinstance(fault, schema.WrongSchema):
+        log.warning("request.outdated", route=where, cause=str(fault))
+        return errors.outdated()
     log.error("request.failed", route=where, exc_info=fault)
     return errors.internal_error()
 
 
 def _failed(refusal: Refusal) -> web.Response:
-    return web.Response(status=refusal.status, body=answers.failure(refusal), headers={**_HEADERS, **refusal.headers})
+    headers = {"Content-Type": answers.CONTENT_TYPE, "Error-Code": refusal.code, **refusal.headers}
+    return web.Response(status=refusal.status, body=answers.failure(refusal), headers=headers)
 
 
 class _Deadlines:
-    """LONGEST_REQUEST_S for each request. What `asyncio.timeout` does, but no timer is set and taken back each time.
+    """Limits each request to LONGEST_REQUEST_S. Cheaper than `asyncio.timeout`, which sets a timer for each request.
 
-    Entered by the task of a request; raises TimeoutError, up to _LOOK_EVERY_S late.
+    The task of a request enters it; raises TimeoutError, up to _LOOK_EVERY_S late.
     """
 
     def __init__(self) -> None:
@@ -204,7 +365,7 @@ class _Deadlines:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         task = asyncio.current_task()
-        assert task is not None, "it is the task that has entered"
+        assert task is not None, "the same task has entered"
         del self._under_way[task]
         if task in self._overdue:
             self._overdue.remove(task)
@@ -212,7 +373,7 @@ class _Deadlines:
                 raise TimeoutError
 
     async def watch(self) -> None:
-        """Cancel overdue requests, for ever."""
+        """Cancel overdue requests, endlessly."""
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             latest = time.monotonic() - LONGEST_REQUEST_S
@@ -224,21 +385,14 @@ class _Deadlines:
                     task.cancel()
 
 
-class _Server(web.Server):
-    """aiohttp's server, but each connection answers in the envelope even what is no HTTP."""
-
-    def __init__(self, handler: Any, options: Mapping[str, Any]) -> None:
-        super().__init__(handler)
-        self._options = options
-
-    def __call__(self) -> RequestHandler:
-        return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
-
-
 class _Connection(RequestHandler):
-    """One connection. aiohttp asks it to word what it refuses by itself: malformed requests, for one."""
+    """One connection. aiohttp calls it for requests that it refuses itself, such as malformed ones."""
 
-    __slots__ = ()
+    __slots__ = ("_api",)
+
+    def __init__(self, api: Api, server: web.Server, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._api = api
 
     def handle_error(
         self,
@@ -248,11 +402,18 @@ class _Connection(RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         if request.writer.output_size > 0:
-            raise ConnectionError("part of an answer is sent already")
+            raise ConnectionError("part of the answer has already been sent")
         if status >= 500:
             log.error("connection.failed", exc_info=exc)
         else:
             log.debug("request.malformed", cause=message)
-        response = _failed(errors.malformed_request() if status < 500 else errors.internal_error())
-        response.force_close()
-        return response
+        refusal = errors.malformed_request() if status < 500 else errors.internal_error()
+        return self._api.refuse_malformed(request, refusal)
+
+    def log_exception(self, *words: Any, **details: Any) -> None:
+        """Log the error that ended a connection. An incomplete body that is not read is the client's fault."""
+        fault = details.get("exc_info")
+        if isinstance(fault, HttpProcessingError | web.RequestPayloadError):
+            log.debug("request.malformed", cause=f"{type(fault).__name__}: {fault}")
+        else:
+            log.error("connection.failed", words=str(words[0]), exc_info=fault)

@@ -1,19 +1,19 @@
-"""What a handler is given: the question, the body, who asks, and the database to ask."""
+"""The argument of a handler: the question, the body, the caller, and the database to query."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import asyncpg
 import msgspec
 
 from api.caller import AdminKey, ApiKey
+from api.chains import ChainServer
 from api.parameters import Body, Question
+from api.rate_limit import Taken
 from api.services import Services
+from shared import schema
 from shared.network import Network
-
-if TYPE_CHECKING:
-    from api.route import Route
 
 QuestionT = TypeVar("QuestionT", bound=Question)
 BodyT = TypeVar("BodyT", bound=Body | None)
@@ -24,19 +24,27 @@ class Nothing(Question, frozen=True, kw_only=True):
 
 
 class OpenAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
-    """A request that needs no key. `routes` is the table that it came through."""
+    """A request that needs no key. `routes` is the table of api.route.Route that it came through."""
 
     services: Services
     question: QuestionT
-    routes: "tuple[Route, ...]"
+    routes: tuple[object, ...]
+
+
+class Notes(msgspec.Struct):
+    """What a handler adds to its answer beyond the body. `settled`: no rollback will change the answer."""
+
+    settled: bool = False
 
 
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
-    """A question about the chain of the caller's API key."""
+    """A question about the chain of the caller's API key, for one server. It may be repeated on another."""
 
     services: Services
     question: QuestionT
     key: ApiKey
+    source: ChainServer
+    notes: Notes
 
     @property
     def network(self) -> Network:
@@ -44,32 +52,49 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
         return self.key.network
 
     def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        """A connection to one replica for exactly one statement, which is a snapshot of its own."""
-        return self.services.chains.connection(self.network)
+        """A connection to the server for one statement, which is a snapshot in itself, and look-ups of names."""
+        return self.source.connection(self.network)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
-        """One snapshot on one replica, for several statements."""
+        """One snapshot on the server, for several statements."""
         async with self.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
             yield db
 
 
+class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
+    """A question of an API key about itself. `taken` is what this request has left of its limits."""
+
+    services: Services
+    question: QuestionT
+    key_hash: bytes
+    taken: Taken
+
+
 class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
-    """What a partner asks or orders."""
+    """A request of a partner."""
 
     services: Services
     question: QuestionT
     body: BodyT
     key: AdminKey
     ip_address: str | None
+    request_id: str
 
-    def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        """A connection for one statement, or for several that need no common commit."""
-        acquired: AbstractAsyncContextManager[asyncpg.Connection] = self.services.partner.acquire()
-        return acquired
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection for statements without a common commit, in a turn of this admin key."""
+        async with self.services.admin.turn(self.key.id) as pool, pool.acquire() as db:
+            yield db
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
+        """One snapshot for several statements, such as a page and its total."""
+        async with self.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
+            yield db
 
     @asynccontextmanager
     async def commit(self) -> AsyncIterator[asyncpg.Connection]:
-        """One commit: what is written inside happens together or not at all."""
-        async with self.connection() as db, db.transaction():
+        """One commit: all of it is written, or none."""
+        async with self.connection() as db, schema.commit(db):
             yield db

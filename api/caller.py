@@ -1,30 +1,32 @@
-"""A bearer token becomes an ApiKey or an AdminKey, or a refusal.
+"""Authenticate a bearer token: the result is an ApiKey, an AdminKey or a refusal.
 
-Postgres is the truth. Valkey keeps what it said of an API key for a few seconds and never past a withdrawal:
-docs/decisions/0004-no-key-outlives-its-revocation.md tells why that holds.
+Postgres is authoritative. Valkey caches an API key for a few seconds and never beyond its withdrawal; see
+docs/decisions/0004-no-key-outlives-its-revocation.md.
 """
 
 import asyncio
 import hmac
 import ipaddress
 import re
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import lru_cache
+from typing import Literal
 from uuid import UUID
 
-import asyncpg
 import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 from redis.exceptions import RedisError
 
-from api import errors, tokens
+from api import errors, restrictions, tokens
 from api.errors import Refusal
-from api.rate_limit import LEASE_S, AskPostgres, GoodKey, LocalMinutes, SharedMinutes, Taken, Told
-from api.valkey import GIVEN_UP_AFTER_S, Valkey
-from shared import network, sql
+from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, Quota, SharedMinutes, Taken
+from api.restrictions import Call
+from api.turns import FairPool
+from api.valkey import ValkeyClient
+from shared import network, schema, sql
 from shared.network import Network
 from shared.settings import IPNetwork
 
@@ -32,36 +34,39 @@ log = structlog.get_logger()
 
 PERMISSIONS = ("manage_users", "manage_credentials", "view_usage", "view_audit_logs")
 BOOTSTRAP = "bootstrap"
+_REMEMBERED = 4_096
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)  # RFC 6750, section 2.1
-_VALKEY_AGAIN_S = 1.0
 
-_refused = Counter("ledgerline_callers_refused", "Requests refused for their key, by its kind.", ("key", "reason"))
-_limited = Counter("ledgerline_rate_limited", "Requests refused for their rate.")
+_refused = Counter("ledgerline_callers_refused", "Requests refused for their key, by kind of key.", ("key", "reason"))
+_limited = Counter("ledgerline_rate_limited", "Requests refused for exceeding the rate limit.")
+_spent = Counter("ledgerline_quota_exceeded", "Requests refused for exceeding the quota.")
 _shared = Gauge(
     "ledgerline_rate_limits_shared",
-    "1 while limits are counted in Valkey for all processes together, 0 while a process counts alone.",
+    "1 while limits are counted in Valkey for all processes, 0 while this process counts alone.",
     multiprocess_mode="livemin",
 )
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """Who asks for chain data, and of which chain."""
+    """The caller of a chain endpoint, and the network of its key."""
 
     credential_id: UUID
     network: Network
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """An authenticated request with the headers its answer carries; `refusal` is set where its minute is full."""
+    """An authenticated request, with the headers of its answer; `refusal` is set if a limit is exceeded."""
 
     key: ApiKey
+    key_hash: bytes
+    taken: Taken
     headers: dict[str, str]
     refusal: Refusal | None
 
 
 class AdminKey(msgspec.Struct, frozen=True):
-    """Who administrates. The bootstrap key has every permission, and owns nothing."""
+    """The caller of an admin endpoint. The bootstrap key has every permission and owns no accounts."""
 
     id: UUID
     entity_name: str
@@ -69,7 +74,9 @@ class AdminKey(msgspec.Struct, frozen=True):
     is_bootstrap: bool
 
 
-class _ApiKeyRow(msgspec.Struct, frozen=True):
+class KeyRow(msgspec.Struct, frozen=True):
+    """An API key and what decides on a request with it."""
+
     key_hash: bytes
     credential_id: UUID
     network_id: int
@@ -78,6 +85,21 @@ class _ApiKeyRow(msgspec.Struct, frozen=True):
     revoked: bool
     expired: bool
     owner_status: str
+    quota_requests: int | None  # without a quota, the other fields of it mean nothing
+    quota_per: Literal["day", "month"] | None
+    quota_since: datetime
+    quota_until: datetime
+    quota_used: int
+    ip_networks: list[str]
+    scopes: list[str]
+
+    def good(self) -> GoodKey:
+        """The key, once it has proved valid."""
+        quota = None
+        if self.quota_requests is not None and self.quota_per is not None:
+            quota = Quota(self.quota_requests, self.quota_per, self.quota_since, self.quota_until, self.quota_used)
+        allowed = restrictions.of(self.ip_networks, self.scopes)
+        return GoodKey(self.credential_id, self.network_id, self.limit, self.expires_at, quota, allowed)
 
 
 class _AdminKeyRow(msgspec.Struct, frozen=True):
@@ -85,6 +107,7 @@ class _AdminKeyRow(msgspec.Struct, frozen=True):
     id: UUID
     entity_name: str
     permissions: list[str]
+    use_is_due: bool  # last_used_at is more than a minute old
 
 
 class _IsPartners(msgspec.Struct, frozen=True):
@@ -96,50 +119,62 @@ class _BootstrapRow(msgspec.Struct, frozen=True):
     entity_name: str
 
 
-_api_key_by_hash = sql.query("api_key_by_hash", _ApiKeyRow)
-_admin_key_by_hash = sql.query("admin_key_by_hash", _AdminKeyRow)
-_is_partners = sql.query("is_partners", _IsPartners)
-_touch_admin_key = sql.command("touch_admin_key")
-_bootstrap_admin_key = sql.query("bootstrap_admin_key", _BootstrapRow)
+_sql = sql.beside(__file__)
+_api_key_by_hash = _sql.query("api_key_by_hash", KeyRow)
+_admin_key_by_hash = _sql.query("admin_key_by_hash", _AdminKeyRow)
+_is_partners = _sql.query("is_partners", _IsPartners)
+_touch_admin_key = _sql.command("touch_admin_key")
+_bootstrap_admin_key = _sql.query("bootstrap_admin_key", _BootstrapRow)
 
 
 class Callers:
-    """Everybody who may call. One per process."""
+    """Authenticates requests. One per process."""
 
-    def __init__(self, partner: asyncpg.Pool, valkey: Valkey, bootstrap_admin_key: str | None) -> None:
-        self._partner = partner
+    def __init__(self, partner: FairPool, valkey: ValkeyClient, bootstrap_admin_key: str | None) -> None:
+        self._partner, self._api_keys = partner, KeyReader(partner)
         self._minutes = SharedMinutes(valkey)
-        self._local_minutes = LocalMinutes()
-        self._valkey_away_until = 0.0
+        self._away = False
         self._bootstrap_hash = None if bootstrap_admin_key is None else tokens.hash_of(bootstrap_admin_key)
         _shared.set(1)
 
-    @property
-    def limits_are_shared(self) -> bool:
-        """Whether Valkey counted the last request; if not, this process limits alone, for a second at least."""
-        return self._valkey_away_until == 0.0
+    async def beat(self) -> None:
+        """Send heartbeats to Valkey endlessly: limits are shared among the processes that send them."""
+        await self._minutes.beat()
 
-    async def api_key(self, authorization: Sequence[str]) -> Admission:
-        """Authenticate and count one chain request, given every Authorization header of it. Raises Refusal (401, 403).
+    async def api_key(self, authorization: Sequence[str], call: Call) -> Admission:
+        """Authenticate and count one request with an API key by its Authorization headers. Raises Refusal (401, 403).
 
-        One round trip to Valkey where it knows the key, else a look into Postgres between two.
+        Takes one round trip to Valkey if the key is cached there, otherwise two and a query to Postgres.
         """
         token = _bearer(authorization)
         if token is None:
             raise _refusal("api", "missing", errors.missing_api_key())
-        taken = await self._take(tokens.hash_of(token)) if tokens.is_api_key(token) else None
+        key_hash = tokens.hash_of(token)
+        taken = await self._take(key_hash, call) if tokens.is_api_key(token) else None
         if taken is None:
             raise _refusal("api", "invalid", errors.invalid_api_key())
-        if not taken.admitted:
+        refusal = None
+        if isinstance(taken, Barred):
+            barred = errors.address_not_allowed() if taken.by == "address" else errors.scope_not_covered(call.scope)
+            raise _refusal("api", taken.by, barred)
+        if taken.spent:
+            _spent.inc()
+            refusal = errors.quota_exceeded()
+        elif not taken.admitted:
             _limited.inc()
-        return Admission(
-            key=ApiKey(taken.credential_id, network.by_id[taken.network_id]),
-            headers=taken.headers(),
-            refusal=None if taken.admitted else errors.rate_limit_exceeded(),
-        )
+            refusal = errors.rate_limit_exceeded()
+        key = ApiKey(taken.credential_id, network.by_id[taken.network_id])
+        return Admission(key, key_hash, taken, taken.headers(), refusal)
+
+    async def known(self, key_hash: bytes) -> KeyRow | None:
+        """A key as Postgres knows it, valid or not."""
+        return await self._api_keys.read(key_hash)
 
     async def admin_key(self, authorization: Sequence[str], needs: str) -> AdminKey:
-        """Authenticate an admin request that needs a permission or, for BOOTSTRAP, that key. Raises Refusal."""
+        """Authenticate an admin request that needs a permission or, if BOOTSTRAP, the bootstrap key.
+
+        Raises Refusal, and WrongSchema if the use of the key is to be noted.
+        """
         token = _bearer(authorization)
         if token is None:
             raise _refusal("admin", "missing", errors.missing_admin_key())
@@ -152,62 +187,54 @@ class Callers:
         return key
 
     @asynccontextmanager
-    async def withdrawing(self) -> AsyncIterator["Withdrawal"]:
-        """Around a commit that ends API keys: when this is left, no process admits them any more.
+    async def withdrawing(self) -> AsyncIterator["KeyWithdrawal"]:
+        """Wrap a commit that ends API keys: when the block has ended, no process admits them any more.
 
-        Name the keys inside the commit. Valkey is told before it, for the case that this process does not survive it,
-        and after it; where Valkey can't be told, what it may have kept is waited out.
+        Declare the keys inside the commit. They are fenced in Valkey before the commit, in case this process dies, and
+        after it. If Valkey is unreachable, this waits until every cached copy has expired.
         """
-        withdrawal = Withdrawal(self._fence)
+        withdrawal = KeyWithdrawal(self._fence)
         yield withdrawal
         if not await self._fence(withdrawal.key_hashes):
             log.warning("keys.waiting_for_leases", keys=len(withdrawal.key_hashes), wait_s=LEASE_S)
             await asyncio.sleep(LEASE_S)
 
-    async def _take(self, key_hash: bytes) -> Taken | None:
-        """Count one request. None: no key has this hash. Raises Refusal where it has expired or its owner is out."""
-        known = None if self._local_minutes.is_full(key_hash) else await self._counted(key_hash)
-        if isinstance(known, Taken):
-            return self._noted(key_hash, known)
-        async with self._partner.acquire() as db:
-            row = await _api_key_by_hash.one(db, key_hash)
+    async def _take(self, key_hash: bytes, call: Call) -> Taken | Barred | None:
+        """Count one request; None if no key has this hash. Raises Refusal for an expired key or an inactive account."""
+        known = await self._counted(key_hash, call)
+        if isinstance(known, Taken | Barred):
+            return known
+        row = await self.known(key_hash)
         if row is None or not hmac.compare_digest(row.key_hash, key_hash) or row.revoked:
             return None
         if row.expired:
             raise _refusal("api", "expired", errors.expired_api_key())
         if row.owner_status != "active":
             raise _refusal("api", "inactive", errors.inactive_account())
-        good = GoodKey(row.credential_id, row.network_id, row.limit, row.expires_at)
-        taken = None if known is None else await self._counted(key_hash, Told(good, known.until_us))
-        return self._noted(key_hash, taken) if isinstance(taken, Taken) else self._local_minutes.take(key_hash, good)
+        good = row.good()
+        taken = await self._counted(key_hash, call, KeyLease(good, 0 if known is None else known.until_us))
+        return taken if isinstance(taken, Taken | Barred) else self._minutes.take_alone(good, call)
 
-    def _noted(self, key_hash: bytes, shared: Taken) -> Taken:
-        if shared.admitted:
-            self._local_minutes.note(key_hash)
-        return shared
-
-    async def _counted(self, key_hash: bytes, told: Told | None = None) -> Taken | AskPostgres | None:
-        """What Valkey answers to one request of a key; None while it is away."""
-        now = time.monotonic()
-        if self._valkey_away_until > now:
-            return None
-        if self._valkey_away_until:
-            self._valkey_away_until = now + GIVEN_UP_AFTER_S  # one request finds out whether it is back, no other waits
-        try:
-            answer = await self._minutes.take(key_hash, told)
-        except (RedisError, OSError) as cause:
-            self._valkey_away_until = time.monotonic() + _VALKEY_AGAIN_S
-            _shared.set(0)
-            log.warning("valkey.away", limits="per process", cause=f"{type(cause).__name__}: {cause}")
-            return None
-        if self._valkey_away_until:
-            self._valkey_away_until = 0.0
-            _shared.set(1)
-            log.info("valkey.back", limits="shared")
+    async def _counted(
+        self, key_hash: bytes, call: Call, lease: KeyLease | None = None
+    ) -> Taken | Barred | AskPostgres | None:
+        """Count one request in Valkey; None while it is unreachable."""
+        answer = None
+        if not self._minutes.away:
+            try:
+                answer = await self._minutes.take(key_hash, lease, call)
+            except (RedisError, OSError) as cause:
+                if not self._away:
+                    log.warning("valkey.away", limits="per process", cause=f"{type(cause).__name__}: {cause}")
+        if self._away != self._minutes.away:
+            self._away = self._minutes.away
+            _shared.set(not self._away)
+            if not self._away:
+                log.info("valkey.back", limits="shared")
         return answer
 
     async def _fence(self, key_hashes: Sequence[bytes]) -> bool:
-        """Make Valkey forget keys; False where it can't be told."""
+        """Make Valkey forget keys; False if it is unreachable."""
         try:
             await self._minutes.fence(key_hashes)
         except (RedisError, OSError) as cause:
@@ -219,7 +246,36 @@ class Callers:
         return self._bootstrap_hash is not None and hmac.compare_digest(tokens.hash_of(token), self._bootstrap_hash)
 
 
-class Withdrawal:
+class KeyReader:
+    """Reads API keys in Postgres, once for all requests of a key that wait for a connection.
+
+    Valkey forgets a key every LEASE_S, and then all requests under way with it have to ask.
+    """
+
+    def __init__(self, partner: FairPool) -> None:
+        self._partner = partner
+        self._waiting: dict[bytes, asyncio.Task[KeyRow | None]] = {}
+
+    async def read(self, key_hash: bytes) -> KeyRow | None:
+        """The key with this hash, read after this call."""
+        reading = self._waiting.get(key_hash)
+        if reading is None:
+            reading = self._waiting[key_hash] = asyncio.create_task(self._read(key_hash))
+            reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return await asyncio.shield(reading)  # others wait for it, too
+
+    async def _read(self, key_hash: bytes) -> KeyRow | None:
+        try:
+            async with self._partner.acquire() as db:
+                # NOTE: a request that comes from here on may come after a revocation that this statement does not see.
+                del self._waiting[key_hash]
+                return await _api_key_by_hash.one(db, key_hash)
+        finally:
+            if self._waiting.get(key_hash) is asyncio.current_task():
+                del self._waiting[key_hash]
+
+
+class KeyWithdrawal:
     """The API keys that a commit is about to end."""
 
     def __init__(self, fence: Callable[[Sequence[bytes]], Awaitable[bool]]) -> None:
@@ -227,7 +283,7 @@ class Withdrawal:
         self.key_hashes: Sequence[bytes] = ()
 
     async def of(self, key_hashes: Sequence[bytes]) -> None:
-        """Name them, by their hashes, inside the commit: from now on Postgres alone answers for them."""
+        """Declare them by their hashes, inside the commit: from now on only Postgres answers for them."""
         self.key_hashes = key_hashes
         await self._fence(key_hashes)
 
@@ -239,9 +295,10 @@ async def is_partners(db: sql.Connection, admin_key: str) -> bool:
 
 
 def ip_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[IPNetwork]) -> str | None:
-    """Where a request comes from: the nearest address that is no trusted proxy, read from the right.
+    """The address of the client: the nearest one that is not a trusted proxy.
 
-    `forwarded_for` are its X-Forwarded-For headers, in order; what stands left of an untrusted address is hearsay.
+    `forwarded_for` are the X-Forwarded-For headers in order. They are read from the right; addresses left of an
+    untrusted one are not believed.
     """
     hops = [hop.strip() for header in forwarded_for for hop in header.split(",")]
     address = _address(peer or "")
@@ -253,6 +310,7 @@ def ip_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence
     return None if address is None else str(address)
 
 
+@lru_cache(_REMEMBERED)
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         address = ipaddress.ip_address(text)
@@ -262,14 +320,16 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _bearer(authorization: Sequence[str]) -> str | None:
-    """The token of the one Authorization header; None where it is missing, malformed or there are several."""
+    """The token of the Authorization header; None if it is missing, malformed or repeated."""
     found = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
     return None if found is None else found[1]
 
 
 async def _bootstrap_key(db: sql.Connection, token: str) -> AdminKey:
-    row = await _bootstrap_admin_key.one(db, tokens.admin_prefix_of(token), tokens.hash_of(token), PERMISSIONS)
-    assert row is not None, "an upsert returns its row"
+    shown = tokens.admin_prefix_of(token), tokens.hash_of(token), PERMISSIONS
+    async with schema.commit(db):
+        row = await _bootstrap_admin_key.one(db, *shown) or await _bootstrap_admin_key.one(db, *shown)
+    assert row is not None, "a row that another request has just inserted is found the second time"
     return AdminKey(row.id, row.entity_name, frozenset(PERMISSIONS), is_bootstrap=True)
 
 
@@ -278,11 +338,13 @@ async def _partner_key(db: sql.Connection, token: str) -> AdminKey | None:
     row = await _admin_key_by_hash.one(db, key_hash)
     if row is None or not hmac.compare_digest(row.key_hash, key_hash):
         return None
-    await _touch_admin_key.run(db, row.id)
+    if row.use_is_due:
+        async with schema.commit(db):
+            await _touch_admin_key.run(db, row.id)
     return AdminKey(row.id, row.entity_name, frozenset(row.permissions), is_bootstrap=False)
 
 
 def _refusal(key: str, reason: str, refusal: Refusal) -> Refusal:
-    """The same refusal, counted."""
+    """Count the refusal and return it."""
     _refused.labels(key, reason).inc()
     return refusal

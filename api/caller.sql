@@ -1,32 +1,57 @@
--- What decides on a request with an API key. One row or none; by the unique index of hashes.
+-- Everything needed to authenticate a request with an API key, the current one of its credential or a former one. One row
+-- or none, by the unique indexes of hashes. A quota costs the days of its period.
 -- name: api_key_by_hash
-SELECT credential.key_hash, credential.id AS credential_id, credential.network_id,
-       credential.rate_limit_per_minute AS limit, credential.expires_at,
-       credential.revoked_at IS NOT NULL AS revoked, coalesce(credential.expires_at <= now(), false) AS expired,
-       user_account.status AS owner_status
-FROM partner.credential
+SELECT key.key_hash, credential.id AS credential_id, credential.network_id,
+       credential.rate_limit_per_minute AS limit, key.expires_at,
+       credential.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,
+       user_account.status AS owner_status, credential.quota_requests,
+       credential.quota_per, coalesce(period.since, now()) AS quota_since,
+       coalesce(period.until, now()) AS quota_until, coalesce(spent.requests, 0) AS quota_used,
+       credential.ip_networks, credential.scopes
+FROM (
+    SELECT id, key_hash, expires_at FROM partner.credential WHERE key_hash = $1
+    UNION ALL
+    SELECT credential.id, former_key.key_hash, least(former_key.ends_at, credential.expires_at)
+    FROM partner.former_key JOIN partner.credential ON credential.id = former_key.credential_id
+    WHERE former_key.key_hash = $1
+) AS key
+JOIN partner.credential USING (id)
 JOIN partner.user_account ON user_account.id = credential.user_account_id
-WHERE credential.key_hash = $1
+LEFT JOIN LATERAL (
+    SELECT date_trunc(credential.quota_per, now(), 'UTC') AS since,
+           date_trunc(credential.quota_per, now(), 'UTC') + ('1 ' || credential.quota_per)::interval AS until
+) AS period ON credential.quota_per IS NOT NULL
+LEFT JOIN LATERAL (
+    SELECT coalesce(sum(successful + failed - limited), 0)::bigint AS requests
+    FROM partner.usage_day
+    WHERE credential_id = credential.id AND day >= (period.since AT TIME ZONE 'UTC')::date
+) AS spent ON credential.quota_per IS NOT NULL
 
--- A partner's admin key unless it is revoked. The bootstrap key is never found here: the setting alone says what it is.
+-- A partner's admin key, unless it is revoked. Never the bootstrap key, which is defined by the setting alone.
 -- name: admin_key_by_hash
-SELECT key_hash, id, entity_name, permissions
+SELECT key_hash, id, entity_name, permissions,
+       last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS use_is_due
 FROM partner.admin_key
 WHERE key_hash = $1 AND revoked_at IS NULL AND NOT is_bootstrap
 
--- Whether a key was issued to a partner, revoked since or not.
+-- Whether a key was ever issued to a partner.
 -- name: is_partners
 SELECT EXISTS (SELECT FROM partner.admin_key WHERE key_hash = $1 AND NOT is_bootstrap) AS found
 
--- Once a minute is enough for a time that people read, and spares the row a version per request.
+-- At most once a minute (use_is_due): precise enough for people, and it saves a new row version per request.
 -- name: touch_admin_key
 UPDATE partner.admin_key SET last_used_at = now()
 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 
--- The operator's record, made or brought to the bootstrap key that the setting names now.
+-- Store the current bootstrap key in the operator's record. No row if another request has just done so.
 -- name: bootstrap_admin_key
-INSERT INTO partner.admin_key (is_bootstrap, entity_name, key_prefix, key_hash, permissions, last_used_at)
-VALUES (true, 'bootstrap', $1, $2, $3, now())
-ON CONFLICT (is_bootstrap) WHERE is_bootstrap DO UPDATE
-SET key_prefix = excluded.key_prefix, key_hash = excluded.key_hash, last_used_at = excluded.last_used_at
-RETURNING id, entity_name
+WITH changed AS (
+    UPDATE partner.admin_key SET key_prefix = $1, key_hash = $2, last_used_at = now() WHERE is_bootstrap
+    RETURNING id, entity_name
+), made AS (
+    INSERT INTO partner.admin_key (is_bootstrap, entity_name, key_prefix, key_hash, permissions, last_used_at)
+    SELECT true, 'bootstrap', $1, $2, $3, now() WHERE NOT EXISTS (SELECT FROM changed)
+    ON CONFLICT DO NOTHING
+    RETURNING id, entity_name
+)
+SELECT id, entity_name FROM changed UNION ALL SELECT id, entity_name FROM made

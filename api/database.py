@@ -1,4 +1,4 @@
-"""The database as every command of this package finds it: reached, however long that takes, and its schema present."""
+"""Wait for the database and migrate it, for every command of this package."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,9 +11,9 @@ from shared import database, lifecycle, schema, settings
 
 @asynccontextmanager
 async def migrated(url: str, stop: asyncio.Event, *, once: bool = False) -> AsyncIterator[asyncpg.Connection]:
-    """A connection to it. Raises NewerSchema, and Stopped where `stop` is set before the database answers.
+    """A connection to the migrated database. Raises WrongSchema, and Stopped if `stop` is set before it answers.
 
-    For a command that does its work `once` it also raises SettingsError, where the database does not let us in.
+    With `once`, raises SettingsError if the database rejects our credentials; otherwise it retries.
     """
     waited_for = lifecycle.UNREACHABLE if once else lifecycle.WAITED_FOR
     try:

@@ -1,4 +1,4 @@
-"""The page at /docs: Swagger UI, vendored, on /openapi.json. No request of it leaves the origin."""
+"""The pages at / (links), /docs (Swagger UI, which shows /openapi.json) and /status. They stay on their own origin."""
 
 from functools import cache
 from pathlib import Path
@@ -17,9 +17,20 @@ _FILES = {
     "swagger-ui.css": ("swagger-ui/swagger-ui.css", "text/css"),
     "docs.js": ("docs.js", "text/javascript"),
     "docs.css": ("docs.css", "text/css"),
+    "home.css": ("home.css", "text/css"),
+    "status.js": ("status.js", "text/javascript"),
+    "status.css": ("status.css", "text/css"),
+    "preact.mjs": ("preact/preact.mjs", "text/javascript"),
+    "htm.mjs": ("htm/htm.mjs", "text/javascript"),
+    "uPlot.esm.js": ("uplot/uPlot.esm.js", "text/javascript"),
+    "uPlot.min.css": ("uplot/uPlot.min.css", "text/css"),
+    "pico.min.css": ("pico/pico.min.css", "text/css"),
 }
 
-# The page may talk to its own origin only. Swagger UI's own style sheet draws its icons from data: addresses.
+MEDIA_TYPES = sorted({media_type for _, media_type in _FILES.values()})
+"""The media types of the pages' files."""
+
+# A page may load from its own origin only. Swagger UI's style sheet and Pico's have their icons in data: URLs.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -28,23 +39,37 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 
 
 class DocsFile(Question, frozen=True, kw_only=True):
-    """Which file of the page."""
+    """A file of a page."""
 
     file: Annotated[str, Text(_LONGEST_NAME)]
 
 
-async def page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler is given what was asked
-    """Show a page to read and to try this API."""
-    headers = {**_HEADERS, "Content-Type": "text/html;charset=utf-8", "Content-Security-Policy": _POLICY}
-    return web.Response(body=_content("docs.html"), headers=headers)
+async def home(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+    """Show a page with links, for people who open this API in a browser."""
+    return _page("home.html")
+
+
+async def page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+    """Show the interactive documentation of this API."""
+    return _page("docs.html")
+
+
+async def status(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+    """Show a page with the state of the service, which follows /v1/status."""
+    return _page("status.html")
 
 
 async def file(ask: OpenAsk[DocsFile]) -> web.Response:
-    """Send a part of that page."""
+    """Get a file of a page."""
     if ask.question.file not in _FILES:
         raise errors.not_found()
     path, media_type = _FILES[ask.question.file]
     headers = {**_HEADERS, "Content-Type": f"{media_type};charset=utf-8", "Cache-Control": "public, max-age=86400"}
+    return web.Response(body=_content(path), headers=headers)
+
+
+def _page(path: str) -> web.Response:
+    headers = {**_HEADERS, "Content-Type": "text/html;charset=utf-8", "Content-Security-Policy": _POLICY}
     return web.Response(body=_content(path), headers=headers)
 
 

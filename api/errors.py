@@ -1,241 +1,467 @@
-"""Every refusal, worded once. `raise errors.transaction_not_found()` ends a request with that status and text."""
+"""Every error answer, worded once. `raise errors.transaction_not_found()` ends a request with that status and text.
+
+The docstring of each function is its entry in the reference: the cause, then what the caller can do.
+"""
 
 from collections.abc import Mapping
 
 
 class Refusal(Exception):
-    """An answer that is no success: `{success: false, error: message}` with a status and, now and then, headers."""
+    """An error answer: `{success: false, error: message}` with a status and, for some errors, headers.
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+    `code` is the header `Error-Code`: a word for programs, which stays when the message changes.
+    """
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
-        self.status, self.message, self.headers = status, message, headers or {}
+        self.status, self.code, self.message, self.headers = status, code, message, headers or {}
 
 
 # The request itself ---------------------------------------------------------------------------------------------------
 
 
 def malformed_request() -> Refusal:
-    """Bytes that are no HTTP request, or a body that breaks off or can't be unpacked."""
-    return Refusal(400, "Bad request")
+    """A malformed HTTP request, or a body that is incomplete or can't be decompressed.
+
+    Send a complete HTTP/1.1 request; compress bodies with gzip or deflate only.
+    """
+    return Refusal(400, "malformed_request", "Bad request")
 
 
 def wrong_parameter(name: str, expected: str) -> Refusal:
-    """A query parameter, path parameter or body field of the wrong type or out of its range."""
-    return Refusal(400, f"{name} {expected}")
+    """A query parameter, path parameter or body field of the wrong type or out of its range.
+
+    Correct the parameter or field that the message names.
+    """
+    return Refusal(400, "invalid_parameter", f"{name} {expected}")
+
+
+def missing_parameter(name: str) -> Refusal:
+    """A required parameter or field that is absent.
+
+    Send the parameter or field that the message names.
+    """
+    return Refusal(400, "missing_parameter", f"{name} is required")
+
+
+def missing(message: str) -> Refusal:
+    """A required parameter or field that is absent.
+
+    Send the parameter or field that the message names.
+    """
+    return Refusal(400, "missing_parameter", message)
 
 
 def wrong(message: str) -> Refusal:
-    """The same, where the specification gives the whole text."""
-    return Refusal(400, message)
+    """A query parameter, path parameter or body field of the wrong type or out of its range.
+
+    Correct the parameter or field that the message names.
+    """
+    return Refusal(400, "invalid_parameter", message)
 
 
 def invalid_json_body() -> Refusal:
-    """A body that is no JSON object, holds a NUL or a lone surrogate, or is nested beyond reason."""
-    return Refusal(400, "Invalid JSON body")
+    """A body that is not a JSON object, contains a NUL or a lone surrogate, or is nested too deeply.
+
+    Send one JSON object, and no NUL characters.
+    """
+    return Refusal(400, "invalid_json_body", "Invalid JSON body")
 
 
 def not_found() -> Refusal:
-    """A path that no route has."""
-    return Refusal(404, "Not found")
+    """A path without a route.
+
+    Compare the path with this reference; a trailing slash makes another path.
+    """
+    return Refusal(404, "not_found", "Not found")
 
 
 def method_not_allowed(allowed: str) -> Refusal:
-    """A path with other methods than this one; `allowed` lists them."""
-    return Refusal(405, "Method not allowed", {"Allow": allowed})
+    """A path without this method; `allowed` lists its methods.
+
+    Use one of the methods that `Allow` lists.
+    """
+    return Refusal(405, "method_not_allowed", "Method not allowed", {"Allow": allowed})
 
 
 def request_timeout() -> Refusal:
-    """A body that does not arrive."""
-    return Refusal(408, "Request timeout")
+    """A body that does not arrive in time.
+
+    Send the whole body within 20 seconds.
+    """
+    return Refusal(408, "request_timeout", "Request timeout")
 
 
 def body_too_large() -> Refusal:
-    """A body above 1 MiB."""
-    return Refusal(413, "Request body too large")
+    """A body above 1 MiB.
+
+    Send at most 1 MiB.
+    """
+    return Refusal(413, "body_too_large", "Request body too large")
 
 
 def expectation_failed() -> Refusal:
-    """An `Expect` header other than `100-continue`."""
-    return Refusal(417, "Expectation failed")
+    """An `Expect` header other than `100-continue`.
+
+    Leave `Expect` out, or send `100-continue`.
+    """
+    return Refusal(417, "expectation_failed", "Expectation failed")
 
 
 def internal_error() -> Refusal:
-    """Our own fault; the log says which."""
-    return Refusal(500, "Internal server error")
+    """A bug in this service; see the log.
+
+    Retry later; report the `X-Request-Id` if it remains.
+    """
+    return Refusal(500, "internal_error", "Internal server error")
 
 
 def database_not_available() -> Refusal:
-    """Postgres does not answer, or drops the connection."""
-    return Refusal(503, "Database not available")
+    """Postgres does not answer or dropped the connection.
+
+    Retry with growing pauses.
+    """
+    return Refusal(503, "database_not_available", "Database not available")
+
+
+def outdated() -> Refusal:
+    """A change while a newer program has migrated the database.
+
+    Retry after the upgrade, in some minutes.
+    """
+    return Refusal(503, "upgrade_in_progress", "Service is being upgraded")
 
 
 def too_slow() -> Refusal:
-    """An answer that takes longer than a request may."""
-    return Refusal(503, "Request timed out")
+    """A request that exceeds the time limit.
+
+    Retry with a pause; ask for less, such as a smaller `limit` or a shorter period.
+    """
+    return Refusal(503, "too_slow", "Request timed out")
 
 
 def not_ready(reasons: str) -> Refusal:
-    """What keeps this process from answering, or from answering with recent data."""
-    return Refusal(503, f"Not ready: {reasons}")
+    """Why this process cannot answer or count requests.
+
+    Send requests to another process of the service until this one is ready.
+    """
+    return Refusal(503, "not_ready", f"Not ready: {reasons}")
 
 
 # Chain data -----------------------------------------------------------------------------------------------------------
 
 
 def network_not_available() -> Refusal:
-    """No indexer has served this network yet, or its first run has not reached the tip."""
-    return Refusal(503, "Network not available")
+    """A network without an index, or whose initial sync has not finished.
+
+    Retry later; `/ready` shows how far the index is.
+    """
+    return Refusal(503, "network_not_available", "Network not available")
 
 
 def invalid_address() -> Refusal:
-    """Neither a bech32 payment address nor a Byron address."""
-    return Refusal(400, "Invalid address format")
+    """Neither a bech32 payment address nor a Byron address.
+
+    Send a payment address as wallets show it, not a stake address.
+    """
+    return Refusal(400, "invalid_address", "Invalid address format")
 
 
 def foreign_address() -> Refusal:
-    """An address of another network than the key's."""
-    return Refusal(400, "Address does not belong to this network")
+    """An address of a different network than the key's.
+
+    Use an API key of the address' network.
+    """
+    return Refusal(400, "foreign_address", "Address does not belong to this network")
 
 
 def invalid_asset() -> Refusal:
-    """No `<policy_id>.<asset_name>` in hex digits, the name of at most 32 bytes."""
+    """Anything but `<policy_id>.<asset_name>` in hex digits, with a name of at most 32 bytes.
+
+    Send `<policy_id>.<asset_name>` in hex digits.
+    """
     return Refusal(
         400,
+        "invalid_asset",
         "Invalid asset identifier format. Expected: {policy_id}.{asset_name} where policy_id is 56 hex characters",
     )
 
 
 def invalid_policy_id() -> Refusal:
-    """Anything but 56 hex digits."""
-    return Refusal(400, "Invalid policy ID format. Expected 56 hex characters")
+    """Anything but 56 hex digits.
+
+    Send the 56 hex digits of the policy id.
+    """
+    return Refusal(400, "invalid_policy_id", "Invalid policy ID format. Expected 56 hex characters")
 
 
 def asset_not_found() -> Refusal:
-    """No indexed transaction moved the asset."""
-    return Refusal(404, "Asset not found")
+    """An asset without an indexed transaction.
+
+    Check policy id and name; a new asset appears with its block.
+    """
+    return Refusal(404, "asset_not_found", "Asset not found")
 
 
 def invalid_pool_id() -> Refusal:
-    """Neither bech32 `pool1…` nor 56 hex digits."""
-    return Refusal(400, "Invalid pool ID format")
+    """Neither bech32 `pool1…` nor 56 hex digits.
+
+    Send the pool id as `pool1…` or as 56 hex digits.
+    """
+    return Refusal(400, "invalid_pool_id", "Invalid pool ID format")
 
 
 def pool_not_found() -> Refusal:
-    """No registration certificate of the indexed chain names the pool."""
-    return Refusal(404, "Pool not found")
+    """A pool without an indexed registration certificate.
+
+    Check the id and the network of the key; a new pool appears with its block.
+    """
+    return Refusal(404, "pool_not_found", "Pool not found")
 
 
 def invalid_transaction_hash() -> Refusal:
-    """Anything but 64 hex digits."""
-    return Refusal(400, "Invalid transaction hash format")
+    """Anything but 64 hex digits.
+
+    Send the 64 hex digits of the hash.
+    """
+    return Refusal(400, "invalid_transaction_hash", "Invalid transaction hash format")
 
 
 def transaction_not_found() -> Refusal:
-    """No transaction with that hash."""
-    return Refusal(404, "Transaction not found")
+    """A transaction that is not indexed.
+
+    Retry after some blocks if it was submitted just now; check the network of the key.
+    """
+    return Refusal(404, "transaction_not_found", "Transaction not found")
 
 
 # Who may call ---------------------------------------------------------------------------------------------------------
 
 
 def missing_admin_key() -> Refusal:
-    """No Authorization header, several, or another form than `Bearer <token>`, on an admin path."""
-    return Refusal(401, "Missing or invalid admin API key", {"WWW-Authenticate": "Bearer"})
+    """A missing, repeated or malformed Authorization header on an admin path; expected `Bearer <token>`.
+
+    Send `Authorization: Bearer <admin key>` once.
+    """
+    return Refusal(401, "missing_admin_key", "Missing or invalid admin API key", {"WWW-Authenticate": "Bearer"})
 
 
 def invalid_admin_key() -> Refusal:
-    """A token that is no admin key, or that of a revoked one."""
-    return Refusal(403, "Invalid admin API key")
+    """An unknown or revoked admin key.
+
+    Check the key; ask the operator for a new one if it was revoked.
+    """
+    return Refusal(403, "invalid_admin_key", "Invalid admin API key")
 
 
 def permission_denied(permission: str) -> Refusal:
-    """An admin key that was issued without this permission."""
-    return Refusal(403, f"Permission denied: {permission} required")
+    """An admin key without this permission.
+
+    Ask the operator for an admin key with this permission.
+    """
+    return Refusal(403, "permission_denied", f"Permission denied: {permission} required")
 
 
 def missing_api_key() -> Refusal:
-    """No Authorization header, several, or another form than `Bearer <token>`, on a chain path."""
-    return Refusal(401, "Missing or invalid API key", {"WWW-Authenticate": "Bearer"})
+    """A missing, repeated or malformed Authorization header on a chain path; expected `Bearer <token>`.
+
+    Send `Authorization: Bearer <API key>` once.
+    """
+    return Refusal(401, "missing_api_key", "Missing or invalid API key", {"WWW-Authenticate": "Bearer"})
 
 
 def invalid_api_key() -> Refusal:
-    """A token that is no API key, or that of a revoked one."""
-    return Refusal(403, "Invalid API key")
+    """An unknown or revoked API key.
+
+    Check the key; issue a new credential if it was revoked.
+    """
+    return Refusal(403, "invalid_api_key", "Invalid API key")
 
 
 def expired_api_key() -> Refusal:
-    """An API key whose `expires_at` has come."""
-    return Refusal(403, "API key has expired")
+    """An API key after its `expires_at`.
+
+    Issue a new credential, or one with a later `expires_at`.
+    """
+    return Refusal(403, "expired_api_key", "API key has expired")
 
 
 def inactive_account() -> Refusal:
-    """An API key of an account that is suspended or pending."""
-    return Refusal(403, "User account is not active")
+    """An API key of a suspended or pending account.
+
+    Reactivate the account.
+    """
+    return Refusal(403, "account_not_active", "User account is not active")
 
 
 def rate_limit_exceeded() -> Refusal:
-    """A request beyond the key's limit per minute; `Retry-After` says when the next one is admitted."""
-    return Refusal(429, "Rate limit exceeded")
+    """A request above the key's limit per minute; `Retry-After` is the time until the next one is admitted.
+
+    Wait for as long as `Retry-After` says.
+    """
+    return Refusal(429, "rate_limit_exceeded", "Rate limit exceeded")
+
+
+def quota_exceeded() -> Refusal:
+    """A request above the key's quota; `Retry-After` is the time until the next day or month begins.
+
+    Wait for as long as `Retry-After` says, or ask for a larger quota.
+    """
+    return Refusal(429, "quota_exceeded", "Quota exceeded")
+
+
+def address_not_allowed() -> Refusal:
+    """A request from outside the networks that the key is restricted to.
+
+    Send it from one of them, or have the restriction changed.
+    """
+    return Refusal(403, "ip_address_not_allowed", "IP address not allowed")
+
+
+def scope_not_covered(scope: str) -> Refusal:
+    """A request for something that the key is not meant for.
+
+    Use a key with this scope; `GET /v1/key` lists those of a key.
+    """
+    return Refusal(403, "scope_not_covered", f"Key does not cover {scope}")
 
 
 def usage_not_recorded() -> Refusal:
-    """A request that can't be counted, because the spool's disk is full or the spool has reached its bound."""
-    return Refusal(503, "Usage cannot be recorded")
+    """A request that can't be counted, because the spool's disk is full or the spool has reached its limit.
+
+    Retry with growing pauses.
+    """
+    return Refusal(503, "usage_not_recorded", "Usage cannot be recorded")
 
 
 # Partner administration -----------------------------------------------------------------------------------------------
 
 
 def user_account_not_found() -> Refusal:
-    """No such account of the caller: foreign or missing."""
-    return Refusal(404, "User account not found")
+    """An account that does not exist or belongs to another admin key.
+
+    Check the id; an account belongs to the admin key that created it.
+    """
+    return Refusal(404, "user_account_not_found", "User account not found")
 
 
 def credential_not_found() -> Refusal:
-    """No such credential of the caller: foreign or missing."""
-    return Refusal(404, "Credential not found")
+    """A credential that does not exist or belongs to another admin key.
+
+    Check the id; a credential belongs to the admin key that created it.
+    """
+    return Refusal(404, "credential_not_found", "Credential not found")
 
 
 def credential_not_found_or_revoked() -> Refusal:
-    """No such credential of the caller that could still be changed."""
-    return Refusal(404, "Credential not found or already revoked")
+    """A credential that does not exist, is revoked, or belongs to another admin key.
+
+    Check the id; a revoked credential can't change, so issue a new one.
+    """
+    return Refusal(404, "credential_not_found", "Credential not found or already revoked")
 
 
 def admin_key_not_found_or_revoked() -> Refusal:
-    """No such admin key that could still be revoked."""
-    return Refusal(404, "Admin key not found or already revoked")
+    """An admin key that does not exist or is revoked.
+
+    Check the id in the list of admin keys.
+    """
+    return Refusal(404, "admin_key_not_found", "Admin key not found or already revoked")
 
 
 def bootstrap_owns_no_users() -> Refusal:
-    """The bootstrap key, where users are created or changed."""
-    return Refusal(400, "The bootstrap admin key cannot manage users: create an admin key first")
+    """An attempt to create or change users with the bootstrap key.
+
+    Issue an admin key, and use that.
+    """
+    return Refusal(
+        400, "bootstrap_key_refused", "The bootstrap admin key cannot manage users: create an admin key first"
+    )
 
 
 def bootstrap_owns_no_credentials() -> Refusal:
-    """The bootstrap key, where credentials are created."""
-    return Refusal(400, "The bootstrap admin key cannot manage credentials: create an admin key first")
+    """An attempt to create credentials with the bootstrap key.
+
+    Issue an admin key, and use that.
+    """
+    return Refusal(
+        400, "bootstrap_key_refused", "The bootstrap admin key cannot manage credentials: create an admin key first"
+    )
 
 
 def bootstrap_stays() -> Refusal:
-    """The bootstrap key as the one to revoke: the setting says what it is."""
-    return Refusal(400, "The bootstrap admin key cannot be revoked")
+    """An attempt to revoke the bootstrap key, which is a setting.
+
+    Change the service's setting to replace it.
+    """
+    return Refusal(400, "bootstrap_key_refused", "The bootstrap admin key cannot be revoked")
+
+
+def too_many_at_once() -> Refusal:
+    """A request that waited too long behind other requests of its admin key, or of many.
+
+    Send fewer requests at a time; wait for as long as `Retry-After` says.
+    """
+    return Refusal(
+        503,
+        "too_many_concurrent_requests",
+        "Too many requests of this admin key are under way: try again later",
+        {"Retry-After": "10"},
+    )
 
 
 def external_id_in_use() -> Refusal:
-    """A second account of one admin key with the same `external_id`."""
-    return Refusal(409, "external_id already in use")
+    """An `external_id` that another account of the admin key already has.
+
+    Choose another one, or find the account by its `external_id`.
+    """
+    return Refusal(409, "external_id_in_use", "external_id already in use")
 
 
 def nothing_to_update() -> Refusal:
-    """An update of a credential that names none of its fields."""
-    return Refusal(400, "At least one field (name or description) must be provided")
+    """An update of a credential without a field to change.
+
+    Send `name` or `description`.
+    """
+    return Refusal(400, "nothing_to_update", "At least one field (name or description) must be provided")
+
+
+def no_limit_to_change() -> Refusal:
+    """A change of limits without a field to change.
+
+    Send at least one of the three fields.
+    """
+    message = "At least one field (rate_limit_per_minute, expires_at or quota) must be provided"
+    return Refusal(400, "nothing_to_update", message)
+
+
+def no_restriction_to_change() -> Refusal:
+    """A change of restrictions without a field to change.
+
+    Send at least one of the two fields.
+    """
+    return Refusal(400, "nothing_to_update", "At least one field (ip_networks or scopes) must be provided")
 
 
 def not_in_the_future() -> Refusal:
-    """A key that would be born expired."""
-    return Refusal(400, "expires_at must be in the future")
+    """An `expires_at` that is not in the future.
+
+    Send a later time, or none.
+    """
+    return Refusal(400, "expiry_not_in_future", "expires_at must be in the future")
+
+
+def from_after_to() -> Refusal:
+    """A period of the audit log that ends before it starts.
+
+    Exchange the two, or leave one out.
+    """
+    return Refusal(400, "dates_reversed", "from must not be after to")
 
 
 def dates_reversed() -> Refusal:
-    """A period that ends before it starts."""
-    return Refusal(400, "start_date must not be after end_date")
+    """A period that ends before it starts.
+
+    Swap the two dates.
+    """
+    return Refusal(400, "dates_reversed", "start_date must not be after end_date")

@@ -1,40 +1,42 @@
-"""Values for /openapi.json that work when tried, taken from the first network that is served."""
+"""Example values for /openapi.json that work when tried, from the first network that is served."""
 
 import asyncio
+from functools import partial
 
 import asyncpg
 import msgspec
 import structlog
 
+from api.chain.pools import show_pool_id
+from api.chains import ChainServer
 from api.services import Services
-from shared import address, packed, sql
-from shared.encoding import bech32_encode
+from shared import address, sql
 from shared.lifecycle import UNREACHABLE
-from shared.network import NETWORKS
+from shared.network import NETWORKS, Network
 
 log = structlog.get_logger()
 
-_ANSWER_WITHIN_S = 2.0
+_TIMEOUT_S = 2.0
 
 
 class _Oldest(msgspec.Struct, frozen=True):
     tx_hash: bytes | None
-    outputs: bytes | None
+    address: bytes | None
     policy_id: bytes | None
     asset_name: bytes | None
     pool_id: bytes | None
 
 
-_oldest = sql.query("oldest", _Oldest)
+_sql = sql.beside(__file__)
+_oldest = _sql.query("oldest", _Oldest)
 
 
-async def known(services: Services) -> dict[str, str]:
-    """Values of path parameters by name; none where nothing is served or the database does not answer."""
+async def path_parameters(services: Services) -> dict[str, str]:
+    """Values of path parameters by name; empty if no network is served or the database does not answer."""
     try:
-        async with asyncio.timeout(_ANSWER_WITHIN_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             for network in NETWORKS:
-                async with services.chains.connection(network) as db:
-                    oldest = await _oldest.one(db)
+                oldest = await services.chains.read(network, partial(_read, network=network))
                 if oldest is not None:
                     return _shown(oldest)
     except (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.LockNotAvailableError, TimeoutError) as cause:
@@ -42,16 +44,20 @@ async def known(services: Services) -> dict[str, str]:
     return {}
 
 
+async def _read(source: ChainServer, network: Network) -> _Oldest | None:
+    async with source.connection(network) as db:
+        return await _oldest.one(db)
+
+
 def _shown(oldest: _Oldest) -> dict[str, str]:
     values = {}
-    if oldest.tx_hash is not None and oldest.outputs is not None:
+    if oldest.tx_hash is not None:
         values["hash"] = oldest.tx_hash.hex()
-        _, outputs = packed.unpack_outputs(oldest.outputs)
-        if outputs:
-            values["address"] = address.show(outputs[0].address)
+    if oldest.address is not None:
+        values["address"] = address.show(oldest.address)
     if oldest.policy_id is not None and oldest.asset_name is not None:
         values["policyId"] = oldest.policy_id.hex()
         values["asset"] = f"{oldest.policy_id.hex()}.{oldest.asset_name.hex()}"
     if oldest.pool_id is not None:
-        values["poolId"] = bech32_encode("pool", oldest.pool_id)
+        values["poolId"] = show_pool_id(oldest.pool_id)
     return values

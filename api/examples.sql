@@ -1,17 +1,18 @@
--- The oldest of each thing that the chain has, so that it stays the same: a transaction, an asset, a registered pool. Nulls
--- where there is none, no row where the network is not served. Cost: the first row of four indexes.
 -- name: oldest
-SELECT first_tx.hash, first_tx.outputs, first_asset.policy, first_asset.name, first_pool.hash
+-- The oldest transaction, address, asset and registered pool, which stay the same. Nulls if there are none, no row if the network is
+-- not served. Cost: the first row of six indexes.
+SELECT first_tx.hash AS tx_hash, first_address.raw AS address, first_asset.policy_id, first_asset.name AS asset_name, first_pool.pool_id
 FROM tip
-LEFT JOIN (SELECT hash, outputs FROM tx ORDER BY tx_id LIMIT 1) first_tx ON true
+LEFT JOIN (SELECT hash FROM tx ORDER BY tx_id LIMIT 1) first_tx ON true
+LEFT JOIN (SELECT raw FROM address_tx JOIN address USING (address_no) ORDER BY address_no, seq LIMIT 1) first_address ON true
 LEFT JOIN (
-    SELECT policy.hash AS policy, asset.name
-    FROM asset JOIN policy USING (policy_id)
+    SELECT policy.policy_id, asset.name
+    FROM asset JOIN policy USING (policy_no)
     WHERE first_tx_id IS NOT NULL
-    ORDER BY asset_id
+    ORDER BY asset_no
     LIMIT 1
 ) first_asset ON true
 LEFT JOIN (
-    SELECT hash FROM pool_update JOIN pool USING (pool_id) ORDER BY pool_id, tx_id, place LIMIT 1
+    SELECT pool_id FROM pool_update JOIN pool USING (pool_no) ORDER BY pool_no, tx_id, place LIMIT 1
 ) first_pool ON true
 WHERE tip.phase = 'live'

@@ -1,134 +1,169 @@
-"""Whether this process is alive, and whether it can answer: what load balancers and supervisors ask."""
+"""Liveness and readiness of this process, for load balancers and supervisors."""
 
 import asyncio
-from typing import Literal
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Annotated, Literal, TypeVar
 
 import asyncpg
 import msgspec
 import structlog
 from redis.exceptions import RedisError
 
-from api import errors
+from api import errors, network_states
 from api.answers import Answer
 from api.ask import Nothing, OpenAsk
+from api.parameters import Question, Text
 from api.services import Services
-from shared import database, sql
+from api.usage import spool_host
+from shared import network_state, schema, tasks
 from shared.lifecycle import UNREACHABLE
-from shared.network import NETWORKS, Network
+from shared.network import by_name
+from shared.network_state import NetworkState
 
 log = structlog.get_logger()
+Found = TypeVar("Found")
 
 _ANSWER_WITHIN_S = 3.0
+_LONGEST_NAME = 100
+_NOT_COUNTED = "usage cannot be recorded"
+
+USAGE_QUEUED_WITHIN_S = 15.0
+"""How long usage may stay unqueued before `/ready` reports it."""
 
 
 class Alive(msgspec.Struct, frozen=True):
-    """The process runs and answers."""
+    """The process is running."""
 
     status: Literal["alive"] = "alive"
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """How far one network is indexed.
-
-    `phase` is `bulk` until its histories are built: chain endpoints answer 503 until then. `lag_slots` is how far the
-    index is behind its node, null while that is unknown. `unlike_pools` is of how many pools the live stake was not the
-    node's when they were last compared, which happens once in each epoch; null where they never were.
-    """
-
-    network: str
-    network_id: int
-    phase: Literal["bulk", "live"]
-    slot_no: int
-    block_no: int
-    lag_slots: int | None
-    unlike_pools: int | None
-    indexer_running: bool
-
-
 class Ready(msgspec.Struct, frozen=True):
-    """Database, queue and at least one network answer; every network that is served has its indexer."""
+    """Chain requests are answered and counted. `degraded` means that something else does not work; see `reasons`."""
 
-    networks: list[Standing]
-    status: Literal["ready"] = "ready"
-
-
-class _Standing(msgspec.Struct, frozen=True):
-    phase: Literal["bulk", "live"]
-    slot_no: int
-    block_no: int
-    node_slot_no: int | None
-    unlike_pools: int | None
+    status: Literal["ready", "degraded"]
+    reasons: list[str]
+    networks: list[NetworkState]
 
 
-_standing = sql.query("standing", _Standing)
+class NetworkReady(msgspec.Struct, frozen=True):
+    """Chain requests of this network are answered from a recent block. `degraded` means that something is wrong."""
+
+    status: Literal["ready", "degraded"]
+    reasons: list[str]
+    network: NetworkState
 
 
-async def health(ask: OpenAsk[Nothing]) -> Answer[Alive]:  # noqa: ARG001 - every handler is given what was asked
-    """Say that the process is alive."""
+class OneNetwork(Question, frozen=True, kw_only=True):
+    """A network by its name."""
+
+    network: Annotated[str, Text(_LONGEST_NAME)]
+
+
+async def health(ask: OpenAsk[Nothing]) -> Answer[Alive]:  # noqa: ARG001 - every handler takes the ask
+    """Check that the process is alive."""
     return Answer(data=Alive())
 
 
 async def ready(ask: OpenAsk[Nothing]) -> Answer[Ready]:
-    """Say whether requests can be answered: 503 with the reasons where not."""
-    queue, standings = await asyncio.gather(_queue_fault(ask.services), _standings_or_fault(ask.services))
-    faults = [] if queue is None else [queue]
-    if ask.services.spools.fault is not None:
-        faults.append("usage cannot be recorded")
-    if isinstance(standings, str):
-        raise errors.not_ready("; ".join([standings, *faults]))
-    served = [standing for standing in standings if standing.phase == "live"]
-    if not served:
-        faults.append("no network is available yet")
-    faults += [f"no indexer is running for {standing.network}" for standing in served if not standing.indexer_running]
-    if faults:
-        raise errors.not_ready("; ".join(faults))
-    return Answer(data=Ready(standings))
+    """Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
+
+    With status 200, `degraded` lists the problems that do not affect requests.
+    """
+    services = ask.services
+    queue, looked = await asyncio.gather(_queue_faults(services), _within(_look(services)))
+    if looked is None:
+        raise errors.not_ready("; ".join([errors.database_not_available().message, *queue]))
+    found, newer = looked
+    shown = [each for each in found if not each.retired]
+    reasons = [
+        *queue,
+        *newer,
+        *(reason for each in shown for reason in network_state.reasons(each)),
+        *_reasons(services),
+    ]
+    if faults := list(_faults(services, found)):
+        raise errors.not_ready("; ".join([*faults, *reasons]))
+    return Answer(data=Ready("degraded" if reasons else "ready", reasons, shown))
 
 
-async def standings(services: Services) -> list[Standing]:
-    """Every network of which anything is indexed. Raises what the database raises."""
-    async with services.partner.acquire() as db:
-        writers = await database.writers(db)
-    found = []
-    for network in NETWORKS:
-        async with services.chains.connection(network) as db:
-            row = await _standing.one(db)
-        if row is not None:
-            found.append(_shown(network, row, network.network_id in writers))
-    return found
+async def ready_network(ask: OpenAsk[OneNetwork]) -> Answer[NetworkReady]:
+    """Check whether chain requests of one network are answered from a recent block, and counted; if not, 503.
+
+    The last block may be READY_LAG_S old, 300 seconds unless configured.
+    """
+    services, network = ask.services, by_name.get(ask.question.network)
+    if network is None:
+        raise errors.not_found()
+    found = await _within(network_states.of(services, network))
+    if found is None:
+        raise errors.not_ready(errors.database_not_available().message)
+    reasons = network_state.reasons(found)
+    if services.spools.fault is not None:
+        raise errors.not_ready("; ".join([_NOT_COUNTED, *reasons]))
+    if found.retired:
+        raise errors.not_ready(f"{network.name} is retired")
+    if not found.ready:
+        raise errors.not_ready("; ".join(reasons))
+    return Answer(data=NetworkReady("degraded" if reasons else "ready", reasons, found))
 
 
-def _shown(network: Network, row: _Standing, indexer_running: bool) -> Standing:
-    return Standing(
-        network=network.name,
-        network_id=network.network_id,
-        phase=row.phase,
-        slot_no=row.slot_no,
-        block_no=row.block_no,
-        lag_slots=None if row.node_slot_no is None else max(row.node_slot_no - row.slot_no, 0),
-        unlike_pools=row.unlike_pools,
-        indexer_running=indexer_running,
-    )
+def _faults(services: Services, found: Sequence[NetworkState]) -> Iterator[str]:
+    """Why chain requests cannot be answered or counted; any of these makes /ready answer 503."""
+    if services.spools.fault is not None:
+        yield _NOT_COUNTED
+    if not any(each.phase == "live" for each in found):
+        yield "no network is available yet"
 
 
-async def _standings_or_fault(services: Services) -> list[Standing] | str:
-    looking = asyncio.create_task(standings(services))
+def _reasons(services: Services) -> Iterator[str]:
+    """Problems of this process that do not affect requests; any of these makes /ready report `degraded`."""
+    for failure in tasks.failing():
+        yield f"the background task {failure.task} fails"
+    if hosts := spool_host.others(services.settings.data_dir):
+        yield f"DATA_DIR is shared with {', '.join(hosts)}"
+    if services.spools.unusable:
+        yield f"{len(services.spools.unusable)} files in the usage folder are unusable: see the log"
+    if time.monotonic() - services.spools.queued_at > USAGE_QUEUED_WITHIN_S:
+        yield "usage waits on disk"
+    for name, reason in services.chains.left_out().items():
+        yield f"replica {name} is left out: {reason}"
+
+
+async def _schema_faults(services: Services) -> list[str]:
+    """A reason if a newer program has migrated the database. Raises the database's errors."""
+    async with services.keys.acquire() as db:
+        try:
+            await schema.check(db)
+        except schema.WrongSchema as newer:
+            return [str(newer)]
+    return []
+
+
+async def _look(services: Services) -> tuple[list[NetworkState], list[str]]:
+    """The states of the networks, and problems of the schema."""
+    return await network_states.network_states(services), await _schema_faults(services)
+
+
+async def _within(look: Coroutine[None, None, Found]) -> Found | None:
+    """What a look at the database finds; None if the database does not answer in time."""
+    looking = asyncio.create_task(look)
     looking.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         async with asyncio.timeout(_ANSWER_WITHIN_S):
             return await asyncio.shield(looking)
     except (*UNREACHABLE, asyncpg.InterfaceError, TimeoutError) as cause:
-        looking.cancel()  # NOTE: without waiting for its end, which a frozen server may hold up as well
+        looking.cancel()  # NOTE: its end is not awaited: a frozen server may delay that, too
         log.warning("ready.without_database", cause=f"{type(cause).__name__}: {cause}")
-        return errors.database_not_available().message
+        return None
 
 
-async def _queue_fault(services: Services) -> str | None:
-    """None, or that Valkey does not answer: then usage waits on disk, and each process limits rates alone."""
+async def _queue_faults(services: Services) -> list[str]:
+    """A reason if Valkey does not answer: usage then waits on disk, and each process limits rates alone."""
     try:
         async with asyncio.timeout(_ANSWER_WITHIN_S):
             await services.valkey.ping()
     except (RedisError, OSError, TimeoutError) as cause:
         log.warning("ready.without_queue", cause=f"{type(cause).__name__}: {cause}")
-        return "queue not available, rates are limited per process"
-    return None
+        return ["queue not available, rates are limited per process"]
+    return []

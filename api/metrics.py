@@ -1,29 +1,55 @@
-"""What Prometheus reads: requests by route and status, latencies, and how far each network's index is.
+"""Prometheus metrics: requests by route and status, latencies, and the progress of each network's index.
 
-No label names a key, an account or an address. With several workers each writes to files in PROMETHEUS_MULTIPROC_DIR,
-which the parent of the workers sets, and whoever is asked adds them up.
+No label contains a key, an account or an address. With several API processes, each writes to files in
+PROMETHEUS_MULTIPROC_DIR, which their parent sets; the process that is scraped sums them.
 """
 
+import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 import asyncpg
+import msgspec
 import structlog
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    Metric,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from api import health
+from api import network_states
 from api.ask import Nothing, OpenAsk
 from api.route import Route
+from api.services import Services
+from api.usage.waiting import Gauges
+from shared import gauges, sql
 from shared.lifecycle import UNREACHABLE
+from shared.network import by_name
+from shared.network_state import NetworkState, RollbackDepth
 
 log = structlog.get_logger()
 
 _NO_ROUTE = "none"
+_MEASURED_WITHIN_S = 6.0  # of the 10 s after which Prometheus gives up by default
+
+
+class _Expiring(msgspec.Struct, frozen=True):
+    within_7_days: int
+    within_30_days: int
+
+
+_sql = sql.beside(__file__)
+_expiring = _sql.query("expiring", _Expiring)
 
 requests = Counter("ledgerline_requests", "Requests answered", ["method", "route", "status"])
 latency = Histogram(
@@ -43,49 +69,105 @@ def observe(route: Route | None, status: int, took_s: float) -> None:
 
 @cache
 def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
-    """What counts such answers, looked up by its labels once."""
+    """The metrics of these labels, looked up once."""
     method, path = (_NO_ROUTE, _NO_ROUTE) if route is None else (route.method, route.path)
     return requests.labels(method, path, str(status)), latency.labels(method, path)
 
 
 async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
-    """Show everything measured so far, over all workers, in Prometheus' text format."""
+    """Show the metrics of all API processes of this host in Prometheus' text format."""
+    ask.services.count_connections()
     registry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # it has no hints
-    chains = CollectorRegistry()
-    try:
-        chains.register(_Chains(await health.standings(ask.services)))
-    except (*UNREACHABLE, asyncpg.InterfaceError) as cause:
-        log.warning("metrics.without_database", cause=f"{type(cause).__name__}: {cause}")
-    text = generate_latest(registry) + generate_latest(chains)
+    now = CollectorRegistry()
+    for measured in await asyncio.gather(
+        _in_time(_usage_metrics(ask.services), "metrics.without_usage"),
+        _in_time(_chain_metrics(ask.services), "metrics.without_database"),
+        _in_time(_expiring_credentials(ask.services), "metrics.without_database"),
+    ):
+        if measured is not None:
+            now.register(measured)
+    text = generate_latest(registry) + generate_latest(now)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-class _Chains(Collector):
-    """How far each network is indexed, as the database has it at this moment."""
+async def _in_time(measuring: Coroutine[Any, Any, Collector], otherwise: str) -> Collector | None:
+    """What is measured; None, and the log line `otherwise`, if a server does not answer in time."""
+    task = asyncio.create_task(measuring)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    try:
+        async with asyncio.timeout(_MEASURED_WITHIN_S):
+            return await asyncio.shield(task)
+    except (*UNREACHABLE, asyncpg.InterfaceError, TimeoutError) as cause:
+        task.cancel()  # NOTE: its end is not awaited: a frozen server may delay that, too
+        log.warning(otherwise, cause=f"{type(cause).__name__}: {cause}")
+        return None
 
-    def __init__(self, standings: Sequence[health.Standing]) -> None:
-        self._standings = standings
+
+async def _usage_metrics(services: Services) -> Collector:
+    return Gauges(await services.waiting.measured())
+
+
+async def _chain_metrics(services: Services) -> "_ChainMetrics":
+    """The states of the networks and their rollbacks, without retired networks."""
+    found = [each for each in await network_states.network_states(services) if not each.retired]
+    rollbacks = [(each.network, await network_states.rollbacks(services, by_name[each.network])) for each in found]
+    return _ChainMetrics(found, rollbacks)
+
+
+async def _expiring_credentials(services: Services) -> "_ExpiringGauges":
+    async with services.keys.acquire() as db:
+        expiring = await _expiring.one(db)
+    assert expiring is not None, "a count is one row"
+    return _ExpiringGauges(expiring)
+
+
+class _ExpiringGauges(Collector):
+    """How many credentials expire soon, read from the database at each scrape."""
+
+    def __init__(self, expiring: _Expiring) -> None:
+        self._expiring = expiring
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges of this scrape."""
-        slot = GaugeMetricFamily("ledgerline_chain_slot", "Slot of the last block indexed", labels=["network"])
-        lag = GaugeMetricFamily("ledgerline_chain_lag_slots", "Slots behind the node's tip", labels=["network"])
-        live = GaugeMetricFamily("ledgerline_chain_live", "1 once histories can be asked", labels=["network"])
-        running = GaugeMetricFamily("ledgerline_indexer_running", "1 while an indexer is connected", labels=["network"])
-        unlike = GaugeMetricFamily(
-            "ledgerline_pools_unlike",
-            "Pools whose live stake was not the node's when last compared",
-            labels=["network"],
-        )
-        for standing in self._standings:
-            slot.add_metric([standing.network], standing.slot_no)
-            live.add_metric([standing.network], standing.phase == "live")
-            running.add_metric([standing.network], standing.indexer_running)
-            if standing.lag_slots is not None:
-                lag.add_metric([standing.network], standing.lag_slots)
-            if standing.unlike_pools is not None:
-                unlike.add_metric([standing.network], standing.unlike_pools)
-        yield from (slot, lag, live, running, unlike)
+        """The gauge of this scrape."""
+        text = "Valid credentials that expire within so many days"
+        gauge = GaugeMetricFamily("ledgerline_credentials_expiring", text, labels=["days"])
+        gauge.add_metric(["7"], self._expiring.within_7_days)
+        gauge.add_metric(["30"], self._expiring.within_30_days)
+        yield gauge
+
+
+class _ChainMetrics(Collector):
+    """The states of the networks, read from the database at each scrape."""
+
+    def __init__(self, states: Sequence[NetworkState], rollbacks: Sequence[tuple[str, list[RollbackDepth]]]) -> None:
+        self._states, self._rollbacks = states, rollbacks
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of this scrape."""
+        yield gauges.build_info()
+        yield from gauges.gauges("ledgerline_chain", (*gauges.OF_INDEX, *_OF_CHAIN), self._states)
+        yield gauges.phases("ledgerline_chain", self._states)
+        yield gauges.rollbacks("ledgerline_chain_rollback_blocks", self._rollbacks)
+        yield from gauges.gauges("ledgerline_node", gauges.OF_NODE, self._states)
+        yield gauges.node_states("ledgerline_node", self._states)
+        yield from gauges.gauges("ledgerline", _OF_INDEXER, self._states)
+
+
+_OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (
+    ("transactions", "Transactions indexed", lambda each: each.transactions),
+    ("lag_slots", "Slots behind the node's tip", lambda each: each.lag_slots),
+    ("live", "1 once the index can be queried", lambda each: each.phase == "live"),
+    ("ready", "1 while /ready/<network> answers 200", lambda each: each.ready),
+)
+_OF_INDEXER: Sequence[tuple[str, str, gauges.Value]] = (
+    ("indexer_running", "1 while an indexer is running", lambda each: each.indexer_running),
+    ("indexer_beat_age_seconds", "Age of the indexer's last heartbeat", lambda each: each.beat_age_s),
+    (
+        "pools_stake_mismatch",
+        "Pools whose live stake differed from the node's at the last comparison",
+        lambda each: each.pools_stake_mismatch,
+    ),
+)

@@ -1,71 +1,96 @@
-"""OpenAPI 3.1 from the table of routes: the same kinds, Structs and refusals that serve the requests."""
+"""OpenAPI 3.1, generated from the table of routes and the kinds, Structs and refusals that serve the requests."""
 
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from aiohttp import web
 
-from api import answers, errors, examples
+from api import answers, error_codes, errors, examples
 from api.ask import Nothing, OpenAsk
 from api.errors import Refusal
-from api.parameters import Field, Flag, JsonSchema
+from api.parameters import Field, JsonSchema
 from api.route import JSON, Route
 
 Json = dict[str, Any]
 
 _INTRODUCTION = """\
-A complete Cardano chain index, and the administration of those who may ask it.
+Query a complete index of the Cardano chain, and manage the accounts and keys of your customers.
 
-Chain endpoints take an **API key**, which is bound to one network; admin endpoints take an **admin key**. Both go into
-the `Authorization` header as `Bearer <key>`. Every answer is `{success: true, data, …}` or `{success: false, error}`.
-Integers may exceed 2^53: read them with a parser that keeps them exact. Times are UTC.
+Chain endpoints require an **API key**, which belongs to one network. Admin endpoints require an **admin key**. Send
+either as `Authorization: Bearer <key>`. Every response is `{success: true, data, …}` or `{success: false, error}`.
+Times are in UTC.
+
+**Exact integers.** Amounts are exact, and some exceed 2^53. JavaScript's `JSON.parse` rounds such numbers without an
+error. Read them as text with a reviver that sees the source (Node.js 22, Chrome 114 and later), or use a parser that
+keeps them, such as `lossless-json`:
+
+```js
+const exact = (key, value, {source}) =>
+  typeof value === "number" && !Number.isSafeInteger(value) ? BigInt(source) : value;
+JSON.parse('{"lovelace": 45000000000000001}', exact).lovelace; // 45000000000000001n
+```
 
 This document and its examples are licensed under Apache-2.0; the service itself is free software, GPL-3.0-or-later.
 """
 
-# A tag per module that answers, in the order in which the page shows them.
+# A tag for each module with handlers, in the order of the page.
 _TAGS = {
-    "transactions": ("Transactions", "What happened on the chain."),
-    "assets": ("Assets", "Native assets, their holders, transactions, mints and burns."),
-    "pools": ("Stake pools", "Pools and their delegators."),
-    "users": ("User accounts", "The customers of a partner."),
-    "credentials": ("Credentials", "The API keys of those customers."),
-    "usage": ("Usage", "How much each of them asked."),
-    "audit": ("Audit log", "Who did what."),
-    "admin_keys": ("Admin keys", "The keys of partners, for the operator alone."),
-    "health": ("Service", "Open to everybody."),
+    "transactions": ("Transactions", "Transactions of an address, or by hash."),
+    "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
+    "pools": ("Stake pools", "Stake pools and their delegators."),
+    "own_key": ("API key", "What an API key may learn about itself."),
+    "users": ("User accounts", "Your customers."),
+    "credentials": ("Credentials", "API keys of your customers."),
+    "limits": ("Limits and restrictions", "What the keys of a credential may do: rates, quotas, networks, scopes."),
+    "usage": ("Usage", "Request counts per credential and per user account."),
+    "breakdown": ("Usage breakdown", "Requests by endpoint, status and time, with response times."),
+    "audit": ("Audit log", "Administrative actions: who did what, and when."),
+    "admin_keys": ("Admin keys", "Keys of partners. Requires the bootstrap key."),
+    "health": ("Service", "Health, metrics and documentation. No key required."),
 }
 
 _PARAMETERS = {
-    "limit": "The size of a page.",
-    "offset": "How many results to skip. Every offset costs the same.",
-    "order": "By slot or figure: `desc` is newest or largest first.",
-    "fromSlot": "List transactions at or before this slot, or at or after it where `order` is `asc`.",
-    "groupByPolicy": "Whether assets are maps of asset names by policy id, in place of `<policy_id>.<asset_name>`.",
-    "address": "A payment address of the key's network: bech32, or Byron base58.",
-    "hash": "The hash of a transaction.",
-    "asset": "`<policy_id>.<asset_name>`, both in hex; the name may be empty.",
-    "policyId": "The hash of a minting policy's script.",
-    "poolId": "A stake pool: bech32 `pool1…`, or 56 hex digits.",
-    "metadata_source": "Where to read metadata; `auto` takes the first of cip68, cip25 and registry that has any.",
-    "id": "The UUID from the answer that created it.",
-    "external_id": "The partner's own reference.",
-    "status": "Only accounts in this state.",
-    "includeRevoked": "Whether revoked credentials are listed too.",
-    "start_date": "From when on. A date alone is its first instant.",
-    "end_date": "Until when. A date alone includes that whole day.",
-    "action": "Only entries of this action.",
-    "admin_key_id": "Only entries of this admin key.",
-    "target_id": "Only entries about this resource.",
-    "file": "A file of the page.",
+    "limit": "Maximum number of results.",
+    "offset": "Number of results to skip.",
+    "order": "Sort order of {sorted_by}: `desc` lists the newest or largest first.",
+    "fromSlot": "List transactions at or before this slot or, if `order` is `asc`, at or after it.",
+    "groupByPolicy": "Group assets by policy id, then by asset name, instead of `<policy_id>.<asset_name>`.",
+    "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
+    "hash": "Transaction hash.",
+    "asset": "Asset as `<policy_id>.<asset_name>`, both in hex. The dot is optional before a name, which may be empty.",
+    "policyId": "Policy id: the hash of the minting policy's script.",
+    "poolId": "Pool id: bech32 `pool1…`, or 56 hex digits.",
+    "metadata_source": "Source of the metadata. `auto` uses the first of cip68, cip25 and registry that has any.",
+    "id": "UUID of the resource.",
+    "external_id": "Your own reference for the customer.",
+    "status": "List only those with this status.",
+    "search": "List only those with this text, in any case, in their name or reference.",
+    "user_account_id": "List only credentials of this account.",
+    "network_id": "List only credentials for this network.",
+    "expires_within": "List only active credentials that expire within this number of days.",
+    "includeRevoked": "Include revoked credentials.",
+    "start_date": "Start (inclusive). A date alone means its first instant.",
+    "end_date": "End (inclusive). A date without a time includes that whole day.",
+    "granularity": "Length of the periods in UTC.",
+    "group_by": "What to tell apart within a period.",
+    "format": "`csv` with a header line, or `ndjson`: one JSON object a line.",
+    "action": "List only entries with this action.",
+    "admin_key_id": "List only entries of this admin key.",
+    "target_id": "List only entries about this resource.",
+    "target_type": "List only entries about this kind of resource.",
+    "request_id": "List only entries of the request with this `X-Request-Id`.",
+    "from": "List only entries from this time on. A date alone means its first instant.",
+    "to": "List only entries up to this time. A date without a time includes that whole day.",
+    "file": "File name.",
+    "network": "Network: mainnet, preview or preprod.",
 }
 
-# What to fill into bodies; what is not here is left to the reader.
+# Example values for body fields.
 _FIELDS: Json = {
     "name": "Example",
     "entity_name": "Example Wallet",
@@ -78,42 +103,51 @@ _FIELDS: Json = {
     "expires_at": "2099-12-31",
     "rate_limit_per_minute": 60,
     "permissions": ["manage_users", "manage_credentials"],
+    "overlap_seconds": 86_400,
+    "quota": {"requests": 100_000, "per": "month"},
+    "ip_networks": ["203.0.113.0/24"],
+    "scopes": ["transactions", "assets"],
 }
 
 _HEADERS = {
-    "RateLimit-Limit": "Requests that the key may make per minute.",
-    "RateLimit-Remaining": "How many of them are left.",
-    "RateLimit-Reset": "Seconds until one more is admitted.",
-    "Retry-After": "Seconds to wait.",
+    "X-Request-Id": ("string", "Id of the request: yours, if you sent a valid one."),
+    "Error-Code": ("string", "Code of the error; see the table of errors."),
+    "RateLimit-Limit": ("integer", "Requests allowed per minute."),
+    "RateLimit-Remaining": ("integer", "Requests left in the sliding minute."),
+    "RateLimit-Reset": ("integer", "Seconds until another request is allowed."),
+    "RateLimit-Policy": ("string", 'The limit as a structured field: `"minute";q=<requests>;w=<seconds>`.'),
+    "RateLimit": ("string", 'What is left of it: `"minute";r=<requests>;t=<seconds until another is allowed>`.'),
+    "Retry-After": ("integer", "Seconds to wait before the next request."),
+    "ETag": ("string", "Tag of this answer, for `If-None-Match`."),
+    "Link": ("string", 'Address of the next page, `<…>; rel="next"`; absent on the last one.'),
 }
-_RETRY_HEADERS = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
-_RATE_HEADERS = {name: told for name, told in _RETRY_HEADERS.items() if name != "Retry-After"}
+_RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy", "RateLimit")
 
-_KEPT_DOCUMENTS = 4
+_CACHED_DOCUMENTS = 4
 _REF = "#/components/schemas/{name}"
 
 
 async def openapi(ask: OpenAsk[Nothing]) -> web.Response:
-    """Describe every path: this document."""
-    values = await examples.known(ask.services)
-    body = _encoded(ask.routes, tuple(values.items()))
+    """Get this OpenAPI document."""
+    values = await examples.path_parameters(ask.services)
+    body = _encoded(cast(tuple[Route, ...], ask.routes), tuple(values.items()))
     return web.Response(body=body, headers={"Content-Type": answers.CONTENT_TYPE})
 
 
-@lru_cache(_KEPT_DOCUMENTS)
+@lru_cache(_CACHED_DOCUMENTS)
 def _encoded(routes: tuple[Route, ...], values: tuple[tuple[str, str], ...]) -> bytes:
     return msgspec.json.encode(document(routes, dict(values)))
 
 
 def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
-    """The OpenAPI document of a table of routes; `values` are examples of path parameters, by name."""
+    """The OpenAPI document for a table of routes. `values` are example path parameters by name."""
     answered = [route.answer for route in routes if issubclass(_origin(route.answer), msgspec.Struct)]
     schemas, components = msgspec.json.schema_components([*answered, answers.Failure], ref_template=_REF)
     failure = schemas[-1]
     schema_of = dict(zip(map(repr, answered), schemas, strict=False))
     paths: dict[str, Json] = {}
     for route in routes:
-        answer = schema_of.get(repr(route.answer), {"type": "object" if route.media_type == JSON else "string"})
+        answer = schema_of.get(repr(route.answer), {"type": "object" if JSON in route.media_types else "string"})
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, answer, failure, values)
     used = {_tag(route) for route in routes}
     return _plain_names(
@@ -122,17 +156,17 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
             "info": {
                 "title": "Ledgerline",
                 "version": "1",
-                "summary": "Cardano transactions, assets and stake pools, and who may ask for them.",
-                "description": _INTRODUCTION,
+                "summary": "Cardano transactions, assets and stake pools, and the administration of API keys.",
+                "description": f"{_INTRODUCTION}\n{_table_of_errors()}",
                 "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
             },
             "servers": [{"url": "/"}],
-            "tags": [{"name": name, "description": told} for name, told in _TAGS.values() if name in used],
+            "tags": [{"name": name, "description": text} for name, text in _TAGS.values() if name in used],
             "paths": paths,
             "components": {
-                "schemas": {name: _always_complete(schema) for name, schema in components.items()},
+                "schemas": {name: _component(schema) for name, schema in components.items()},
                 "headers": {
-                    name: {"description": told, "schema": {"type": "integer"}} for name, told in _HEADERS.items()
+                    name: {"description": text, "schema": {"type": kind}} for name, (kind, text) in _HEADERS.items()
                 },
                 "securitySchemes": {
                     "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, `iiak_…`."},
@@ -145,15 +179,17 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
 
 def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Mapping[str, str]) -> Json:
     summary, _, description = (inspect.getdoc(route.handler) or "").partition("\n\n")
-    said = HTTPStatus(route.status)
-    success: Json = {"description": said.phrase, "content": {route.media_type: {"schema": answer}}}
-    if route.who == "api key":
-        success["headers"] = _RATE_HEADERS
+    content = {media_type: {"schema": answer} for media_type in route.media_types}
+    success: Json = {
+        "description": HTTPStatus(route.status).phrase,
+        "headers": _headers(*_success_headers(route)),
+        "content": content,
+    }
     operation: Json = {
         "tags": [_tag(route)],
-        "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}",
+        "operationId": route.operation,
         "summary": summary.rstrip("."),
-        "description": " ".join([*description.split(), *_who_may_call(route)]),
+        "description": " ".join([*description.split(), *_required_permission(route)]),
         "security": {"open": [], "api key": [{"apiKey": []}]}.get(route.who, [{"adminKey": []}]),
         "parameters": [_parameter(field, route, values) for field in route.fields],
         "responses": {str(route.status): success, **_failures(route, failure)},
@@ -166,21 +202,46 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
     return operation
 
 
+def _success_headers(route: Route) -> Iterator[str]:
+    yield "X-Request-Id"
+    if route.who == "api key":
+        yield from _RATE_HEADERS
+    if route.who != "open" and route.method == "GET":
+        yield "ETag"
+        if any(field.name == "offset" for field in route.fields):
+            yield "Link"
+
+
+def _headers(*names: str) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _table_of_errors() -> str:
+    """Every code with its causes and remedies, as Markdown."""
+    rows = [
+        f"| `{each.code}` | {each.status} | {' '.join(dict.fromkeys(each.causes))} "
+        f"| {' '.join(dict.fromkeys(each.remedies))} |"
+        for each in error_codes.documented()
+    ]
+    head = "**Errors.** Every error has a header `Error-Code`. The codes stay; messages may get clearer.\n"
+    return "\n".join([head, "| code | status | cause | remedy |", "|---|---|---|---|", *rows])
+
+
 def _tag(route: Route) -> str:
     module = route.handler.__module__.rpartition(".")[2]
     return _TAGS.get(module, _TAGS["health"])[0]
 
 
-def _who_may_call(route: Route) -> Iterator[str]:
+def _required_permission(route: Route) -> Iterator[str]:
     if route.who == "bootstrap":
-        yield "Only the bootstrap key may."
+        yield "Requires the bootstrap key."
     elif route.who not in ("open", "api key"):
-        yield f"Needs the permission `{route.who}`."
+        yield f"Requires the permission `{route.who}`."
 
 
 def _parameter(field: Field, route: Route, values: Mapping[str, str]) -> Json:
     in_path = f"{{{field.name}}}" in route.path
-    schema = {"enum": [True, False, 1, 0]} if isinstance(field.kind, Flag) else dict(field.kind.schema)
+    schema = dict(field.kind.schema)
     if not in_path:
         schema |= _default(field)
     example = {"example": values[field.name]} if in_path and field.name in values else {}
@@ -188,7 +249,7 @@ def _parameter(field: Field, route: Route, values: Mapping[str, str]) -> Json:
         "name": field.name,
         "in": "path" if in_path else "query",
         "required": field.required,
-        "description": _PARAMETERS[field.name],
+        "description": _PARAMETERS[field.name].replace("{sorted_by}", route.sorted_by),
         "schema": schema,
         **example,
     }
@@ -197,7 +258,7 @@ def _parameter(field: Field, route: Route, values: Mapping[str, str]) -> Json:
 def _body(struct: type[msgspec.Struct], fields: Iterable[Field]) -> JsonSchema:
     properties: dict[str, JsonSchema] = {}
     for field in fields:
-        # In a POST null is the same as leaving a field out; where fields can be cleared, only those can be null.
+        # In a POST, null is the same as an absent field. In a PATCH, only fields that can be cleared accept null.
         may_be_null = field.nullable or not (field.required or field.clearing)
         schema: JsonSchema = {"anyOf": [field.kind.schema, {"type": "null"}]} if may_be_null else field.kind.schema
         example = {"examples": [_FIELDS[field.name]]} if field.name in _FIELDS else {}
@@ -211,42 +272,52 @@ def _body(struct: type[msgspec.Struct], fields: Iterable[Field]) -> JsonSchema:
 
 
 def _default(field: Field) -> Json:
-    told = field.default not in (None, msgspec.NODEFAULT, msgspec.UNSET)
-    return {"default": field.default} if told else {}
+    """The default of a field, unless it is an object: generators of clients refuse such defaults."""
+    omitted = field.default in (None, msgspec.NODEFAULT, msgspec.UNSET) or isinstance(field.default, msgspec.Raw | dict)
+    return {} if omitted else {"default": field.default}
 
 
 def _failures(route: Route, failure: JsonSchema) -> Json:
-    """The answers that are no success, by status, with the texts that each may carry."""
+    """Error responses by status, with their possible messages."""
     by_status: dict[int, list[Refusal]] = {}
     for refusal in _refusals(route):
         by_status.setdefault(refusal.status, []).append(refusal)
     found: Json = {}
     for status, refusals in sorted(by_status.items()):
-        texts = list(dict.fromkeys(refusal.message for refusal in refusals))
+        codes = {refusal.message: refusal.code for refusal in refusals}
         content: Json = {
             "schema": failure,
             "examples": {
-                f"{number}": {"summary": text, "value": {"success": False, "error": text}}
-                for number, text in enumerate(texts, 1)
+                f"{number}": {"summary": f"{code}: {text}", "value": {"success": False, "error": text}}
+                for number, (text, code) in enumerate(codes.items(), 1)
             },
         }
-        response: Json = {"description": HTTPStatus(status).phrase, "content": {JSON: content}}
+        names = ["X-Request-Id", "Error-Code"]
         if route.who == "api key" and status not in (401, 403):
-            response["headers"] = _RETRY_HEADERS if status == HTTPStatus.TOO_MANY_REQUESTS else _RATE_HEADERS
-        found[str(status)] = response
+            names += _RATE_HEADERS
+        if any("Retry-After" in refusal.headers for refusal in refusals) or status == HTTPStatus.TOO_MANY_REQUESTS:
+            names.append("Retry-After")
+        found[str(status)] = {
+            "description": HTTPStatus(status).phrase,
+            "headers": _headers(*names),
+            "content": {JSON: content},
+        }
     return found
 
 
 def _refusals(route: Route) -> Iterator[Refusal]:
-    """Everything that may go wrong on a route: the caller, the parameters, the body, the handler, ourselves."""
+    """Every refusal of a route: of the caller, the parameters, the body, the handler and the service."""
     yield errors.malformed_request()
     yield errors.not_found()
     if route.who == "api key":
         yield from (errors.missing_api_key(), errors.invalid_api_key(), errors.expired_api_key())
-        yield from (errors.inactive_account(), errors.rate_limit_exceeded())
-        yield from (errors.network_not_available(), errors.usage_not_recorded())
+        yield from (errors.inactive_account(), errors.address_not_allowed())
+        if route.scope:
+            yield from (errors.scope_not_covered(route.scope), errors.network_not_available())
+        yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())
     elif route.who != "open":
         yield from (errors.missing_admin_key(), errors.invalid_admin_key(), errors.permission_denied(route.who))
+        yield errors.too_many_at_once()
     for field in route.fields:
         yield field.kind.refusal(field.name)
     if route.body is not None:
@@ -262,28 +333,42 @@ def _refusals(route: Route) -> Iterator[Refusal]:
     yield from (errors.database_not_available(), errors.too_slow())
 
 
-def _always_complete(schema: Json) -> Json:
-    """The schema of an answer: what has a default is still always there; only what may be unset is optional."""
+def _component(schema: Json) -> Json:
+    """The schema of an answer, as clients see it.
+
+    Fields with a default are always present; only fields that may be unset are optional. Indented docstrings would
+    be shown as code.
+    """
+    if "description" in schema:
+        schema = schema | {"description": inspect.cleandoc(schema["description"])}
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return schema
-    required = {*schema.get("required", ()), *(name for name, told in properties.items() if "default" in told)}
-    shown = {name: {key: value for key, value in told.items() if key != "default"} for name, told in properties.items()}
+    required = {*schema.get("required", ()), *(name for name, field in properties.items() if "default" in field)}
+    shown = {
+        name: {key: value for key, value in field.items() if key != "default"} for name, field in properties.items()
+    }
     return schema | {"properties": shown, "required": [name for name in shown if name in required]}
 
 
 def _plain_names(described: Json) -> Json:
-    """Give generic components the names that their titles suggest: `ChainPage_HistoryEntry_CursorPaging`."""
+    """Rename generic components to plain names: `api.answers.ChainPage[Holder, MorePaging]` is `HolderPage`."""
     text = msgspec.json.encode(described).decode()
-    names = {
-        name: re.sub(r"\W+|_+", "_", re.sub(r"(?:\w+\.)+", "", name)).strip("_")
-        for name in described["components"]["schemas"]
-    }
+    names = {name: _plain_name(name) for name in described["components"]["schemas"]}
     assert len(set(names.values())) == len(names), "two components have the same name"
     for name, plain in names.items():
         text = text.replace(f'"{name}":', f'"{plain}":').replace(f'/{name}"', f'/{plain}"')
     renamed: Json = msgspec.json.decode(text)
     return renamed
+
+
+def _plain_name(name: str) -> str:
+    """That of the content and of the envelope around it."""
+    parts: list[str] = re.findall(r"[^\W_]+", re.sub(r"(?:\w+\.)+", "", name))
+    envelope, *content = parts
+    if not content:
+        return envelope
+    return content[0] + next(kind for kind in ("Answer", "Page", "Confirmation") if envelope.endswith(kind))
 
 
 def _origin(answer: Any) -> type:

@@ -1,11 +1,11 @@
-"""What a caller sent, field by field: its type, its range, and the text of the refusal.
+"""Parameters and body fields of a request: type, range, and the error message if they are wrong.
 
-A question (path and query) and a body are frozen Structs whose fields carry a kind: `limit: Annotated[int,
-Integer(1, 100)] = 20`. The same kinds read requests and describe them in /openapi.json.
+A question (path and query) and a body are frozen Structs whose fields are annotated with a kind: `limit: Annotated[int,
+Integer(1, 100)] = 20`. Kinds parse requests, and describe them in /openapi.json.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from types import NoneType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_type_hints
@@ -18,12 +18,13 @@ from api import errors
 
 Value = TypeVar("Value")
 JsonSchema = dict[str, object]
+Message = str | Callable[[], errors.Refusal] | None
 
 DEEPEST_JSON = 100
-"""How many levels a body may be nested: more is no data, and would exhaust the stack of whoever reads it back."""
+"""Maximum nesting of a body. Deeper JSON could exhaust the stack of a client that reads it back."""
 
 HIGHEST_EXACT = 2**53 - 1
-"""The largest integer that every JSON reader takes as it is: enough for any offset and slot."""
+"""The largest integer that every JSON parser reads exactly. It is enough for any offset and slot."""
 
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -31,54 +32,56 @@ _HEX = re.compile(r"[0-9a-fA-F]*")
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request's path and query ask. A field named in the path's template is read there, others in the query."""
+    """The path and query parameters of a request. A field named in the path template is read from the path."""
 
     def check(self) -> None:
-        """Raise a refusal where fields that are each right contradict each other."""
+        """Raise a refusal if valid fields contradict each other."""
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """What the JSON object of a request says."""
+    """The JSON body of a request."""
 
     def check(self) -> None:
-        """Raise a refusal where fields that are each right contradict each other."""
+        """Raise a refusal if valid fields contradict each other."""
 
 
 class Kind(Generic[Value]):
-    """What one field accepts. `of_text` reads paths and queries, `of_json` bodies; both raise ValueError.
+    """The values that a field accepts. `of_text` parses parameters, `of_json` body fields; both raise ValueError.
 
-    `expected` completes "<name> must be …"; a `message` replaces the whole text of that refusal, and `missing` that of
-    a required field that is absent.
+    `expected` completes the error "<name> must be …". `message`, a text or the refusal itself, replaces that error, and
+    `missing` the one for a required field that is absent.
     """
 
     def __init__(
-        self, expected: str, schema: Mapping[str, object], message: str | None = None, missing: str | None = None
+        self, expected: str, schema: Mapping[str, object], message: Message = None, missing: str | None = None
     ) -> None:
         self.expected, self.schema, self.message, self.missing = expected, dict(schema), message, missing
 
     def of_text(self, text: str) -> Value:
-        """The value of a path or query parameter; kinds that stand in bodies alone have none."""
-        raise NotImplementedError  # a fault of ours: no route may give such a kind to its path or query
+        """The value of a path or query parameter. Kinds that only bodies use don't implement it."""
+        raise NotImplementedError  # our own bug: a route uses such a kind in its path or query
 
     def of_json(self, value: object) -> Value:
-        """The value of a body's field; most are text there too."""
+        """The value of a body field; by default, a string in the form of a parameter."""
         if not isinstance(value, str):
             raise ValueError(value)
         return self.of_text(value)
 
     def refusal(self, name: str) -> errors.Refusal:
-        """What a caller is told about a wrong value."""
+        """The error for a wrong value."""
+        if callable(self.message):
+            return self.message()
         return errors.wrong(self.message) if self.message else errors.wrong_parameter(name, f"must be {self.expected}")
 
     def absence(self, name: str) -> errors.Refusal:
-        """What a caller is told who left it out."""
-        return errors.wrong(self.missing) if self.missing else errors.wrong_parameter(name, "is required")
+        """The error for a missing required field."""
+        return errors.missing(self.missing) if self.missing else errors.missing_parameter(name)
 
 
 class Integer(Kind[int]):
-    """A whole number of a range, both ends included, in ASCII digits."""
+    """An integer within a range, both ends included; as a parameter, in ASCII digits."""
 
-    def __init__(self, low: int, high: int, message: str | None = None, missing: str | None = None) -> None:
+    def __init__(self, low: int, high: int, message: Message = None, missing: str | None = None) -> None:
         schema: JsonSchema = {"type": "integer", "minimum": low, "maximum": high}
         super().__init__(f"between {low} and {high}", schema, message, missing)
         self.low, self.high = low, high
@@ -107,9 +110,9 @@ class Flag(Kind[bool]):
 
 
 class Choice(Kind[str]):
-    """One of some words."""
+    """One of several words."""
 
-    def __init__(self, *words: str, message: str | None = None) -> None:
+    def __init__(self, *words: str, message: Message = None) -> None:
         expected = f"{', '.join(words[:-1])} or {words[-1]}"
         super().__init__(expected, {"type": "string", "enum": list(words)}, message)
         self.words = words
@@ -121,23 +124,23 @@ class Choice(Kind[str]):
 
 
 class Choices(Kind[tuple[str, ...]]):
-    """A JSON array of at least one out of some words; the answer has each once, in the order of `words`."""
+    """A JSON array of words, `least` or more. The value has each word once, in the order of `words`."""
 
-    def __init__(self, *words: str) -> None:
-        schema: JsonSchema = {"type": "array", "items": {"type": "string", "enum": list(words)}, "minItems": 1}
-        super().__init__(f"a non-empty array out of {', '.join(words)}", schema)
-        self.words = words
+    def __init__(self, *words: str, least: int = 1) -> None:
+        schema: JsonSchema = {"type": "array", "items": {"type": "string", "enum": list(words)}, "minItems": least}
+        super().__init__(f"{'a non-empty' if least else 'an'} array out of {', '.join(words)}", schema)
+        self.words, self.least = words, least
 
     def of_json(self, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not value or any(word not in self.words for word in value):
+        if not isinstance(value, list) or len(value) < self.least or any(word not in self.words for word in value):
             raise ValueError(value)
         return tuple(word for word in self.words if word in value)
 
 
 class Text(Kind[str]):
-    """Text that Postgres can hold: no NUL, no lone surrogates. Unless `blank`, more than white space.
+    """Text that Postgres can store: no NUL, no lone surrogates. If `blank` is false, more than white space.
 
-    `too_long` replaces the refusal of text above `most` characters.
+    `too_long` replaces the error for text of more than `most` characters.
     """
 
     def __init__(
@@ -145,7 +148,7 @@ class Text(Kind[str]):
         most: int,
         *,
         blank: bool = True,
-        message: str | None = None,
+        message: Message = None,
         missing: str | None = None,
         too_long: str | None = None,
     ) -> None:
@@ -164,9 +167,9 @@ class Text(Kind[str]):
 
 
 class Id(Kind[UUID]):
-    """A UUID in its canonical form, in either case."""
+    """A UUID in canonical form, in upper or lower case."""
 
-    def __init__(self, message: str | None = None, missing: str | None = None) -> None:
+    def __init__(self, message: Message = None, missing: str | None = None) -> None:
         super().__init__("a UUID", {"type": "string", "format": "uuid"}, message, missing)
 
     def of_text(self, text: str) -> UUID:
@@ -176,9 +179,9 @@ class Id(Kind[UUID]):
 
 
 class Hex(Kind[bytes]):
-    """So many bytes as hex digits in either case."""
+    """A fixed number of bytes as hex digits, in upper or lower case."""
 
-    def __init__(self, length_bytes: int, message: str) -> None:
+    def __init__(self, length_bytes: int, message: Message) -> None:
         pattern = f"^[0-9a-fA-F]{{{2 * length_bytes}}}$"
         super().__init__("hex digits", {"type": "string", "pattern": pattern}, message)
         self.length = 2 * length_bytes
@@ -190,12 +193,12 @@ class Hex(Kind[bytes]):
 
 
 class Moment(Kind[datetime]):
-    """An ISO 8601 date or date and time; without an offset it is UTC.
+    """An ISO 8601 date, or date and time; UTC unless it has an offset.
 
-    A date alone is its first instant, with `last` the last microsecond of that day.
+    A date alone means the start of that day or, with `last`, its last microsecond.
     """
 
-    def __init__(self, message: str | None = None, *, last: bool = False) -> None:
+    def __init__(self, message: Message = None, *, last: bool = False) -> None:
         schema: JsonSchema = {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]}
         super().__init__("an ISO 8601 date or date and time", schema, message)
         self.last = last
@@ -213,7 +216,7 @@ class Moment(Kind[datetime]):
 
 
 class JsonObject(Kind[msgspec.Raw]):
-    """Free-form key-value data, as compact JSON text in UTF-8. Keys stay in order and integers exact."""
+    """Free-form key-value data, as compact JSON in UTF-8. Keys stay in order, integers stay exact."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"a JSON object of at most {most_bytes} bytes", {"type": "object"})
@@ -231,24 +234,24 @@ Order = Annotated[Literal["asc", "desc"], Choice("asc", "desc")]
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One field of a question or body, as requests carry it."""
+    """A field of a question or body."""
 
-    name: str  # on the wire
+    name: str  # in requests
     attribute: str
     kind: Kind[Any]
     required: bool
-    nullable: bool  # null is a value of its own
-    clearing: bool  # an absent field means "leave it as it is", so null can't mean absent
-    default: object  # msgspec.NODEFAULT where there is none, or where it is made anew each time
+    nullable: bool  # null is a valid value
+    clearing: bool  # an absent field means "leave unchanged", so null can't mean absent
+    default: object  # msgspec.NODEFAULT if there is none, or if a factory makes it
 
 
 def fields_of(struct: type[Question] | type[Body]) -> tuple[Field, ...]:
-    """The fields of a question or body with their kinds, in order."""
+    """The fields of a question or body, in order."""
     hints = get_type_hints(struct, include_extras=True)
     found = []
     for info in msgspec.structs.fields(struct):
         accepted, kind, *_ = get_args(hints[info.name])
-        assert isinstance(kind, Kind), f"{struct.__name__}.{info.name} carries no kind"
+        assert isinstance(kind, Kind), f"{struct.__name__}.{info.name} has no kind"
         found.append(
             Field(
                 name=info.encode_name,
@@ -263,14 +266,17 @@ def fields_of(struct: type[Question] | type[Body]) -> tuple[Field, ...]:
     return tuple(found)
 
 
-Asked = TypeVar("Asked", bound=Question)
-Told = TypeVar("Told", bound=Body)
+QuestionT = TypeVar("QuestionT", bound=Question)
+BodyT = TypeVar("BodyT", bound=Body)
 
 
 def read_question(
-    struct: type[Asked], fields: Sequence[Field], path: Mapping[str, str], query: MultiMapping[str]
-) -> Asked:
-    """The question of a request; unknown query parameters are ignored. Raises Refusal, for what is wrong first."""
+    struct: type[QuestionT], fields: Sequence[Field], path: Mapping[str, str], query: MultiMapping[str]
+) -> QuestionT:
+    """Parse the question of a request. Unknown query parameters are ignored.
+
+    Raises Refusal; wrong parameters are reported before missing ones.
+    """
     values: dict[str, object] = {}
     absent: list[Field] = []
     for field in fields:
@@ -294,9 +300,11 @@ def read_question(
     return question
 
 
-def read_body(struct: type[Told], fields: Sequence[Field], data: bytes) -> Told:
-    """The body of a request; unknown fields are ignored. Raises Refusal, for what is wrong before what is missing."""
-    sent = _json_object(data)
+def read_body(struct: type[BodyT], fields: Sequence[Field], sent: Mapping[str, Any]) -> BodyT:
+    """Parse the body of a request. Unknown fields are ignored.
+
+    Raises Refusal; wrong fields are reported before missing ones.
+    """
     values: dict[str, object] = {}
     absent: list[Field] = []
     for field in fields:
@@ -325,7 +333,8 @@ def _refuse_missing(absent: Sequence[Field]) -> None:
             raise field.kind.absence(field.name)
 
 
-def _json_object(data: bytes) -> dict[str, Any]:
+def json_object(data: bytes) -> dict[str, Any]:
+    """The JSON object of a body. Raises Refusal."""
     try:
         sent = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -336,9 +345,9 @@ def _json_object(data: bytes) -> dict[str, Any]:
 
 
 def _storable(value: object) -> bool:
-    """Whether JSON is nested within reason and its texts, keys included, hold no NUL.
+    """Whether JSON is at most DEEPEST_JSON levels deep, and no string or key contains NUL.
 
-    Lone surrogates have been refused by the decoder.
+    The decoder has already refused lone surrogates.
     """
     level: list[object] = [value]
     for _ in range(DEEPEST_JSON):

@@ -1,26 +1,37 @@
--- One request of one API key: is the key known to be good, and does the minute behind it have room?
+-- Count one request of one API key: check that the key is cached and may be used, and that its quota and its last minute
+-- have room.
 --
--- KEYS  1 what Postgres said of the key: "<life> <limit> <expires_us> <credential_id> <network_id>", or "fence"
---       2 server times (us) of the last admissions, oldest first, never more than the limit
---       3 the life of this server's data
--- ARGV  1 what Postgres says of the key now, without the life; "" where it has not been asked
---       2 server time (us) until which that may be kept
---       3 a life, for a server that has none
--- Returns "ask <now>" where only Postgres can tell, else
---   "<admitted or limited> <limit> <admissions left> <us until the oldest leaves the minute> <credential_id> <network_id>"
+-- KEYS  1 the cached key: "<life> <limit> <expires_us> <credential_id> <network_id>", or "fence". A key with a quota or with
+--         restrictions has more: " <quota> <period> <ends_us> <scopes> <networks>", each "-" if there is none. Scopes and
+--         networks are lists with a comma before and after each; a network is its leading bits
+--       2 the beginning of the names of minutes: lists of server times (us) of a credential's last admissions, oldest first
+--       3 the life of these data: a hash of rate_limit_beat.lua
+--       4 the beginning of the names of quotas' counters
+-- ARGV  1 the key as just read from Postgres, without the life; "" if it was not read
+--       2 server time (us) until which it may be cached
+--       3 the life to which the calling process has reported its admissions
+--       4 the scope of the request, "" for none
+--       5 the bits of the caller's address, "" if it is unknown
+--       6 of a key with a quota that was just read: the requests of the quota's period in the usage table
+-- Returns "tell" if this is a different life, "ask <now>" if the key must be read from Postgres, "address" or "scope" if a
+--   restriction bars the request, otherwise "<admitted, limited or spent> <limit> <admissions left>
+--   <us until the oldest leaves the minute> <requests left of the quota> <us until its period ends> <credential_id> <network_id>"
 --
--- NOTE: Lua shows numbers above 10^14 rounded, so times pass through string.format. The answer is one text, since redis-py
--- reads an array of six in three times the time.
-local MINUTE_US = 60000000
+-- NOTE: Lua rounds numbers above 10^14 in texts, hence string.format for times. The answer is one text, since redis-py
+-- takes three times as long for an array of six.
+local MINUTE_US, DAY_MS = 60000000, 86400000
+local life = ARGV[3]
+if redis.call('HGET', KEYS[3], 'life') ~= life then
+  return 'tell'
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local life = redis.call('GET', KEYS[3])
 local kept = redis.call('GET', KEYS[1])
 local told = ARGV[1]
 
 if told == '' then
   local lived, rest = string.match(kept or '', '^(%S+) (.+)$')
-  if not life or lived ~= life then
+  if lived ~= life then
     return string.format('ask %.0f', now)
   end
   local expires_us = tonumber(string.match(rest, '^%d+ (%d+)'))
@@ -29,27 +40,78 @@ if told == '' then
   end
   told = rest
 elseif kept ~= 'fence' and now < tonumber(ARGV[2]) then
-  if not life then
-    life = ARGV[3]
-    redis.call('SET', KEYS[3], life)
-  end
   redis.call('SET', KEYS[1], life .. ' ' .. told, 'PXAT', string.format('%.0f', math.floor(ARGV[2] / 1000)))
 end
-
-local limit, credential_id, network_id = string.match(told, '^(%d+) %d+ (%S+) (%d+)$')
+local limit, credential_id, network_id, more = string.match(told, '^(%d+) %d+ (%S+) (%d+)(.*)$')
 limit = tonumber(limit)
-local oldest = redis.call('LINDEX', KEYS[2], 0)
-while oldest and now - oldest >= MINUTE_US do -- each admission is dropped once: O(1) per request in the long run
-  redis.call('LPOP', KEYS[2])
-  oldest = redis.call('LINDEX', KEYS[2], 0)
+
+local quota, period, ends_us, counter, used
+if more ~= '' then
+  local scopes, networks
+  quota, period, ends_us, scopes, networks = string.match(more, '^ (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  if networks ~= '-' then
+    local inside = false
+    for network in string.gmatch(networks, '%d+') do
+      inside = inside or string.sub(ARGV[5], 1, #network) == network
+    end
+    if not inside then
+      return 'address'
+    end
+  end
+  if scopes ~= '-' and ARGV[4] ~= '' and not string.find(scopes, ',' .. ARGV[4] .. ',', 1, true) then
+    return 'scope'
+  end
+  quota, ends_us = tonumber(quota), tonumber(ends_us) -- nil without a quota
 end
-local taken = redis.call('LLEN', KEYS[2])
+if quota then
+  counter = KEYS[4] .. credential_id .. ':' .. period
+  used = tonumber(redis.call('GET', counter) or -1)
+  if ARGV[1] == '' and (used < 0 or ends_us <= now) then
+    return string.format('ask %.0f', now)
+  end
+  if ARGV[1] ~= '' and used < tonumber(ARGV[6]) then -- a new period, or the counter was lost: the table has more
+    used = tonumber(ARGV[6])
+    redis.call('SET', counter, string.format('%.0f', used), 'PXAT', string.format('%.0f', ends_us / 1000 + DAY_MS))
+  end
+end
+
+local minute = KEYS[2] .. credential_id
+local newest = redis.call('LINDEX', minute, -1)
+if newest and tonumber(newest) > now then -- the clock was set back: admissions in the future become admissions now
+  for index = redis.call('LLEN', minute) - 1, 0, -1 do
+    if tonumber(redis.call('LINDEX', minute, index)) <= now then
+      break
+    end
+    redis.call('LSET', minute, index, string.format('%.0f', now))
+  end
+end
+local oldest = redis.call('LINDEX', minute, 0)
+while oldest and now - oldest >= MINUTE_US do -- each admission is dropped once: O(1) per request in the long run
+  redis.call('LPOP', minute)
+  oldest = redis.call('LINDEX', minute, 0)
+end
+local taken = redis.call('LLEN', minute)
 local verdict = 'limited'
-if taken < limit then
+if quota and used >= quota then
+  verdict = 'spent'
+elseif taken < limit then
   verdict = 'admitted'
   taken = taken + 1
-  redis.call('RPUSH', KEYS[2], string.format('%.0f', now))
-  redis.call('PEXPIRE', KEYS[2], 61000)
+  redis.call('RPUSH', minute, string.format('%.0f', now))
+  redis.call('PEXPIRE', minute, 61000)
+  if quota then
+    used = redis.call('INCR', counter)
+  end
+end
+if taken > limit then -- the limit was lowered, or processes without Valkey admitted more: the excess must leave first
+  oldest = redis.call('LINDEX', minute, taken - limit)
+  taken = limit
 end
 local reset_us = (oldest or now) + MINUTE_US - now
-return string.format('%s %d %d %d %s %s', verdict, limit, limit - taken, reset_us, credential_id, network_id)
+local quota_left, quota_ends_in = '-', '-'
+if quota then
+  quota_left = string.format('%.0f', math.max(quota - used, 0))
+  quota_ends_in = string.format('%.0f', math.max(ends_us - now, 0))
+end
+return string.format('%s %d %d %d %s %s %s %s',
+  verdict, limit, limit - taken, reset_us, quota_left, quota_ends_in, credential_id, network_id)

@@ -1,131 +1,391 @@
-"""The sliding minute: no 60 seconds in a row admit more requests of a key than its limit.
+"""The sliding minute: no 60 seconds in a row admit more requests of a credential than its limit. And its quota.
 
-`SharedMinutes` counts in Valkey for all processes together, and there, in the same round trip, keeps what Postgres said
-of the key. `LocalMinutes` has what this process has admitted: it counts while Valkey is away, and once that is
-back, which knows nothing of these requests, for as long as they matter.
+`SharedMinutes` counts the admissions of all processes in Valkey, which caches API keys in the same round trip.
+`LocalMinutes` holds the admissions of this process: it counts while Valkey is unreachable, and restores Valkey's counts
+after a loss of data (docs/decisions/0021-limits-over-outages.md).
 """
 
+import asyncio
 import hashlib
 import math
 import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
-from redis.exceptions import NoScriptError
+import structlog
+from redis.exceptions import NoScriptError, RedisError
 
-from api.valkey import Valkey, packed
+from api.restrictions import Call, Restrictions
+from api.valkey import ValkeyClient, packed
+
+log = structlog.get_logger()
 
 LEASE_S = 5
-"""How long Valkey may keep what Postgres said of a key, counted from before Postgres was asked."""
+"""How long Valkey may cache a key, measured from before the query to Postgres."""
 
 FENCE_S = 60
-"""How long a withdrawn key is asked for in Postgres only: longer than its commit plus LEASE_S can take."""
+"""How long a withdrawn key is looked up in Postgres only: longer than its commit plus LEASE_S can take."""
+
+BEAT_EVERY_S = 0.25
+"""The interval of heartbeats."""
+
+HOLD_S = 2.0
+"""How long requests wait for other processes to report admissions before each process grants only its share."""
 
 _MINUTE_S = 60
+_SETTLE_AGAIN_S = 0.05, 0.5  # while requests wait, and after that
+_MOST_REPORTED = 2_000  # admissions in one command
 _SCRIPT = Path(__file__).with_suffix(".lua").read_text()
-_KEY, _MINUTE, _LIFE = b"ledgerline:key:%b", b"ledgerline:minute:%b", b"ledgerline:life"
+_BEAT, _TELL = (Path(__file__).with_name(f"rate_limit_{name}.lua").read_text() for name in ("beat", "tell"))
+_KEY, _MINUTES, _QUOTAS = b"ledgerline:key:%b", b"ledgerline:minute:%b:", b"ledgerline:quota:"
+_LIFE, _BEATS = b"ledgerline:limits", b"ledgerline:beats"
 _REMEMBERED = 4_096
+_ANY = Call()  # of a key without restrictions
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """The most requests of a credential per day or month (UTC), and the period that is running.
+
+    `used` are those of the period in the usage table, which may lack the last seconds.
+    """
+
+    requests: int
+    per: str
+    since: datetime
+    until: datetime
+    used: int
 
 
 class GoodKey(msgspec.Struct, frozen=True):
-    """What Postgres says of an API key that may be used."""
+    """A valid API key, as read from Postgres."""
 
     credential_id: UUID
     network_id: int
     limit: int
     expires_at: datetime | None
+    quota: Quota | None = None
+    restrictions: Restrictions = Restrictions()
+
+
+class QuotaLeft(msgspec.Struct, frozen=True):
+    """What is left of a quota, and in how many seconds the next period begins."""
+
+    remaining: int
+    reset_s: int
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """The answer of a key's sliding minute to one request."""
+    """The outcome of one request in its credential's sliding minute and quota.
+
+    A request that is not admitted exceeds the quota if `spent`, else the limit.
+    """
 
     credential_id: UUID
     network_id: int
     admitted: bool
     limit: int
     remaining: int
-    reset_s: int  # until the oldest admission leaves the minute; of a refused request: until it may come again
+    reset_s: int  # until the oldest admission leaves the minute; of a limited request: until it may come again
+    spent: bool = False
+    quota: QuotaLeft | None = None
 
     def headers(self) -> dict[str, str]:
-        """As the answer tells it; draft-ietf-httpapi-ratelimit-headers-03."""
-        told = {
+        """The headers of the answer: the three of draft-ietf-httpapi-ratelimit-headers-03, and the two of the tenth."""
+        headers = {
+            "RateLimit-Policy": f'"minute";q={self.limit};w={_MINUTE_S}',
+            "RateLimit": f'"minute";r={self.remaining};t={self.reset_s}',
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),
             "RateLimit-Reset": str(self.reset_s),
         }
-        return told if self.admitted else told | {"Retry-After": str(self.reset_s)}
+        if self.admitted:
+            return headers
+        wait_s = self.quota.reset_s if self.spent and self.quota is not None else self.reset_s
+        return headers | {"Retry-After": str(wait_s)}
+
+
+class Barred(msgspec.Struct, frozen=True):
+    """A restriction of the key bars the request, which is not counted."""
+
+    by: Literal["address", "scope"]
 
 
 class AskPostgres(msgspec.Struct, frozen=True):
-    """Valkey does not know the key; what Postgres says may be kept until `until_us` on Valkey's clock."""
+    """Valkey has not cached the key. Postgres' answer may be cached until `until_us` on Valkey's clock."""
 
     until_us: int
 
 
-class Told(msgspec.Struct, frozen=True):
-    """The answer to AskPostgres."""
+class KeyLease(msgspec.Struct, frozen=True):
+    """A valid key, and until when Valkey may cache it (AskPostgres.until_us)."""
 
     key: GoodKey
     until_us: int
 
 
+class _Admissions(msgspec.Struct, frozen=True):
+    """Admissions to report to Valkey: their times by credential, on the monotonic clock."""
+
+    number: int
+    moments: dict[UUID, list[float]]
+
+
 class SharedMinutes:
-    """The minutes of all processes together, by Valkey's clock. Every method raises what `Valkey` raises."""
+    """The sliding minutes of all processes together, by Valkey's clock.
 
-    def __init__(self, valkey: Valkey) -> None:
+    Valkey's data have a life: it ends when Valkey loses its data or fails over. A process takes part in a life once it
+    has reported its admissions of the last minute; the life is settled once all processes have.
+
+    Methods raise the errors of `ValkeyClient`. After one, Valkey counts as `away` until a heartbeat succeeds.
+    """
+
+    def __init__(self, valkey: ValkeyClient) -> None:
         self._valkey = valkey
-        self._life = secrets.token_hex(8).encode()  # for a server whose data were flushed
-        self._script_id = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest().encode()
+        self.own = LocalMinutes()
+        self.away = False
+        self.processes = 1  # that share a limit, including this one
+        self._process = secrets.token_hex(8).encode()
+        self._peers: Sequence[bytes] = ()  # other processes with a heartbeat in the minute before ours
+        self._life = b""  # to which this process has reported; empty while there is a new one
+        self._data = b""  # for which the batches in _owed are made
+        self._life_ends_at = 0.0  # the end of its first minute, on the monotonic clock
+        self._owed: deque[_Admissions] = deque()
+        self._batches = 0
+        self._settled = False  # all processes have reported to this life
+        self._unsettled_since = 0.0
+        self._settling: asyncio.Task[None] | None = None
+        self._reviving = asyncio.Lock()
+        self._take = _Script(_SCRIPT)
+        self._beat = _Script(_BEAT)
+        self._tell = _Script(_TELL)
 
-    async def take(self, key_hash: bytes, told: Told | None = None) -> Taken | AskPostgres:
-        """Count one request.
+    async def take(
+        self, key_hash: bytes, lease: KeyLease | None = None, call: Call = _ANY
+    ) -> Taken | Barred | AskPostgres:
+        """Count one request, unless a restriction bars it.
 
-        Without `told`, a key that Valkey does not know is not counted: AskPostgres, and come again. With `told`, Valkey
-        keeps that for the next requests, unless the key is fenced or `until_us` is over.
+        Without `lease`, a request of a key that is not cached is not counted: on AskPostgres, repeat the call with a
+        lease. Valkey then caches the key for the next requests, unless it is fenced or `until_us` has passed.
         """
-        verdict, *figures = (await self._run(self._command(key_hash, told))).split(b" ", 4)
-        if verdict == b"ask":
-            return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000)
-        limit, remaining, reset_us, whose = figures
-        credential_id, network_id = _read_whose(whose)
-        return Taken(
-            credential_id,
-            network_id,
-            verdict == b"admitted",
-            int(limit),
-            int(remaining),
-            -(-int(reset_us) // 1_000_000),
-        )
+        try:
+            while True:
+                if not self._settled or self.own.unreported:
+                    await self._wait_until_settled()
+                    if not self._settled:
+                        if lease is None:
+                            return AskPostgres(0)
+                        own = self.own.count(lease.key.credential_id)
+                        if not self._life or own >= self.share(lease.key.limit):
+                            return self._refused(lease.key)
+                life = self._life
+                answer = await self._run(self._take, *self._words(key_hash, lease, call))
+                if answer != b"tell":
+                    return self._read(answer)
+                if life == self._life:
+                    self._life = b""
+                    self._unsettle()
+        except (RedisError, OSError):
+            self.away = True
+            raise
+
+    def take_alone(self, good: GoodKey, call: Call = _ANY) -> Taken | Barred:
+        """Count one request while Valkey is away, against this process' shares of the limit and of the quota's rest."""
+        barred = good.restrictions.bars(call)
+        return self.own.take(good, self.share(good.limit), self.processes) if barred is None else Barred(barred)
+
+    def share(self, limit: int) -> int:
+        """This process' share of a limit."""
+        return max(limit // self.processes, 1)
 
     async def fence(self, key_hashes: Sequence[bytes]) -> None:
-        """Forget these keys, and keep nothing about them for FENCE_S: whoever asks is sent to Postgres."""
+        """Forget these keys and do not cache them for FENCE_S: they are looked up in Postgres instead."""
         for_s = str(FENCE_S).encode()
         await self._valkey.ask_all(
             packed(b"SET", _KEY % key_hash.hex().encode(), b"fence", b"EX", for_s) for key_hash in key_hashes
         )
 
-    def _command(self, key_hash: bytes, told: Told | None) -> bytes:
-        name = key_hash.hex().encode()
-        shown, until_us = (b"", b"0") if told is None else (_shown(told.key), str(told.until_us).encode())
-        keys = (_KEY % name, _MINUTE % name, _LIFE)
-        return packed(b"EVALSHA", self._script_id, b"3", *keys, shown, until_us, self._life)
-
-    async def _run(self, command: bytes) -> bytes:
+    async def beat(self) -> None:
+        """Send heartbeats endlessly, and report this process' admissions to each new life of Valkey's data."""
         try:
-            reply: bytes = await self._valkey.ask(command)
+            while True:
+                try:
+                    life, _ = await self._say_hello()
+                    if self.away or life != self._life or not self._settled or self.own.unreported:
+                        await self._wait_until_settled()
+                except (RedisError, OSError):
+                    self.away = True
+                await asyncio.sleep(BEAT_EVERY_S)
+        finally:
+            if self._settling is not None:
+                self._settling.cancel()
+
+    def _unsettle(self) -> None:
+        """Admit nothing until all processes have reported."""
+        if self._settled or not self._unsettled_since:
+            self._settled, self._unsettled_since = False, time.monotonic()
+
+    async def _wait_until_settled(self) -> None:
+        """Wait until all processes have reported to this life, but at most HOLD_S from the first wait."""
+        self._unsettle()
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self._settle())
+            self._settling.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        patience_s = max(self._unsettled_since + HOLD_S - time.monotonic(), 0)
+        done, _ = await asyncio.wait((self._settling,), timeout=patience_s)
+        for settling in done:
+            settling.result()
+
+    async def _settle(self) -> None:
+        """Report to this life, and wait until all other processes have, or until it is a minute old."""
+        while True:
+            life, is_open = await self._say_hello()
+            # NOTE: no await from here until the batches are made, so that they contain all admissions without Valkey.
+            self.away = False
+            data, before, unreported = life.rpartition(b".")[0], self._life, self.own.take_unreported()
+            if data != self._data:
+                self._owed.clear()
+            self._owe(unreported if data == self._data else self.own.all())
+            self._data = data
+            if life != before or self._owed:
+                self._life = b""
+                if await self._reported_all(life):
+                    self._life = life
+            elif is_open:
+                self._settled, self._unsettled_since = True, 0.0
+                return
+            else:
+                waited_s = time.monotonic() - self._unsettled_since
+                await asyncio.sleep(_SETTLE_AGAIN_S[waited_s > HOLD_S])
+
+    async def _say_hello(self) -> tuple[bytes, bool]:
+        """Send one heartbeat. Returns the life of Valkey's data, and whether all processes have reported to it."""
+        words = (
+            self._process,
+            secrets.token_hex(8).encode(),
+            self._life,
+            b"1" if self.own.unreported else b"0",
+            self._data,
+        )
+        reply = await self._run(self._beat, b"2", _LIFE, _BEATS, *words, *self._peers)
+        life, is_open, processes, left_us, *peers = reply
+        # NOTE: in a new life the known processes count until they have had time to send a heartbeat.
+        self.processes = processes if is_open else max(processes, self.processes)
+        self._peers = peers if is_open else list({*peers, *self._peers})
+        self._life_ends_at = time.monotonic() + left_us / 1e6
+        return life, bool(is_open)
+
+    def _owe(self, admissions: Sequence[tuple[UUID, float]]) -> None:
+        """Make batches to report. A batch keeps its number, so that Valkey recognises a repetition."""
+        for first in range(0, len(admissions), _MOST_REPORTED):
+            moments: dict[UUID, list[float]] = {}
+            for credential_id, moment in admissions[first : first + _MOST_REPORTED]:
+                moments.setdefault(credential_id, []).append(moment)
+            self._batches += 1
+            self._owed.append(_Admissions(self._batches, moments))
+
+    async def _reported_all(self, life: bytes) -> bool:
+        """Report all batches to a life; False if it has ended."""
+        while True:
+            batch = self._owed[0] if self._owed else _Admissions(self._batches, {})
+            last = len(self._owed) < 2
+            now_s = time.monotonic()
+            minutes = [_minutes(life) + str(credential_id).encode() for credential_id in batch.moments]
+            ages = [
+                " ".join(str(int((now_s - moment) * 1e6)) for moment in moments if now_s - moment < _MINUTE_S).encode()
+                for moments in batch.moments.values()
+            ]
+            keys = (str(1 + len(minutes)).encode(), _LIFE, *minutes)
+            words = (life, self._process, str(batch.number).encode(), b"1" if last else b"0", *ages)
+            if not await self._run(self._tell, *keys, *words):
+                return False
+            if self._owed:
+                self._owed.popleft()
+            if last:
+                return True
+
+    def _words(self, key_hash: bytes, lease: KeyLease | None, call: Call) -> tuple[bytes, ...]:
+        shown, until_us, used = b"", b"0", 0
+        if lease is not None:
+            shown, until_us = _shown(lease.key), str(lease.until_us).encode()
+            used = 0 if lease.key.quota is None else lease.key.quota.used
+        keys = (b"4", _KEY % key_hash.hex().encode(), _minutes(self._life), _LIFE, _QUOTAS)
+        return *keys, shown, until_us, self._life, call.scope.encode(), call.address_bits.encode(), str(used).encode()
+
+    def _read(self, answer: bytes) -> Taken | Barred | AskPostgres:
+        verdict, *figures = answer.split(b" ", 6)
+        if verdict == b"ask":
+            return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000)
+        if not figures:
+            return Barred("address" if verdict == b"address" else "scope")
+        limit, remaining, reset_us, quota_left, quota_ends_in, whose = figures
+        credential_id, network_id = _read_whose(whose)
+        admitted = verdict == b"admitted"
+        if admitted:
+            self.own.note(credential_id)
+        return Taken(
+            credential_id,
+            network_id,
+            admitted,
+            int(limit),
+            int(remaining),
+            _seconds(reset_us),
+            verdict == b"spent",
+            None if quota_left == b"-" else QuotaLeft(int(quota_left), _seconds(quota_ends_in)),
+        )
+
+    def _refused(self, key: GoodKey) -> Taken:
+        """The refusal while a silent process may have used the whole limit: until its minute is over."""
+        reset_s = max(math.ceil(self._life_ends_at - time.monotonic()), 1)
+        return Taken(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
+
+    async def _run(self, script: "_Script", *words: bytes) -> Any:
+        command = packed(b"EVALSHA", script.id, *words)
+        try:
+            return await self._valkey.ask(command)
         except NoScriptError:
-            # NOTE: this server has just started or taken over, perhaps with data from before a revocation: scripts are
-            # neither persisted nor replicated. A new life, begun before the script can run, ends all of it.
-            await self._valkey.ask(packed(b"SET", _LIFE, secrets.token_hex(8).encode()))
-            await self._valkey.ask(packed(b"SCRIPT", b"LOAD", _SCRIPT.encode()))
-            reply = await self._valkey.ask(command)
-        return reply
+            await self._revive(script)
+        return await self._valkey.ask(command)
+
+    async def _revive(self, missed: "_Script") -> None:
+        """Begin a new life of Valkey's data.
+
+        NOTE: scripts are neither persisted nor replicated, so a server without them has just started or taken over,
+        perhaps with data from before a revocation. Its data are voided before a script can read them.
+        """
+        async with self._reviving:
+            (known,) = await self._valkey.ask(packed(b"SCRIPT", b"EXISTS", missed.id))
+            if known:
+                return
+            log.info("limits.new_life", reason="Valkey has started or failed over")
+            await self._valkey.ask(packed(b"DEL", _LIFE))
+            for script in (self._tell, self._beat, self._take):
+                await self._valkey.ask(packed(b"SCRIPT", b"LOAD", script.text))
+
+
+class _Script:
+    """A Lua script and its id in Valkey."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.encode()
+        self.id = hashlib.sha1(self.text, usedforsecurity=False).hexdigest().encode()
+
+
+@lru_cache(2)
+def _minutes(life: bytes) -> bytes:
+    """The beginning of the names of admissions, which differs from that in lost data."""
+    return _MINUTES % life.rpartition(b".")[0]
+
+
+def _seconds(microseconds: bytes) -> int:
+    """Rounded up."""
+    return -(-int(microseconds) // 1_000_000)
 
 
 @lru_cache(_REMEMBERED)
@@ -136,69 +396,104 @@ def _read_whose(text: bytes) -> tuple[UUID, int]:
 
 
 def _shown(key: GoodKey) -> bytes:
-    expires_us = 0 if key.expires_at is None else math.floor(key.expires_at.timestamp() * 1_000_000)
-    return f"{key.limit} {expires_us} {key.credential_id} {key.network_id}".encode()
+    """The key as rate_limit.lua caches it."""
+    expires_us = 0 if key.expires_at is None else _us(key.expires_at)
+    shown = f"{key.limit} {expires_us} {key.credential_id} {key.network_id}"
+    quota, restrictions = key.quota, key.restrictions
+    if quota is not None or restrictions.networks or restrictions.scopes:
+        period = "- - -" if quota is None else f"{quota.requests} {quota.per}:{quota.since:%Y%m%d} {_us(quota.until)}"
+        shown += f" {period} {_list(restrictions.scopes)} {_list(restrictions.networks)}"
+    return shown.encode()
+
+
+def _seconds_until(moment: datetime) -> int:
+    return max(math.ceil((moment - datetime.now(UTC)).total_seconds()), 1)
+
+
+def _us(moment: datetime) -> int:
+    return math.floor(moment.timestamp() * 1_000_000)
+
+
+def _list(words: Sequence[str]) -> str:
+    return f",{','.join(words)}," if words else "-"
 
 
 class LocalMinutes:
-    """The minutes of what this process has admitted, with Valkey or without, on its monotonic clock."""
+    """The sliding minutes of this process, with and without Valkey, on its monotonic clock."""
 
     def __init__(self) -> None:
-        self._admissions: dict[bytes, deque[float]] = {}
-        # When the last one was that Valkey knows nothing of, and the limit.
-        self._alone: dict[bytes, tuple[float, int]] = {}
+        self._admissions: dict[UUID, deque[float]] = {}
+        self.unreported: list[tuple[UUID, float]] = []
+        self._of_quotas: Counter[tuple[UUID, datetime]] = Counter()  # admitted without Valkey, by period
         self._swept_at = 0.0
 
-    def is_full(self, key_hash: bytes, now_s: float | None = None) -> bool:
-        """Whether Valkey need not be asked: it does not know all of as many admissions as the key may have."""
-        if key_hash not in self._alone:
-            return False
+    def take(self, good: GoodKey, share: int, processes: int = 1, now_s: float | None = None) -> Taken:
+        """Count one request without Valkey: against a share of the limit, and one of `processes` shares of what the
+        usage table leaves of the quota.
+        """
         now_s = time.monotonic() if now_s is None else now_s
-        last_s, limit = self._alone[key_hash]
-        return now_s - last_s < _MINUTE_S and len(self._minute_of(key_hash, now_s)) >= limit
-
-    def take(self, key_hash: bytes, good: GoodKey, now_s: float | None = None) -> Taken:
-        """Count one request that Valkey is not told of."""
-        now_s = time.monotonic() if now_s is None else now_s
-        admissions = self._minute_of(key_hash, now_s)
-        admitted = len(admissions) < good.limit
+        admissions = self._minute_of(good.credential_id, now_s)
+        quota, left = good.quota, None
+        if quota is not None:
+            period = good.credential_id, quota.since
+            left = max(max(quota.requests - quota.used, 0) // processes - self._of_quotas[period], 0)
+        spent = left == 0
+        admitted = len(admissions) < share and not spent
         if admitted:
             admissions.append(now_s)
-            self._alone[key_hash] = now_s, good.limit
+            self.unreported.append((good.credential_id, now_s))
+            if quota is not None and left is not None:
+                self._of_quotas[period] += 1
+                left -= 1
+        first_to_leave = admissions[max(len(admissions) - share, 0)] if admissions else now_s
         return Taken(
             credential_id=good.credential_id,
             network_id=good.network_id,
             admitted=admitted,
             limit=good.limit,
-            remaining=max(good.limit - len(admissions), 0),
-            reset_s=math.ceil(admissions[0] + _MINUTE_S - now_s),
+            remaining=max(share - len(admissions), 0),
+            reset_s=math.ceil(first_to_leave + _MINUTE_S - now_s),
+            spent=spent,
+            quota=None if quota is None or left is None else QuotaLeft(left, _seconds_until(quota.until)),
         )
 
-    def note(self, key_hash: bytes, now_s: float | None = None) -> None:
-        """Remember one request that Valkey has admitted, should it be gone at the next."""
+    def note(self, credential_id: UUID, now_s: float | None = None) -> None:
+        """Remember a request that Valkey has admitted, in case Valkey loses its data."""
         now_s = time.monotonic() if now_s is None else now_s
-        self._minute_of(key_hash, now_s).append(now_s)
+        self._minute_of(credential_id, now_s).append(now_s)
 
-    def _minute_of(self, key_hash: bytes, now_s: float) -> deque[float]:
+    def count(self, credential_id: UUID, now_s: float | None = None) -> int:
+        """How many requests of the last minute this process has admitted."""
+        return len(self._minute_of(credential_id, time.monotonic() if now_s is None else now_s))
+
+    def all(self) -> list[tuple[UUID, float]]:
+        """All admissions of the last minute, and some older ones: the credential and the time."""
+        return [(credential_id, moment) for credential_id, moments in self._admissions.items() for moment in moments]
+
+    def take_unreported(self) -> list[tuple[UUID, float]]:
+        """The admissions without Valkey since the last call. The usage table learns by itself what quotas they used."""
+        unreported, self.unreported = self.unreported, []
+        self._of_quotas.clear()
+        return unreported
+
+    def _minute_of(self, credential_id: UUID, now_s: float) -> deque[float]:
         self._sweep(now_s)
-        admissions = self._admissions.get(key_hash)
+        admissions = self._admissions.get(credential_id)
         if admissions is None:
-            admissions = self._admissions[key_hash] = deque()
+            admissions = self._admissions[credential_id] = deque()
         while admissions and now_s - admissions[0] >= _MINUTE_S:
             admissions.popleft()
         return admissions
 
     def _sweep(self, now_s: float) -> None:
-        """Once a minute, forget the keys that were not used in it."""
+        """Once a minute, forget older admissions."""
         if now_s - self._swept_at > _MINUTE_S:
             self._swept_at = now_s
             self._admissions = {
-                key_hash: admissions
-                for key_hash, admissions in self._admissions.items()
+                credential_id: admissions
+                for credential_id, admissions in self._admissions.items()
                 if admissions and now_s - admissions[-1] <= _MINUTE_S
             }
-            self._alone = {
-                key_hash: (last_s, limit)
-                for key_hash, (last_s, limit) in self._alone.items()
-                if now_s - last_s <= _MINUTE_S
-            }
+            self.unreported = [
+                (credential_id, moment) for credential_id, moment in self.unreported if now_s - moment <= _MINUTE_S
+            ]

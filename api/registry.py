@@ -1,7 +1,7 @@
-"""The off-chain token registry (CIP-26): what it says of an asset, as long as it answers in time.
+"""Asset metadata from the off-chain token registry (CIP-26).
 
-A registry that is slow, away, or talks nonsense costs the caller nothing but null: a look-up takes at most LOOK_UP_S,
-after some failures in a row nobody waits for it for a while, and what it said before is still told until it is too old.
+A registry that is slow, unreachable or broken never fails a request: the metadata is then null. A look-up takes at most
+LOOK_UP_S. After several failures in a row, look-ups pause for PAUSE_S. Cached entries are served up to USABLE_S.
 """
 
 import asyncio
@@ -17,19 +17,20 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
+from api import request_id
 from shared.metadata import IMAGE_SCHEMES, Metadata, is_decimals
 
 log = structlog.get_logger()
 
 LOOK_UP_S = 1.5
 FRESH_S = 3_600
-"""How old an answer may be before the registry is asked again."""
+"""Age in seconds after which a cached entry is looked up again."""
 
 ABSENT_FRESH_S = 300
-"""The same for the answer that it knows nothing of an asset."""
+"""The same for an asset that has no entry."""
 
 USABLE_S = 86_400
-"""How old an answer may be while the registry does not give a newer one."""
+"""Age in seconds up to which a cached entry is served while look-ups fail."""
 
 FAILURES_IN_A_ROW = 3
 PAUSE_S = 30
@@ -37,19 +38,19 @@ MOST_LOOK_UPS = 16
 MOST_ANSWER_BYTES = 256 * 1024
 MOST_CACHED_BYTES = 32 * 1024 * 1024
 
-_ENTRY_BYTES = 500  # what an entry takes beside its texts
+_ENTRY_BYTES = 500  # memory of an entry, apart from its texts
 _LONGEST_TEXT = 5_000
 _NOTHING = Metadata(decimals=0)
 
-_look_ups = Counter("ledgerline_registry_look_ups", "Questions to the token registry", ["outcome"])
+_look_ups = Counter("ledgerline_registry_look_ups", "Look-ups in the token registry", ["outcome"])
 
 
-class Unusable(Exception):
-    """The registry did not answer with an entry of the subject that was asked for."""
+class InvalidEntry(Exception):
+    """The registry's answer is not an entry of the requested subject."""
 
 
-class Unwell(Exception):
-    """The registry says that it can't answer anything now."""
+class Unavailable(Exception):
+    """The registry reports that it can't answer requests now."""
 
 
 class _Entry(msgspec.Struct):
@@ -59,7 +60,7 @@ class _Entry(msgspec.Struct):
 
 
 class Registry:
-    """What the registry at `url` says of assets, remembered. Without a url it says nothing."""
+    """A cache of the registry at `url`. Without a url, every asset has no entry."""
 
     def __init__(self, url: str | None, session: aiohttp.ClientSession) -> None:
         self._url, self._session = url, session
@@ -70,7 +71,7 @@ class Registry:
         self._asked_again_at = 0.0
 
     async def metadata(self, asset: bytes) -> Metadata | None:
-        """What the registry says of an asset, a policy id and a name; None where it says nothing or can't be asked."""
+        """The metadata of an asset (policy id and name), None if the registry has no entry or can't be queried."""
         if self._url is None:
             return None
         subject = asset.hex()
@@ -88,20 +89,21 @@ class Registry:
                 return _usable(entry)
             task = self._looking_up[subject] = asyncio.create_task(self._look_up(subject))
             task.add_done_callback(lambda _: self._looking_up.pop(subject))
-        # A caller who leaves takes nothing away from the others who wait for the same answer.
+        # A request that is cancelled must not cancel the look-up: others may wait for it.
         return await asyncio.shield(task)
 
     async def _look_up(self, subject: str) -> Metadata | None:
-        assert self._url is not None, "without a url nobody looks up"
+        assert self._url is not None, "a look-up without a url"
         try:
             async with asyncio.timeout(LOOK_UP_S):
-                answer = await self._ask(self._url.replace("{subject}", subject))
+                answer = await self._fetch(self._url.replace("{subject}", subject))
             found = None if answer is None else read(answer, subject)
-        except (Unwell, TimeoutError, OSError, aiohttp.ClientError) as cause:
+        except (Unavailable, TimeoutError, OSError, aiohttp.ClientError) as cause:
             self._fail(cause)
             return _usable(self._entries.get(subject))
-        except (Unusable, ValueError):
-            # Nonsense about one subject says nothing of others; asking for it again and again helps nobody.
+        except (InvalidEntry, ValueError):
+            # An invalid entry says nothing about other subjects. Unless an older entry is still usable, the asset is
+            # cached as absent, so that it is not looked up again at once.
             self._failures = 0
             _look_ups.labels("unusable").inc()
             known = _usable(self._entries.get(subject))
@@ -113,22 +115,24 @@ class Registry:
         self._keep(subject, found, _ENTRY_BYTES + (0 if answer is None else len(answer)))
         return found
 
-    async def _ask(self, url: str) -> bytes | None:
-        """The body of the registry's answer, None for 404. Raises Unwell or Unusable for other failures."""
+    async def _fetch(self, url: str) -> bytes | None:
+        """The body of the registry's answer, None for 404. Raises Unavailable or InvalidEntry for other failures."""
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        # NOTE: a redirect would lead our request to wherever the registry wants.
+        if (trace := request_id.traceparent.get()) is not None:
+            headers["traceparent"] = trace
+        # NOTE: following a redirect would let the registry send our request to any host.
         async with self._session.get(url, headers=headers, allow_redirects=False) as response:
             if response.status == 404:
                 return None
             if response.status >= 500 or response.status == 429:
-                raise Unwell(f"status {response.status}")
+                raise Unavailable(f"status {response.status}")
             if response.status != 200:
-                raise Unusable(f"status {response.status}")
+                raise InvalidEntry(f"status {response.status}")
             body = b""
             async for chunk in response.content.iter_chunked(16_384):
                 body += chunk
                 if len(body) > MOST_ANSWER_BYTES:
-                    raise Unusable(f"more than {MOST_ANSWER_BYTES} bytes")
+                    raise InvalidEntry(f"more than {MOST_ANSWER_BYTES} bytes")
             return body
 
     def _fail(self, cause: Exception) -> None:
@@ -148,71 +152,71 @@ class Registry:
 
 
 def read(answer: bytes, subject: str) -> Metadata | None:
-    """An entry of CIP-26, None where it has none of our fields. What is of the wrong type is left out.
+    """The metadata of a CIP-26 entry, None if it has none of our fields. Fields of the wrong type are left out.
 
-    Raises Unusable where it is no entry, or one of another subject.
+    Raises InvalidEntry if the answer is not an entry of `subject`.
     """
     try:
-        said = msgspec.json.decode(answer)
+        entry = msgspec.json.decode(answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unusable(f"no JSON: {error}") from error
-    if not isinstance(said, dict) or not isinstance(said.get("subject"), str) or said["subject"].lower() != subject:
-        raise Unusable("an entry of another subject")
+        raise InvalidEntry(f"not JSON: {error}") from error
+    if not isinstance(entry, dict) or not isinstance(entry.get("subject"), str) or entry["subject"].lower() != subject:
+        raise InvalidEntry("not an entry of this subject")
     found = Metadata(
-        name=_text(said, "name"),
-        ticker=_text(said, "ticker"),
-        description=_text(said, "description"),
-        decimals=_decimals(said),
-        image=_image(said),
-        url=_url(said),
-        logo=_logo(said),
+        name=_text(entry, "name"),
+        ticker=_text(entry, "ticker"),
+        description=_text(entry, "description"),
+        decimals=_decimals(entry),
+        image=_image(entry),
+        url=_url(entry),
+        logo=_logo(entry),
     )
     return None if found == _NOTHING else found
 
 
 @asynccontextmanager
 async def opened(url: str | None) -> AsyncIterator[Registry]:
-    """The registry at `url`, with connections of its own."""
+    """Open the registry at `url`, with its own connections."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False) as session:
         yield Registry(url, session)
 
 
 def _usable(entry: _Entry | None) -> Metadata | None:
-    """An entry that there is no newer one for."""
+    """The metadata of a cached entry that is not too old."""
     return entry.metadata if entry is not None and time.monotonic() - entry.read_at < USABLE_S else None
 
 
-def _value(said: dict[str, Any], field: str) -> object:
-    """The value of a property, which is attested: `{"value": …, "signatures": […]}`."""
-    attested = said.get(field)
+def _value(entry: dict[str, Any], field: str) -> object:
+    """The value of a property, which CIP-26 wraps with signatures: `{"value": …, "signatures": […]}`."""
+    attested = entry.get(field)
     return attested.get("value") if isinstance(attested, dict) else None
 
 
-def _text(said: dict[str, Any], field: str) -> str | None:
-    value = _value(said, field)
+def _text(entry: dict[str, Any], field: str) -> str | None:
+    value = _value(entry, field)
     return value if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
 
 
-def _decimals(said: dict[str, Any]) -> int:
-    value = _value(said, "decimals")
+def _decimals(entry: dict[str, Any]) -> int:
+    value = _value(entry, "decimals")
     return value if is_decimals(value) else 0
 
 
-def _url(said: dict[str, Any]) -> str | None:
-    text = _text(said, "url")
+def _url(entry: dict[str, Any]) -> str | None:
+    text = _text(entry, "url")
     return text if text is not None and text.startswith(("https://", "http://")) else None
 
 
-def _image(said: dict[str, Any]) -> str | None:
-    """The entry's own, if it has one (CIP-26 leaves properties open); else its logo, which is a PNG."""
-    own, logo = _text(said, "image"), _logo(said)
+def _image(entry: dict[str, Any]) -> str | None:
+    """The image of an entry if it has one (CIP-26 allows any property), else its logo, which is a PNG."""
+    own, logo = _text(entry, "image"), _logo(entry)
     if own is not None and own.startswith(IMAGE_SCHEMES):
         return own
     return None if logo is None else f"data:image/png;base64,{logo}"
 
 
-def _logo(said: dict[str, Any]) -> str | None:
-    value = _value(said, "logo")
+def _logo(entry: dict[str, Any]) -> str | None:
+    value = _value(entry, "logo")
     try:
         return value if isinstance(value, str) and base64.b64decode(value, validate=True) else None
     except ValueError:

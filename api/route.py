@@ -1,65 +1,87 @@
-"""What a route is: one declaration that the router, the reading of requests and /openapi.json go by."""
+"""The declaration of a route, used by the router, the request parser and /openapi.json."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import unquote
 
 import msgspec
 
-from api.ask import AdminAsk, ChainAsk, Nothing, OpenAsk
+from api.answers import ChainAnswer, ChainPage
+from api.ask import AdminAsk, ChainAsk, KeyAsk, Nothing, OpenAsk
+from api.caller import BOOTSTRAP, PERMISSIONS
 from api.errors import Refusal, method_not_allowed, not_found
 from api.parameters import Body, Field, Question, fields_of
+from api.restrictions import SCOPES
 
-Permission = Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]
-Who = Literal["open", "api key", "bootstrap"] | Permission
+WHO = frozenset(("open", "api key", BOOTSTRAP, *PERMISSIONS))
+"""Who may call a route: everybody, API keys, the bootstrap key, or admin keys with a permission."""
+
 JSON = "application/json"
 Handler = Callable[[Any], Awaitable[Any]]
+NOWHERE_ELSE: Mapping[str, str] = {}
 
 
 class Route:
-    """One method on one path template, what it asks of a caller, and who answers.
+    """One method on one path template: the name of the operation, its handler, and who may call it.
 
-    Question, body and answer are those of the handler's annotations: `async def handler(ask: AdminAsk[Question, Body])
-    -> Answer`; a handler of another `media_type` makes the whole response. `errors` lists what the handler itself may
-    refuse, for /openapi.json.
+    The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
+    Answer`. A handler of other `media_types` returns the whole response. `scope` is what a restricted API key must
+    cover, "" if any key may call the route. `elsewhere` names, for fields that the route ignores, the endpoints that
+    change them. For /openapi.json, `errors` lists the refusals that the handler itself
+    raises, and `sorted_by` says what `order` sorts by.
     """
 
     def __init__(
         self,
         method: str,
         path: str,
+        operation: str,
         handler: Handler,
-        who: Who,
+        who: str,
         *,
+        sorted_by: str = "",
+        scope: str = "",
+        elsewhere: Mapping[str, str] = NOWHERE_ELSE,
         status: HTTPStatus = HTTPStatus.OK,
-        media_type: str = JSON,
+        media_types: Sequence[str] = (JSON,),
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
-        self.method, self.path, self.handler, self.who = method, path, handler, who
-        self.status, self.media_type, self.errors = int(status), media_type, tuple(errors)
+        assert who in WHO, f"{method} {path}: {who!r} is not one of {sorted(WHO)}"
+        self.method, self.path, self.operation, self.handler, self.who = method, path, operation, handler, who
+        assert scope in ("", *SCOPES), f"{method} {path}: {scope!r} is not one of {SCOPES}"
+        self.scope, self.sorted_by, self.elsewhere = scope, sorted_by, elsewhere
+        self.name = f"{method} {path}"
+        self.number = zlib.crc32(self.name.encode())  # of its requests in a spool: the same in every version
+        self.status, self.media_types, self.errors = int(status), tuple(media_types), tuple(errors)
 
         hints = get_type_hints(handler)
         asked = hints["ask"]
         self.ask: type = get_origin(asked) or asked
-        expected = {"open": OpenAsk, "api key": ChainAsk}.get(who, AdminAsk)
-        assert self.ask is expected, f"{method} {path}: {who} callers make a {expected.__name__}"
+        expected = {"open": (OpenAsk,), "api key": (ChainAsk, KeyAsk)}.get(who, (AdminAsk,))
+        assert self.ask in expected, f"{method} {path}: the handler of a route for {who!r} takes one of {expected}"
+        assert bool(scope) == (self.ask is ChainAsk), f"{method} {path}: chain routes have a scope, and only they"
         question, body = (*get_args(asked), None, None)[:2]
         self.question: type[Question] = question or Nothing
         self.body: type[Body] | None = None if body is type(None) else body
         self.answer: Any = hints["return"]
+        kind = get_origin(self.answer) or self.answer
+        self.answers_from_tip = isinstance(kind, type) and issubclass(kind, ChainAnswer | ChainPage)
         self.fields: tuple[Field, ...] = fields_of(self.question)
         self.body_fields: tuple[Field, ...] = fields_of(self.body) if self.body else ()
 
         self.parameters = tuple(
             (position, segment[1:-1]) for position, segment in enumerate(_segments(path)) if _is_parameter(segment)
         )
+        asked_for = {field.name for field in self.fields}
         names = {name for _, name in self.parameters}
-        assert names <= {field.name for field in self.fields}, f"{method} {path}: the question lacks a path parameter"
+        assert names <= asked_for, f"{method} {path}: the question lacks a path parameter"
+        assert ("order" in asked_for) == bool(sorted_by), f"{method} {path}: `sorted_by` goes with the parameter order"
 
 
 class Router:
-    """Finds the route of a request. Of two templates that fit, the one that is literal where they differ first."""
+    """Finds the route of a request. If two templates match, the one that is literal where they first differ wins."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
@@ -71,13 +93,13 @@ class Router:
             node.routes[route.method] = route
 
     def find(self, method: str, raw_path: str) -> tuple[Route, dict[str, str]]:
-        """The route, and the values of its path parameters. HEAD is a GET whose body stays here (RFC 9110, 9.3.2).
+        """The route, and the values of its path parameters. HEAD is a GET without the body (RFC 9110, 9.3.2).
 
         Raises Refusal 404 and 405.
         """
         segments = _segments(raw_path)
         if "%" in raw_path:
-            # Bytes that are no UTF-8 become lone surrogates, which every kind of parameter refuses.
+            # Bytes that are not UTF-8 become lone surrogates, which every kind of parameter refuses.
             segments = [unquote(segment, errors="surrogateescape") for segment in segments]
         node = self._root.at(segments)
         if node is None:
@@ -90,20 +112,20 @@ class Router:
 
 
 class _Node(msgspec.Struct):
-    """A position in the paths: what may follow it, and the routes that end here, by method."""
+    """A node in the tree of paths: the segments that may follow, and the routes that end here, by method."""
 
     routes: dict[str, Route] = {}
     literal: dict[str, "_Node"] = {}
     any: "_Node | None" = None
 
     def parameter(self) -> "_Node":
-        """What follows a path parameter."""
+        """The node after a path parameter."""
         if self.any is None:
             self.any = _Node()
         return self.any
 
     def at(self, segments: Sequence[str]) -> "_Node | None":
-        """Where `segments` lead, None where no route ends there. An empty segment is no path parameter."""
+        """The node at `segments`, None if no route ends there. An empty segment is not a path parameter."""
         if not segments:
             return self if self.routes else None
         first, rest = segments[0], segments[1:]

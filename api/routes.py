@@ -1,68 +1,152 @@
-"""THE table: every method and path, who answers, and who may call. Start reading here.
+"""The table of routes: method, path, operation, handler, and who may call. Start reading here.
 
-Question, body and answer of a route are those of its handler's annotations (`route.py`).
+The annotations of a handler declare its question, body and answer (`route.py`).
 """
 
+from functools import partial
 from http import HTTPStatus
 
-from api import docs, errors, health, metrics, openapi
-from api.admin import admin_keys, audit, credentials, usage, users
+from api import docs, errors, health, metrics, openapi, own_key, status
+from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
 from api.chain import assets, pools, transactions
 from api.route import Route
+
+_OF_A_USER = {
+    "status": "POST /v1/admin/users/{id}/suspend",
+}
+_OF_A_CREDENTIAL = {
+    "rate_limit_per_minute": "PUT /v1/admin/credentials/{id}/limits",
+    "expires_at": "PUT /v1/admin/credentials/{id}/limits",
+    "quota": "PUT /v1/admin/credentials/{id}/limits",
+    "ip_networks": "PUT /v1/admin/credentials/{id}/restrictions",
+    "scopes": "PUT /v1/admin/credentials/{id}/restrictions",
+    "revoked": "DELETE /v1/admin/credentials/{id}",
+    "api_key": "POST /v1/admin/credentials/{id}/rotate",
+}
 
 ROUTES = (
     # Transactions ----------------------------------------------------------------------------------------------------
     Route(
         "GET",
         "/v1/tx/address/{address}",
+        "list_transactions",
         transactions.detailed,
         "api key",
+        sorted_by="slot, then position in the block",
+        scope="transactions",
         errors=(errors.invalid_address, errors.foreign_address),
     ),
     Route(
         "GET",
         "/v1/tx/history/{address}",
+        "list_transaction_history",
         transactions.history,
         "api key",
+        sorted_by="slot, then position in the block",
+        scope="transactions",
         errors=(errors.invalid_address, errors.foreign_address),
     ),
     Route(
         "GET",
         "/v1/tx/hash/{hash}",
+        "get_transaction",
         transactions.by_hash,
         "api key",
+        scope="transactions",
         errors=(errors.transaction_not_found,),
     ),
     # Assets ----------------------------------------------------------------------------------------------------------
-    Route("GET", "/v1/assets/{asset}", assets.info, "api key", errors=(errors.asset_not_found,)),
-    Route("GET", "/v1/assets/policy/{policyId}", assets.of_policy, "api key"),
-    Route("GET", "/v1/assets/policy/{policyId}/holders", assets.policy_holders, "api key"),
-    Route("GET", "/v1/assets/{asset}/holders", assets.holders, "api key", errors=(errors.asset_not_found,)),
-    Route("GET", "/v1/assets/{asset}/transactions", assets.transactions, "api key", errors=(errors.asset_not_found,)),
-    Route("GET", "/v1/assets/{asset}/mints", assets.mints, "api key", errors=(errors.asset_not_found,)),
+    Route(
+        "GET",
+        "/v1/assets/{asset}",
+        "get_asset",
+        assets.info,
+        "api key",
+        scope="assets",
+        errors=(errors.asset_not_found,),
+    ),
+    Route(
+        "GET",
+        "/v1/assets/policy/{policyId}",
+        "list_policy_assets",
+        assets.of_policy,
+        "api key",
+        scope="assets",
+        sorted_by="total supply, then asset name",
+    ),
+    Route(
+        "GET",
+        "/v1/assets/policy/{policyId}/holders",
+        "list_policy_holders",
+        assets.policy_holders,
+        "api key",
+        scope="assets",
+        sorted_by="total quantity, ties in a fixed order",
+    ),
+    Route(
+        "GET",
+        "/v1/assets/{asset}/holders",
+        "list_asset_holders",
+        assets.holders,
+        "api key",
+        scope="assets",
+        sorted_by="quantity, ties in a fixed order",
+        errors=(errors.asset_not_found,),
+    ),
+    Route(
+        "GET",
+        "/v1/assets/{asset}/transactions",
+        "list_asset_transactions",
+        assets.transactions,
+        "api key",
+        scope="assets",
+        sorted_by="slot, then position in the block",
+        errors=(errors.asset_not_found,),
+    ),
+    Route(
+        "GET",
+        "/v1/assets/{asset}/mints",
+        "list_asset_mints",
+        assets.mints,
+        "api key",
+        scope="assets",
+        sorted_by="slot, then position in the block",
+        errors=(errors.asset_not_found,),
+    ),
     # Stake pools -----------------------------------------------------------------------------------------------------
-    Route("GET", "/v1/pools/{poolId}", pools.info, "api key", errors=(errors.pool_not_found,)),
+    Route(
+        "GET", "/v1/pools/{poolId}", "get_pool", pools.info, "api key", scope="pools", errors=(errors.pool_not_found,)
+    ),
     Route(
         "GET",
         "/v1/pools/{poolId}/delegators/list",
+        "list_pool_delegators",
         pools.delegators,
         "api key",
+        scope="pools",
         errors=(errors.pool_not_found,),
     ),
+    # The API key itself ----------------------------------------------------------------------------------------------
+    Route("GET", "/v1/key", "get_own_key", own_key.read, "api key"),
     # User accounts ---------------------------------------------------------------------------------------------------
     Route(
         "POST",
         "/v1/admin/users",
+        "create_user",
         users.create,
         "manage_users",
+        elsewhere=_OF_A_USER,
         status=HTTPStatus.CREATED,
         errors=(errors.bootstrap_owns_no_users, errors.external_id_in_use),
     ),
-    Route("GET", "/v1/admin/users", users.listed, "manage_users"),
-    Route("GET", "/v1/admin/users/{id}", users.read, "manage_users", errors=(errors.user_account_not_found,)),
+    Route("GET", "/v1/admin/users", "list_users", users.listed, "manage_users"),
+    Route(
+        "GET", "/v1/admin/users/{id}", "get_user", users.read, "manage_users", errors=(errors.user_account_not_found,)
+    ),
     Route(
         "GET",
         "/v1/admin/users/by-external-id/{external_id}",
+        "get_user_by_external_id",
         users.read_external,
         "manage_users",
         errors=(errors.user_account_not_found,),
@@ -70,13 +154,24 @@ ROUTES = (
     Route(
         "PATCH",
         "/v1/admin/users/{id}",
+        "update_user",
         users.update,
         "manage_users",
+        elsewhere=_OF_A_USER,
         errors=(errors.bootstrap_owns_no_users, errors.user_account_not_found, errors.external_id_in_use),
+    ),
+    Route(
+        "DELETE",
+        "/v1/admin/users/{id}",
+        "delete_user",
+        users.delete,
+        "manage_users",
+        errors=(errors.bootstrap_owns_no_users, errors.user_account_not_found),
     ),
     Route(
         "POST",
         "/v1/admin/users/{id}/suspend",
+        "suspend_user",
         users.suspend,
         "manage_users",
         errors=(errors.bootstrap_owns_no_users, errors.user_account_not_found),
@@ -84,6 +179,7 @@ ROUTES = (
     Route(
         "POST",
         "/v1/admin/users/{id}/reactivate",
+        "reactivate_user",
         users.reactivate,
         "manage_users",
         errors=(errors.bootstrap_owns_no_users, errors.user_account_not_found),
@@ -91,24 +187,35 @@ ROUTES = (
     Route(
         "GET",
         "/v1/admin/users/{id}/usage",
+        "get_user_usage",
         usage.of_user,
         "view_usage",
         errors=(errors.dates_reversed, errors.user_account_not_found),
     ),
-    Route("GET", "/v1/admin/users/usage/summary", usage.of_users, "view_usage", errors=(errors.dates_reversed,)),
+    Route(
+        "GET",
+        "/v1/admin/users/usage/summary",
+        "list_usage_by_user",
+        usage.of_users,
+        "view_usage",
+        errors=(errors.dates_reversed,),
+    ),
     # Credentials -----------------------------------------------------------------------------------------------------
     Route(
         "POST",
         "/v1/admin/credentials",
+        "create_credential",
         credentials.create,
         "manage_credentials",
+        elsewhere=_OF_A_CREDENTIAL,
         status=HTTPStatus.CREATED,
         errors=(errors.bootstrap_owns_no_credentials, errors.not_in_the_future, errors.user_account_not_found),
     ),
-    Route("GET", "/v1/admin/credentials", credentials.listed, "manage_credentials"),
+    Route("GET", "/v1/admin/credentials", "list_credentials", credentials.listed, "manage_credentials"),
     Route(
         "GET",
         "/v1/admin/credentials/{id}",
+        "get_credential",
         credentials.read,
         "manage_credentials",
         errors=(errors.credential_not_found,),
@@ -116,41 +223,145 @@ ROUTES = (
     Route(
         "PATCH",
         "/v1/admin/credentials/{id}",
+        "update_credential",
         credentials.update,
         "manage_credentials",
+        elsewhere=_OF_A_CREDENTIAL,
         errors=(errors.nothing_to_update, errors.credential_not_found_or_revoked),
     ),
     Route(
         "DELETE",
         "/v1/admin/credentials/{id}",
+        "revoke_credential",
         credentials.revoke,
         "manage_credentials",
         errors=(errors.credential_not_found_or_revoked,),
     ),
+    Route(
+        "POST",
+        "/v1/admin/credentials/{id}/rotate",
+        "rotate_credential",
+        credentials.rotate,
+        "manage_credentials",
+        errors=(errors.credential_not_found_or_revoked,),
+    ),
+    Route(
+        "GET",
+        "/v1/admin/credentials/{id}/limits",
+        "get_credential_limits",
+        limits.read,
+        "manage_credentials",
+        errors=(errors.credential_not_found,),
+    ),
+    Route(
+        "PUT",
+        "/v1/admin/credentials/{id}/limits",
+        "update_credential_limits",
+        limits.update,
+        "manage_credentials",
+        errors=(errors.no_limit_to_change, errors.not_in_the_future, errors.credential_not_found_or_revoked),
+    ),
+    Route(
+        "GET",
+        "/v1/admin/credentials/{id}/restrictions",
+        "get_credential_restrictions",
+        limits.read_restrictions,
+        "manage_credentials",
+        errors=(errors.credential_not_found,),
+    ),
+    Route(
+        "PUT",
+        "/v1/admin/credentials/{id}/restrictions",
+        "update_credential_restrictions",
+        limits.update_restrictions,
+        "manage_credentials",
+        errors=(errors.no_restriction_to_change, errors.credential_not_found_or_revoked),
+    ),
     # Usage, audit log, admin keys ------------------------------------------------------------------------------------
-    Route("GET", "/v1/admin/usage", usage.of_credentials, "view_usage", errors=(errors.dates_reversed,)),
+    Route(
+        "GET",
+        "/v1/admin/usage",
+        "list_usage_by_credential",
+        usage.of_credentials,
+        "view_usage",
+        errors=(errors.dates_reversed,),
+    ),
     Route(
         "GET",
         "/v1/admin/usage/{id}",
+        "get_credential_usage",
         usage.of_credential,
         "view_usage",
         errors=(errors.dates_reversed, errors.credential_not_found),
     ),
-    Route("GET", "/v1/admin/audit-logs", audit.listed, "view_audit_logs"),
-    Route("POST", "/v1/admin/admin-keys", admin_keys.create, "bootstrap", status=HTTPStatus.CREATED),
-    Route("GET", "/v1/admin/admin-keys", admin_keys.listed, "bootstrap"),
+    Route(
+        "GET",
+        "/v1/admin/usage/{id}/breakdown",
+        "list_credential_usage_breakdown",
+        breakdown.of_credential,
+        "view_usage",
+        errors=(errors.dates_reversed, errors.credential_not_found),
+    ),
+    Route(
+        "GET",
+        "/v1/admin/users/{id}/usage/breakdown",
+        "list_user_usage_breakdown",
+        breakdown.of_user,
+        "view_usage",
+        errors=(errors.dates_reversed, errors.user_account_not_found),
+    ),
+    Route(
+        "GET",
+        "/v1/admin/usage/export",
+        "export_usage",
+        breakdown.export,
+        "view_usage",
+        media_types=breakdown.MEDIA_TYPES,
+        errors=(errors.dates_reversed,),
+    ),
+    Route(
+        "GET",
+        "/v1/admin/audit-logs",
+        "list_audit_logs",
+        audit.listed,
+        "view_audit_logs",
+        errors=(errors.from_after_to,),
+    ),
+    Route(
+        "POST", "/v1/admin/admin-keys", "create_admin_key", admin_keys.create, "bootstrap", status=HTTPStatus.CREATED
+    ),
+    Route("GET", "/v1/admin/admin-keys", "list_admin_keys", admin_keys.listed, "bootstrap"),
     Route(
         "DELETE",
         "/v1/admin/admin-keys/{id}",
+        "revoke_admin_key",
         admin_keys.revoke,
         "bootstrap",
         errors=(errors.bootstrap_stays, errors.admin_key_not_found_or_revoked),
     ),
     # The service itself ----------------------------------------------------------------------------------------------
-    Route("GET", "/health", health.health, "open"),
-    Route("GET", "/ready", health.ready, "open"),
-    Route("GET", "/metrics", metrics.metrics, "open", media_type="text/plain"),
-    Route("GET", "/openapi.json", openapi.openapi, "open"),
-    Route("GET", "/docs", docs.page, "open", media_type="text/html"),
-    Route("GET", "/docs/{file}", docs.file, "open", media_type="*/*"),
+    Route("GET", "/", "get_home", docs.home, "open", media_types=("text/html",)),
+    Route("GET", "/health", "get_health", health.health, "open"),
+    Route(
+        "GET",
+        "/ready",
+        "get_readiness",
+        health.ready,
+        "open",
+        errors=(partial(errors.not_ready, "no network is available yet"),),
+    ),
+    Route(
+        "GET",
+        "/ready/{network}",
+        "get_network_readiness",
+        health.ready_network,
+        "open",
+        errors=(errors.not_found, partial(errors.not_ready, "nothing is indexed for preview yet")),
+    ),
+    Route("GET", "/v1/status", "get_status", status.status, "open"),
+    Route("GET", "/status", "get_status_page", docs.status, "open", media_types=("text/html",)),
+    Route("GET", "/metrics", "get_metrics", metrics.metrics, "open", media_types=("text/plain",)),
+    Route("GET", "/openapi.json", "get_openapi_document", openapi.openapi, "open"),
+    Route("GET", "/docs", "get_docs", docs.page, "open", media_types=("text/html",)),
+    Route("GET", "/docs/{file}", "get_docs_file", docs.file, "open", media_types=docs.MEDIA_TYPES),
 )

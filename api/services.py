@@ -1,24 +1,28 @@
-"""What requests are answered with: pools, Valkey, keys, the usage spool. Opened once per process, closed in reverse."""
+"""The services that handlers use: pools, Valkey, keys, the usage spool. Opened once per process, closed in reverse."""
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import asyncpg
 import msgspec
 import structlog
 from prometheus_client import Gauge
 
-from api import batches, registry
+from api import chains, registry, retention
 from api import valkey as valkeys
 from api.caller import Callers
+from api.chains import Chains
 from api.registry import Registry
-from api.usage import Spools
-from api.valkey import Valkey
-from shared import database
+from api.shared_reading import SharedReading
+from api.turns import FairPool, Turns
+from api.usage import queue as usage_queue
+from api.usage import spool_host
+from api.usage.spool import Spools
+from api.usage.waiting import Waiting
+from api.valkey import ValkeyClient
+from shared import database, tasks
 from shared.lifecycle import WAITED_FOR, wait_for
-from shared.network import NETWORKS, Network
 from shared.servers import Servers
 from shared.settings import Settings
 
@@ -29,97 +33,114 @@ _connections = Gauge(
 )
 _COUNT_EVERY_S = 5.0
 
-# Postgres grants 100 connections by default: two API processes, the indexers and the worker fit into them.
-CHAIN_CONNECTIONS = 8
-PARTNER_CONNECTIONS = 8
+# Postgres grants 100 connections by default: enough for two API processes, the indexers and the worker. A pool for each
+# kind of work keeps a slow kind from blocking the others (docs/decisions/0022).
+KEY_CONNECTIONS = 3
+ADMIN_CONNECTIONS = 6
+QUEUE_CONNECTIONS = 1
+
+ADMIN_ANSWER_WITHIN_S = 10.0
+"""The time limit of an admin key's statement. The slowest are sums of usage over many credentials and months."""
 
 
-class Chains:
-    """Read connections to each network's chain, taken from the replicas in turn."""
-
-    def __init__(self, replicas: Mapping[int, Sequence[asyncpg.Pool]]) -> None:
-        self._replicas = replicas
-        self._turn = itertools.count()
-
-    def connection(self, network: Network) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        """A connection to one replica; one that can't be reached is passed over for the next.
-
-        Raises what the last replica raised where none can be reached.
-        """
-        pools = self._replicas[network.network_id]
-        return self._of_any(network, pools) if len(pools) > 1 else pools[0].acquire()
-
-    @asynccontextmanager
-    async def _of_any(self, network: Network, pools: Sequence[asyncpg.Pool]) -> AsyncIterator[asyncpg.Connection]:
-        first = next(self._turn)
-        for attempt in range(len(pools)):
-            pool = pools[(first + attempt) % len(pools)]
-            try:
-                connection = await pool.acquire()
-            except (OSError, asyncpg.PostgresError) as cause:
-                log.warning("replica.unreachable", network=network.name, cause=str(cause))
-                if attempt == len(pools) - 1:
-                    raise
-            else:
-                try:
-                    yield connection
-                finally:
-                    await pool.release(connection)
-                return
+_STATUS_KEPT_S = 1.0
 
 
 class Services(msgspec.Struct, frozen=True):
-    """Everything a handler may need besides the request."""
+    """Everything that a handler may use besides the request."""
 
     settings: Settings
     servers: Servers
-    partner: asyncpg.Pool
+    keys: FairPool  # for authentication and readiness: never shared with slower work
+    admin: Turns[asyncpg.Pool]
     chains: Chains
-    valkey: Valkey
+    valkey: ValkeyClient
     callers: Callers
     spools: Spools
+    waiting: Waiting
     registry: Registry
+    status: SharedReading  # of /v1/status
+    count_connections: Callable[[], None]
 
 
 @asynccontextmanager
-async def opened(settings: Settings, servers: Servers, stop: asyncio.Event) -> AsyncIterator[Services]:
-    """Connect to the servers, each as soon as it answers. Raises Stopped where `stop` is set before that."""
+async def opened(
+    settings: Settings, servers: Servers, endpoints: Mapping[int, str], stop: asyncio.Event
+) -> AsyncIterator[Services]:
+    """Connect to the servers, waiting for each. Raises Stopped if `stop` is set meanwhile.
+
+    `endpoints` are the names of endpoints, for usage, by the number that they have in a spool.
+    """
     async with AsyncExitStack() as stack:
         pools: list[tuple[str, asyncpg.Pool]] = []
 
-        async def pool(url: str, network: Network | None, most: int) -> asyncpg.Pool:
-            made = await wait_for("postgres", lambda: database.create_pool(url, network, most=most), stop, WAITED_FOR)
-            stack.push_async_callback(made.close)
-            pools.append(("partner" if network is None else network.name, made))
+        async def pool(name: str, most: int, within_s: float | None = None) -> asyncpg.Pool:
+            def create() -> Awaitable[asyncpg.Pool]:
+                return database.create_pool(servers.database_url, None, most=most, within_s=within_s)
+
+            made = await wait_for("postgres", create, stop, WAITED_FOR)
+            stack.push_async_callback(_close, made)
+            pools.append((name, made))
             return made
 
-        partner = await pool(servers.database_url, None, PARTNER_CONNECTIONS)
-        replicas = {
-            network.network_id: [await pool(url, network, CHAIN_CONNECTIONS) for url in servers.read_database_urls]
-            for network in NETWORKS
-        }
+        key_pool = await pool("keys", KEY_CONNECTIONS)
+        keys = FairPool(key_pool, KEY_CONNECTIONS)
+        admin = await pool("admin", ADMIN_CONNECTIONS, within_s=ADMIN_ANSWER_WITHIN_S)
+        queue = await pool("queue", QUEUE_CONNECTIONS)
+        opened_chains = await stack.enter_async_context(
+            chains.opened(
+                servers.database_url,
+                servers.read_database_urls,
+                settings.replica_lag_s,
+                [key_pool, admin, queue],
+                lambda name, pool: pools.append((name, pool)),
+            )
+        )
         valkey = await stack.enter_async_context(valkeys.opened(servers.redis_url))
         await wait_for("valkey", valkey.ping, stop, WAITED_FOR)
-        counting = asyncio.create_task(_count_connections(pools))
-        stack.callback(counting.cancel)
+        callers = Callers(keys, valkey, settings.bootstrap_admin_key)
+        await stack.enter_async_context(tasks.background("connections", lambda: _count_endlessly(pools)))
+        await stack.enter_async_context(tasks.background("heartbeats", callers.beat))
+        await stack.enter_async_context(tasks.background("retention", lambda: retention.run(queue, settings)))
+        spools = await stack.enter_async_context(
+            usage_queue.spooling(settings.data_dir, servers.redis_url, queue, endpoints)
+        )
+        await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(settings.data_dir)))
         yield Services(
             settings=settings,
             servers=servers,
-            partner=partner,
-            chains=Chains(replicas),
+            keys=keys,
+            admin=Turns(admin, ADMIN_CONNECTIONS),
+            chains=opened_chains,
             valkey=valkey,
-            callers=Callers(partner, valkey, settings.bootstrap_admin_key),
-            spools=await stack.enter_async_context(batches.spooling(settings.data_dir, servers.redis_url, partner)),
+            callers=callers,
+            spools=spools,
+            waiting=Waiting(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
+            status=SharedReading(_STATUS_KEPT_S),
+            count_connections=lambda: _count_connections(pools),
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )
 
 
-async def _count_connections(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:
-    """Tell the metrics how many connections there are, for ever; the replicas of a network are one pool there."""
+async def _count_endlessly(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:
+    """Publish this process' connections for scrapes of other processes. Its own scrape counts them again."""
     while True:
-        for name in {name for name, _ in pools}:
-            same = [pool for other, pool in pools if other == name]
-            idle = sum(pool.get_idle_size() for pool in same)
-            _connections.labels(name, "idle").set(idle)
-            _connections.labels(name, "used").set(sum(pool.get_size() for pool in same) - idle)
+        _count_connections(pools)
         await asyncio.sleep(_COUNT_EVERY_S)
+
+
+def _count_connections(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:
+    """Set the gauges of connections; the pools of a network's replicas are counted together."""
+    for name in {name for name, _ in pools}:
+        same = [pool for other, pool in pools if other == name]
+        idle = sum(pool.get_idle_size() for pool in same)
+        _connections.labels(name, "idle").set(idle)
+        _connections.labels(name, "used").set(sum(pool.get_size() for pool in same) - idle)
+
+
+async def _close(pool: asyncpg.Pool) -> None:
+    """Close a pool; an error must not keep the others from being closed."""
+    try:
+        await pool.close()
+    except Exception as cause:  # noqa: BLE001 - the process ends, and its connections with it
+        log.warning("pool.not_closed", cause=f"{type(cause).__name__}: {cause}")

@@ -1,39 +1,39 @@
-"""The two kinds of keys: how they are made, what is stored of them, and what of them may be shown."""
+"""API keys and admin keys: how they are generated, hashed and abbreviated."""
 
 import hashlib
 import re
 import secrets
 
 _API_KEY = re.compile(r"iiak_[0-9a-f]{48}")
-_SHOWN = len("iiak_") + 8
-_ADMIN_SHOWN = len("iiak_admin_") + 8
+_PREFIX_LENGTH = len("iiak_") + 8
+_ADMIN_PREFIX_LENGTH = len("iiak_admin_") + 8
 
 
 def new_api_key() -> str:
-    """53 characters: `iiak_` and 192 random bits from the system's source."""
+    """Generate an API key: `iiak_` and 192 random bits of the operating system, 53 characters."""
     return f"iiak_{secrets.token_hex(24)}"
 
 
 def new_admin_key() -> str:
-    """51 characters: `iiak_admin_` and 160 random bits from the system's source."""
+    """Generate an admin key: `iiak_admin_` and 160 random bits of the operating system, 51 characters."""
     return f"iiak_admin_{secrets.token_hex(20)}"
 
 
 def is_api_key(token: str) -> bool:
-    """Whether a token has the form of an API key; any other can be refused without a look."""
+    """Whether a token has the form of an API key. Any other is refused without a look-up."""
     return _API_KEY.fullmatch(token) is not None
 
 
 def hash_of(key: str) -> bytes:
-    """SHA-256, all that is stored. A random key needs neither salt nor stretching."""
+    """The SHA-256 of a key, which is all that is stored. A random key needs neither salt nor stretching."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def prefix_of(api_key: str) -> str:
-    """What tells an API key from its siblings: 32 of its 192 bits."""
-    return api_key[:_SHOWN]
+    """The prefix of an API key that identifies it in lists: 32 of its 192 bits."""
+    return api_key[:_PREFIX_LENGTH]
 
 
 def admin_prefix_of(admin_key: str) -> str:
-    """What tells an admin key from its siblings: 32 of its 160 bits."""
-    return admin_key[:_ADMIN_SHOWN]
+    """The prefix of an admin key that identifies it in lists: 32 of its 160 bits."""
+    return admin_key[:_ADMIN_PREFIX_LENGTH]

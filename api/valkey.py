@@ -1,7 +1,7 @@
-"""The connection to Valkey: one for all requests of this process, each of which may have a command under way.
+"""A pipelined connection to Valkey, shared by all requests of this process.
 
-redis-py connects, by whatever REDIS_URL says of TLS, passwords and databases. Then the socket is ours: a command of
-redis-py's costs as much CPU as a small request does otherwise, and each chain request makes one.
+redis-py establishes it, with TLS, password and database from REDIS_URL. Commands then use the socket directly: one of
+redis-py's commands costs as much CPU as the rest of a small request, and each chain request needs one.
 """
 
 import asyncio
@@ -11,33 +11,35 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import hiredis
-from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseError
+
+from shared import redis_url
 
 CONNECT_WITHIN_S = 2.0
-# NOTE: generous, since a process that waits for its turn on a busy machine must not take that for an outage of Valkey.
+# NOTE: generous, since a process without CPU time on a busy machine must not mistake that for an outage of Valkey.
 _TICK_S = 0.4
 _PATIENCE_TICKS = 4
 
 GIVEN_UP_AFTER_S = max(CONNECT_WITHIN_S, _TICK_S * (_PATIENCE_TICKS + 1))
-"""How long a command waits at most, if the connection stands or if there is none."""
+"""The longest wait for a command, with or without an established connection."""
 
 _NOT_YET = object()
 
 
 def packed(*words: bytes) -> bytes:
-    """A command as Valkey reads it."""
+    """A command in Valkey's wire format."""
     parts = [b"*%d\r\n" % len(words)]
     parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in words]
     return b"".join(parts)
 
 
-class Valkey:
-    """Asks Valkey, and connects again where the connection is lost. Raises RedisError or OSError while it is away."""
+class ValkeyClient:
+    """Sends commands, and reconnects after a lost connection. Raises RedisError or OSError if Valkey is unreachable."""
 
     def __init__(self, url: str) -> None:
-        self._pool = ConnectionPool.from_url(url)
+        self._pool = redis_url.async_pool(url)
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
 
@@ -48,11 +50,11 @@ class Valkey:
             try:
                 return await link.send(command)
             except LostConnection:
-                pass  # Valkey restarts, or somebody cuts idle connections: once more, on a new one
+                pass  # Valkey restarted, or an idle connection was cut: retry on a new one
         return await (await self._connected()).send(command)
 
     async def ask_all(self, commands: Iterable[bytes]) -> list[Any]:
-        """The replies to some commands, which leave together."""
+        """The replies to several commands, sent together."""
         return await asyncio.gather(*(self.ask(command) for command in commands))
 
     async def ping(self) -> None:
@@ -60,14 +62,14 @@ class Valkey:
         await self.ask(packed(b"PING"))
 
     async def close(self) -> None:
-        """Let go of it. Who still waits for a reply gets LostConnection."""
+        """Close the connection. Calls that wait for a reply raise LostConnection."""
         if self._connecting is not None:
             self._connecting.cancel()
         if self._link is not None:
             await self._link.close()
 
     async def _connected(self) -> "_Link":
-        """A connection that is not lost; all who need a new one wait for the same."""
+        """An established connection; concurrent callers wait for the same new one."""
         if self._link is not None and not self._link.lost:
             return self._link
         if self._connecting is None:
@@ -91,13 +93,13 @@ class Valkey:
     def _have_connected(self, connecting: "asyncio.Task[_Link]") -> None:
         self._connecting = None
         if not connecting.cancelled():
-            connecting.exception()  # whoever waited was told; nobody may have
+            connecting.exception()  # retrieved here, because possibly no request waits for it
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Valkey]:
-    """Valkey at an address, connected on first use."""
-    valkey = Valkey(url)
+async def opened(url: str) -> AsyncIterator[ValkeyClient]:
+    """A client that connects on first use."""
+    valkey = ValkeyClient(url)
     try:
         yield valkey
     finally:
@@ -123,7 +125,7 @@ class _Link(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     def send(self, command: bytes) -> asyncio.Future[Any]:
-        """Send a command; its reply. uvloop writes what is sent in one turn of the loop by one call of the system."""
+        """Send a command; returns its future reply. uvloop writes the commands of a loop iteration in one call."""
         reply: asyncio.Future[Any] = self._loop.create_future()
         if self.lost:
             reply.set_exception(LostConnection("the connection is lost"))
@@ -134,12 +136,12 @@ class _Link(asyncio.Protocol):
         return reply
 
     async def close(self) -> None:
-        """Close it, if it is not lost already."""
+        """Close the connection, unless it is lost already."""
         self._lose(LostConnection("the connection is closed"))
         await self._connection.disconnect(nowait=True)
 
     def data_received(self, data: bytes) -> None:
-        """Some replies, or parts of them."""
+        """Read replies, or parts of them."""
         try:
             self._replies.feed(data)
             while (reply := self._replies.gets()) is not _NOT_YET:
@@ -150,14 +152,16 @@ class _Link(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other side has closed it, or we have."""
+        """Either side has closed the connection."""
         self._lose(LostConnection(f"the connection is lost: {exc or 'closed by the server'}"))
 
     def _give(self, waiting: asyncio.Future[Any], reply: Any) -> None:
-        if waiting.done():  # whoever asked was cancelled
+        if waiting.done():  # the caller was cancelled
             return
         if isinstance(reply, RedisError):
             waiting.set_exception(reply)
+            if isinstance(reply, ReadOnlyError):  # another server is the primary now
+                self._transport.abort()
         else:
             waiting.set_result(reply)
 
@@ -170,7 +174,7 @@ class _Link(asyncio.Protocol):
                 waiting.set_exception(cause)
 
     def _tick(self) -> None:
-        """Give up on a Valkey that owes a reply for some ticks. While this process is kept from running, none pass."""
+        """Give up if a reply is overdue for some ticks. No ticks pass while this process gets no CPU time."""
         if self._answered < self._sent_before[0]:
             self._lose(TimeoutError("no reply"))
             self._transport.abort()
@@ -180,4 +184,6 @@ class _Link(asyncio.Protocol):
 
 
 def _error(text: str) -> ResponseError:
+    if "READONLY" in text:  # NOTE: may be anywhere in the text, if it comes from a script
+        return ReadOnlyError(text)
     return NoScriptError(text) if text.startswith("NOSCRIPT") else ResponseError(text)

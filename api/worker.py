@@ -1,6 +1,6 @@
 """The usage aggregator, `dramatiq api.worker`: adds queued batches to the table, each exactly once.
 
-Dramatiq delivers at least once; the spool's mark in the same commit makes that once.
+Dramatiq delivers at least once; the spool's mark in the same commit makes that exactly once.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import AsyncExitStack
-from typing import Any
+from contextlib import AsyncExitStack, redirect_stderr
+from typing import Any, NoReturn
 from uuid import UUID
 
 import asyncpg
@@ -20,34 +20,39 @@ import msgspec
 import structlog
 from dramatiq.brokers.redis import RedisBroker
 
-from api.batches import ACTOR, LONGEST_QUEUED_S, QUEUE, Batch, broker_at
 from api.database import migrated
-from shared import database, lifecycle, schema, servers, settings, sql
+from api.usage.queue import ACTOR, LONGEST_QUEUED_S, QUEUE, BreakdownSum, UsageBatch, broker_at
+from shared import database, lifecycle, schema, servers, service_manager, settings, sql
 from shared import log as logs
 
 log = structlog.get_logger()
 
-_UNKNOWN_YET = "redis://unknown"  # an embedded Valkey has an address only once it is up
+_UNKNOWN_YET = "redis://unknown"  # an embedded Valkey has no address before it runs
 _CONNECTIONS = 4
 _ADD_WITHIN_S = 5
 _CLOSE_WITHIN_S = 4
 _BOOT_WITHIN_S = 5
+_FAILED = signal.SIGUSR1
 
 
 class _Noted(msgspec.Struct, frozen=True):
     next_offset: int
 
 
-_begin = sql.command("begin")
-_note = sql.query("note", _Noted)
-_add = sql.command("add")
-_add_days = sql.command("add_days")
-_touch = sql.command("touch")
+_sql = sql.beside(__file__)
+_begin = _sql.command("begin")
+_note = _sql.query("note", _Noted)
+_add = _sql.command("add")
+_add_days = _sql.command("add_days")
+_add_totals = _sql.command("add_totals")
+_name_endpoints = _sql.command("name_endpoints")
+_add_hours = _sql.command("add_hours")
+_touch = _sql.command("touch")
 
 
-async def add(db: asyncpg.Connection, batch: Batch) -> bool:
-    """Add a batch in one commit; False where the table has it already, or lacks the one before it."""
-    async with db.transaction():
+async def add(db: asyncpg.Connection, batch: UsageBatch) -> bool:
+    """Add a batch in one commit; False if the table has it already, or lacks the one before it."""
+    async with schema.commit(db):
         if batch.offset == 0:
             await _begin.run(db, batch.spool)
         if await _note.one(db, batch.spool, batch.offset, batch.end) is None:
@@ -61,13 +66,30 @@ async def add(db: asyncpg.Connection, batch: Batch) -> bool:
             [each.took_us for each in batch.sums],
         )
         await _add.run(db, *columns)
-        await _add_days.run(db, *columns)
+        await _add_days.run(db, *columns, [each.limited for each in batch.sums])
+        await _add_totals.run(db, credential_ids, columns[2], columns[3])
+        await _add_breakdown(db, batch.breakdown)
         await _touch.run(db, credential_ids, [each.last_us for each in batch.sums])
     return True
 
 
+async def _add_breakdown(db: asyncpg.Connection, parts: list[BreakdownSum]) -> None:
+    await _name_endpoints.run(db, sorted({each.endpoint for each in parts}))
+    await _add_hours.run(
+        db,
+        [UUID(hex=each.credential_id) for each in parts],
+        [each.hour for each in parts],
+        [each.endpoint for each in parts],
+        [each.status_class for each in parts],
+        [each.requests for each in parts],
+        [each.took_us for each in parts],
+        # NOTE: as text, since an array of arrays must be rectangular.
+        ["{" + ",".join(map(str, each.durations)) + "}" for each in parts],
+    )
+
+
 class _Aggregator(dramatiq.Middleware):
-    """What a worker process needs from its start to its end: a loop in a thread, the servers, and connections."""
+    """The resources of a worker process: an event loop in a thread, the servers, and connections."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -75,30 +97,35 @@ class _Aggregator(dramatiq.Middleware):
         self._open = AsyncExitStack()
         self._pool: asyncpg.Pool | None = None
         self._queue_known = threading.Event()
+        self._exit_status = 0
 
     def after_process_boot(self, broker: dramatiq.Broker) -> None:
-        """Begin to connect. Dramatiq hears no signals and shows no logs until this returns, so it returns soon."""
+        """Begin to connect. Until this returns, Dramatiq ignores signals and shows no logs, so it returns soon."""
+        signal.signal(_FAILED, self._end)
         try:
             ours = settings.read()
         except settings.SettingsError as wrong:
-            sys.exit(lifecycle.fail(wrong))
+            sys.exit(_fail(wrong))
         logs.configure(ours.log_level, ours.log_format)
+        logs.started("usage aggregator")
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        asyncio.run_coroutine_threadsafe(self._connect(ours, broker), self._loop).add_done_callback(_end_if_failed)
+        asyncio.run_coroutine_threadsafe(self._connect(ours, broker), self._loop).add_done_callback(self._end_if_failed)
         self._queue_known.wait(_BOOT_WITHIN_S)
 
     def after_worker_shutdown(self, _broker: dramatiq.Broker, _worker: dramatiq.Worker) -> None:
-        """Let go of the servers once the last message is done."""
+        """Release the servers after the last message."""
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
 
-    def add(self, batch: Batch) -> None:
-        """Add a batch, from any thread. Raises TimeoutError where Postgres is not there."""
+    def add(self, batch: UsageBatch) -> None:
+        """Add a batch, from any thread. Raises TimeoutError if Postgres does not answer."""
         asyncio.run_coroutine_threadsafe(self._add(batch), self._loop).result()
 
     async def _connect(self, ours: settings.Settings, broker: dramatiq.Broker) -> None:
-        """Wait for the servers, however long they take. Raises Stopped, and what can't be waited for."""
+        """Wait for the servers. Raises Stopped, and errors that waiting does not resolve."""
         assert isinstance(broker, RedisBroker)
+        await self._open.enter_async_context(service_manager.watched(for_parent=True))
+        service_manager.notify(service_manager.READY)
         running = await self._open.enter_async_context(servers.running(ours))
         broker.client.connection_pool = broker_at(running.redis_url).client.connection_pool
         self._queue_known.set()
@@ -111,13 +138,34 @@ class _Aggregator(dramatiq.Middleware):
         self._pool = pool
         log.info("worker.ready", queue=QUEUE)
 
-    async def _add(self, batch: Batch) -> None:
+    def _end_if_failed(self, connecting: Future[None]) -> None:
+        """End a worker that will never reach its servers, and Dramatiq's main process with it."""
+        cause = connecting.exception()
+        if cause is None or isinstance(cause, lifecycle.Stopped):
+            return
+        if isinstance(cause, schema.WrongSchema | servers.ServersError):
+            self._exit_status = _fail(cause)
+        else:
+            log.error("worker.failed", exc_info=cause)
+            self._exit_status = 1
+        # NOTE: not os._exit: the main process ignores signals until this one has reported that it has booted, which
+        # Dramatiq does while an exception propagates.
+        signal.pthread_kill(threading.main_thread().ident or 0, _FAILED)
+
+    def _end(self, _signal: int, _frame: object) -> NoReturn:
+        """Raise SystemExit in the main thread."""
+        sys.exit(self._exit_status)
+
+    async def _add(self, batch: UsageBatch) -> None:
         async with asyncio.timeout(_ADD_WITHIN_S):
             if self._pool is None:
                 raise ConnectionError("Postgres is not reached yet")
-            async with self._pool.acquire() as db:
-                if await add(db, batch):
-                    log.debug("usage.added", spool=batch.spool, offset=batch.offset, end=batch.end)
+            try:
+                async with self._pool.acquire() as db:
+                    if await add(db, batch):
+                        log.debug("usage.added", spool=batch.spool, offset=batch.offset, end=batch.end)
+            except schema.WrongSchema as newer:
+                os._exit(lifecycle.fail(newer))  # NOTE: batches of other threads are queued again, as after any crash
 
     async def _close(self) -> None:
         self._stop.set()
@@ -125,18 +173,14 @@ class _Aggregator(dramatiq.Middleware):
             await self._open.aclose()
 
 
-def _end_if_failed(connecting: Future[None]) -> None:
-    """A worker that will never reach its servers ends, and Dramatiq's main process with it."""
-    cause = connecting.exception()
-    if isinstance(cause, schema.NewerSchema | servers.ServersError):
-        os._exit(lifecycle.fail(cause))
-    if cause is not None and not isinstance(cause, lifecycle.Stopped):
-        log.error("worker.failed", exc_info=cause)
-        os._exit(1)
+def _fail(cause: object) -> int:
+    """`lifecycle.fail`, bypassing Dramatiq's pipe, whose reader may end before it reads the line."""
+    with redirect_stderr(sys.__stderr__):
+        return lifecycle.fail(cause)
 
 
 def _end_with_parent() -> None:
-    """Stop when Dramatiq's main process is gone: kill -9 of it would leave workers that nobody stops any more."""
+    """Stop when Dramatiq's main process has gone: after its kill -9, nothing else would stop the workers."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(1)
@@ -149,14 +193,14 @@ broker.add_middleware(_aggregator)
 dramatiq.set_broker(broker)
 
 
-# NOTE: no retries, since the spool queues a batch again until the table has it.
+# NOTE: no retries, since the spool queues a batch again until it is in the table.
 @dramatiq.actor(
     actor_name=ACTOR,
     queue_name=QUEUE,
     max_retries=0,
     max_age=LONGEST_QUEUED_S * 1000,
-    throws=(OSError, asyncpg.PostgresError, asyncpg.InterfaceError),
+    throws=(*lifecycle.UNREACHABLE, asyncpg.PostgresError, asyncpg.InterfaceError),
 )
 def add_usage(batch: dict[str, Any]) -> None:
-    """Add the requests of one batch to the table, unless it has them."""
-    _aggregator.add(msgspec.convert(batch, Batch))
+    """Add a batch to the table, unless it was added before."""
+    _aggregator.add(msgspec.convert(batch, UsageBatch))

@@ -1,14 +1,14 @@
 -- name: begin
 INSERT INTO partner.usage_batch (spool, next_offset) VALUES ($1, 0) ON CONFLICT (spool) DO NOTHING
 
--- Note the batch of a spool from offset $2 to $3; no row where it was noted before, or is not the next one.
+-- Move the mark of a spool from offset $2 to $3; no row if the mark is elsewhere.
 -- name: note
 UPDATE partner.usage_batch SET next_offset = $3, added_at = now()
 WHERE spool = $1 AND next_offset = $2
 RETURNING next_offset
 
--- In order of the key, so that two batches never wait for each other. A credential that never was (a damaged record
--- with a right checksum) is left out.
+-- In order of the key, so that two batches never deadlock. A credential that does not exist (a damaged record with a
+-- correct checksum) is left out.
 -- name: add
 INSERT INTO partner.usage AS kept (credential_id, minute, successful, failed, took_us)
 SELECT credential.id, to_timestamp(batch.minute * 60), batch.successful, batch.failed, batch.took_us
@@ -23,18 +23,53 @@ SET successful = kept.successful + excluded.successful,
 
 -- The same by day.
 -- name: add_days
-INSERT INTO partner.usage_day AS kept (credential_id, day, successful, failed, took_us)
+INSERT INTO partner.usage_day AS kept (credential_id, day, successful, failed, took_us, limited)
 SELECT credential.id, (to_timestamp(batch.minute * 60) AT TIME ZONE 'UTC')::date,
-       sum(batch.successful), sum(batch.failed), sum(batch.took_us)
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-     AS batch (credential_id, minute, successful, failed, took_us)
+       sum(batch.successful), sum(batch.failed), sum(batch.took_us), sum(batch.limited)
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+     AS batch (credential_id, minute, successful, failed, took_us, limited)
 JOIN partner.credential ON credential.id = batch.credential_id
 GROUP BY 1, 2
 ORDER BY 1, 2
 ON CONFLICT (credential_id, day) DO UPDATE
 SET successful = kept.successful + excluded.successful,
     failed = kept.failed + excluded.failed,
-    took_us = kept.took_us + excluded.took_us
+    took_us = kept.took_us + excluded.took_us,
+    limited = kept.limited + excluded.limited
+
+-- The same in total, since the credential was created.
+-- name: add_totals
+INSERT INTO partner.usage_total AS kept (credential_id, admin_key_id, created_at, successful, failed)
+SELECT credential.id, credential.admin_key_id, credential.created_at, sum(batch.successful), sum(batch.failed)
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS batch (credential_id, successful, failed)
+JOIN partner.credential ON credential.id = batch.credential_id
+GROUP BY 1, 2, 3
+ORDER BY 1
+ON CONFLICT (credential_id) DO UPDATE
+SET successful = kept.successful + excluded.successful, failed = kept.failed + excluded.failed
+
+-- Number the endpoints that have none yet.
+-- name: name_endpoints
+INSERT INTO partner.endpoint (name)
+SELECT name FROM unnest($1::text[]) AS batch (name)
+WHERE NOT EXISTS (SELECT FROM partner.endpoint WHERE endpoint.name = batch.name)
+ORDER BY name
+ON CONFLICT (name) DO NOTHING
+
+-- The requests by hour, endpoint and class of status, in order of the key. Durations are the text of an array each.
+-- name: add_hours
+INSERT INTO partner.usage_hour AS kept (credential_id, hour, endpoint_no, status_class, requests, took_us, durations)
+SELECT credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
+       batch.took_us, batch.durations::bigint[]
+FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::text[])
+     AS batch (credential_id, hour, endpoint, status_class, requests, took_us, durations)
+JOIN partner.credential ON credential.id = batch.credential_id
+JOIN partner.endpoint ON endpoint.name = batch.endpoint
+ORDER BY credential.id, batch.hour, endpoint.endpoint_no, batch.status_class
+ON CONFLICT (credential_id, hour, endpoint_no, status_class) DO UPDATE
+SET requests = kept.requests + excluded.requests,
+    took_us = kept.took_us + excluded.took_us,
+    durations = partner.durations_add(kept.durations, excluded.durations)
 
 -- Locked in order of the key, for the same reason.
 -- name: touch

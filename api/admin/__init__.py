@@ -1,1 +1,1 @@
-"""What partners administrate: users, credentials, admin keys, usage, audit. A change and its audit row: one commit."""
+"""The admin endpoints: users, credentials, admin keys, usage, audit. A change and its audit row are one commit."""

@@ -1,4 +1,4 @@
-"""Admin keys: how partners come to be. The bootstrap key issues and revokes them, and so does the command line."""
+"""Admin keys of partners. The bootstrap key and the command line issue and revoke them."""
 
 from typing import Annotated
 from uuid import UUID
@@ -8,7 +8,7 @@ import msgspec
 from api import errors, tokens
 from api.admin import audit
 from api.admin.page import Total
-from api.answers import Instant, Page, Paging, Told
+from api.answers import Confirmation, Instant, Page, Paging
 from api.ask import AdminAsk, Nothing
 from api.caller import PERMISSIONS, AdminKey
 from api.parameters import Body, Choices, Id, Integer, Offset, Question, Text
@@ -21,27 +21,27 @@ Permissions = Choices(*PERMISSIONS)
 
 
 class NewAdminKey(Body, frozen=True, kw_only=True):
-    """A partner to be, and what it may do: everything unless said otherwise."""
+    """The admin key to create: the name of the partner and its permissions, by default all."""
 
     entity_name: Annotated[str, EntityName]
     permissions: Annotated[tuple[str, ...], Permissions] = PERMISSIONS
 
 
 class AdminKeyFilter(Question, frozen=True, kw_only=True):
-    """Which admin keys."""
+    """A page of admin keys."""
 
     limit: Annotated[int, Integer(1, 100)] = 20
     offset: Offset = 0
 
 
 class OneAdminKey(Question, frozen=True, kw_only=True):
-    """Which admin key."""
+    """The id of an admin key."""
 
     id: Annotated[UUID, Id("Invalid admin key ID format")]
 
 
 class AdminKeyRecord(msgspec.Struct, frozen=True):
-    """What is known of an admin key. The key itself is shown once, when it is created."""
+    """The record of an admin key. The key itself is shown only once, when it is created."""
 
     id: UUID
     entity_name: str
@@ -55,17 +55,18 @@ class AdminKeyRecord(msgspec.Struct, frozen=True):
 
 
 class IssuedAdminKey(msgspec.Struct, frozen=True):
-    """A new admin key, which no later answer shows again."""
+    """A new admin key. No later answer shows the key again."""
 
     admin_key: AdminKeyRecord
     key: str
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """The operator at a terminal, who acts as the bootstrap key does."""
+    """An operator on the command line, with the rights of the bootstrap key."""
 
     key: AdminKey
     ip_address: str | None = None
+    request_id: str | None = None
 
 
 class _Operator(msgspec.Struct, frozen=True):
@@ -77,25 +78,26 @@ class _IsBootstrap(msgspec.Struct, frozen=True):
     is_bootstrap: bool
 
 
-_admin_keys = sql.query("admin_keys", AdminKeyRecord)
-_admin_key_count = sql.query("admin_key_count", Total)
-_create = sql.query("create", AdminKeyRecord)
-_is_bootstrap = sql.query("is_bootstrap", _IsBootstrap)
-_revoke = sql.query("revoke", AdminKeyRecord)
-_operator = sql.query("operator", _Operator)
+_sql = sql.beside(__file__)
+_admin_keys = _sql.query("admin_keys", AdminKeyRecord)
+_admin_key_count = _sql.query("admin_key_count", Total)
+_create = _sql.query("create", AdminKeyRecord)
+_is_bootstrap = _sql.query("is_bootstrap", _IsBootstrap)
+_revoke = _sql.query("revoke", AdminKeyRecord)
+_operator = _sql.query("operator", _Operator)
 
 
-async def create(ask: AdminAsk[Nothing, NewAdminKey]) -> Told[IssuedAdminKey]:
-    """Issue an admin key to a partner. The full key is in this answer only."""
+async def create(ask: AdminAsk[Nothing, NewAdminKey]) -> Confirmation[IssuedAdminKey]:
+    """Issue an admin key to a partner. Only this answer contains the full key."""
     async with ask.commit() as db:
         issued = await issue(db, ask, ask.body.entity_name, ask.body.permissions)
-    return Told(data=issued, message="Admin key created. Store the key now: it is not shown again")
+    return Confirmation(data=issued, message="Admin key created. Store the key now: it is not shown again")
 
 
 async def listed(ask: AdminAsk[AdminKeyFilter, None]) -> Page[AdminKeyRecord, Paging]:
-    """List admin keys, the bootstrap key and revoked ones included, newest first."""
+    """List all admin keys, including the bootstrap key and revoked ones, newest first."""
     page = ask.question
-    async with ask.connection() as db:
+    async with ask.snapshot() as db:
         records = await records_of(db, page.limit, page.offset)
         count = await _admin_key_count.one(db)
     assert count is not None, "a count is one row"
@@ -103,10 +105,10 @@ async def listed(ask: AdminAsk[AdminKeyFilter, None]) -> Page[AdminKeyRecord, Pa
     return Page(data=records, pagination=Paging(page.limit, page.offset, count.total, more))
 
 
-async def revoke(ask: AdminAsk[OneAdminKey, None]) -> Told[AdminKeyRecord]:
-    """Revoke an admin key for good: its admin access ends at once. The API keys of its accounts go on working."""
+async def revoke(ask: AdminAsk[OneAdminKey, None]) -> Confirmation[AdminKeyRecord]:
+    """Revoke an admin key permanently. Its admin access ends at once; the API keys of its accounts continue to work."""
     async with ask.commit() as db:
-        return Told(data=await withdraw(db, ask, ask.question.id), message="Admin key revoked")
+        return Confirmation(data=await withdraw(db, ask, ask.question.id), message="Admin key revoked")
 
 
 async def issue(db: sql.Connection, by: audit.Actor, entity_name: str, permissions: tuple[str, ...]) -> IssuedAdminKey:
@@ -119,7 +121,7 @@ async def issue(db: sql.Connection, by: audit.Actor, entity_name: str, permissio
 
 
 async def withdraw(db: sql.Connection, by: audit.Actor, admin_key_id: UUID) -> AdminKeyRecord:
-    """Revoke an admin key, inside the caller's commit. Raises Refusal for the bootstrap key, and for none."""
+    """Revoke an admin key, inside the caller's commit. Raises Refusal for the bootstrap key or an unknown key."""
     record = await _revoke.one(db, admin_key_id)
     if record is None:
         found = await _is_bootstrap.one(db, admin_key_id)
@@ -134,7 +136,7 @@ async def records_of(db: sql.Connection, limit: int, offset: int) -> list[AdminK
 
 
 async def command_line(db: sql.Connection) -> CommandLine:
-    """Whom the audit log names for what is done at a terminal."""
+    """The actor of the command line in the audit log."""
     operator = await _operator.one(db, PERMISSIONS)
     assert operator is not None, "an upsert returns its row"
     return CommandLine(AdminKey(operator.id, operator.entity_name, frozenset(PERMISSIONS), is_bootstrap=True))

@@ -25,7 +25,7 @@ WHERE id = $1 AND revoked_at IS NULL AND NOT is_bootstrap
 RETURNING id, entity_name, key_prefix, permissions, is_bootstrap, created_at, last_used_at,
           revoked_at IS NOT NULL AS revoked, revoked_at
 
--- The record that the command line acts as, made where no bootstrap key has made it yet.
+-- The record under which the command line acts; created here if no bootstrap key has created it.
 -- name: operator
 INSERT INTO partner.admin_key (is_bootstrap, entity_name, key_prefix, permissions)
 VALUES (true, 'bootstrap', 'iiak_admin_', $1)

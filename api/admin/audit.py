@@ -1,20 +1,24 @@
-"""Audit log: who did what. Entries are written by `record` in the commit of what they tell of."""
+"""The audit log of admin actions. `record` writes an entry in the commit of its action."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Literal, Protocol
 from uuid import UUID
 
 import msgspec
 
+from api import errors
 from api.admin.page import Json, Total
 from api.answers import Instant, Page, TotalPaging
 from api.ask import AdminAsk
 from api.caller import AdminKey
-from api.parameters import Id, Integer, Offset, Question, Text
+from api.parameters import Choice, Id, Integer, Moment, Offset, Question, Text
 from shared import sql
 
 Action = Literal[
     "credential.created",
     "credential.updated",
+    "credential.rotated",
     "credential.revoked",
     "credential.viewed",
     "credential.listed",
@@ -22,6 +26,7 @@ Action = Literal[
     "user_account.updated",
     "user_account.suspended",
     "user_account.reactivated",
+    "user_account.deleted",
     "user_account.viewed",
     "user_account.listed",
     "admin_key.created",
@@ -32,17 +37,26 @@ _LONGEST_ACTION = 255
 
 
 class AuditFilter(Question, frozen=True, kw_only=True):
-    """Which entries. An action that does not exist has none."""
+    """Filters of the audit log. An unknown action matches no entries. `from` and `to` are included."""
 
     limit: Annotated[int, Integer(1, 100)] = 50
     offset: Offset = 0
     action: Annotated[str | None, Text(_LONGEST_ACTION)] = None
     admin_key_id: Annotated[UUID | None, Id()] = None
     target_id: Annotated[UUID | None, Id()] = None
+    target_type: Annotated[str | None, Choice("credential", "user_account", "admin_key")] = None
+    request_id: Annotated[str | None, Text(_LONGEST_ACTION)] = None
+    since: Annotated[datetime | None, Moment()] = msgspec.field(name="from", default=None)
+    until: Annotated[datetime | None, Moment(last=True)] = msgspec.field(name="to", default=None)
+
+    def check(self) -> None:
+        """Refuse a period that ends before it starts."""
+        if self.since is not None and self.until is not None and self.since > self.until:
+            raise errors.from_after_to()
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
-    """One administrative action."""
+    """An admin action."""
 
     id: UUID
     action: str
@@ -56,31 +70,37 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 class Actor(Protocol):
-    """Who does something: a request to an admin endpoint, or the command line."""
+    """The actor of an action: a request to an admin endpoint, or the command line."""
 
     @property
     def key(self) -> AdminKey:
-        """With which admin key."""
+        """The admin key of the actor."""
 
     @property
     def ip_address(self) -> str | None:
-        """From where."""
+        """The address of the actor, None on the command line."""
+
+    @property
+    def request_id(self) -> str | None:
+        """The id of the request, None on the command line."""
 
 
-_record = sql.command("record")
-_entries = sql.query("entries", AuditEntry)
-_entry_count = sql.query("entry_count", Total)
+_sql = sql.beside(__file__)
+_record = _sql.command("record")
+_entries = _sql.query("entries", AuditEntry)
+_entry_count = _sql.query("entry_count", Total)
 
 
 async def listed(ask: AdminAsk[AuditFilter, None]) -> Page[AuditEntry, TotalPaging]:
     """List audit log entries, newest first.
 
-    A partner sees what its own admin key did; the bootstrap key sees everything.
+    A partner sees the actions of its own admin key; the bootstrap key sees all.
     """
     page = ask.question
     seen = None if ask.key.is_bootstrap else ask.key.id
-    filters = (seen, page.action, page.admin_key_id, page.target_id)
-    async with ask.connection() as db:
+    of = (page.action, page.admin_key_id, page.target_id, page.target_type, page.request_id)
+    filters = (seen, *of, page.since, page.until)
+    async with ask.snapshot() as db:
         entries = await _entries.all(db, *filters, page.limit, page.offset)
         total = await _entry_count.one(db, *filters)
     assert total is not None, "a count is one row"
@@ -90,6 +110,15 @@ async def listed(ask: AdminAsk[AuditFilter, None]) -> Page[AuditEntry, TotalPagi
 async def record(
     db: sql.Connection, by: Actor, action: Action, target_id: UUID | None = None, **details: object
 ) -> None:
-    """Note what was done, inside the commit that does it. Never put a key into the details."""
+    """Record an action inside its commit, with the id of its request. Details must never contain a key."""
+    await record_each(db, by, action, [target_id], **details)
+
+
+async def record_each(
+    db: sql.Connection, by: Actor, action: Action, target_ids: Sequence[UUID | None], **details: object
+) -> None:
+    """Record the same action on several targets."""
+    if by.request_id is not None:
+        details["request_id"] = by.request_id
     target_type = action.partition(".")[0]
-    await _record.run(db, by.key.id, action, target_type, target_id, by.ip_address, details)
+    await _record.run(db, by.key.id, action, target_type, target_ids, by.ip_address, details)

@@ -10,63 +10,81 @@ from msgspec import UNSET, UnsetType
 from api import errors, tokens
 from api.admin import audit
 from api.admin.page import Json, Total
-from api.admin.users import NO_METADATA, Metadata, Name
-from api.answers import Answer, Instant, Page, Paging, Told
+from api.admin.users import LONGEST_SEARCH, NO_METADATA, Metadata, Name
+from api.answers import Answer, Confirmation, Instant, Page, Paging
 from api.ask import AdminAsk, Nothing
-from api.parameters import Body, Flag, Id, Integer, Moment, Offset, Question, Text
-from shared import sql
+from api.parameters import Body, Choice, Flag, Id, Integer, Moment, Offset, Question, Text
+from shared import schema, sql
 
 LONGEST_DESCRIPTION = 2_000
+HIGHEST_LIMIT = 10_000
+LONGEST_OVERLAP_S = 30 * 86_400
+LONGEST_EXPIRY_DAYS = 3_650
 NETWORK_ID_EXPECTED = "network_id is required (0=Mainnet, 1=Preview, 2=Preprod)"
 
 CredentialId = Annotated[UUID, Id("Invalid credential ID format")]
 
 
 class NewCredential(Body, frozen=True, kw_only=True):
-    """An API key to be, for one of the caller's accounts, on one network."""
+    """The API key to create, for one of the caller's accounts and one network."""
 
     name: Annotated[str, Name]
     user_account_id: Annotated[UUID, Id(missing="user_account_id is required")]
     network_id: Annotated[int, Integer(0, 2, message=NETWORK_ID_EXPECTED, missing=NETWORK_ID_EXPECTED)]
     description: Annotated[str | None, Text(LONGEST_DESCRIPTION)] = None
     expires_at: Annotated[datetime | None, Moment()] = None
-    rate_limit_per_minute: Annotated[int, Integer(1, 10_000)] = 60
+    rate_limit_per_minute: Annotated[int, Integer(1, HIGHEST_LIMIT)] = 60
     metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
 
     def check(self) -> None:
-        """Refuse a key that would be born expired."""
+        """Refuse an `expires_at` in the past."""
         if self.expires_at is not None and self.expires_at <= datetime.now(UTC):
             raise errors.not_in_the_future()
 
 
 class CredentialChanges(Body, frozen=True, kw_only=True):
-    """What to change, at least one of the two; null clears the description."""
+    """Fields to change, at least one of the two; null clears the description."""
 
     name: Annotated[str | UnsetType, Name] = UNSET
     description: Annotated[str | UnsetType | None, Text(LONGEST_DESCRIPTION)] = UNSET
 
     def check(self) -> None:
-        """Refuse a change of nothing."""
+        """Refuse an empty change."""
         if self.name is UNSET and self.description is UNSET:
             raise errors.nothing_to_update()
 
 
+class Rotation(Body, frozen=True, kw_only=True):
+    """For how many seconds the former key remains valid beside the new one."""
+
+    overlap_seconds: Annotated[int, Integer(0, LONGEST_OVERLAP_S)]
+
+
 class CredentialFilter(Question, frozen=True, kw_only=True):
-    """Which credentials."""
+    """A page of the credentials that match all filters.
+
+    `status` takes precedence over `includeRevoked`. `search` is part of the name, the description or the prefix, in any
+    case. `expires_within` is a number of days; it matches credentials that are active and expire within them.
+    """
 
     limit: Annotated[int, Integer(1, 100)] = 20
     offset: Offset = 0
     include_revoked: Annotated[bool, Flag()] = msgspec.field(name="includeRevoked", default=False)
+    user_account_id: Annotated[UUID | None, Id()] = None
+    network_id: Annotated[int | None, Integer(0, 2)] = None
+    status: Annotated[str | None, Choice("active", "expired", "revoked")] = None
+    search: Annotated[str | None, Text(LONGEST_SEARCH)] = None
+    expires_within: Annotated[int | None, Integer(1, LONGEST_EXPIRY_DAYS)] = None
 
 
 class OneCredential(Question, frozen=True, kw_only=True):
-    """Which credential."""
+    """The id of a credential."""
 
     id: CredentialId
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """The record of an API key. The key itself is shown once, when it is created."""
+    """The record of an API key. The key itself is shown only once, when it is created."""
 
     id: UUID
     name: str
@@ -88,14 +106,29 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 class IssuedCredential(msgspec.Struct, frozen=True):
-    """A new credential and its key, which no later answer shows again."""
+    """A new credential and its key. No later answer shows the key again."""
 
     credential: Credential
     api_key: str
 
 
+class FormerKey(msgspec.Struct, frozen=True):
+    """A key that a rotation has replaced, and until when it is valid."""
+
+    api_key_prefix: str
+    ends_at: Instant
+
+
+class RotatedCredential(msgspec.Struct, frozen=True):
+    """A credential with a new key, which no later answer shows again, and the key that it replaces."""
+
+    credential: Credential
+    api_key: str
+    former_key: FormerKey
+
+
 class RevokedCredential(msgspec.Struct, frozen=True):
-    """What is said of a credential that was just revoked."""
+    """A credential that was just revoked."""
 
     id: UUID
     name: str
@@ -117,19 +150,22 @@ class _KeyHash(msgspec.Struct, frozen=True):
     key_hash: bytes
 
 
-_credential_by_id = sql.query("credential_by_id", Credential)
-_credentials = sql.query("credentials", Credential)
-_credential_count = sql.query("credential_count", Total)
-_create = sql.query("create", _Id)
-_update = sql.query("update", _Id)
-_revoke = sql.query("revoke", _KeyHash)
+_sql = sql.beside(__file__)
+_credential_by_id = _sql.query("credential_by_id", Credential)
+_credentials = _sql.query("credentials", Credential)
+_credential_count = _sql.query("credential_count", Total)
+_create = _sql.query("create", _Id)
+_update = _sql.query("update", _Id)
+_revoke = _sql.query("revoke", _Id)
+_rotate = _sql.query("rotate", FormerKey)
+_key_hashes = _sql.query("key_hashes", _KeyHash)
 
 
-async def create(ask: AdminAsk[Nothing, NewCredential]) -> Told[IssuedCredential]:
+async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCredential]:
     """Issue an API key to a user account.
 
-    The full key is in this answer only; what is stored is its SHA-256. The key of a suspended account works once that
-    is active again.
+    Only this answer contains the full key; the service stores its SHA-256. The key of a suspended account works once
+    the account is active again.
     """
     if ask.key.is_bootstrap:
         raise errors.bootstrap_owns_no_credentials()
@@ -161,18 +197,29 @@ async def create(ask: AdminAsk[Nothing, NewCredential]) -> Told[IssuedCredential
         )
         credential = await _kept(ask, db, made.id)
     issued = IssuedCredential(credential, api_key)
-    return Told(data=issued, message="Credential created. Store the API key now: it is not shown again")
+    return Confirmation(data=issued, message="Credential created. Store the API key now: it is not shown again")
 
 
 async def listed(ask: AdminAsk[CredentialFilter, None]) -> Page[Credential, Paging]:
-    """List the credentials of the caller's accounts, newest first."""
+    """List the credentials of the caller's accounts that match the filters, newest first."""
     page = ask.question
-    async with ask.commit() as db:
-        credentials = await _credentials.all(db, ask.key.id, page.include_revoked, page.limit, page.offset)
-        count = await _credential_count.one(db, ask.key.id, page.include_revoked)
-        await audit.record(
-            db, ask, "credential.listed", limit=page.limit, offset=page.offset, include_revoked=page.include_revoked
-        )
+    matching = (
+        ask.key.id,
+        page.include_revoked,
+        page.user_account_id,
+        page.network_id,
+        page.status,
+        page.search,
+        page.expires_within,
+    )
+    async with ask.connection() as db:
+        async with db.transaction(isolation="repeatable_read", readonly=True):
+            credentials = await _credentials.all(db, *matching, page.limit, page.offset)
+            count = await _credential_count.one(db, *matching)
+        async with schema.commit(db):
+            await audit.record(
+                db, ask, "credential.listed", limit=page.limit, offset=page.offset, include_revoked=page.include_revoked
+            )
     assert count is not None, "a count is one row"
     more = page.offset + len(credentials) < count.total
     return Page(data=credentials, pagination=Paging(page.limit, page.offset, count.total, more))
@@ -188,7 +235,7 @@ async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Credential]:
         return Answer(data=credential)
 
 
-async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Told[Credential]:
+async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmation[Credential]:
     """Change the name or the description of a credential that is not revoked."""
     changes = ask.body
     given = {field: value for field, value in msgspec.structs.asdict(changes).items() if value is not UNSET}
@@ -200,24 +247,56 @@ async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Told[Creden
         if found is None:
             raise errors.credential_not_found_or_revoked()
         await audit.record(db, ask, "credential.updated", found.id, fields=list(given))
-        return Told(data=await _kept(ask, db, found.id), message="Credential updated")
+        return Confirmation(data=await _kept(ask, db, found.id), message="Credential updated")
 
 
-async def revoke(ask: AdminAsk[OneCredential, None]) -> Told[RevokedCredential]:
-    """Revoke a credential for good. Its API key is refused from the next request on; the record stays."""
+async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCredential]:
+    """Revoke a credential permanently. Its API key is refused from the next request on; the record remains."""
     async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
         found = await _revoke.one(db, ask.question.id, ask.key.id)
         if found is None:
             raise errors.credential_not_found_or_revoked()
-        await withdrawal.of([found.key_hash])
+        await withdrawal.of(await key_hashes(db, found.id))
         credential = await _kept(ask, db, ask.question.id)
         await audit.record(db, ask, "credential.revoked", credential.id, name=credential.name)
     shown = {field: getattr(credential, field) for field in RevokedCredential.__struct_fields__}
-    return Told(data=RevokedCredential(**shown), message="Credential revoked")
+    return Confirmation(data=RevokedCredential(**shown), message="Credential revoked")
+
+
+async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[RotatedCredential]:
+    """Replace the API key of a credential by a new one. The former key remains valid for `overlap_seconds`.
+
+    Only this answer contains the new key. Both keys count for the same credential and share its limits; usage continues
+    under the same id, and restrictions stay. Revocation ends both.
+    """
+    api_key, overlap_s = tokens.new_api_key(), ask.body.overlap_seconds
+    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+        new = tokens.hash_of(api_key), tokens.prefix_of(api_key)
+        former = await _rotate.one(db, ask.question.id, ask.key.id, *new, overlap_s)
+        if former is None:
+            raise errors.credential_not_found_or_revoked()
+        await withdrawal.of(await key_hashes(db, ask.question.id))
+        credential = await _kept(ask, db, ask.question.id)
+        await audit.record(
+            db,
+            ask,
+            "credential.rotated",
+            credential.id,
+            old={"api_key_prefix": former.api_key_prefix},
+            new={"api_key_prefix": credential.api_key_prefix},
+            former_key_ends_at=former.ends_at,
+        )
+    rotated = RotatedCredential(credential, api_key, former)
+    return Confirmation(data=rotated, message="Credential rotated. Store the API key now: it is not shown again")
+
+
+async def key_hashes(db: sql.Connection, credential_id: UUID) -> list[bytes]:
+    """The hashes of all keys of a credential, the current one and former ones."""
+    return [row.key_hash for row in await _key_hashes.all(db, credential_id)]
 
 
 async def _kept(ask: AdminAsk[Any, Any], db: sql.Connection, credential_id: UUID) -> Credential:
-    """The credential as it is after a change that found it to be the caller's."""
+    """The credential after a change, which has checked that it is the caller's."""
     credential = await _credential_by_id.one(db, credential_id, ask.key.id)
-    assert credential is not None, "a row changed in this commit is there"
+    assert credential is not None, "this commit has changed the row"
     return credential

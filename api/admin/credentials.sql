@@ -11,7 +11,8 @@ JOIN partner.user_account ON user_account.id = credential.user_account_id
 JOIN partner.admin_key ON admin_key.id = credential.admin_key_id
 WHERE credential.id = $1 AND credential.admin_key_id = $2
 
--- Newest first, ties by id; $2 says whether revoked ones are listed, too.
+-- Those that match all filters, newest first, ties by id. A null filter matches any; $2 includes revoked ones, unless a
+-- status ($5) is given. Cost: the owner's credentials, if a filter matches few.
 -- name: credentials
 SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
        credential.user_account_id, user_account.name AS user_account_name,
@@ -22,27 +23,52 @@ SELECT credential.id, credential.name, credential.description, credential.api_ke
 FROM partner.credential
 JOIN partner.user_account ON user_account.id = credential.user_account_id
 JOIN partner.admin_key ON admin_key.id = credential.admin_key_id
-WHERE credential.admin_key_id = $1 AND ($2 OR credential.revoked_at IS NULL)
+WHERE credential.admin_key_id = $1
+  AND ($2 OR $5::text IS NOT NULL OR credential.revoked_at IS NULL)
+  AND ($3::uuid IS NULL OR credential.user_account_id = $3)
+  AND ($4::integer IS NULL OR credential.network_id = $4)
+  AND ($5::text IS NULL OR $5 = CASE WHEN credential.revoked_at IS NOT NULL THEN 'revoked'
+                                     WHEN credential.expires_at <= now() THEN 'expired' ELSE 'active' END)
+  AND ($6::text IS NULL OR strpos(lower(credential.name || chr(10) || coalesce(credential.description, '') || chr(10)
+                                        || credential.api_key_prefix), lower($6)) > 0)
+  AND ($7::integer IS NULL OR (credential.revoked_at IS NULL AND credential.expires_at > now()
+                               AND credential.expires_at <= now() + make_interval(days => $7)))
 ORDER BY credential.created_at DESC, credential.id DESC
-LIMIT $3 OFFSET $4
+LIMIT $8 OFFSET $9
 
 -- name: credential_count
 SELECT count(*) AS total
 FROM partner.credential
-WHERE admin_key_id = $1 AND ($2 OR revoked_at IS NULL)
+WHERE credential.admin_key_id = $1
+  AND ($2 OR $5::text IS NOT NULL OR credential.revoked_at IS NULL)
+  AND ($3::uuid IS NULL OR credential.user_account_id = $3)
+  AND ($4::integer IS NULL OR credential.network_id = $4)
+  AND ($5::text IS NULL OR $5 = CASE WHEN credential.revoked_at IS NOT NULL THEN 'revoked'
+                                     WHEN credential.expires_at <= now() THEN 'expired' ELSE 'active' END)
+  AND ($6::text IS NULL OR strpos(lower(credential.name || chr(10) || coalesce(credential.description, '') || chr(10)
+                                        || credential.api_key_prefix), lower($6)) > 0)
+  AND ($7::integer IS NULL OR (credential.revoked_at IS NULL AND credential.expires_at > now()
+                               AND credential.expires_at <= now() + make_interval(days => $7)))
 
--- No row where the account is foreign or missing. FOR SHARE waits for a suspension under way, which has to know all
--- keys of the account, and makes a later one wait.
+-- No row if the account is foreign, missing or deleted. FOR SHARE waits for a suspension in progress, which must see all keys of
+-- the account, and makes a later one wait.
 -- name: create
-INSERT INTO partner.credential (user_account_id, admin_key_id, name, description, network_id, expires_at,
-                                rate_limit_per_minute, metadata, key_hash, api_key_prefix)
-SELECT id, admin_key_id, $3, $4, $5, $6, $7, $8, $9, $10
-FROM partner.user_account
-WHERE id = $1 AND admin_key_id = $2
-FOR SHARE
-RETURNING id
+WITH made AS (
+    INSERT INTO partner.credential (user_account_id, admin_key_id, name, description, network_id, expires_at,
+                                    rate_limit_per_minute, metadata, key_hash, api_key_prefix)
+    SELECT id, admin_key_id, $3, $4, $5, $6, $7, $8, $9, $10
+    FROM partner.user_account
+    WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL
+    FOR SHARE
+    RETURNING id, admin_key_id, created_at
+), counted AS (
+    UPDATE partner.admin_key SET credentials = credentials + 1 FROM made WHERE admin_key.id = made.admin_key_id
+)
+INSERT INTO partner.usage_total (credential_id, admin_key_id, created_at)
+SELECT id, admin_key_id, created_at FROM made
+RETURNING credential_id AS id
 
--- $3 and $5 say which fields are given. No row: foreign, missing or revoked.
+-- $3 and $5 are true for the fields to change. No row: foreign, missing or revoked.
 -- name: update
 UPDATE partner.credential
 SET name = CASE WHEN $3 THEN $4 ELSE name END, description = CASE WHEN $5 THEN $6 ELSE description END
@@ -53,4 +79,29 @@ RETURNING id
 -- name: revoke
 UPDATE partner.credential SET revoked_at = now()
 WHERE id = $1 AND admin_key_id = $2 AND revoked_at IS NULL
-RETURNING key_hash
+RETURNING id
+
+-- Replace the key of a credential by $3, with the prefix $4; the former one ends in $5 seconds. No row: foreign, missing
+-- or revoked. As a new key, it waits for a suspension of the account that is under way, and makes a later one wait.
+-- name: rotate
+WITH former AS (
+    SELECT credential.id, credential.key_hash, credential.api_key_prefix
+    FROM partner.credential
+    JOIN partner.user_account ON user_account.id = credential.user_account_id
+    WHERE credential.id = $1 AND credential.admin_key_id = $2 AND credential.revoked_at IS NULL
+    FOR SHARE OF user_account
+    FOR NO KEY UPDATE OF credential
+), replaced AS (
+    UPDATE partner.credential SET key_hash = $3, api_key_prefix = $4 FROM former WHERE credential.id = former.id
+), kept AS (
+    INSERT INTO partner.former_key (key_hash, credential_id, ends_at)
+    SELECT key_hash, id, now() + make_interval(secs => $5) FROM former
+    RETURNING ends_at
+)
+SELECT former.api_key_prefix, kept.ends_at FROM former, kept
+
+-- All keys of a credential that may be cached.
+-- name: key_hashes
+SELECT key_hash FROM partner.credential WHERE id = $1
+UNION ALL
+SELECT key_hash FROM partner.former_key WHERE credential_id = $1 AND ends_at > now() - interval '1 minute'

@@ -1,4 +1,4 @@
-"""What the answers of this folder share: how long a list is, free-form data, over which period usage is added up."""
+"""Types that the modules of this folder share: totals of lists, free-form data, periods of usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -9,35 +9,42 @@ from api import errors
 from api.parameters import Moment, Question
 
 USUAL_PERIOD = timedelta(days=30)
+_EARLIEST = datetime.min.replace(tzinfo=UTC) + USUAL_PERIOD
 
 Json = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
-"""An object that is given back as it was stored."""
+"""A JSON object, returned as it was stored."""
 
 
 class Total(msgspec.Struct, frozen=True):
-    """How many rows match."""
+    """The number of matching rows."""
 
     total: int
 
 
 class Period(Question, frozen=True, kw_only=True):
-    """From when to when. Both are exact to the minute: `start_date` counts from the beginning of its minute on, and
-    `end_date` up to the end of its minute, unless that is where the minute begins.
+    """The period of usage, exact to the minute: it includes the whole minute of `start_date`, and that of `end_date`
+    unless `end_date` is the beginning of a minute. Usage older than USAGE_MINUTES_DAYS is exact to the day: whole days
+    count.
     """
 
     start_date: Annotated[datetime | None, Moment("Invalid start_date format")] = None
     end_date: Annotated[datetime | None, Moment("Invalid end_date format", last=True)] = None
 
     def check(self) -> None:
-        """Refuse a period that runs backwards."""
+        """Refuse a period that ends before it starts."""
         if self.start_date is not None and self.end_date is not None and self.start_date > self.end_date:
             raise errors.dates_reversed()
 
     def resolved(self, usual_start: datetime | None = None) -> tuple[datetime, datetime]:
-        """Start and end, which default to `usual_start` (nothing was before it) or 30 days ago, and to now."""
+        """Start and end. They default to `usual_start` (no usage is older) or 30 days ago, and to now.
+
+        The default start of a period that ended earlier is 30 days before its end.
+        """
         now = datetime.now(UTC)
         end = self.end_date or now
-        start = self.start_date or (now - USUAL_PERIOD if usual_start is None else min(usual_start, end))
+        if usual_start is None:
+            usual_start = (now if now - USUAL_PERIOD <= end else max(end, _EARLIEST)) - USUAL_PERIOD
+        start = self.start_date or min(usual_start, end)
         if start > end:
             raise errors.dates_reversed()
         return start, end

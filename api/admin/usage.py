@@ -1,4 +1,4 @@
-"""Usage: how many requests the credentials and accounts of a partner made, how they ended and how long they took."""
+"""Usage: the requests of a partner's credentials and accounts, with their outcomes and durations."""
 
 import datetime
 from typing import Annotated
@@ -16,21 +16,21 @@ from api.parameters import Integer, Offset
 from shared import sql
 
 
-class UsagePart(Period, frozen=True, kw_only=True):
-    """Which part of a list, over which period."""
+class UsageQuestion(Period, frozen=True, kw_only=True):
+    """A page of a list, for a period."""
 
     limit: Annotated[int, Integer(1, 100)] = 20
     offset: Offset = 0
 
 
 class CredentialPeriod(Period, frozen=True, kw_only=True):
-    """Which credential, over which period."""
+    """A credential and a period."""
 
     id: CredentialId
 
 
 class UserPeriod(Period, frozen=True, kw_only=True):
-    """Which account, over which period."""
+    """An account and a period."""
 
     id: UserId
 
@@ -50,7 +50,7 @@ class ListedUsage(msgspec.Struct, frozen=True):
 
 
 class CredentialUsage(msgspec.Struct, frozen=True):
-    """The requests of a credential in a period. Successful are answers with status 2xx and 3xx, failed 4xx and 5xx."""
+    """The requests of a credential in a period. Status 2xx and 3xx count as successful, 4xx and 5xx as failed."""
 
     credential_id: UUID
     credential_name: str
@@ -74,14 +74,14 @@ class Day(msgspec.Struct, frozen=True):
 
 
 class CredentialUsageDetail(msgspec.Struct, frozen=True):
-    """The requests of a credential in a period, and on each day of it that had any, newest first."""
+    """The requests of a credential in a period, in total and for each day with requests, newest first."""
 
     summary: CredentialUsage
     daily: list[Day]
 
 
 class UserUsage(msgspec.Struct, frozen=True):
-    """The requests of all credentials of an account in a period. `credential_count`: neither revoked nor expired."""
+    """The requests of an account in a period. `credential_count` does not include revoked and expired credentials."""
 
     user_account_id: UUID
     user_name: str
@@ -115,34 +115,39 @@ class _UserRow(msgspec.Struct, frozen=True):
     credential_count: int
 
 
-_credentials_usage = sql.query("credentials_usage", ListedUsage)
-_credential_count = sql.query("credential_count", Total)
-_credential = sql.query("credential", _CredentialRow)
-_days = sql.query("days", Day)
-_user_usage = sql.query("user_usage", _UserRow)
-_users_usage = sql.query("users_usage", _UserRow)
-_active_user_count = sql.query("active_user_count", Total)
+_sql = sql.beside(__file__)
+_credentials_totals = _sql.query("credentials_totals", ListedUsage)
+_credentials_usage = _sql.query("credentials_usage", ListedUsage)
+_credential_count = _sql.query("credential_count", Total)
+_credential = _sql.query("credential", _CredentialRow)
+_days = _sql.query("days", Day)
+_user_usage = _sql.query("user_usage", _UserRow)
+_users_usage = _sql.query("users_usage", _UserRow)
+_active_user_count = _sql.query("active_user_count", Total)
 
 
-async def of_credentials(ask: AdminAsk[UsagePart, None]) -> Page[ListedUsage, TotalPaging]:
+async def of_credentials(ask: AdminAsk[UsageQuestion, None]) -> Page[ListedUsage, TotalPaging]:
     """List the usage of every credential of the caller, most requests first.
 
-    Revoked and never used credentials are listed, too. Without dates all requests count.
+    The list includes revoked and unused credentials. Without dates, all requests count.
     """
     page = ask.question
-    async with ask.connection() as db:
-        used = await _credentials_usage.all(db, ask.key.id, page.start_date, page.end_date, page.limit, page.offset)
+    async with ask.snapshot() as db:
+        if page.start_date is None and page.end_date is None:
+            used = await _credentials_totals.all(db, ask.key.id, page.limit, page.offset)
+        else:
+            used = await _credentials_usage.all(db, ask.key.id, page.start_date, page.end_date, page.limit, page.offset)
         count = await _credential_count.one(db, ask.key.id)
     assert count is not None, "a count is one row"
     return Page(data=used, pagination=TotalPaging(page.limit, page.offset, count.total))
 
 
 async def of_credential(ask: AdminAsk[CredentialPeriod, None]) -> Answer[CredentialUsageDetail]:
-    """Read the usage of one credential, in all and by day.
+    """Read the usage of one credential, in total and by day.
 
-    Without dates the period runs from the credential's creation to now.
+    The default period is from the credential's creation to now.
     """
-    async with ask.connection() as db:
+    async with ask.snapshot() as db:
         credential = await _credential.one(db, ask.question.id, ask.key.id)
         if credential is None:
             raise errors.credential_not_found()
@@ -164,7 +169,7 @@ async def of_credential(ask: AdminAsk[CredentialPeriod, None]) -> Answer[Credent
 
 
 async def of_user(ask: AdminAsk[UserPeriod, None]) -> Answer[UserUsage]:
-    """Read the usage of one user account. Without dates the period is the last 30 days."""
+    """Read the usage of one user account. The default period is the last 30 days."""
     start, end = ask.question.resolved()
     async with ask.connection() as db:
         row = await _user_usage.one(db, ask.question.id, ask.key.id, start, end)
@@ -173,11 +178,11 @@ async def of_user(ask: AdminAsk[UserPeriod, None]) -> Answer[UserUsage]:
     return Answer(data=_shown(row, start, end))
 
 
-async def of_users(ask: AdminAsk[UsagePart, None]) -> Page[UserUsage, Paging]:
-    """List the usage of the caller's active accounts, most requests first. Without dates: of the last 30 days."""
+async def of_users(ask: AdminAsk[UsageQuestion, None]) -> Page[UserUsage, Paging]:
+    """List the usage of the caller's active accounts, most requests first. The default period is the last 30 days."""
     page = ask.question
     start, end = page.resolved()
-    async with ask.connection() as db:
+    async with ask.snapshot() as db:
         rows = await _users_usage.all(db, ask.key.id, start, end, page.limit, page.offset)
         count = await _active_user_count.one(db, ask.key.id)
     assert count is not None, "a count is one row"

@@ -1,4 +1,23 @@
--- Every credential of an owner with its requests from $2 (null: the first) up to $3 (null: the last), most requests
+-- Every credential of an owner with its total requests, most requests first, then newest, ties by id. Cost: a range of one
+-- index, from its beginning to the end of the page.
+-- name: credentials_totals
+WITH page AS (
+    SELECT credential_id, successful + failed AS total, created_at
+    FROM partner.usage_total
+    WHERE admin_key_id = $1
+    ORDER BY successful + failed DESC, created_at DESC, credential_id DESC
+    LIMIT $2 OFFSET $3
+)
+SELECT page.credential_id, credential.name AS credential_name, credential.api_key_prefix, credential.user_account_id,
+       user_account.name AS user_account_name, page.total AS total_requests,
+       usage_total.successful AS successful_requests, usage_total.failed AS failed_requests, credential.last_used_at
+FROM page
+JOIN partner.usage_total USING (credential_id)
+JOIN partner.credential ON credential.id = page.credential_id
+JOIN partner.user_account ON user_account.id = credential.user_account_id
+ORDER BY page.total DESC, page.created_at DESC, page.credential_id DESC
+
+-- Every credential of an owner with its requests from $2 (null: since the first) up to $3 (null: until now), most requests
 -- first, then newest, ties by id.
 -- name: credentials_usage
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
@@ -16,7 +35,7 @@ ORDER BY total_requests DESC, credential.created_at DESC, credential.id DESC
 LIMIT $4 OFFSET $5
 
 -- name: credential_count
-SELECT count(*) AS total FROM partner.credential WHERE admin_key_id = $1
+SELECT credentials AS total FROM partner.admin_key WHERE id = $1
 
 -- No row: foreign or missing.
 -- name: credential

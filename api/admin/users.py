@@ -1,5 +1,6 @@
 """User accounts: the customers of a partner."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -10,13 +11,14 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.admin import audit
 from api.admin.page import Json, Total
-from api.answers import Answer, Instant, Page, Paging, Told
+from api.answers import Answer, Confirmation, Instant, Page, Paging
 from api.ask import AdminAsk, Nothing
-from api.parameters import Body, Choice, Id, Integer, JsonObject, Offset, Question, Text
-from shared import sql
+from api.parameters import Body, Choice, Id, Integer, JsonObject, Kind, Offset, Question, Text
+from shared import schema, sql
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 255
+LONGEST_SEARCH = 255
 LARGEST_METADATA_BYTES = 16 * 1024
 NO_METADATA = msgspec.Raw(b"{}")
 NAME_TOO_LONG = "Name must be 255 characters or less"
@@ -27,42 +29,58 @@ Metadata = JsonObject(LARGEST_METADATA_BYTES)
 UserId = Annotated[UUID, Id("Invalid user account ID format")]
 
 
+class Reference(Kind[str | None]):
+    """The partner's own reference of an account; an empty one is the same as none."""
+
+    def __init__(self) -> None:
+        self._text = Text(LONGEST_TEXT)
+        super().__init__(self._text.expected, self._text.schema)
+
+    def of_json(self, value: object) -> str | None:
+        return self._text.of_json(value) or None
+
+
 class NewUser(Body, frozen=True, kw_only=True):
-    """A customer to be. `external_id` is the partner's own reference, unique among its accounts."""
+    """The account to create. `external_id` is the partner's own reference, unique among its accounts."""
 
     name: Annotated[str, Name]
-    external_id: Annotated[str | None, Text(LONGEST_TEXT)] = None
+    external_id: Annotated[str | None, Reference()] = None
     email: Annotated[str | None, Text(LONGEST_TEXT)] = None
     metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
     billing_plan: Annotated[str | None, Text(LONGEST_TEXT)] = None
 
 
 class UserChanges(Body, frozen=True, kw_only=True):
-    """What to change; what is left out stays. `metadata` is replaced whole, null clears it to {}."""
+    """Fields to change; omitted fields stay. `metadata` is replaced as a whole; null clears it to {}."""
 
     name: Annotated[str | UnsetType, Name] = UNSET
-    external_id: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
+    external_id: Annotated[str | UnsetType | None, Reference()] = UNSET
     email: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
     metadata: Annotated[msgspec.Raw | UnsetType | None, Metadata] = UNSET
     billing_plan: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
 
 
 class UserFilter(Question, frozen=True, kw_only=True):
-    """Which accounts."""
+    """A page of the accounts that match all filters.
+
+    `search` is part of the name, the `external_id` or the email, in any case.
+    """
 
     limit: Annotated[int, Integer(1, 100)] = 20
     offset: Offset = 0
     status: Annotated[Status | None, Choice("active", "suspended", "pending")] = None
+    external_id: Annotated[str | None, Text(LONGEST_TEXT)] = None
+    search: Annotated[str | None, Text(LONGEST_SEARCH)] = None
 
 
 class OneUser(Question, frozen=True, kw_only=True):
-    """Which account."""
+    """The id of an account."""
 
     id: UserId
 
 
 class ExternalUser(Question, frozen=True, kw_only=True):
-    """Which account, by the partner's own reference."""
+    """The partner's own reference of an account."""
 
     external_id: Annotated[str, Text(LONGEST_TEXT)]
 
@@ -83,6 +101,14 @@ class UserAccount(msgspec.Struct, frozen=True):
     billing_plan: str | None
 
 
+class DeletedUser(msgspec.Struct, frozen=True):
+    """An account that was just deleted, and how many of its credentials were valid until then."""
+
+    id: UUID
+    deleted_at: Instant
+    revoked_credentials: int
+
+
 class _Id(msgspec.Struct, frozen=True):
     id: UUID
 
@@ -91,17 +117,31 @@ class _KeyHash(msgspec.Struct, frozen=True):
     key_hash: bytes
 
 
-_user_by_id = sql.query("user_by_id", UserAccount)
-_user_by_external_id = sql.query("user_by_external_id", UserAccount)
-_users = sql.query("users", UserAccount)
-_user_count = sql.query("user_count", Total)
-_create = sql.query("create", _Id)
-_update = sql.query("update", _Id)
-_set_status = sql.query("set_status", _Id)
-_key_hashes = sql.query("key_hashes", _KeyHash)
+class _Deleted(msgspec.Struct, frozen=True):
+    id: UUID
+    deleted_at: datetime
 
 
-async def create(ask: AdminAsk[Nothing, NewUser]) -> Told[UserAccount]:
+class _Revoked(msgspec.Struct, frozen=True):
+    id: UUID
+    just_now: bool
+
+
+_sql = sql.beside(__file__)
+_user_by_id = _sql.query("user_by_id", UserAccount)
+_user_by_external_id = _sql.query("user_by_external_id", UserAccount)
+_users = _sql.query("users", UserAccount)
+_user_count = _sql.query("user_count", Total)
+_create = _sql.query("create", _Id)
+_update = _sql.query("update", _Id)
+_set_status = _sql.query("set_status", _Id)
+_key_hashes = _sql.query("key_hashes", _KeyHash)
+_delete = _sql.query("delete", _Deleted)
+_revoke_credentials = _sql.query("revoke_credentials", _Revoked)
+_erase_names = _sql.command("erase_names")
+
+
+async def create(ask: AdminAsk[Nothing, NewUser]) -> Confirmation[UserAccount]:
     """Create a user account. It belongs to the admin key that creates it, and starts active."""
     _refuse_bootstrap(ask)
     new = ask.body
@@ -114,16 +154,19 @@ async def create(ask: AdminAsk[Nothing, NewUser]) -> Told[UserAccount]:
             raise errors.external_id_in_use() from conflict
         assert made is not None, "an insert returns its row"
         await audit.record(db, ask, "user_account.created", made.id, name=new.name, external_id=new.external_id)
-        return Told(data=await _kept(ask, db, made.id), message="User account created")
+        return Confirmation(data=await _kept(ask, db, made.id), message="User account created")
 
 
 async def listed(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
-    """List the caller's user accounts, newest first."""
+    """List the caller's user accounts that match the filters, newest first."""
     page = ask.question
-    async with ask.commit() as db:
-        users = await _users.all(db, ask.key.id, page.status, page.limit, page.offset)
-        count = await _user_count.one(db, ask.key.id, page.status)
-        await audit.record(db, ask, "user_account.listed", limit=page.limit, offset=page.offset, status=page.status)
+    matching = ask.key.id, page.status, page.external_id, page.search
+    async with ask.connection() as db:
+        async with db.transaction(isolation="repeatable_read", readonly=True):
+            users = await _users.all(db, *matching, page.limit, page.offset)
+            count = await _user_count.one(db, *matching)
+        async with schema.commit(db):
+            await audit.record(db, ask, "user_account.listed", limit=page.limit, offset=page.offset, status=page.status)
     assert count is not None, "a count is one row"
     more = page.offset + len(users) < count.total
     return Page(data=users, pagination=Paging(page.limit, page.offset, count.total, more))
@@ -142,17 +185,17 @@ async def read_external(ask: AdminAsk[ExternalUser, None]) -> Answer[UserAccount
         return Answer(data=await _viewed(ask, db, found))
 
 
-async def update(ask: AdminAsk[OneUser, UserChanges]) -> Told[UserAccount]:
+async def update(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccount]:
     """Change fields of a user account.
 
-    What is left out stays as it is, null clears an optional field, and `metadata` is replaced whole. An empty body
+    Omitted fields stay unchanged, null clears an optional field, and `metadata` is replaced as a whole. An empty body
     changes nothing.
     """
     _refuse_bootstrap(ask)
     given = {field: value for field, value in msgspec.structs.asdict(ask.body).items() if value is not UNSET}
     async with ask.commit() as db:
         if not given:
-            return Told(data=await _unchanged(ask, db), message="User account unchanged")
+            return Confirmation(data=await _unchanged(ask, db), message="User account unchanged")
         values = given | {"metadata": given.get("metadata") or NO_METADATA}
         fields = [part for field in UserChanges.__struct_fields__ for part in (field in given, values.get(field))]
         try:
@@ -162,43 +205,63 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Told[UserAccount]:
         if found is None:
             raise errors.user_account_not_found()
         await audit.record(db, ask, "user_account.updated", found.id, fields=list(given))
-        return Told(data=await _kept(ask, db, found.id), message="User account updated")
+        return Confirmation(data=await _kept(ask, db, found.id), message="User account updated")
 
 
-async def suspend(ask: AdminAsk[OneUser, None]) -> Told[UserAccount]:
-    """Suspend a user account: its API keys are refused from now on. Repeating it is harmless."""
+async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
+    """Suspend a user account: its API keys are refused from now on. A repeated call changes nothing."""
     _refuse_bootstrap(ask)
     async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "suspended") is None:
-            return Told(data=await _unchanged(ask, db), message="User account suspended")
+            return Confirmation(data=await _unchanged(ask, db), message="User account was already suspended")
         await withdrawal.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
         await audit.record(db, ask, "user_account.suspended", ask.question.id)
-        return Told(data=await _kept(ask, db, ask.question.id), message="User account suspended")
+        return Confirmation(data=await _kept(ask, db, ask.question.id), message="User account suspended")
 
 
-async def reactivate(ask: AdminAsk[OneUser, None]) -> Told[UserAccount]:
-    """Make a user account active again, and with it its API keys. Repeating it is harmless."""
+async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
+    """Reactivate a user account and its API keys. A repeated call changes nothing."""
     _refuse_bootstrap(ask)
     async with ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "active") is None:
-            return Told(data=await _unchanged(ask, db), message="User account reactivated")
+            return Confirmation(data=await _unchanged(ask, db), message="User account was already active")
         await audit.record(db, ask, "user_account.reactivated", ask.question.id)
-        return Told(data=await _kept(ask, db, ask.question.id), message="User account reactivated")
+        return Confirmation(data=await _kept(ask, db, ask.question.id), message="User account reactivated")
+
+
+async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
+    """Delete a user account permanently: end its API keys and erase what is personal.
+
+    Names, references, email, descriptions, metadata and networks are erased, also in the audit log. Usage remains,
+    under the ids of the account and its credentials.
+    """
+    _refuse_bootstrap(ask)
+    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+        deleted = await _delete.one(db, ask.question.id, ask.key.id)
+        if deleted is None:
+            raise errors.user_account_not_found()
+        await withdrawal.of([row.key_hash for row in await _key_hashes.all(db, deleted.id)])
+        credentials = await _revoke_credentials.all(db, deleted.id)
+        await _erase_names.run(db, [deleted.id, *(each.id for each in credentials)])
+        revoked = [each.id for each in credentials if each.just_now]
+        await audit.record_each(db, ask, "credential.revoked", revoked)
+        await audit.record(db, ask, "user_account.deleted", deleted.id, revoked_credentials=len(revoked))
+    return Confirmation(data=DeletedUser(deleted.id, deleted.deleted_at, len(revoked)), message="User account deleted")
 
 
 def _refuse_bootstrap(ask: AdminAsk[Any, Any]) -> None:
-    """Users belong to the admin key that creates them, and the bootstrap key owns none (spec, section 5)."""
+    """Users belong to the admin key that creates them; the bootstrap key owns none."""
     if ask.key.is_bootstrap:
         raise errors.bootstrap_owns_no_users()
 
 
 async def _unchanged(ask: AdminAsk[OneUser, Any], db: sql.Connection) -> UserAccount:
-    """The account of a change that changes nothing: all that was done is to look at it."""
+    """The account of an empty change, which is recorded as a view."""
     return await _viewed(ask, db, await _user_by_id.one(db, ask.question.id, ask.key.id))
 
 
 async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, found: UserAccount | None) -> UserAccount:
-    """The account that was found, and the entry that it was looked at. Raises Refusal where there is none."""
+    """Record the view of an account. Raises Refusal if none was found."""
     if found is None:
         raise errors.user_account_not_found()
     await audit.record(db, ask, "user_account.viewed", found.id)
@@ -206,7 +269,7 @@ async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, found: UserAccoun
 
 
 async def _kept(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:
-    """The account as it is after a change that found it to be the caller's."""
+    """The account after a change, which has checked that it is the caller's."""
     user = await _user_by_id.one(db, user_account_id, ask.key.id)
-    assert user is not None, "a row changed in this commit is there"
+    assert user is not None, "this commit has changed the row"
     return user

@@ -1,13 +1,13 @@
--- The fields of an account in the order of its Struct, for an owner. No row: foreign or missing.
+-- The fields of an account in the order of its Struct, for an owner. No row: foreign, missing or deleted.
 -- name: user_by_id
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
 FROM partner.user_account
 JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
-WHERE user_account.id = $1 AND user_account.admin_key_id = $2
+WHERE user_account.id = $1 AND user_account.admin_key_id = $2 AND user_account.deleted_at IS NULL
 
--- The same by the partner's own reference.
+-- The same, by the partner's reference.
 -- name: user_by_external_id
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
@@ -16,28 +16,37 @@ FROM partner.user_account
 JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.external_id = $1 AND user_account.admin_key_id = $2
 
--- Newest first, ties by id; a null status is any.
+-- Those that match all filters, newest first, ties by id; a null filter means any. Cost: the owner's accounts, if a filter
+-- matches few.
 -- name: users
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
 FROM partner.user_account
 JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
-WHERE user_account.admin_key_id = $1 AND ($2::text IS NULL OR user_account.status = $2)
+WHERE user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
+  AND ($2::text IS NULL OR user_account.status = $2)
+  AND ($3::text IS NULL OR user_account.external_id = $3)
+  AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '') || chr(10)
+                                        || coalesce(user_account.email, '')), lower($4)) > 0)
 ORDER BY user_account.created_at DESC, user_account.id DESC
-LIMIT $3 OFFSET $4
+LIMIT $5 OFFSET $6
 
 -- name: user_count
 SELECT count(*) AS total
 FROM partner.user_account
-WHERE admin_key_id = $1 AND ($2::text IS NULL OR status = $2)
+WHERE user_account.admin_key_id = $1 AND user_account.deleted_at IS NULL
+  AND ($2::text IS NULL OR user_account.status = $2)
+  AND ($3::text IS NULL OR user_account.external_id = $3)
+  AND ($4::text IS NULL OR strpos(lower(user_account.name || chr(10) || coalesce(user_account.external_id, '') || chr(10)
+                                        || coalesce(user_account.email, '')), lower($4)) > 0)
 
 -- name: create
 INSERT INTO partner.user_account (admin_key_id, name, external_id, email, metadata, billing_plan)
 VALUES ($1, $2, $3, $4, $5, $6)
 RETURNING id
 
--- $3, $5, $7, $9 and $11 say which fields are given. No row: foreign or missing.
+-- $3, $5, $7, $9 and $11 are true for the fields to change. No row: foreign, missing or deleted.
 -- name: update
 UPDATE partner.user_account
 SET name = CASE WHEN $3 THEN $4 ELSE name END,
@@ -46,15 +55,42 @@ SET name = CASE WHEN $3 THEN $4 ELSE name END,
     metadata = CASE WHEN $9 THEN $10 ELSE metadata END,
     billing_plan = CASE WHEN $11 THEN $12 ELSE billing_plan END,
     updated_at = now()
-WHERE id = $1 AND admin_key_id = $2
+WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL
 RETURNING id
 
--- No row where the account has that status already, or is foreign or missing.
+-- No row if the account already has that status, or is foreign, missing or deleted.
 -- name: set_status
 UPDATE partner.user_account SET status = $3, updated_at = now()
-WHERE id = $1 AND admin_key_id = $2 AND status <> $3
+WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL AND status <> $3
 RETURNING id
 
--- The keys that an account's suspension ends. Creating one waits for the suspension (credentials.sql), so none is missed.
+-- The keys that a suspension disables. Creating or rotating a key waits for the suspension (credentials.sql), so none is missed.
 -- name: key_hashes
 SELECT key_hash FROM partner.credential WHERE user_account_id = $1 AND revoked_at IS NULL
+UNION ALL
+SELECT former_key.key_hash
+FROM partner.former_key
+JOIN partner.credential ON credential.id = former_key.credential_id
+WHERE credential.user_account_id = $1 AND credential.revoked_at IS NULL AND former_key.ends_at > now() - interval '1 minute'
+
+-- Delete an account and erase its texts. No row: foreign, missing or deleted before.
+-- name: delete
+UPDATE partner.user_account
+SET deleted_at = now(), updated_at = now(), status = 'suspended', name = 'deleted', external_id = NULL, email = NULL,
+    billing_plan = NULL, metadata = '{}'
+WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL
+RETURNING id, deleted_at
+
+-- End the credentials of a deleted account and erase their texts; which of them were valid.
+-- name: revoke_credentials
+UPDATE partner.credential
+SET revoked_at = coalesce(credential.revoked_at, now()), name = 'deleted', description = NULL, ip_networks = '{}', metadata = '{}'
+FROM partner.credential AS before
+WHERE credential.user_account_id = $1 AND before.id = credential.id
+RETURNING credential.id, before.revoked_at IS NULL AS just_now
+
+-- Erase the names, references and networks that audit entries quote of these accounts and credentials.
+-- name: erase_names
+UPDATE partner.audit_log
+SET details = ((details::jsonb - '{name,external_id}'::text[]) #- '{old,ip_networks}' #- '{new,ip_networks}')::json
+WHERE target_id = ANY($1::uuid[])

@@ -1,1 +1,1 @@
-"""What a chain says, read only: transactions, assets, pools. Each module has its statements in the `.sql` beside it."""
+"""Read-only chain endpoints: transactions, assets, pools. Each module has its statements in the `.sql` beside it."""

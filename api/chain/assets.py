@@ -1,8 +1,7 @@
-"""Native assets: one in full, those of a policy, who holds them, and how they moved."""
+"""Native assets: one asset, the assets of a policy, holders, transactions and mints."""
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -13,39 +12,41 @@ from api.ask import ChainAsk
 from api.chain.tip import Tip
 from api.parameters import Choice, Hex, Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import address, metadata, packed, sql
-from shared.ledger import fingerprint, slot_of
+from shared.ledger import HASH28_BYTES, fingerprint, fingerprints, slot_of
 from shared.metadata import Metadata
+from shared.network import Network
 
-_POLICY_BYTES = 28
 _CACHED_ADDRESSES = 16_384
-_ASSET = re.compile(r"([0-9a-fA-F]{56})\.((?:[0-9a-fA-F]{2}){0,32})")
+_POLICY_DIGITS = 2 * HASH28_BYTES
+# The dot may be left out before a name. Without dot and name it is a policy id, and probably a mistake.
+_ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}){{0,32}})"
 
 Source = Literal["cip68", "cip25", "registry"]
 
 
 class AssetId(msgspec.Struct, frozen=True):
-    """An asset by its policy's hash and its name."""
+    """A policy id and an asset name."""
 
     policy_id: bytes
     asset_name: bytes
 
 
 class AssetKind(Kind[AssetId]):
-    """`<policy_id>.<asset_name>` in hex digits of either case; the name may be empty, the dot may not be missing."""
+    """`<policy_id>.<asset_name>` in hex, upper or lower case. The name may be empty; only then is the dot required."""
 
     def __init__(self) -> None:
-        schema: JsonSchema = {"type": "string", "pattern": r"^[0-9a-fA-F]{56}\.([0-9a-fA-F]{2}){0,32}$"}
-        super().__init__("an asset", schema, errors.invalid_asset().message)
+        schema: JsonSchema = {"type": "string", "pattern": f"^{_ASSET_PATTERN}$"}
+        super().__init__("an asset", schema, errors.invalid_asset)
 
     def of_text(self, text: str) -> AssetId:
-        found = _ASSET.fullmatch(text)
+        found = re.fullmatch(_ASSET_PATTERN, text)
         if found is None:
             raise ValueError(text)
-        return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[2]))
+        return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[3]))
 
 
-class OfAsset(Question, frozen=True, kw_only=True):
-    """Which asset, and whose word on it counts."""
+class InfoQuestion(Question, frozen=True, kw_only=True):
+    """An asset, and the source of its metadata."""
 
     asset: Annotated[AssetId, AssetKind()]
     metadata_source: Annotated[
@@ -53,26 +54,26 @@ class OfAsset(Question, frozen=True, kw_only=True):
     ] = "auto"
 
 
-class _Part(Question, frozen=True, kw_only=True):
+class _ListQuestion(Question, frozen=True, kw_only=True):
     limit: Annotated[int, Integer(1, 500)] = 100
     offset: Offset = 0
     order: Order = "desc"
 
 
-class AssetPart(_Part, frozen=True, kw_only=True):
-    """Which part of a list of an asset, and from which end."""
+class AssetListQuestion(_ListQuestion, frozen=True, kw_only=True):
+    """A page of a list about an asset."""
 
     asset: Annotated[AssetId, AssetKind()]
 
 
-class PolicyPart(_Part, frozen=True, kw_only=True):
-    """Which part of a list of a policy, and from which end."""
+class PolicyListQuestion(_ListQuestion, frozen=True, kw_only=True):
+    """A page of a list about a policy."""
 
-    policy: Annotated[bytes, Hex(_POLICY_BYTES, errors.invalid_policy_id().message)] = msgspec.field(name="policyId")
+    policy: Annotated[bytes, Hex(HASH28_BYTES, errors.invalid_policy_id)] = msgspec.field(name="policyId")
 
 
 class PolicyAsset(msgspec.Struct, frozen=True):
-    """An asset of a policy. `asset_name_ascii` is the UTF-8 text of the name, null where it is none."""
+    """An asset of a policy. `asset_name_ascii` is the name as UTF-8 text, null if it is not valid UTF-8."""
 
     asset_name: str
     asset_name_ascii: str | None
@@ -83,10 +84,10 @@ class PolicyAsset(msgspec.Struct, frozen=True):
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """An asset and what is said of it.
+    """An asset with its metadata.
 
-    `total_supply` is what was minted less what was burned; `mint_count` and `burn_count` count transactions. The first
-    mint is null where it lies before the first indexed block.
+    `total_supply` is the quantity minted minus the quantity burned. `mint_count` and `burn_count` count transactions.
+    The first mint is null if it precedes the first indexed block.
     """
 
     policy_id: str
@@ -104,7 +105,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """How much lies in the unspent outputs of an address."""
+    """An address and the quantity in its unspent outputs."""
 
     address: str
     stake_address: str | None
@@ -112,7 +113,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class AssetTransaction(msgspec.Struct, frozen=True):
-    """A transaction with the asset in its outputs, and how much of it in all of them."""
+    """A transaction with the asset in its outputs, and the total quantity there."""
 
     tx_hash: str
     block_hash: str
@@ -123,7 +124,7 @@ class AssetTransaction(msgspec.Struct, frozen=True):
 
 
 class Mint(msgspec.Struct, frozen=True):
-    """What a transaction minted of an asset or, below zero, burned."""
+    """The quantity of an asset that a transaction minted; negative if burned."""
 
     tx_hash: str
     block_no: int
@@ -133,7 +134,7 @@ class Mint(msgspec.Struct, frozen=True):
 
 
 class _AssetRow(msgspec.Struct, frozen=True):
-    supply: str | None  # null where there is no such asset, and so is all the rest
+    supply: str | None  # null, like everything else, if there is no such asset
     mint_count: int
     burn_count: int
     first_mint_tx_id: int | None
@@ -149,7 +150,7 @@ class _PageRow(msgspec.Struct, frozen=True):
 
 class _PolicyAssetRow(_PageRow, frozen=True):
     total: int
-    name: bytes | None  # null in a row that stands for an empty page, and so is the rest
+    name: bytes | None  # null, like everything below, in the row of an empty page
     supply: str
     mint_count: int
     burn_count: int
@@ -157,39 +158,59 @@ class _PolicyAssetRow(_PageRow, frozen=True):
 
 class _HolderRow(_PageRow, frozen=True):
     known: bool
-    raw: bytes | None  # null in a row that stands for an empty page
+    raw: bytes | None  # null in the row of an empty page
     quantity: str
 
 
 class _MovementRow(_PageRow, frozen=True):
     known: bool
     total: int
-    tx_hash: bytes | None  # null in a row that stands for an empty page, and so is the rest
+    tx_hash: bytes | None  # null, like everything below, in the row of an empty page
     block_hash: bytes
     block_no: int
     slot_no: int
     quantity: str
 
 
-_asset = sql.query("asset", _AssetRow)
-policy_assets_of = {
-    "desc": sql.query("policy_assets_desc", _PolicyAssetRow),
-    "asc": sql.query("policy_assets_asc", _PolicyAssetRow),
+_sql = sql.beside(__file__)
+_asset = _sql.query("asset", _AssetRow)
+_ASCENDING = {"order": "ASC", "compare": ">=", "edge": "'-Infinity'", "lag": "", "over": ""}
+_DESCENDING = {"order": "DESC", "compare": "<", "edge": "'Infinity'", "lag": "lag", "over": "OVER in_order"}
+_OF_ASSET = {
+    "holder": "holder",
+    "held_no": "asset_no",
+    "asked": "policy JOIN asset USING (policy_no) WHERE policy_id = $3 AND name = $4 AND first_tx_id IS NOT NULL",
+    "exists": "asked.asset_no IS NOT NULL",
 }
-holders_of = {"desc": sql.query("holders_desc", _HolderRow), "asc": sql.query("holders_asc", _HolderRow)}
-policy_holders_of = {
-    "desc": sql.query("policy_holders_desc", _HolderRow),
-    "asc": sql.query("policy_holders_asc", _HolderRow),
+_OF_POLICY = {
+    "holder": "policy_holder",
+    "held_no": "policy_no",
+    "asked": "policy WHERE policy_id = $3",
+    "exists": "true",
 }
-_transactions = sql.query("transactions", _MovementRow)
-_mints = sql.query("mints", _MovementRow)
+
+# Pages by `order`. Assets are sorted by -supply, so their directions are reversed.
+policy_assets_pages = {
+    "desc": _sql.query("policy_assets", _PolicyAssetRow, **_ASCENDING),
+    "asc": _sql.query("policy_assets", _PolicyAssetRow, **_DESCENDING),
+}
+holders_pages = {
+    "desc": _sql.query("holders", _HolderRow, **_OF_ASSET, **_DESCENDING),
+    "asc": _sql.query("holders", _HolderRow, **_OF_ASSET, **_ASCENDING),
+}
+policy_holders_pages = {
+    "desc": _sql.query("holders", _HolderRow, **_OF_POLICY, **_DESCENDING),
+    "asc": _sql.query("holders", _HolderRow, **_OF_POLICY, **_ASCENDING),
+}
+_transactions = _sql.query("history", _MovementRow, history="asset_tx")
+_mints = _sql.query("history", _MovementRow, history="mint")
 
 
-async def info(ask: ChainAsk[OfAsset]) -> Answer[Asset]:
-    """Read an asset.
+async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
+    """Get an asset.
 
-    With `metadata_source=auto` the first source that describes it counts, in the order cip68, cip25, registry; any
-    other value asks that source alone.
+    With `metadata_source=auto`, metadata comes from the first source that has any, in the order cip68, cip25, registry.
+    Any other value reads that source only.
     """
     asked = ask.question.asset
     reference_name = metadata.reference_name(asked.asset_name)
@@ -219,50 +240,43 @@ async def info(ask: ChainAsk[OfAsset]) -> Answer[Asset]:
     )
 
 
-async def of_policy(ask: ChainAsk[PolicyPart]) -> ChainPage[PolicyAsset, Paging]:
-    """List the assets of a policy by supply, burned ones included; those of equal supply by name."""
+async def of_policy(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[PolicyAsset, Paging]:
+    """List the assets of a policy by supply, including burned ones. Ties are ordered by name."""
     asked = ask.question
     async with ask.connection() as db:
-        rows = await policy_assets_of[asked.order].all(db, asked.policy, asked.limit, asked.offset)
+        rows = await policy_assets_pages[asked.order].all(db, asked.policy, asked.limit, asked.offset)
     tip = _tip(rows)
     total = rows[0].total
+    names = [row.name for row in rows if row.name is not None]
     return ChainPage(
         data=[
-            PolicyAsset(
-                row.name.hex(),
-                _text(row.name),
-                fingerprint(asked.policy, row.name),
-                row.supply,
-                row.mint_count,
-                row.burn_count,
-            )
-            for row in rows
-            if row.name is not None
+            PolicyAsset(name.hex(), _text(name), shown, row.supply, row.mint_count, row.burn_count)
+            for name, shown, row in zip(names, fingerprints(asked.policy, names), rows, strict=False)
         ],
         pagination=Paging(asked.limit, asked.offset, total, has_more=asked.offset + asked.limit < total),
         last_updated=tip.last_updated(ask.network),
     )
 
 
-async def policy_holders(ask: ChainAsk[PolicyPart]) -> ChainPage[Holder, MorePaging]:
-    """List who holds assets of a policy, by how much of all of them together."""
+async def policy_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[Holder, MorePaging]:
+    """List holders of a policy by total quantity."""
     asked = ask.question
     async with ask.connection() as db:
-        rows = await policy_holders_of[asked.order].all(db, asked.policy, asked.limit, asked.offset)
+        rows = await policy_holders_pages[asked.order].all(db, asked.limit, asked.offset, asked.policy)
     return _holder_page(ask, rows)
 
 
-async def holders(ask: ChainAsk[AssetPart]) -> ChainPage[Holder, MorePaging]:
-    """List who holds an asset, by how much."""
+async def holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Holder, MorePaging]:
+    """List holders of an asset by quantity."""
     asked = ask.question
     async with ask.connection() as db:
-        rows = await holders_of[asked.order].all(
-            db, asked.asset.policy_id, asked.asset.asset_name, asked.limit, asked.offset
+        rows = await holders_pages[asked.order].all(
+            db, asked.limit, asked.offset, asked.asset.policy_id, asked.asset.asset_name
         )
     return _holder_page(ask, rows)
 
 
-async def transactions(ask: ChainAsk[AssetPart]) -> ChainPage[AssetTransaction, MorePaging]:
+async def transactions(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AssetTransaction, MorePaging]:
     """List the transactions with an asset in at least one output."""
     asked = ask.question
     rows = await _movements(ask, _transactions)
@@ -283,8 +297,8 @@ async def transactions(ask: ChainAsk[AssetPart]) -> ChainPage[AssetTransaction, 
     )
 
 
-async def mints(ask: ChainAsk[AssetPart]) -> ChainPage[Mint, Paging]:
-    """List what was minted and burned of an asset, one net quantity per transaction."""
+async def mints(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Mint, Paging]:
+    """List mints and burns of an asset, with one net quantity per transaction."""
     asked = ask.question
     rows = await _movements(ask, _mints)
     total = rows[0].total
@@ -298,8 +312,8 @@ async def mints(ask: ChainAsk[AssetPart]) -> ChainPage[Mint, Paging]:
     )
 
 
-async def _describe(ask: ChainAsk[OfAsset], row: _AssetRow) -> tuple[Metadata | None, Source | None]:
-    """What is said of an asset, and by which source."""
+async def _describe(ask: ChainAsk[InfoQuestion], row: _AssetRow) -> tuple[Metadata | None, Source | None]:
+    """The metadata of an asset, and its source."""
     asked, wanted = ask.question.asset, ask.question.metadata_source
     found: Metadata | None = None
     if wanted in ("auto", "cip68") and row.datum is not None:
@@ -316,21 +330,22 @@ async def _describe(ask: ChainAsk[OfAsset], row: _AssetRow) -> tuple[Metadata | 
 
 
 def _holder_page(
-    ask: ChainAsk[AssetPart] | ChainAsk[PolicyPart], rows: Sequence[_HolderRow]
+    ask: ChainAsk[AssetListQuestion] | ChainAsk[PolicyListQuestion], rows: Sequence[_HolderRow]
 ) -> ChainPage[Holder, MorePaging]:
     asked = ask.question
     tip = _tip(rows)
     if not rows[0].known:
         raise errors.asset_not_found()
+    raws = [row.raw for row in rows[: asked.limit] if row.raw is not None]
     return ChainPage(
-        data=[Holder(*_show_address(row.raw), row.quantity) for row in rows[: asked.limit] if row.raw is not None],
+        data=[Holder(*shown, row.quantity) for shown, row in zip(_show_holders(raws, ask.network), rows, strict=False)],
         pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
         last_updated=tip.last_updated(ask.network),
     )
 
 
-async def _movements(ask: ChainAsk[AssetPart], query: sql.Query[_MovementRow]) -> list[_MovementRow]:
-    """A page of a history of an asset, oldest first; one row without a transaction where it is empty."""
+async def _movements(ask: ChainAsk[AssetListQuestion], query: sql.Query[_MovementRow]) -> list[_MovementRow]:
+    """A page of a history of an asset, oldest first. An empty page is one row without a transaction."""
     asked = ask.question
     async with ask.connection() as db:
         rows = await query.all(
@@ -343,14 +358,14 @@ async def _movements(ask: ChainAsk[AssetPart], query: sql.Query[_MovementRow]) -
     return rows
 
 
-def _in_order(rows: list[_MovementRow], asked: AssetPart) -> list[_MovementRow]:
-    """The rows of a page that is not empty, in the order asked for."""
+def _in_order(rows: list[_MovementRow], asked: AssetListQuestion) -> list[_MovementRow]:
+    """The transactions of a page, in the order requested."""
     found = [row for row in rows if row.tx_hash is not None]
     return found[::-1] if asked.order == "desc" else found
 
 
 def _hash(row: _MovementRow) -> str:
-    assert row.tx_hash is not None, "the row of an empty page stands for no transaction"
+    assert row.tx_hash is not None, "the row of an empty page has no transaction"
     return row.tx_hash.hex()
 
 
@@ -358,19 +373,32 @@ _RowT = TypeVar("_RowT", bound=_PageRow)
 
 
 def _tip(rows: Sequence[_RowT]) -> Tip:
-    """The tip of the rows' snapshot. Raises Refusal 503 where the network is not served."""
+    """The tip in the snapshot of the rows. Raises Refusal 503 if the network is not served."""
     if not rows:
         raise errors.network_not_available()
     return Tip(rows[0].tip_slot_no, rows[0].tip_hash)
 
 
-@lru_cache(_CACHED_ADDRESSES)
-def _show_address(raw: bytes) -> tuple[str, str | None]:
-    return address.show(raw), address.stake_address(raw)
+def _show_holders(raws: Sequence[bytes], network: Network) -> list[tuple[str, str | None]]:
+    """Addresses as text, each with its stake address. Those shown lately are remembered."""
+    unknown = [raw for raw in raws if raw not in _shown]
+    if unknown:
+        if len(_shown) + len(unknown) > _CACHED_ADDRESSES:
+            _shown.clear()
+            unknown = list(raws)
+        accounts = {raw: account for raw in unknown if (account := address.stake_of(raw)) is not None}
+        stakes = dict(zip(accounts, address.show_stakes(list(accounts.values()), network), strict=True))
+        _shown.update(
+            (raw, (text, stakes.get(raw))) for raw, text in zip(unknown, address.show_all(unknown), strict=True)
+        )
+    return [_shown[raw] for raw in raws]
+
+
+_shown: dict[bytes, tuple[str, str | None]] = {}
 
 
 def _text(name: bytes) -> str | None:
-    """A name as UTF-8 text, None where it is none."""
+    """A name as UTF-8 text, None if it is not valid UTF-8."""
     try:
         return name.decode()
     except UnicodeDecodeError:

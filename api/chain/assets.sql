@@ -1,244 +1,119 @@
--- Assets. Each statement is one snapshot; it has no row where the network is not served.
+-- Assets. Each statement is one snapshot, and returns no row if the network is not served. A list returns a single row
+-- with nulls if the page is empty.
+--
+-- Placeholders of lists by amount, which are read in either direction:
+--   {order} {compare} {edge}  the direction, the comparison that keeps the rows ahead, the bound before all rows
+--   {lag} {over}  empty where a bucket begins, in this direction, at its own bound; the window function where it begins at
+--     the bound of the one before it
+-- of lists of holders:
+--   {holder} {held_no}  the table, and its column for what is held: an asset or a policy
+--   {asked} {exists}  how that is found, and whether it exists; a policy that was never seen is an empty list
+-- of histories:
+--   {history}  the table: transactions with the asset in their outputs (asset_tx), or those that minted or burned it (mint)
 
--- An asset $2 of a policy $1; nulls where there is none. What describes it: the metadata of the last transaction that minted
--- and named it (CIP-25), and the datum beside the reference token $3 now (CIP-68): of the last output, should there be several.
 -- name: asset
-SELECT asset.supply::text, asset.mint_count, asset.burn_count, asset.first_mint_tx_id, first.hash,
-       naming.extra, coalesce(held.datum, datum.body)
+-- An asset $2 of a policy $1; nulls if it does not exist. Its metadata comes from the last transaction that minted and named it
+-- (CIP-25), and from the datum that the reference token $3 has now (CIP-68), that of the last output if there are several.
+SELECT asset.supply::text AS supply, asset.mint_count, asset.burn_count, asset.first_mint_tx_id,
+       first.hash AS first_mint_hash, naming.extra AS named_extra, coalesce(held.datum, datum.body) AS datum
 FROM tip
-LEFT JOIN (policy JOIN asset USING (policy_id))
-       ON policy.hash = $1 AND asset.name = $2 AND asset.first_tx_id IS NOT NULL
+LEFT JOIN (policy JOIN asset USING (policy_no))
+       ON policy.policy_id = $1 AND asset.name = $2 AND asset.first_tx_id IS NOT NULL
 LEFT JOIN tx first ON first.tx_id = asset.first_mint_tx_id
 LEFT JOIN LATERAL (
     SELECT tx.extra FROM mint JOIN tx USING (tx_id)
-    WHERE mint.asset_id = asset.asset_id AND named ORDER BY seq DESC LIMIT 1
+    WHERE mint.asset_no = asset.asset_no AND named ORDER BY seq DESC LIMIT 1
 ) naming ON true
 LEFT JOIN LATERAL (
     SELECT r.datum, r.datum_hash
-    FROM asset reference JOIN reference_output r USING (asset_id)
-    WHERE reference.policy_id = asset.policy_id AND reference.name = $3 AND r.spent_tx_id IS NULL
+    FROM asset reference JOIN reference_output r USING (asset_no)
+    WHERE reference.policy_no = asset.policy_no AND reference.name = $3 AND r.spent_tx_id IS NULL
     ORDER BY r.tx_id DESC, r.output_index DESC LIMIT 1
 ) held ON true
 LEFT JOIN datum ON datum.hash = held.datum_hash
 WHERE tip.phase = 'live'
 
--- A page of a policy's assets, greatest supply first, ties by name. Buckets lead to an offset that is not small, so that
--- every one costs about the same, and what is skipped then is a walk along an index that has all of it. A single row with
--- nulls where the page is empty.   $1 policy  $2 limit  $3 offset
--- name: policy_assets_desc
+-- name: policy_assets
+-- A page of a policy's assets by supply, ties by name. Buckets skip to a large offset, so that every offset costs about the
+-- same; the rest of the offset is an index-only scan.
+-- NOTE: index and buckets are by -supply, so the greatest supply comes first in ascending order.
+--   $1 policy  $2 limit  $3 offset
 WITH asked AS MATERIALIZED (
-    SELECT policy_id, asset_count FROM policy WHERE hash = $1
-), bucket AS MATERIALIZED (
-    SELECT assets, sum(assets) OVER in_order AS beyond, rank, name
-    FROM asset_bucket
-    WHERE policy_id = (SELECT policy_id FROM asked) AND $3::bigint >= 1000
-    WINDOW in_order AS (ORDER BY rank, name)
-), start AS MATERIALIZED (
-    (SELECT rank, name, $3 - (beyond - assets) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
-    UNION ALL
-    SELECT '-Infinity', '', $3 WHERE NOT EXISTS (SELECT FROM bucket)
-), page AS (
-    SELECT name, supply FROM asset
-    WHERE policy_id = (SELECT policy_id FROM asked) AND first_tx_id IS NOT NULL
-      AND (-supply, name) >= ((SELECT rank FROM start), (SELECT name FROM start))
-    ORDER BY -supply, name
-    LIMIT $2 OFFSET (SELECT skipped FROM start)
-)
-SELECT tip.slot_no, tip.block_hash, coalesce(asked.asset_count, 0),
-       page.name, page.supply::text, asset.mint_count, asset.burn_count
-FROM tip
-LEFT JOIN asked ON true
-LEFT JOIN page ON true
-LEFT JOIN asset ON asset.policy_id = asked.policy_id AND asset.name = page.name
-WHERE tip.phase = 'live'
-ORDER BY -page.supply, page.name
-
--- The same from the other end: a bucket ends where the one after it begins.
--- name: policy_assets_asc
-WITH asked AS MATERIALIZED (
-    SELECT policy_id, asset_count FROM policy WHERE hash = $1
+    SELECT policy_no, asset_count FROM policy WHERE policy_id = $1
 ), bucket AS MATERIALIZED (
     SELECT assets, sum(assets) OVER in_order AS beyond,
-           coalesce(lag(rank) OVER in_order, 'Infinity') AS rank, coalesce(lag(name) OVER in_order, '') AS name
+           coalesce({lag}(rank) {over}, {edge}) AS rank, coalesce({lag}(name) {over}, '') AS name
     FROM asset_bucket
-    WHERE policy_id = (SELECT policy_id FROM asked) AND $3::bigint >= 1000
-    WINDOW in_order AS (ORDER BY rank DESC, name DESC)
+    WHERE policy_no = (SELECT policy_no FROM asked) AND $3::bigint >= 1000
+    WINDOW in_order AS (ORDER BY rank {order}, name {order})
 ), start AS MATERIALIZED (
     (SELECT rank, name, $3 - (beyond - assets) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
     UNION ALL
-    SELECT 'Infinity', '', $3 WHERE NOT EXISTS (SELECT FROM bucket)
+    SELECT {edge}, '', $3 WHERE NOT EXISTS (SELECT FROM bucket)
 ), page AS (
     SELECT name, supply FROM asset
-    WHERE policy_id = (SELECT policy_id FROM asked) AND first_tx_id IS NOT NULL
-      AND (-supply, name) < ((SELECT rank FROM start), (SELECT name FROM start))
-    ORDER BY -supply DESC, name DESC
+    WHERE policy_no = (SELECT policy_no FROM asked) AND first_tx_id IS NOT NULL
+      AND (-supply, name) {compare} ((SELECT rank FROM start), (SELECT name FROM start))
+    ORDER BY -supply {order}, name {order}
     LIMIT $2 OFFSET (SELECT skipped FROM start)
 )
-SELECT tip.slot_no, tip.block_hash, coalesce(asked.asset_count, 0),
-       page.name, page.supply::text, asset.mint_count, asset.burn_count
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, coalesce(asked.asset_count, 0) AS total,
+       page.name, page.supply::text AS supply, asset.mint_count, asset.burn_count
 FROM tip
 LEFT JOIN asked ON true
 LEFT JOIN page ON true
-LEFT JOIN asset ON asset.policy_id = asked.policy_id AND asset.name = page.name
+LEFT JOIN asset ON asset.policy_no = asked.policy_no AND asset.name = page.name
 WHERE tip.phase = 'live'
-ORDER BY -page.supply DESC, page.name DESC
+ORDER BY -page.supply {order}, page.name {order}
 
--- A page of an asset's holders, greatest first, ties by address_id, and one row beyond it. Buckets lead to an offset that is
--- not small, so that every one costs about the same. A single row with nulls where the page is empty.
---   $1 policy  $2 name  $3 limit  $4 offset
--- name: holders_desc
+-- name: holders
+-- A page of the holders of an asset or of a policy by quantity, ties by address_no, and one row beyond the page. Buckets
+-- skip to a large offset, so that every offset costs about the same.
+--   $1 limit  $2 offset  $3 policy  $4 name, for an asset only
 WITH asked AS MATERIALIZED (
-    SELECT asset_id FROM policy JOIN asset USING (policy_id)
-    WHERE hash = $1 AND name = $2 AND first_tx_id IS NOT NULL
+    SELECT {held_no} FROM {asked}
 ), bucket AS MATERIALIZED (
-    -- Where the bucket ends: at the one before, from this end.
     SELECT holders, sum(holders) OVER in_order AS beyond,
-           coalesce(lag(lowest_quantity) OVER in_order, 'Infinity') AS quantity,
-           coalesce(lag(lowest_address) OVER in_order, 0) AS address_id
-    FROM holder_bucket
-    WHERE asset_id = (SELECT asset_id FROM asked) AND $4::bigint >= 1000
-    WINDOW in_order AS (ORDER BY lowest_quantity DESC, lowest_address DESC)
+           coalesce({lag}(lowest_quantity) {over}, {edge}) AS quantity,
+           coalesce({lag}(lowest_address_no) {over}, 0) AS address_no
+    FROM {holder}_bucket
+    WHERE {held_no} = (SELECT {held_no} FROM asked) AND $2::bigint >= 1000
+    WINDOW in_order AS (ORDER BY lowest_quantity {order}, lowest_address_no {order})
 ), start AS MATERIALIZED (
-    (SELECT quantity, address_id, $4 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $4 ORDER BY beyond LIMIT 1)
+    (SELECT quantity, address_no, $2 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $2 ORDER BY beyond LIMIT 1)
     UNION ALL
-    SELECT 'Infinity', 0, $4 WHERE NOT EXISTS (SELECT FROM bucket)
+    SELECT {edge}, 0, $2 WHERE NOT EXISTS (SELECT FROM bucket)
 ), page AS (
-    SELECT address_id, quantity FROM holder
-    WHERE asset_id = (SELECT asset_id FROM asked)
-      AND (quantity, address_id) < ((SELECT quantity FROM start), (SELECT address_id FROM start))
-    ORDER BY quantity DESC, address_id DESC
-    LIMIT $3::bigint + 1 OFFSET (SELECT skipped FROM start)
+    SELECT address_no, quantity FROM {holder}
+    WHERE {held_no} = (SELECT {held_no} FROM asked)
+      AND (quantity, address_no) {compare} ((SELECT quantity FROM start), (SELECT address_no FROM start))
+    ORDER BY quantity {order}, address_no {order}
+    LIMIT $1::bigint + 1 OFFSET (SELECT skipped FROM start)
 )
-SELECT tip.slot_no, tip.block_hash, asked.asset_id IS NOT NULL,
-       (SELECT raw FROM address WHERE address.address_id = page.address_id), page.quantity::text
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, {exists} AS known,
+       (SELECT raw FROM address WHERE address.address_no = page.address_no) AS raw, page.quantity::text AS quantity
 FROM tip
 LEFT JOIN asked ON true
 LEFT JOIN page ON true
 WHERE tip.phase = 'live'
-ORDER BY page.quantity DESC, page.address_id DESC
+ORDER BY page.quantity {order}, page.address_no {order}
 
--- The same from the other end.
--- name: holders_asc
+-- name: history
+-- A page of a history of an asset, oldest first: a range of the primary key, at the same cost for any offset.
+--   $1 policy  $2 name  $3 limit  $4 offset  $5 whether the offset counts from the newest
 WITH asked AS MATERIALIZED (
-    SELECT asset_id FROM policy JOIN asset USING (policy_id)
-    WHERE hash = $1 AND name = $2 AND first_tx_id IS NOT NULL
-), bucket AS MATERIALIZED (
-    SELECT holders, sum(holders) OVER in_order AS beyond, lowest_quantity AS quantity, lowest_address AS address_id
-    FROM holder_bucket
-    WHERE asset_id = (SELECT asset_id FROM asked) AND $4::bigint >= 1000
-    WINDOW in_order AS (ORDER BY lowest_quantity, lowest_address)
-), start AS MATERIALIZED (
-    (SELECT quantity, address_id, $4 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $4 ORDER BY beyond LIMIT 1)
-    UNION ALL
-    SELECT 0, 0, $4 WHERE NOT EXISTS (SELECT FROM bucket)
-), page AS (
-    SELECT address_id, quantity FROM holder
-    WHERE asset_id = (SELECT asset_id FROM asked)
-      AND (quantity, address_id) >= ((SELECT quantity FROM start), (SELECT address_id FROM start))
-    ORDER BY quantity, address_id
-    LIMIT $3::bigint + 1 OFFSET (SELECT skipped FROM start)
-)
-SELECT tip.slot_no, tip.block_hash, asked.asset_id IS NOT NULL,
-       (SELECT raw FROM address WHERE address.address_id = page.address_id), page.quantity::text
-FROM tip
-LEFT JOIN asked ON true
-LEFT JOIN page ON true
-WHERE tip.phase = 'live'
-ORDER BY page.quantity, page.address_id
-
--- The same for a policy; one never seen has no holders.   $1 policy  $2 limit  $3 offset
--- name: policy_holders_desc
-WITH asked AS MATERIALIZED (
-    SELECT policy_id FROM policy WHERE hash = $1
-), bucket AS MATERIALIZED (
-    -- Where the bucket ends: at the one before, from this end.
-    SELECT holders, sum(holders) OVER in_order AS beyond,
-           coalesce(lag(lowest_quantity) OVER in_order, 'Infinity') AS quantity,
-           coalesce(lag(lowest_address) OVER in_order, 0) AS address_id
-    FROM policy_holder_bucket
-    WHERE policy_id = (SELECT policy_id FROM asked) AND $3::bigint >= 1000
-    WINDOW in_order AS (ORDER BY lowest_quantity DESC, lowest_address DESC)
-), start AS MATERIALIZED (
-    (SELECT quantity, address_id, $3 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
-    UNION ALL
-    SELECT 'Infinity', 0, $3 WHERE NOT EXISTS (SELECT FROM bucket)
-), page AS (
-    SELECT address_id, quantity FROM policy_holder
-    WHERE policy_id = (SELECT policy_id FROM asked)
-      AND (quantity, address_id) < ((SELECT quantity FROM start), (SELECT address_id FROM start))
-    ORDER BY quantity DESC, address_id DESC
-    LIMIT $2::bigint + 1 OFFSET (SELECT skipped FROM start)
-)
-SELECT tip.slot_no, tip.block_hash, true,
-       (SELECT raw FROM address WHERE address.address_id = page.address_id), page.quantity::text
-FROM tip
-LEFT JOIN asked ON true
-LEFT JOIN page ON true
-WHERE tip.phase = 'live'
-ORDER BY page.quantity DESC, page.address_id DESC
-
--- The same from the other end.
--- name: policy_holders_asc
-WITH asked AS MATERIALIZED (
-    SELECT policy_id FROM policy WHERE hash = $1
-), bucket AS MATERIALIZED (
-    SELECT holders, sum(holders) OVER in_order AS beyond, lowest_quantity AS quantity, lowest_address AS address_id
-    FROM policy_holder_bucket
-    WHERE policy_id = (SELECT policy_id FROM asked) AND $3::bigint >= 1000
-    WINDOW in_order AS (ORDER BY lowest_quantity, lowest_address)
-), start AS MATERIALIZED (
-    (SELECT quantity, address_id, $3 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
-    UNION ALL
-    SELECT 0, 0, $3 WHERE NOT EXISTS (SELECT FROM bucket)
-), page AS (
-    SELECT address_id, quantity FROM policy_holder
-    WHERE policy_id = (SELECT policy_id FROM asked)
-      AND (quantity, address_id) >= ((SELECT quantity FROM start), (SELECT address_id FROM start))
-    ORDER BY quantity, address_id
-    LIMIT $2::bigint + 1 OFFSET (SELECT skipped FROM start)
-)
-SELECT tip.slot_no, tip.block_hash, true,
-       (SELECT raw FROM address WHERE address.address_id = page.address_id), page.quantity::text
-FROM tip
-LEFT JOIN asked ON true
-LEFT JOIN page ON true
-WHERE tip.phase = 'live'
-ORDER BY page.quantity, page.address_id
-
--- A page of the transactions with an asset in their outputs, oldest first: a range of the primary key, at the same cost
--- anywhere. A single row with nulls where the page is empty.
---   $1 policy  $2 name  $3 limit  $4 offset  $5 whether the page is counted from the newest
--- name: transactions
-WITH asked AS MATERIALIZED (
-    SELECT asset_id, coalesce((SELECT max(seq) + 1 FROM asset_tx WHERE asset_tx.asset_id = asset.asset_id), 0) AS total
-    FROM policy JOIN asset USING (policy_id)
-    WHERE hash = $1 AND name = $2 AND first_tx_id IS NOT NULL
+    SELECT asset_no, coalesce((SELECT max(seq) + 1 FROM {history} WHERE {history}.asset_no = asset.asset_no), 0) AS total
+    FROM policy JOIN asset USING (policy_no)
+    WHERE policy_id = $1 AND name = $2 AND first_tx_id IS NOT NULL
 ), page AS (
     SELECT *, CASE WHEN $5 THEN total - $4::bigint - $3::bigint ELSE $4 END AS lowest FROM asked
 )
-SELECT tip.slot_no, tip.block_hash, page.asset_id IS NOT NULL, coalesce(page.total, 0),
-       tx.hash, block.hash, block.block_no, block.slot_no, coalesce(asset_tx.quantity::text, asset_tx.large::text)
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, page.asset_no IS NOT NULL AS known,
+       coalesce(page.total, 0) AS total, tx.hash AS tx_hash, block.hash AS block_hash, block.block_no, block.slot_no,
+       coalesce({history}.quantity::text, {history}.large::text) AS quantity
 FROM tip
 LEFT JOIN page ON true
-LEFT JOIN (asset_tx JOIN tx USING (tx_id) JOIN block ON block.slot_no = tx_id >> 16)
-       ON asset_tx.asset_id = page.asset_id AND seq BETWEEN lowest AND lowest + $3 - 1
-WHERE tip.phase = 'live'
-ORDER BY seq
-
--- The same of what was minted and burned.
--- name: mints
-WITH asked AS MATERIALIZED (
-    SELECT asset_id, coalesce((SELECT max(seq) + 1 FROM mint WHERE mint.asset_id = asset.asset_id), 0) AS total
-    FROM policy JOIN asset USING (policy_id)
-    WHERE hash = $1 AND name = $2 AND first_tx_id IS NOT NULL
-), page AS (
-    SELECT *, CASE WHEN $5 THEN total - $4::bigint - $3::bigint ELSE $4 END AS lowest FROM asked
-)
-SELECT tip.slot_no, tip.block_hash, page.asset_id IS NOT NULL, coalesce(page.total, 0),
-       tx.hash, block.hash, block.block_no, block.slot_no, coalesce(mint.quantity::text, mint.large::text)
-FROM tip
-LEFT JOIN page ON true
-LEFT JOIN (mint JOIN tx USING (tx_id) JOIN block ON block.slot_no = tx_id >> 16)
-       ON mint.asset_id = page.asset_id AND seq BETWEEN lowest AND lowest + $3 - 1
+LEFT JOIN ({history} JOIN tx USING (tx_id) JOIN block ON block.slot_no = tx_id >> 16)
+       ON {history}.asset_no = page.asset_no AND seq BETWEEN lowest AND lowest + $3 - 1
 WHERE tip.phase = 'live'
 ORDER BY seq

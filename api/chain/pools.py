@@ -1,4 +1,4 @@
-"""Stake pools: one in full, and who delegates to it."""
+"""Stake pools: one pool, and its delegators."""
 
 import re
 from fractions import Fraction
@@ -14,46 +14,49 @@ from api.chain import tip
 from api.parameters import Integer, JsonSchema, Kind, Offset, Question
 from shared import address, packed, sql
 from shared.encoding import bech32_decode, bech32_encode
+from shared.ledger import HASH28_BYTES, PoolNo
 from shared.network import MAX_SUPPLY
 
-_HASH_BYTES = 28
 _HRP = "pool"
-_HEX = re.compile(r"[0-9a-fA-F]{56}")
+_HEX_PATTERN = f"[0-9a-fA-F]{{{2 * HASH28_BYTES}}}"
 
 
-class PoolId(Kind[bytes]):
-    """A pool by its hash: bech32 `pool1…` or 56 hex digits, either in upper case too."""
+class PoolIdKind(Kind[bytes]):
+    """A pool id: bech32 `pool1…` or 56 hex digits, in upper or lower case."""
 
     def __init__(self) -> None:
-        schema: JsonSchema = {"type": "string", "pattern": "^([0-9a-fA-F]{56}|pool1[0-9a-z]{51}|POOL1[0-9A-Z]{51})$"}
-        super().__init__("a pool ID", schema, errors.invalid_pool_id().message)
+        schema: JsonSchema = {
+            "type": "string",
+            "pattern": f"^({_HEX_PATTERN}|pool1[0-9a-z]{{51}}|POOL1[0-9A-Z]{{51}})$",
+        }
+        super().__init__("a pool ID", schema, errors.invalid_pool_id)
 
     def of_text(self, text: str) -> bytes:
-        if _HEX.fullmatch(text):
+        if re.fullmatch(_HEX_PATTERN, text):
             return bytes.fromhex(text)
         hrp, pool = bech32_decode(text)
-        if hrp != _HRP or len(pool) != _HASH_BYTES:
+        if hrp != _HRP or len(pool) != HASH28_BYTES:
             raise ValueError(text)
         return pool
 
 
-class OfPool(Question, frozen=True, kw_only=True):
-    """Which pool."""
+class PoolQuestion(Question, frozen=True, kw_only=True):
+    """A stake pool."""
 
-    pool: Annotated[bytes, PoolId()] = msgspec.field(name="poolId")
+    pool: Annotated[bytes, PoolIdKind()] = msgspec.field(name="poolId")
 
 
-class DelegatorsPart(OfPool, frozen=True, kw_only=True):
-    """Which part of a pool's delegators."""
+class DelegatorsQuestion(PoolQuestion, frozen=True, kw_only=True):
+    """A page of a pool's delegators."""
 
     limit: Annotated[int, Integer(1, 500)] = 100
     offset: Offset = 0
 
 
 class Relay(msgspec.Struct, frozen=True):
-    """Where a pool's node is reached: `ipv4`, or `dns`, which also holds an IPv6 address that stands alone.
+    """The address of a pool's relay: `ipv4`, or `dns`, a host name or, if there is none, an IPv6 address.
 
-    `port` is 0 where the certificate names none, as for the name of a service record (SRV), which leads to its own.
+    `port` is 0 if the certificate names none, as for an SRV record, which contains the port.
     """
 
     port: int
@@ -62,9 +65,9 @@ class Relay(msgspec.Struct, frozen=True):
 
 
 class StakePool(msgspec.Struct, frozen=True):
-    """A pool by its latest registration, and what it has and does now.
+    """A stake pool: the parameters of its latest registration, its stake and its blocks.
 
-    `margin` is exact where the published ratio has a finite decimal. `active_stake` is the snapshot that governs the
+    `margin` is exact if the registered ratio has a finite decimal form. `active_stake` is the snapshot used in the
     current epoch; `live_stake` is the sum of the delegators' amounts: their unspent outputs and their rewards as last
     read from the ledger. `saturation` is 0 until the ledger has been read once.
     """
@@ -91,7 +94,7 @@ class StakePool(msgspec.Struct, frozen=True):
 
 
 class Delegator(msgspec.Struct, frozen=True):
-    """A stake credential, how much it delegates, and the epoch in which its delegation counts first."""
+    """A stake credential, the amount that it delegates, and the first epoch in which the delegation counts."""
 
     stake_address: str
     amount: str
@@ -99,7 +102,7 @@ class Delegator(msgspec.Struct, frozen=True):
 
 
 class Delegators(msgspec.Struct, frozen=True):
-    """Part of a pool's delegators, greatest first."""
+    """A page of a pool's delegators, largest first."""
 
     pool_id: str
     delegators: list[Delegator]
@@ -118,40 +121,41 @@ class _PoolRow(msgspec.Struct, frozen=True):
 
 
 class _DelegatorRow(msgspec.Struct, frozen=True):
-    pool_id: int | None
+    pool_no: PoolNo | None
     total: int
-    account: bytes | None  # null in a row that stands for an empty page, and so is the rest
+    account: bytes | None  # null, like everything below, in the row of an empty page
     amount: int
     active_epoch_no: int
 
 
-pool_of = sql.query("pool", _PoolRow)
-delegators_of = sql.query("delegators", _DelegatorRow)
+_sql = sql.beside(__file__)
+pool_of = _sql.query("pool", _PoolRow)
+delegators_of = _sql.query("delegators", _DelegatorRow)
 
 
-async def info(ask: ChainAsk[OfPool]) -> Answer[StakePool]:
-    """Read a stake pool."""
+async def info(ask: ChainAsk[PoolQuestion]) -> Answer[StakePool]:
+    """Get a stake pool."""
     async with ask.snapshot() as db:
         epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
         row = await pool_of.one(db, ask.question.pool, epoch_no)
     if row is None:
         raise errors.pool_not_found()
-    said = packed.unpack_pool_parameters(row.parameters)
+    registered = packed.unpack_pool_parameters(row.parameters)
     retiring_epoch_no = row.retirement_epoch_no
     retired = retiring_epoch_no is not None and retiring_epoch_no <= epoch_no
     return Answer(
         data=StakePool(
-            pool_id=_show(ask.question.pool),
+            pool_id=show_pool_id(ask.question.pool),
             pool_id_hex=ask.question.pool.hex(),
-            vrf_key_hash=said.vrf_key_hash.hex(),
-            pledge=str(said.pledge),
-            margin=show_ratio(Fraction(said.margin)),
-            fixed_cost=str(said.fixed_cost),
-            reward_account=None if said.reward_account is None else address.show_stake(said.reward_account),
-            owners=[address.show_stake(owner) for owner in said.owners],
-            relays=[shown for relay in said.relays if (shown := show_relay(relay)) is not None],
-            metadata_url=said.metadata_url,
-            metadata_hash=None if said.metadata_hash is None else said.metadata_hash.hex(),
+            vrf_key_hash=registered.vrf_key_hash.hex(),
+            pledge=str(registered.pledge),
+            margin=show_ratio(Fraction(registered.margin)),
+            fixed_cost=str(registered.fixed_cost),
+            reward_account=None if registered.reward_account is None else address.show_stake(registered.reward_account),
+            owners=[address.show_stake(owner) for owner in registered.owners],
+            relays=[shown for relay in registered.relays if (shown := show_relay(relay)) is not None],
+            metadata_url=registered.metadata_url,
+            metadata_hash=None if registered.metadata_hash is None else registered.metadata_hash.hex(),
             active_stake=str(row.active_stake),
             live_stake=str(row.live_stake),
             delegator_count=row.delegator_count,
@@ -164,33 +168,34 @@ async def info(ask: ChainAsk[OfPool]) -> Answer[StakePool]:
     )
 
 
-async def delegators(ask: ChainAsk[DelegatorsPart]) -> ObjectPage[Delegators, Paging]:
-    """List the delegators of a stake pool, those with the greatest stake first."""
+async def delegators(ask: ChainAsk[DelegatorsQuestion]) -> ObjectPage[Delegators, Paging]:
+    """List the delegators of a stake pool by stake, largest first."""
     asked = ask.question
     async with ask.connection() as db:
         rows = await delegators_of.all(db, asked.pool, asked.limit, asked.offset)
     if not rows:
         raise errors.network_not_available()
-    if rows[0].pool_id is None:
+    if rows[0].pool_no is None:
         raise errors.pool_not_found()
+    accounts = [row.account for row in rows if row.account is not None]
     found = [
-        Delegator(address.show_stake(row.account), str(row.amount), row.active_epoch_no)
-        for row in rows
-        if row.account is not None
+        Delegator(shown, str(row.amount), row.active_epoch_no)
+        for shown, row in zip(address.show_stakes(accounts, ask.network), rows, strict=False)
     ]
     total = rows[0].total
     return ObjectPage(
-        data=Delegators(_show(asked.pool), found),
+        data=Delegators(show_pool_id(asked.pool), found),
         pagination=Paging(asked.limit, asked.offset, total, asked.offset + len(found) < total),
     )
 
 
-def _show(pool: bytes) -> str:
+def show_pool_id(pool: bytes) -> str:
+    """A pool id of 28 bytes as bech32, `pool1…`."""
     return bech32_encode(_HRP, pool)
 
 
 def show_relay(relay: packed.Relay) -> Relay | None:
-    """A relay in the two forms that the specification has; None where it names no machine at all."""
+    """A relay in one of the two forms of the specification, None if it names no host."""
     port = relay.port or 0
     if relay.ipv4 is not None:
         return Relay(port, ipv4=relay.ipv4)
@@ -199,7 +204,7 @@ def show_relay(relay: packed.Relay) -> Relay | None:
 
 
 def show_ratio(ratio: Fraction) -> msgspec.Raw:
-    """A ratio as a JSON number: all its digits where they end, else those of the nearest double."""
+    """A ratio as a JSON number: exact if its decimal form is finite, else the nearest double."""
     places, rest = 0, ratio.denominator
     for prime in (2, 5):
         exponent = 0
@@ -215,7 +220,7 @@ def show_ratio(ratio: Fraction) -> msgspec.Raw:
 
 
 def _saturation(row: _PoolRow) -> float:
-    """Live stake by the stake at which rewards stop growing: the supply in circulation, shared by the desired pools."""
+    """Live stake divided by the stake at which rewards stop growing: the circulating supply per desired pool."""
     if row.reserves is None or row.desired_pools is None:
         return 0.0
     return row.live_stake * row.desired_pools / (MAX_SUPPLY - row.reserves)

@@ -1,4 +1,4 @@
-"""How far a chain is indexed: `last_updated` of its answers."""
+"""The last indexed block of a chain: `last_updated` in answers."""
 
 import msgspec
 
@@ -15,15 +15,16 @@ class Tip(msgspec.Struct, frozen=True):
     block_hash: bytes
 
     def last_updated(self, network: Network) -> LastUpdated:
-        """As answers tell it."""
+        """The tip in the form of an answer."""
         return LastUpdated(self.slot_no, self.block_hash.hex(), network.slot_time(self.slot_no))
 
 
-_tip = sql.query("tip", Tip)
+_sql = sql.beside(__file__)
+_tip = _sql.query("tip", Tip)
 
 
 async def read(db: sql.Connection) -> Tip:
-    """The tip as the connection's snapshot sees it. Raises Refusal 503 where the network is not served yet."""
+    """The tip in the connection's snapshot. Raises Refusal 503 if the network is not served yet."""
     found = await _tip.one(db)
     if found is None:
         raise errors.network_not_available()

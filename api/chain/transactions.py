@@ -1,9 +1,10 @@
-"""Transactions: those of an address, in full or briefly, and one by its hash."""
+"""Transactions: those of an address, as a short or a detailed list, and a single one by its hash."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
-from functools import lru_cache
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,47 +12,48 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.answers import ChainAnswer, ChainPage, CursorPaging, Instant
 from api.ask import ChainAsk
+from api.chain import metadatum, names
+from api.chain.names import Names
 from api.chain.tip import Tip
 from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
 from shared import address, packed, sql
+from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER, tx_id
 from shared.network import Network
-
-_HIGHEST_SLOT = 2**47 - 2  # the slot after it, as a tx_id, is the last within 63 bits
-_CACHED_ADDRESSES = 16_384
+from shared.sql import Connection
 
 
-class _Part(Question, frozen=True, kw_only=True):
-    """Which part of an address' transactions. `fromSlot` is the newest slot listed or, ascending, the oldest."""
+class _ListQuestion(Question, frozen=True, kw_only=True):
+    """A page of an address' transactions. `fromSlot` is the newest slot to list or, in ascending order, the oldest."""
 
-    address: Annotated[str, Text(address.LONGEST_TEXT, message=errors.invalid_address().message)]
+    address: Annotated[str, Text(address.LONGEST_TEXT, message=errors.invalid_address)]
     offset: Offset = 0
     from_slot: Annotated[int | None, Integer(0, HIGHEST_EXACT)] = msgspec.field(name="fromSlot", default=None)
     order: Order = "desc"
     limit: int
 
 
-class HistoryPart(_Part, frozen=True, kw_only=True):
-    """Which part of an address' transactions, briefly."""
+class HistoryQuestion(_ListQuestion, frozen=True, kw_only=True):
+    """A page of the short list."""
 
     limit: Annotated[int, Integer(1, 500)] = 100
 
 
-class DetailedPart(_Part, frozen=True, kw_only=True):
-    """Which part of an address' transactions, in full."""
+class DetailedQuestion(_ListQuestion, frozen=True, kw_only=True):
+    """A page of the detailed list."""
 
     limit: Annotated[int, Integer(1, 100)] = 20
     group_by_policy: Annotated[bool, Flag()] = msgspec.field(name="groupByPolicy", default=False)
 
 
-class ByHash(Question, frozen=True, kw_only=True):
-    """Which transaction."""
+class HashQuestion(Question, frozen=True, kw_only=True):
+    """A transaction by its hash."""
 
-    hash: Annotated[bytes, Hex(32, message=errors.invalid_transaction_hash().message)]
+    hash: Annotated[bytes, Hex(32, message=errors.invalid_transaction_hash)]
     group_by_policy: Annotated[bool, Flag()] = msgspec.field(name="groupByPolicy", default=False)
 
 
 class HistoryEntry(msgspec.Struct, frozen=True):
-    """Where a transaction stands on the chain."""
+    """The position of a transaction on the chain."""
 
     tx_hash: str
     block_hash: str
@@ -63,8 +65,8 @@ class HistoryEntry(msgspec.Struct, frozen=True):
 class Value(msgspec.Struct, frozen=True):
     """Lovelace and native assets.
 
-    `assets` maps `<policy_id>.<asset_name>` to quantities or, with `groupByPolicy`, policy ids to maps from asset names
-    to quantities. It is absent where there are none.
+    `assets` maps `<policy_id>.<asset_name>` to quantities. With `groupByPolicy`, it maps policy ids to maps from asset
+    names to quantities. It is absent if there are no assets.
     """
 
     lovelace: int
@@ -72,7 +74,7 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Input(msgspec.Struct, frozen=True):
-    """An output that was spent. Address and value are null where it lies before the first indexed block."""
+    """A spent output. Address and value are null if the output precedes the first indexed block."""
 
     tx_hash: str
     output_index: int
@@ -81,7 +83,7 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What a transaction paid."""
+    """An output of a transaction."""
 
     output_index: int
     address: str
@@ -89,10 +91,10 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class Transaction(HistoryEntry, frozen=True):
-    """What a transaction did.
+    """A transaction with its inputs and outputs.
 
-    Of one that failed its scripts these are its collateral and its collateral return. `fee` is null where an input of a
-    Byron transaction lies before the first indexed block, `size` where the node sends no CBOR.
+    If its scripts failed, these are its collateral inputs and its collateral return. `fee` is null if an input of a
+    Byron transaction precedes the first indexed block, `size` if the node sends no CBOR.
     """
 
     fee: int | None
@@ -102,21 +104,25 @@ class Transaction(HistoryEntry, frozen=True):
 
 
 class Withdrawal(msgspec.Struct, frozen=True):
-    """Rewards that a transaction took out of a reward account."""
+    """Rewards withdrawn from a reward account."""
 
     stake_address: str
     lovelace: int
 
 
 class LabelMetadata(msgspec.Struct, frozen=True):
-    """Metadata under one label: the hex of its CBOR or, where the node sends none, the node's JSON."""
+    """Metadata under one label, as JSON by Ogmios' detailed schema and as its CBOR in hex.
+
+    `json` names the type of each value, such as `{"int": 1}`. `cbor` is absent if the node sends no CBOR, `json` if
+    the CBOR is not metadata.
+    """
 
     cbor: str | UnsetType = UNSET
-    json: msgspec.Raw | UnsetType = UNSET
+    json: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})] | UnsetType = UNSET
 
 
-class WholeTransaction(Transaction, frozen=True):
-    """What a transaction did and said. `mint` has negative quantities for what was burned; `metadata` goes by label."""
+class FullTransaction(Transaction, frozen=True):
+    """A transaction in full. `mint` has negative quantities for burned assets; `metadata` is keyed by label."""
 
     valid: bool
     metadata: dict[str, LabelMetadata]
@@ -133,10 +139,11 @@ class _HistoryRow(msgspec.Struct, frozen=True):
     slot_no: int
     block_no: int
     block_hash: bytes
-    tx_hash: bytes | None  # null in a row that stands for an empty page, and so is all from slot_no on
+    tx_hash: bytes | None  # null, like everything from slot_no on, in the row of an empty page
 
 
 class _DetailedRow(_HistoryRow, frozen=True):
+    numbering: UUID
     fee: int | None
     size: int | None
     inputs: bytes
@@ -146,58 +153,87 @@ class _DetailedRow(_HistoryRow, frozen=True):
 class _ByHashRow(msgspec.Struct, frozen=True):
     tip_slot_no: int
     tip_hash: bytes
+    tip_block_no: int
     slot_no: int
     block_no: int
     block_hash: bytes
-    tx_hash: bytes | None  # null where no transaction has the hash, and so is all the rest
+    tx_hash: bytes | None  # null, like everything but the tip, if no transaction has the hash
+    numbering: UUID
     fee: int | None
     size: int | None
     inputs: bytes
     outputs: bytes
+    mint: bytes | None
     extra: bytes | None
 
 
-history_of = sql.query("history", _HistoryRow)
-detailed_of = sql.query("detailed", _DetailedRow)
-_by_hash = sql.query("by_hash", _ByHashRow)
+_sql = sql.beside(__file__)
+history_page = _sql.query("page", _HistoryRow, effects="")
+detailed_page = _sql.query("page", _DetailedRow, effects=", tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs")
+_by_hash = _sql.query("by_hash", _ByHashRow)
 
 
-async def history(ask: ChainAsk[HistoryPart]) -> ChainPage[HistoryEntry, CursorPaging]:
-    """List the transactions of an address, briefly.
+async def history(ask: ChainAsk[HistoryQuestion]) -> ChainPage[HistoryEntry, CursorPaging]:
+    """List the transactions of an address.
 
-    A transaction belongs to an address that it spends from or pays to.
+    A transaction is listed if it spends from the address or pays to it.
     """
-    return await _page(ask, history_of, lambda row: HistoryEntry(*_place(row, ask.network)))
+
+    async def entries(_: Connection, rows: Sequence[_HistoryRow]) -> list[HistoryEntry]:
+        return [HistoryEntry(*_place(row, ask.network)) for row in rows]
+
+    return await _page(ask, history_page, entries)
 
 
-async def detailed(ask: ChainAsk[DetailedPart]) -> ChainPage[Transaction, CursorPaging]:
-    """List the transactions of an address with what they spent and paid."""
-    grouped = ask.question.group_by_policy
-    return await _page(ask, detailed_of, lambda row: Transaction(*_place(row, ask.network), *_effects(row, grouped)))
+async def detailed(ask: ChainAsk[DetailedQuestion]) -> ChainPage[Transaction, CursorPaging]:
+    """List the transactions of an address with their inputs and outputs."""
+
+    async def entries(db: Connection, rows: Sequence[_DetailedRow]) -> list[Transaction]:
+        effects = [_Effects.of(row) for row in rows]
+        shown = await names.of(db, rows[0].numbering, _outputs_in(effects)) if rows else Names({}, {})
+        grouped = ask.question.group_by_policy
+        return [
+            Transaction(*_place(row, ask.network), row.fee, row.size, *one.show(shown, grouped))
+            for row, one in zip(rows, effects, strict=True)
+        ]
+
+    return await _page(ask, detailed_page, entries)
 
 
-async def by_hash(ask: ChainAsk[ByHash]) -> ChainAnswer[WholeTransaction]:
-    """Read one transaction in full."""
+async def by_hash(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
+    """Get a transaction by hash."""
     async with ask.connection() as db:
-        row = await _by_hash.one(db, ask.question.hash)
-    if row is None:
-        raise errors.network_not_available()
-    if row.tx_hash is None:
-        raise errors.transaction_not_found()
-    grouped = ask.question.group_by_policy
+
+        async def read() -> ChainAnswer[FullTransaction]:
+            row = await _by_hash.one(db, ask.question.hash)
+            if row is None:
+                raise errors.network_not_available()
+            if row.tx_hash is None:
+                raise errors.transaction_not_found()
+            ask.notes.settled = row.tip_block_no - row.block_no > SECURITY_PARAMETER
+            return ChainAnswer(
+                data=await _full(db, row, ask),
+                last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),
+            )
+
+        return await names.until_consistent(read)
+
+
+async def _full(db: Connection, row: _ByHashRow, ask: ChainAsk[HashQuestion]) -> FullTransaction:
+    effects, mint, grouped = _Effects.of(row), packed.unpack_mint(row.mint), ask.question.group_by_policy
+    shown = await names.of(db, row.numbering, _outputs_in([effects]), mint)
     extra = packed.unpack_extra(row.extra)
-    return ChainAnswer(
-        data=WholeTransaction(
-            *_place(row, ask.network),
-            *_effects(row, grouped),
-            valid=extra.valid,
-            metadata=_metadata(extra),
-            mint=_assets(extra.mint, grouped),
-            withdrawals=[Withdrawal(address.show_stake(raw), lovelace) for raw, lovelace in extra.withdrawals.items()],
-            invalid_before=extra.invalid_before,
-            invalid_hereafter=extra.invalid_hereafter,
-        ),
-        last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),
+    return FullTransaction(
+        *_place(row, ask.network),
+        row.fee,
+        row.size,
+        *effects.show(shown, grouped),
+        valid=extra.valid,
+        metadata=_metadata(extra),
+        mint=_assets(mint, shown, grouped),
+        withdrawals=[Withdrawal(address.show_stake(raw), lovelace) for raw, lovelace in extra.withdrawals.items()],
+        invalid_before=extra.invalid_before,
+        invalid_hereafter=extra.invalid_hereafter,
     )
 
 
@@ -206,44 +242,50 @@ EntryT = TypeVar("EntryT")
 
 
 async def _page(
-    ask: ChainAsk[HistoryPart] | ChainAsk[DetailedPart], query: sql.Query[RowT], entry: Callable[[RowT], EntryT]
+    ask: ChainAsk[HistoryQuestion] | ChainAsk[DetailedQuestion],
+    query: sql.Query[RowT],
+    entries: Callable[[Connection, Sequence[RowT]], Awaitable[list[EntryT]]],
 ) -> ChainPage[EntryT, CursorPaging]:
-    """A page of an address' transactions, each row of it shown by `entry`."""
+    """A page of an address' transactions; `entries` turns rows into entries of the answer."""
     asked = ask.question
     raw = _parse_address(asked.address, ask.network)
     newest_first = asked.order == "desc"
     from_tx_id = before_tx_id = None
     if asked.from_slot is not None:
-        slot_no = min(asked.from_slot, _HIGHEST_SLOT)
+        slot_no = min(asked.from_slot, HIGHEST_SLOT - 1)
         if newest_first:
-            before_tx_id = (slot_no + 1) << 16
+            before_tx_id = tx_id(slot_no + 1, 0)
         else:
-            from_tx_id = slot_no << 16
+            from_tx_id = tx_id(slot_no, 0)
     async with ask.connection() as db:
-        rows = await query.all(db, raw, asked.limit, asked.offset, from_tx_id, before_tx_id, newest_first)
-    if not rows:
-        raise errors.network_not_available()
-    found = [] if rows[0].tx_hash is None else rows
-    if newest_first:
-        found.reverse()
-    return ChainPage(
-        data=[entry(row) for row in found[: asked.limit]],
-        pagination=CursorPaging(
-            limit=asked.limit,
-            offset=asked.offset,
-            total=rows[0].total,
-            has_more=len(found) > asked.limit,
-            next_cursor=_next_cursor(found, asked.limit, newest_first),
-        ),
-        last_updated=Tip(rows[0].tip_slot_no, rows[0].tip_hash).last_updated(ask.network),
-    )
+
+        async def read() -> ChainPage[EntryT, CursorPaging]:
+            rows = await query.all(db, raw, asked.limit, asked.offset, from_tx_id, before_tx_id, newest_first)
+            if not rows:
+                raise errors.network_not_available()
+            found = [] if rows[0].tx_hash is None else rows
+            if newest_first:
+                found.reverse()
+            return ChainPage(
+                data=await entries(db, found[: asked.limit]),
+                pagination=CursorPaging(
+                    limit=asked.limit,
+                    offset=asked.offset,
+                    total=rows[0].total,
+                    has_more=len(found) > asked.limit,
+                    next_cursor=_next_cursor(found, asked.limit, newest_first),
+                ),
+                last_updated=Tip(rows[0].tip_slot_no, rows[0].tip_hash).last_updated(ask.network),
+            )
+
+        return await names.until_consistent(read)
 
 
 def _next_cursor(found: Sequence[_HistoryRow], limit: int, newest_first: bool) -> int | UnsetType:
-    """The slot after the page's last one, in its direction; unset where the list ends or goes on in the same slot.
+    """The slot after the last one on the page, in list order; unset if the list ends or continues in the same slot.
 
-    It is not the slot of the next transaction: where a rollback replaces that one by another in between, the next page
-    still has it.
+    It is not the slot of the next transaction: a rollback may replace that one with a transaction in an earlier slot,
+    which the next page must still include.
     """
     if len(found) <= limit or found[limit].slot_no == found[limit - 1].slot_no:
         return UNSET
@@ -261,51 +303,72 @@ def _parse_address(text: str, network: Network) -> bytes:
 
 def _place(row: _HistoryRow | _ByHashRow, network: Network) -> tuple[str, str, int, int, datetime]:
     """The fields of a HistoryEntry."""
-    assert row.tx_hash is not None, "the row of an empty page stands for no transaction"
+    assert row.tx_hash is not None, "the row of an empty page has no transaction"
     return row.tx_hash.hex(), row.block_hash.hex(), row.slot_no, row.block_no, network.slot_time(row.slot_no)
 
 
-def _effects(row: _DetailedRow | _ByHashRow, grouped: bool) -> tuple[int | None, int | None, list[Input], list[Output]]:
-    """The fields that a Transaction has beyond those of a HistoryEntry."""
-    inputs = [
-        Input(spent.tx_hash.hex(), spent.output_index, None, None)
-        if spent.source is None
-        else Input(
-            spent.tx_hash.hex(), spent.output_index, _show_address(spent.source.address), _value(spent.source, grouped)
-        )
-        for spent in packed.unpack_inputs(row.inputs)
-    ]
-    first_index, paid = packed.unpack_outputs(row.outputs)
-    outputs = [
-        Output(index, _show_address(output.address), _value(output, grouped))
-        for index, output in enumerate(paid, first_index)
-    ]
-    return row.fee, row.size, inputs, outputs
+class _Effects(msgspec.Struct, frozen=True):
+    """What a transaction spends and pays, by number as in its row."""
+
+    inputs: list[packed.Input]
+    first_index: int
+    outputs: list[packed.Output]
+
+    @classmethod
+    def of(cls, row: _DetailedRow | _ByHashRow) -> "_Effects":
+        return cls(packed.unpack_inputs(row.inputs), *packed.unpack_outputs(row.outputs))
+
+    def show(self, shown: Names, grouped: bool) -> tuple[list[Input], list[Output]]:
+        inputs = [
+            Input(spent.tx_hash.hex(), spent.output_index, None, None)
+            if spent.source is None
+            else Input(
+                spent.tx_hash.hex(),
+                spent.output_index,
+                shown.addresses[spent.source.address_no],
+                _value(spent.source, shown, grouped),
+            )
+            for spent in self.inputs
+        ]
+        outputs = [
+            Output(index, shown.addresses[output.address_no], _value(output, shown, grouped))
+            for index, output in enumerate(self.outputs, self.first_index)
+        ]
+        return inputs, outputs
 
 
-# One page names the same addresses over and over, and the next request's page many of them again.
-_show_address = lru_cache(_CACHED_ADDRESSES)(address.show)
+def _outputs_in(effects: Sequence[_Effects]) -> Iterator[packed.Output]:
+    """All outputs that transactions make, and those that they spend, as far as known."""
+    for one in effects:
+        yield from one.outputs
+        for spent in one.inputs:
+            if spent.source is not None:
+                yield spent.source
 
 
-def _value(output: packed.Output, grouped: bool) -> Value:
-    return Value(output.lovelace, _assets(output.assets, grouped) if output.assets else UNSET)
+def _value(output: packed.Output, shown: Names, grouped: bool) -> Value:
+    return Value(output.lovelace, _assets(output.quantities, shown, grouped) if output.quantities else UNSET)
 
 
-def _assets(assets: packed.Assets, grouped: bool) -> dict[str, int | dict[str, int]]:
-    """Quantities by `<policy_id>.<asset_name>`, or by policy id and then asset name."""
-    if grouped:
-        return {
-            policy_id.hex(): {name.hex(): quantity for name, quantity in quantities.items()}
-            for policy_id, quantities in assets.items()
-        }
-    return {
-        f"{policy_id.hex()}.{name.hex()}": quantity
-        for policy_id, quantities in assets.items()
-        for name, quantity in quantities.items()
-    }
+def _assets(quantities: packed.Quantities, shown: Names, grouped: bool) -> dict[str, int | dict[str, int]]:
+    """Quantities by `<policy_id>.<asset_name>`, or by policy id and asset name if `grouped`."""
+    assets = shown.assets
+    if not grouped:
+        return {assets[asset_no].full: quantity for asset_no, quantity in quantities.items()}
+    by_policy: dict[str, dict[str, int]] = {}
+    for asset_no, quantity in quantities.items():
+        asset = assets[asset_no]
+        by_policy.setdefault(asset.policy_id, {})[asset.name] = quantity
+    return dict(by_policy)
 
 
 def _metadata(extra: packed.Extra) -> dict[str, LabelMetadata]:
-    cbor = {str(label): LabelMetadata(cbor=data.hex()) for label, data in extra.metadata_cbor.items()}
-    json = {str(label): LabelMetadata(json=msgspec.Raw(data)) for label, data in extra.metadata_json.items()}
-    return cbor | json
+    return {
+        str(label): LabelMetadata(cbor=data.hex(), json=_json(metadatum.of_cbor(data)))
+        for label, data in extra.metadata_cbor.items()
+    } | {str(label): LabelMetadata(json=_json(metadatum.of_json(data))) for label, data in extra.metadata_json.items()}
+
+
+def _json(value: Any) -> msgspec.Raw | UnsetType:
+    # NOTE: not msgspec's encoder, which refuses integers beyond 64 bits.
+    return UNSET if value is None else msgspec.Raw(json.dumps(value).encode())

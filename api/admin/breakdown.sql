@@ -1,0 +1,51 @@
+-- The credential itself. No row: foreign or missing.
+-- name: credential
+SELECT ARRAY[id] AS ids FROM partner.credential WHERE id = $1 AND admin_key_id = $2
+
+-- The credentials of an account. No row: foreign or missing.
+-- name: user_credentials
+SELECT ARRAY(SELECT id FROM partner.credential WHERE user_account_id = user_account.id) AS ids
+FROM partner.user_account
+WHERE id = $1 AND admin_key_id = $2
+
+-- A page of what some credentials were used for, newest period first, then by endpoint and class of status, which are
+-- null unless $5 and $6. At least one row, for the total. Costs the hours of the period.
+-- name: parts
+WITH part AS (
+    SELECT date_trunc($4, hour, 'UTC') AS period_start, CASE WHEN $5 THEN endpoint.name END AS endpoint,
+           CASE WHEN $6 THEN status_class END AS status_class, sum(requests)::bigint AS requests,
+           sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations
+    FROM partner.usage_hour
+    JOIN partner.endpoint USING (endpoint_no)
+    WHERE credential_id = ANY($1::uuid[]) AND hour >= $2 AND hour < $3
+    GROUP BY 1, 2, 3
+), page AS (
+    SELECT * FROM part ORDER BY period_start DESC, endpoint, status_class LIMIT $7 OFFSET $8
+)
+SELECT counted.total, page.period_start, page.endpoint, page.status_class, page.requests, page.took_us, page.durations
+FROM (SELECT count(*) AS total FROM part) AS counted
+LEFT JOIN page ON true
+ORDER BY page.period_start DESC, page.endpoint, page.status_class
+
+-- The next credentials of an owner after one that were used in a period, by id.
+-- name: used_credentials
+SELECT credential.id AS credential_id, credential.name AS credential_name, credential.user_account_id,
+       user_account.external_id
+FROM partner.credential
+JOIN partner.user_account ON user_account.id = credential.user_account_id
+WHERE credential.admin_key_id = $1 AND credential.id > $2
+  AND EXISTS (SELECT FROM partner.usage_hour WHERE credential_id = credential.id AND hour >= $3 AND hour < $4)
+ORDER BY credential.id
+LIMIT $5
+
+-- The next parts of a credential's usage after period $5, endpoint $6 and class $7, in that order. Costs the period.
+-- name: export
+SELECT date_trunc($4, hour, 'UTC') AS period_start, endpoint_no, endpoint.name AS endpoint, status_class,
+       sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations
+FROM partner.usage_hour
+JOIN partner.endpoint USING (endpoint_no)
+WHERE credential_id = $1 AND hour >= $2 AND hour < $3
+GROUP BY 1, 2, 3, 4
+HAVING (date_trunc($4, hour, 'UTC'), endpoint_no, status_class) > ($5, $6, $7)
+ORDER BY 1, 2, 4
+LIMIT $8

@@ -1,0 +1,228 @@
+"""Limits and restrictions of a credential. A change holds for the very next request with any of its keys."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from api import errors
+from api.admin import audit
+from api.admin.credentials import HIGHEST_LIMIT, OneCredential, key_hashes
+from api.answers import Answer, Confirmation, Instant
+from api.ask import AdminAsk
+from api.parameters import HIGHEST_EXACT, Body, Choices, Integer, JsonSchema, Kind, Moment
+from api.restrictions import MOST_NETWORKS, SCOPES, canonical
+from shared import sql
+
+_PERIODS = ("day", "month")
+_LONGEST_NETWORK = 49  # an IPv6 address in full, with IPv4 notation at its end, and the length
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """The most requests that are admitted in each day or month (UTC)."""
+
+    requests: int
+    per: Literal["day", "month"]
+
+
+class QuotaKind(Kind[Quota]):
+    """A quota as a JSON object."""
+
+    def __init__(self) -> None:
+        schema: JsonSchema = {
+            "type": "object",
+            "properties": {
+                "requests": {"type": "integer", "minimum": 1, "maximum": HIGHEST_EXACT},
+                "per": {"type": "string", "enum": list(_PERIODS)},
+            },
+            "required": ["requests", "per"],
+        }
+        super().__init__(f"an object with requests (1 to {HIGHEST_EXACT}) and per ({' or '.join(_PERIODS)})", schema)
+
+    def of_json(self, value: object) -> Quota:
+        try:
+            quota = msgspec.convert(value, Quota)
+        except msgspec.ValidationError as error:
+            raise ValueError(value) from error
+        if not 1 <= quota.requests <= HIGHEST_EXACT:
+            raise ValueError(value)
+        return quota
+
+
+class Networks(Kind[tuple[str, ...]]):
+    """A JSON array of networks in CIDR notation, or of addresses. The value has each once, in canonical notation."""
+
+    def __init__(self) -> None:
+        schema: JsonSchema = {
+            "type": "array",
+            "items": {"type": "string", "maxLength": _LONGEST_NETWORK},
+            "maxItems": MOST_NETWORKS,
+        }
+        super().__init__(
+            f"an array of at most {MOST_NETWORKS} networks such as 203.0.113.0/24 or 2001:db8::/32", schema
+        )
+
+    def of_json(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or len(value) > MOST_NETWORKS:
+            raise ValueError(value)
+        if not all(isinstance(each, str) for each in value):
+            raise ValueError(value)
+        return tuple(dict.fromkeys(canonical(each) for each in value))
+
+
+class LimitChanges(Body, frozen=True, kw_only=True):
+    """Limits to change, at least one; omitted ones stay. Null removes the expiry or the quota."""
+
+    rate_limit_per_minute: Annotated[int | UnsetType, Integer(1, HIGHEST_LIMIT)] = UNSET
+    expires_at: Annotated[datetime | UnsetType | None, Moment()] = UNSET
+    quota: Annotated[Quota | UnsetType | None, QuotaKind()] = UNSET
+
+    def check(self) -> None:
+        """Refuse an empty change, and an `expires_at` in the past."""
+        if self.rate_limit_per_minute is UNSET and self.expires_at is UNSET and self.quota is UNSET:
+            raise errors.no_limit_to_change()
+        if isinstance(self.expires_at, datetime) and self.expires_at <= datetime.now(UTC):
+            raise errors.not_in_the_future()
+
+
+class RestrictionChanges(Body, frozen=True, kw_only=True):
+    """Restrictions to change, at least one; omitted ones stay. An empty array or null removes a restriction."""
+
+    ip_networks: Annotated[tuple[str, ...] | UnsetType | None, Networks()] = UNSET
+    scopes: Annotated[tuple[str, ...] | UnsetType | None, Choices(*SCOPES, least=0)] = UNSET
+
+    def check(self) -> None:
+        """Refuse an empty change."""
+        if self.ip_networks is UNSET and self.scopes is UNSET:
+            raise errors.no_restriction_to_change()
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The limits of a credential. Its keys share them; without `quota` only the minute limits them."""
+
+    credential_id: UUID
+    rate_limit_per_minute: int
+    expires_at: Instant | None
+    quota: Quota | None
+
+
+class RestrictionsRecord(msgspec.Struct, frozen=True):
+    """From where and for what the keys of a credential may be used. An empty list does not restrict."""
+
+    credential_id: UUID
+    ip_networks: list[str]
+    scopes: list[str]
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    id: UUID
+    revoked: bool
+    rate_limit_per_minute: int
+    expires_at: datetime | None
+    quota_requests: int | None
+    quota_per: Literal["day", "month"] | None
+    ip_networks: list[str]
+    scopes: list[str]
+
+    def limits(self) -> Limits:
+        quota = None
+        if self.quota_requests is not None and self.quota_per is not None:
+            quota = Quota(self.quota_requests, self.quota_per)
+        return Limits(self.id, self.rate_limit_per_minute, self.expires_at, quota)
+
+    def restrictions(self) -> RestrictionsRecord:
+        return RestrictionsRecord(self.id, self.ip_networks, self.scopes)
+
+
+_sql = sql.beside(__file__)
+_rules = _sql.query("rules", _Rules, locked="")
+_rules_to_change = _sql.query("rules", _Rules, locked="FOR NO KEY UPDATE")
+_set_limits = _sql.command("set_limits")
+_set_restrictions = _sql.command("set_restrictions")
+
+
+async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Limits]:
+    """Read the limits of a credential, revoked or not."""
+    return Answer(data=(await _viewed(ask)).limits())
+
+
+async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Limits]:
+    """Change limits of a credential that is not revoked, for its very next request.
+
+    Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests that its day
+    or month has already seen.
+    """
+    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+        old = (await _to_change(ask, db)).limits()
+        new = msgspec.structs.replace(old, **_given(ask.body))
+        changed = await _record_change(ask, db, old, new)
+        if changed:
+            await withdrawal.of(await key_hashes(db, old.credential_id))
+            requests, per = (None, None) if new.quota is None else (new.quota.requests, new.quota.per)
+            await _set_limits.run(db, old.credential_id, new.rate_limit_per_minute, new.expires_at, requests, per)
+    return Confirmation(data=new, message="Limits updated" if changed else "Limits unchanged")
+
+
+async def read_restrictions(ask: AdminAsk[OneCredential, None]) -> Answer[RestrictionsRecord]:
+    """Read the restrictions of a credential, revoked or not."""
+    return Answer(data=(await _viewed(ask)).restrictions())
+
+
+async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) -> Confirmation[RestrictionsRecord]:
+    """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next request.
+
+    Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to one
+    scope; `/v1/key` may be called with any.
+    """
+    given = {field: list(value or ()) for field, value in _given(ask.body).items()}
+    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+        old = (await _to_change(ask, db)).restrictions()
+        new = msgspec.structs.replace(old, **given)
+        changed = await _record_change(ask, db, old, new)
+        if changed:
+            await withdrawal.of(await key_hashes(db, old.credential_id))
+            await _set_restrictions.run(db, old.credential_id, new.ip_networks, new.scopes)
+    return Confirmation(data=new, message="Restrictions updated" if changed else "Restrictions unchanged")
+
+
+def _given(body: Body) -> dict[str, Any]:
+    """The fields of a body that the request has, with their values."""
+    given = {field: getattr(body, field) for field in body.__struct_fields__}
+    return {field: value for field, value in given.items() if value is not UNSET}
+
+
+async def _viewed(ask: AdminAsk[OneCredential, None]) -> _Rules:
+    async with ask.commit() as db:
+        rules = await _rules.one(db, ask.question.id, ask.key.id)
+        if rules is None:
+            raise errors.credential_not_found()
+        await audit.record(db, ask, "credential.viewed", rules.id)
+        return rules
+
+
+async def _to_change(ask: AdminAsk[OneCredential, Any], db: sql.Connection) -> _Rules:
+    """The rules of a credential, locked until the commit. Raises Refusal if it is revoked."""
+    rules = await _rules_to_change.one(db, ask.question.id, ask.key.id)
+    if rules is None or rules.revoked:
+        raise errors.credential_not_found_or_revoked()
+    return rules
+
+
+async def _record_change(
+    ask: AdminAsk[OneCredential, Any],
+    db: sql.Connection,
+    old: Limits | RestrictionsRecord,
+    new: Limits | RestrictionsRecord,
+) -> bool:
+    """Record a change with the old and the new values; without one, a view. Returns whether anything changes."""
+    fields = [field for field in old.__struct_fields__ if getattr(old, field) != getattr(new, field)]
+    if fields:
+        values = [{field: getattr(each, field) for field in fields} for each in (old, new)]
+        await audit.record(
+            db, ask, "credential.updated", old.credential_id, fields=fields, old=values[0], new=values[1]
+        )
+    else:
+        await audit.record(db, ask, "credential.viewed", old.credential_id)
+    return bool(fields)

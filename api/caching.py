@@ -1,0 +1,71 @@
+"""Validators: when a caller may use again what it has, and 304 where nothing has changed (RFC 9110, 13.1.2).
+
+An answer with `last_updated` is the same as long as the tip is: the tip is its tag, so that a repeated request costs a
+look at the tip. Other answers are tagged by their body.
+"""
+
+from hashlib import blake2b
+from typing import Any
+
+from aiohttp import web
+
+from api import answers, links
+from api.answers import ChainAnswer, ChainPage, Unchanged
+from shared.version import VERSION
+
+PRIVATE, NOT_STORED = "private, no-cache", "no-store"
+IMMUTABLE = "private, max-age=31536000, immutable"
+
+_TIP = f'"{VERSION}-t'
+
+
+def respond(request: web.BaseRequest, status: int, answer: Any, *, settled: bool) -> web.Response:
+    """The response with an answer; 304 if the caller has it. `settled`: no rollback will change the answer."""
+    if request.method not in ("GET", "HEAD"):
+        headers = {"Content-Type": answers.CONTENT_TYPE, "Cache-Control": NOT_STORED}
+        return web.Response(status=status, body=answers.encode(answer), headers=headers)
+    headers = {"Cache-Control": IMMUTABLE if settled else PRIVATE}
+    known = request.headers.get("If-None-Match", "")
+    body = b"" if isinstance(answer, Unchanged) else answers.encode(answer)
+    if settled:
+        headers["ETag"] = of_block(answer.data.block_hash)
+    elif isinstance(answer, ChainAnswer | ChainPage):
+        headers["ETag"] = of_tip(answer.last_updated.block_hash)
+    else:
+        headers["ETag"] = of_body(body)
+    if known and matches(known, headers["ETag"]):
+        return web.Response(status=304, headers=headers)
+    headers["Content-Type"] = answers.CONTENT_TYPE
+    page = getattr(answer, "pagination", None)
+    if page is not None:
+        next_page = links.to_next_page(request.rel_url.raw_path, request.rel_url.raw_query_string, page)
+        if next_page is not None:
+            headers["Link"] = next_page
+    return web.Response(status=status, body=body, headers=headers)
+
+
+def of_tip(block_hash: str) -> str:
+    """The tag of an answer that holds until the tip changes."""
+    return f'W/{_TIP}{block_hash[:32]}"'
+
+
+def of_body(body: bytes) -> str:
+    """The tag of an answer that only its body identifies."""
+    return f'W/"{VERSION}-b{blake2b(body, digest_size=12).hexdigest()}"'
+
+
+def of_block(block_hash: str) -> str:
+    """The tag of an answer that holds as long as a block is on the chain."""
+    return f'W/"{VERSION}-k{block_hash[:32]}"'
+
+
+def asks_for_tip(if_none_match: str) -> bool:
+    """Whether a caller has an answer that holds until the tip changes."""
+    return _TIP in if_none_match
+
+
+def matches(if_none_match: str, tag: str) -> bool:
+    """Whether a caller has the answer with this tag, by weak comparison."""
+    opaque = tag.removeprefix("W/")
+    sent = (each.strip() for each in if_none_match.split(","))
+    return any(each == "*" or each.removeprefix("W/") == opaque for each in sent)

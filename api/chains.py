@@ -1,0 +1,304 @@
+"""The servers that answer chain requests: the replicas in turn, or the primary if no replica can.
+
+Each server is checked four times a second on a separate connection. A replica that does not answer, or lags behind the
+primary for longer than REPLICA_LAG_S, is left out until it recovers. Its connections are cut, and requests that wait
+for it are repeated on another server: they only read. See docs/decisions/0020-replicas-and-failover.md.
+"""
+
+import asyncio
+import itertools
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import asyncpg
+import msgspec
+import structlog
+from prometheus_client import Gauge
+
+from api.answers import ChainAnswer, ChainPage
+from api.turns import FairPool
+from shared import database, hosts, sql, tasks
+from shared.lifecycle import UNREACHABLE, WAITED_FOR
+from shared.network import NETWORKS, Network
+
+log = structlog.get_logger()
+Found = TypeVar("Found")
+
+CONNECTIONS = 8
+"""The maximum per process, network and server."""
+
+_LOOK_EVERY_S = 0.25
+# NOTE: in ticks, since a process that gets no CPU time on a busy machine must not mistake that for an outage.
+_TICK_S, _PATIENCE_TICKS = 0.2, 3
+_CONNECT_WITHIN_S = _TICK_S * _PATIENCE_TICKS
+
+_AWAY = (
+    *(kind for kind in UNREACHABLE if kind is not OSError),
+    ConnectionError,  # but not TimeoutError: a slow statement is not an outage
+    asyncpg.InterfaceError,
+    asyncpg.SerializationError,  # vacuum removes rows that the answer needs
+    asyncpg.SyntaxOrAccessError,  # the replica lacks the schema's last changes
+)
+
+_left_out = Gauge(
+    "ledgerline_replica_left_out",
+    "1 while a replica gets no chain requests.",
+    ["replica"],
+    multiprocess_mode="livemax",
+)
+
+
+class _TipRow(msgspec.Struct, frozen=True):
+    network_id: int
+    slot_no: int
+
+
+_sql = sql.beside(__file__)
+_tips = _sql.query("tips", _TipRow)
+
+
+class _Away(Exception):
+    """A replica is unreachable: repeat the request on another server."""
+
+
+class ChainServer:
+    """A server that answers chain requests."""
+
+    def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool], others: Sequence[asyncpg.Pool] = ()) -> None:
+        """`pools` are by network_id; `others` are further pools of connections to this server."""
+        parts = urlsplit(url)
+        self.name = parts.netloc.rpartition("@")[2] or parts.path
+        self.url = url
+        self._pools, self._others = pools, others
+        self._fair = {network_id: FairPool(pool, CONNECTIONS) for network_id, pool in pools.items()}
+
+    def connection(self, network: Network) -> AbstractAsyncContextManager[asyncpg.Connection]:
+        """A connection with `network`'s search path. Raises the errors of an unreachable server."""
+        return self._fair[network.network_id].acquire()
+
+    async def drop_connections(self) -> None:
+        """Replace idle connections on their next use."""
+        for pool in (*self._pools.values(), *self._others):
+            await pool.expire_connections()
+
+
+class _Replica(ChainServer):
+    """A replica. `left_out` is the reason if it gets no requests; `behind` are the networks for which this process has
+    already answered from a later tip.
+    """
+
+    def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool]) -> None:
+        super().__init__(url, pools)
+        self.left_out: str | None = "it has not answered yet"
+        self.behind: set[int] = set()
+        self._used: set[asyncpg.Connection] = set()
+
+    @asynccontextmanager
+    async def connection(self, network: Network) -> AsyncIterator[asyncpg.Connection]:
+        """The same, but raises _Away if the server is unreachable."""
+        async with AsyncExitStack() as stack:
+            try:
+                db = await stack.enter_async_context(super().connection(network))
+            except (*WAITED_FOR, asyncpg.InterfaceError) as cause:
+                raise _Away(f"{type(cause).__name__}: {cause}") from cause
+            self._used.add(db)
+            stack.callback(self._used.remove, db)
+            yield db
+
+    async def cut(self) -> None:
+        """Terminate all connections: requests that wait for an answer get an exception."""
+        for db in self._used:
+            with suppress(asyncpg.InterfaceError):  # it has just been lost
+                db.terminate()
+        await self.drop_connections()
+
+
+class _TipHistory:
+    """The recent tips of one network on the primary, and when this process first saw them. NOTE: clocks of servers and
+    replay times would not help while no block arrives.
+    """
+
+    def __init__(self) -> None:
+        self._tips: deque[tuple[float, int]] = deque()  # when first seen, and slot; both ascend
+
+    def add(self, slot_no: int, within_s: float) -> None:
+        """Add the primary's current tip."""
+        now = time.monotonic()
+        while self._tips and self._tips[-1][1] > slot_no:
+            self._tips.pop()  # rolled back
+        if not self._tips or self._tips[-1][1] < slot_no:
+            self._tips.append((now if self._tips else -math.inf, slot_no))
+        while len(self._tips) > 1 and self._tips[1][0] < now - within_s:
+            self._tips.popleft()
+
+    def lag_s(self, slot_no: int) -> float:
+        """How long a replica with this tip has lacked a block; infinite if it is behind the first tip seen."""
+        missed = next((seen for seen, tip in self._tips if tip > slot_no), None)
+        return 0.0 if missed is None else time.monotonic() - missed
+
+
+class Chains:
+    """Distributes chain requests among the servers."""
+
+    def __init__(self, primary: ChainServer, replicas: Sequence[_Replica], lag_s: float) -> None:
+        self._primary, self._replicas, self._lag_s = primary, replicas, lag_s
+        self._histories = {network.network_id: _TipHistory() for network in NETWORKS}
+        self._turn = itertools.count()
+        self._newest: dict[int, int] = {}  # the latest tip in an answer, by network: its slot
+
+    def left_out(self) -> dict[str, str]:
+        """The replicas that get no requests, by host and port, with the reasons."""
+        return {replica.name: replica.left_out for replica in self._replicas if replica.left_out is not None}
+
+    async def read(self, network: Network, work: Callable[[ChainServer], Awaitable[Found]]) -> Found:
+        """The result of `work` on one server, repeated on another if that one fails or its tip is too old.
+
+        The tip of an answer is never older than that of a previous one, unless the chain was rolled back on the
+        primary. Raises the primary's errors.
+        """
+        failed: list[_Replica] = []
+        while True:
+            replica = self._next(network, failed)
+            before = self._newest.get(network.network_id, 0)
+            if replica is None:
+                found = await work(self._primary)
+                # NOTE: if another answer had a newer tip since this read began, this one is outdated, not rolled back.
+                if self._shows_progress(network, found) or self._newest[network.network_id] == before:
+                    self._note(network, found)
+                    return found
+                continue
+            try:
+                found = await work(replica)
+            except (_Away, *_AWAY) as cause:
+                log.warning("replica.failed", replica=replica.name, cause=f"{type(cause).__name__}: {cause}")
+            else:
+                if self._shows_progress(network, found):
+                    self._note(network, found)
+                    return found
+            failed.append(replica)
+
+    async def watch(self, source: ChainServer) -> None:
+        """Check one server, endlessly."""
+        db: asyncpg.Connection | None = None
+        while True:
+            try:
+                if db is None:
+                    db = await _patiently(database.connect(source.url))
+                    await source.drop_connections()  # the primary may be another server now
+                tips = await _patiently(_tips.all(db))
+            except (*_AWAY, *WAITED_FOR) as cause:
+                if db is not None:
+                    db.terminate()
+                db = None
+                if isinstance(source, _Replica):
+                    await self._leave_out(source, f"{type(cause).__name__}: {cause}".rstrip(": "))
+            else:
+                await self._look(source, {tip.network_id: tip.slot_no for tip in tips})
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    def _next(self, network: Network, failed: Sequence[_Replica]) -> _Replica | None:
+        """The next usable replica; None for the primary."""
+        if not self._replicas:
+            return None
+        usable = [
+            replica
+            for replica in self._replicas
+            if replica.left_out is None and network.network_id not in replica.behind and replica not in failed
+        ]
+        return usable[next(self._turn) % len(usable)] if usable else None
+
+    def _shows_progress(self, network: Network, found: object) -> bool:
+        slot_no = _tip_of(found)
+        return slot_no is None or slot_no >= self._newest.get(network.network_id, 0)
+
+    def _note(self, network: Network, found: object) -> None:
+        slot_no = _tip_of(found)
+        if slot_no is not None:
+            self._newest[network.network_id] = slot_no
+
+    async def _look(self, source: ChainServer, tips: Mapping[int, int]) -> None:
+        if not isinstance(source, _Replica):
+            for network_id, slot_no in tips.items():
+                self._histories[network_id].add(slot_no, self._lag_s)
+            return
+        lags = {network_id: history.lag_s(tips.get(network_id, -1)) for network_id, history in self._histories.items()}
+        longest_s = max(lags.values())
+        if longest_s > self._lag_s:
+            how = "since before this process began" if math.isinf(longest_s) else f"for {longest_s:.0f} s"
+            await self._leave_out(source, f"it has lacked blocks {how}", cut=False)
+            return
+        newest = self._newest
+        source.behind = {key for key in newest if tips.get(key, -1) < newest[key]}
+        if source.left_out is not None:
+            log.info("replica.taken_in", replica=source.name)
+        source.left_out = None
+        _left_out.labels(source.name).set(0)
+
+    async def _leave_out(self, replica: _Replica, reason: str, *, cut: bool = True) -> None:
+        if replica.left_out is None:
+            log.warning("replica.left_out", replica=replica.name, reason=reason)
+        replica.left_out = reason
+        _left_out.labels(replica.name).set(1)
+        if cut:
+            await replica.cut()
+
+
+@asynccontextmanager
+async def opened(
+    primary_url: str,
+    replica_urls: Sequence[str],
+    lag_s: float,
+    others: Sequence[asyncpg.Pool],
+    made: Callable[[str, asyncpg.Pool], None],
+) -> AsyncIterator[Chains]:
+    """Open `Chains` on these servers, which need not be reachable yet. The primary is removed from the replicas.
+
+    `others` are further pools of the primary, emptied when another server becomes the primary. `made` is called with
+    the network's name and each new pool.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def pools(url: str, connect_within_s: float) -> dict[int, asyncpg.Pool]:
+            found = {}
+            for network in NETWORKS:
+                pool = await database.create_pool(
+                    url, network, most=CONNECTIONS, later=True, connect_within_s=connect_within_s
+                )
+                stack.callback(pool.terminate)
+                made(network.name, pool)
+                found[network.network_id] = pool
+            return found
+
+        primary = ChainServer(primary_url, await pools(primary_url, database.CONNECT_WITHIN_S), others)
+        replicas = [_Replica(url, await pools(url, _CONNECT_WITHIN_S)) for url in replica_urls if url != primary_url]
+        chains = Chains(primary, replicas, lag_s)
+        if replicas or len(hosts.each(primary_url)) > 1:
+            for source in (primary, *replicas):
+                await stack.enter_async_context(
+                    tasks.background(f"look at {source.name}", partial(chains.watch, source))
+                )
+        yield chains
+
+
+async def _patiently(work: Awaitable[Any]) -> Any:
+    """The result of `work`. Raises TimeoutError if it takes longer than _PATIENCE_TICKS of this process."""
+    working = asyncio.ensure_future(work)
+    try:
+        for _ in range(_PATIENCE_TICKS):
+            await asyncio.wait((working,), timeout=_TICK_S)
+            if working.done():
+                return working.result()
+    finally:
+        working.cancel()
+    raise TimeoutError("it does not answer")
+
+
+def _tip_of(found: object) -> int | None:
+    """The tip's slot in an answer, None if the answer has none."""
+    return found.last_updated.slot_no if isinstance(found, ChainAnswer | ChainPage) else None

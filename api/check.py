@@ -1,0 +1,62 @@
+"""`python -m api check`: try the servers of the API and of the usage aggregator."""
+
+from functools import partial
+
+import aiohttp
+from redis.asyncio import Redis
+
+from shared import redis_url, trials
+from shared.servers import Servers
+from shared.settings import Settings, masked
+from shared.trials import Trial
+
+_NO_SUBJECT = "00" * 28
+"""An asset that no registry knows: 404 is a good answer."""
+
+
+async def servers(settings: Settings, running: Servers) -> int:
+    """Try each server, and print what was found; returns the exit status."""
+    each = [("postgres", partial(trials.postgres, url=running.database_url))]
+    each += [
+        (f"replica {number}", partial(trials.postgres, url=url, replica=True))
+        for number, url in enumerate(settings.read_database_urls, 1)
+    ]
+    each.append(("valkey", partial(_valkey, url=running.redis_url)))
+    if settings.token_registry_url is not None:
+        each.append(("token registry", partial(_registry, url=settings.token_registry_url)))
+    return await trials.run(each)
+
+
+async def _valkey(trial: Trial, url: str) -> None:
+    trial.facts["address"] = masked(url).strip("'")
+    async with Redis(connection_pool=redis_url.async_pool(url)) as client:
+        found = await client.info("server")
+        name = "valkey" if "valkey_version" in found else "redis"
+        trial.facts["version"] = f"{name} {found.get(f'{name}_version', 'unknown')}"
+        await trial.round_trip(client.ping)
+
+        async def now_s() -> float:
+            seconds, microseconds = await client.time()
+            return float(seconds) + float(microseconds) / 1e6
+
+        await trial.clock(now_s)
+        await client.eval("return 1", 0)
+        trial.facts["rights"] = "may run scripts"
+        for option, expected in (("maxmemory-policy", "noeviction"), ("appendonly", "yes")):
+            value = (await client.config_get(option)).get(option)
+            trial.facts[option] = str(value)
+            if value != expected:
+                trial.defects.append(f"{option} is {value}, expected {expected}")
+
+
+async def _registry(trial: Trial, url: str) -> None:
+    trial.facts["address"] = masked(url).strip("'")
+
+    async def ask() -> None:
+        async with session.get(url.replace("{subject}", _NO_SUBJECT), allow_redirects=False) as response:
+            trial.facts["status"] = str(response.status)
+
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+        await trial.round_trip(ask)
+    if trial.facts["status"] not in ("200", "404"):
+        trial.defects.append(f"status {trial.facts['status']} for an unknown subject, expected 404")

@@ -1,0 +1,84 @@
+"""The limit on client connections of one process, and the choice of the one to close when another arrives.
+
+Descriptors for Postgres, Valkey and the spool are reserved, so that client connections can never exhaust them.
+"""
+
+import asyncio
+import resource
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+log = structlog.get_logger()
+
+_RESERVED_DESCRIPTORS = 128  # for pools, replicas, Valkey, spools, logs and the registry
+_LEAST, _MOST = 32, 20_000
+_TELL_EVERY_S = 10.0
+
+
+def most() -> int:
+    """Raise the limit of descriptors to its maximum; return how many connections this process may hold then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    descriptors = _MOST + _RESERVED_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
+    return min(max(descriptors - _RESERVED_DESCRIPTORS, _LEAST), _MOST)
+
+
+class BoundedServer(web.Server):
+    """aiohttp's server with a limit on connections: a new one above the limit replaces an inactive one.
+
+    It closes the oldest connection that never sent a complete request, otherwise the one that has been idle longest. If
+    all connections wait for answers, it closes the new one.
+    """
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        connection: Callable[..., RequestHandler],
+        options: Mapping[str, Any],
+    ) -> None:
+        super().__init__(self._answer)
+        self._handler, self._connection, self._options = handler, connection, options
+        self._most = most()
+        self._silent: dict[RequestHandler, None] = {}  # both are ordered, oldest first
+        self._idle: dict[RequestHandler, None] = {}
+        self._tell_at = 0.0
+
+    def __call__(self) -> RequestHandler:
+        return self._connection(self, loop=asyncio.get_running_loop(), **self._options)
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """Register a connection."""
+        super().connection_made(handler, transport)
+        if len(self._connections) > self._most:
+            self._give_up(next(iter(self._silent), None) or next(iter(self._idle), handler))
+        self._silent[handler] = None
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Unregister a connection."""
+        super().connection_lost(handler, exc)
+        self._silent.pop(handler, None)
+        self._idle.pop(handler, None)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        self._silent.pop(connection, None)
+        self._idle.pop(connection, None)
+        try:
+            return await self._handler(request)
+        finally:
+            if connection in self._connections:
+                self._idle[connection] = None
+
+    def _give_up(self, connection: RequestHandler) -> None:
+        self._silent.pop(connection, None)
+        self._idle.pop(connection, None)
+        connection.force_close()
+        now = asyncio.get_running_loop().time()
+        if now >= self._tell_at:
+            self._tell_at = now + _TELL_EVERY_S
+            log.warning("connections.too_many", most=self._most)

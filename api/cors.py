@@ -1,0 +1,42 @@
+"""Which answers a script of another origin may read (CORS): those of chain paths, `/v1/status` and `/openapi.json`.
+
+Keys travel in `Authorization`, never in cookies, so any origin may ask. Admin paths are for servers: a browser is not
+told that it may.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from api.route import Route
+
+ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
+EXPOSED = ANY_ORIGIN | {
+    "Access-Control-Expose-Headers": "Error-Code, ETag, Ignored-Fields, Link, RateLimit, RateLimit-Limit, "
+    "RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id"
+}
+_PREFLIGHT = ANY_ORIGIN | {
+    "Access-Control-Allow-Methods": "GET, HEAD",
+    "Access-Control-Allow-Headers": "Authorization, If-None-Match, X-Request-Id, traceparent",
+    "Access-Control-Max-Age": "7200",
+}
+
+
+def is_shared(path: str) -> bool:
+    """Whether any origin may read the answers of a path, given as in the table of routes or as in a request."""
+    return path == "/openapi.json" or (path.startswith("/v1/") and not path.startswith("/v1/admin"))
+
+
+def headers(route: Route | None, raw_path: str) -> Mapping[str, str]:
+    """The headers that say so; none for a path that is not shared."""
+    return EXPOSED if is_shared(unquote(raw_path) if route is None else route.path) else {}
+
+
+def preflight(request: web.BaseRequest) -> web.Response | None:
+    """The answer to a browser that asks whether it may; None for other requests, and for paths that are not shared."""
+    if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
+        return None
+    if not is_shared(unquote(request.rel_url.raw_path)):
+        return None
+    return web.Response(status=204, headers=_PREFLIGHT)

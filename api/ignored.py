@@ -1,0 +1,32 @@
+"""The header `Ignored-Fields`: the parameters and body fields of a request that its route does not know.
+
+It is a list of strings (RFC 8941). A field that another endpoint can change has that endpoint as parameter `use`:
+`"status";use="POST /v1/admin/users/{id}/suspend", "nmae"`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
+
+from api.parameters import Field
+
+HEADER = "Ignored-Fields"
+
+_MOST, _LONGEST = 20, 100
+_PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"  # printable ASCII without the quote, the backslash and the percent sign
+
+
+def fields(known: Sequence[Field], sent: Iterable[str]) -> list[str]:
+    """The names in a query or body that are not those of known fields, in order."""
+    names = {field.name for field in known}
+    return [name for name in dict.fromkeys(sent) if name not in names]
+
+
+def header(ignored: Sequence[str], elsewhere: Mapping[str, str]) -> str:
+    """The value of the header, for the first _MOST names. `elsewhere` are the endpoints for some of them."""
+    return ", ".join(_item(name, elsewhere.get(name)) for name in ignored[:_MOST])
+
+
+def _item(name: str, endpoint: str | None) -> str:
+    """One name; characters that a header can't carry are percent-encoded."""
+    shown = f'"{quote(name[:_LONGEST], safe=_PLAIN, errors="surrogateescape")}"'
+    return shown if endpoint is None else f'{shown};use="{endpoint}"'

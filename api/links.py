@@ -1,0 +1,23 @@
+"""`Link: <…>; rel="next"`: the next page of a list, for callers that need not know how pages work (RFC 8288)."""
+
+from urllib.parse import quote, unquote_plus
+
+from msgspec import UNSET
+
+from api.answers import CursorPaging, MorePaging, Paging, TotalPaging
+
+_SAFE = "%/?&=:@!$'()*+,;~-._"
+AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging
+
+
+def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
+    """The header's value, relative to the request's own address; None on the last page."""
+    more = page.offset + page.limit < page.total if isinstance(page, TotalPaging) else page.has_more
+    if not more:
+        return None
+    cursor = page.next_cursor if isinstance(page, CursorPaging) else UNSET
+    moved = {"offset": page.offset + page.limit} if cursor is UNSET else {"fromSlot": cursor, "offset": 0}
+    kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
+    query = "&".join([*kept, *(f"{name}={value}" for name, value in moved.items())])
+    address = quote(f"{raw_path}?{query}", safe=_SAFE)  # a `>` of the caller would end it
+    return f'<{address}>; rel="next"'

@@ -1,0 +1,58 @@
+"""The state of each network (its index, its indexer, its node), read for readiness, metrics and pages.
+
+Heartbeats are read from the primary, indexes from a server that answers chain requests. All functions raise the errors
+of an unreachable database.
+"""
+
+from api.chains import ChainServer
+from api.services import Services
+from shared import leader, network_state
+from shared.leader import LastHeartbeat
+from shared.network import NETWORKS, Network
+from shared.network_state import Chain, NetworkState, RollbackDepth
+
+
+async def network_states(services: Services) -> list[NetworkState]:
+    """Every network with an index or a heartbeat, retired ones included. The cost does not grow with the chain."""
+    heartbeats = await _heartbeats(services)
+    found = [(network, await _chain(services, network)) for network in NETWORKS]
+    return [
+        _of(services, network, chain, heartbeats)
+        for network, chain in found
+        if chain is not None or heartbeats[network.network_id].beat_age_s is not None
+    ]
+
+
+async def of(services: Services, network: Network) -> NetworkState:
+    """One network, whether it is indexed or not."""
+    heartbeats = await _heartbeats(services)
+    return _of(services, network, await _chain(services, network), heartbeats)
+
+
+async def rollbacks(services: Services, network: Network) -> list[RollbackDepth]:
+    """The node's rollbacks of a network by depth, since its index began."""
+
+    async def read(source: ChainServer) -> list[RollbackDepth]:
+        async with source.connection(network) as db:
+            return await network_state.rollbacks(db)
+
+    return await services.chains.read(network, read)
+
+
+def _of(
+    services: Services, network: Network, chain: Chain | None, heartbeats: dict[int, LastHeartbeat]
+) -> NetworkState:
+    return network_state.of(network, chain, heartbeats[network.network_id], services.settings.ready_lag_s)
+
+
+async def _heartbeats(services: Services) -> dict[int, LastHeartbeat]:
+    async with services.keys.acquire() as db:
+        return await leader.last_heartbeats(db)
+
+
+async def _chain(services: Services, network: Network) -> Chain | None:
+    async def read(source: ChainServer) -> Chain | None:
+        async with source.connection(network) as db:
+            return await network_state.chain(db)
+
+    return await services.chains.read(network, read)

@@ -1,0 +1,61 @@
+"""What an API key may learn about itself."""
+
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from api import errors
+from api.answers import Answer, Instant
+from api.ask import KeyAsk, Nothing
+
+
+class QuotaState(msgspec.Struct, frozen=True):
+    """The most requests per day or month (UTC), what is left, and when the next day or month begins."""
+
+    requests: int
+    per: Literal["day", "month"]
+    remaining: int
+    resets_at: Instant
+
+
+class OwnKey(msgspec.Struct, frozen=True):
+    """The network, limits and restrictions of the key that asks. Empty lists do not restrict.
+
+    `remaining` is what its minute has left after this request. `expires_at` is the end of this key, also if a rotation
+    has set it.
+    """
+
+    credential_id: UUID
+    network_id: int
+    rate_limit_per_minute: int
+    remaining: int
+    quota: QuotaState | None
+    expires_at: Instant | None
+    ip_networks: list[str]
+    scopes: list[str]
+
+
+async def read(ask: KeyAsk[Nothing]) -> Answer[OwnKey]:
+    """Read the network, limits, expiry and restrictions of the API key of this request.
+
+    The request counts, as any other. Every key may make it, whatever its scopes.
+    """
+    key = await ask.services.callers.known(ask.key_hash)
+    if key is None:
+        raise errors.invalid_api_key()
+    quota = None
+    if key.quota_requests is not None and key.quota_per is not None:
+        left = max(key.quota_requests - key.quota_used, 0) if ask.taken.quota is None else ask.taken.quota.remaining
+        quota = QuotaState(key.quota_requests, key.quota_per, left, key.quota_until)
+    own = OwnKey(
+        credential_id=key.credential_id,
+        network_id=key.network_id,
+        rate_limit_per_minute=key.limit,
+        remaining=ask.taken.remaining,
+        quota=quota,
+        expires_at=key.expires_at,
+        ip_networks=key.ip_networks,
+        scopes=key.scopes,
+    )
+    return Answer(data=own)

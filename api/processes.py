@@ -1,0 +1,108 @@
+"""One serving process, or several on one socket under a parent that replaces dead ones and stops them all."""
+
+import asyncio
+import gc
+import multiprocessing
+import os
+import socket
+import time
+from multiprocessing.context import SpawnProcess
+
+import structlog
+from prometheus_client import multiprocess as prometheus
+from prometheus_client import values
+
+from api import metrics_folder, services
+from api.app import Api
+from api.routes import ROUTES
+from api.usage import queue
+from shared import lifecycle
+from shared import log as logs
+from shared.servers import Servers
+from shared.settings import Settings
+
+log = structlog.get_logger()
+
+_PAUSE_S = 1.0  # before a process that died young is replaced
+
+
+async def serve(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
+    """Answer requests on a listening socket until `stop` is set and those under way are answered."""
+    endpoints = {route.number: route.name for route in ROUTES}
+    async with services.opened(settings, servers, endpoints, stop) as opened:
+        spare_collector()
+        await Api(opened, ROUTES).serve(listening, stop)
+
+
+def spare_collector() -> None:
+    """Exempt the objects that exist now, which are never garbage, from Python's garbage collection."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)  # requests leave few cycles behind
+
+
+async def supervise(
+    count: int, settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event
+) -> None:
+    """Run `count` worker processes until `stop` is set and they have finished. Raises ServersError."""
+    queue.refuse_unwritable(settings.data_dir)  # once, instead of in each worker that is replaced
+    with metrics_folder.opened() as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # workers inherit it before they import the client
+        values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call] # this process has imported it
+        await asyncio.gather(*(_keep_one(settings, servers, listening, stop) for _ in range(count)))
+
+
+async def _keep_one(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        try:
+            await _run_one(settings, servers, listening, stop)
+        except Exception:
+            log.exception("worker.failed", again_in_s=_PAUSE_S)  # the machine may lack memory for a process now
+            await lifecycle.sleep(_PAUSE_S, stop)
+
+
+async def _run_one(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
+    """Run one worker process until it ends or `stop` is set."""
+    process = multiprocessing.get_context("spawn").Process(target=_work, args=(settings, servers, listening))
+    process.start()
+    started = time.monotonic()
+    try:
+        if await _ended(process, stop):
+            log.error("worker.died", pid=process.pid, exit_status=process.exitcode)
+            if time.monotonic() - started < _PAUSE_S:
+                await lifecycle.sleep(_PAUSE_S, stop)
+        else:
+            process.terminate()
+            await _ended(process, asyncio.Event())
+    finally:  # cancelled if the worker does not end
+        if process.is_alive():
+            log.warning("worker.killed", pid=process.pid)
+            process.kill()
+    process.join()
+    prometheus.mark_process_dead(process.pid)  # type: ignore[no-untyped-call] # it has no hints
+
+
+async def _ended(process: SpawnProcess, stop: asyncio.Event) -> bool:
+    """Wait until the process ends or `stop` is set; False if it has not ended."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(process.sentinel, ended.set)
+    try:
+        await lifecycle.first_of(ended.wait(), stop.wait())
+        return ended.is_set()
+    finally:
+        loop.remove_reader(process.sentinel)
+
+
+def _work(settings: Settings, servers: Servers, listening: socket.socket) -> None:
+    """The main function of a worker process: serve until a stop signal, or until the parent has gone."""
+    logs.configure(settings.log_level, settings.log_format)
+    logs.started("api worker")
+
+    async def main(stop: asyncio.Event) -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        asyncio.get_running_loop().add_reader(parent.sentinel, stop.set)
+        await serve(settings, servers, listening, stop)
+
+    raise SystemExit(lifecycle.run(main))

@@ -1,0 +1,72 @@
+"""What an API key may be used for, and from where.
+
+Addresses and networks are compared as texts of bits, which the script in Valkey can do as well: a network contains the
+addresses whose text begins with its own.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+SCOPES = ("transactions", "assets", "pools")
+"""What a key may be restricted to. Each chain route belongs to one of them."""
+
+MOST_NETWORKS = 50
+_MAPPED_BITS = 96
+_REMEMBERED = 4_096
+
+
+class Call(msgspec.Struct, frozen=True):
+    """What restrictions look at: the scope of the route, "" if every key may call it, and the caller's address in bits,
+    "" if it is unknown.
+    """
+
+    scope: str = ""
+    address_bits: str = ""
+
+
+class Restrictions(msgspec.Struct, frozen=True):
+    """The networks (in bits) and the scopes of a key; none means no restriction."""
+
+    networks: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+
+    def bars(self, call: Call) -> Literal["address", "scope"] | None:
+        """What keeps the key from this call, if anything does."""
+        if self.networks and not call.address_bits.startswith(self.networks):
+            return "address"
+        return "scope" if self.scopes and call.scope and call.scope not in self.scopes else None
+
+
+def of(ip_networks: Sequence[str], scopes: Sequence[str]) -> Restrictions:
+    """Restrictions as they are stored. Networks are in CIDR notation."""
+    return Restrictions(tuple(_bits_of_network(text) for text in ip_networks), tuple(scopes))
+
+
+@lru_cache(_REMEMBERED)
+def bits(address: str | None) -> str:
+    """The version of an IP address and its bits; "" if it is unknown."""
+    return "" if address is None else _bits(ipaddress.ip_address(address))
+
+
+def canonical(text: str) -> str:
+    """A network in canonical CIDR notation; a single address is a network of one. Raises ValueError."""
+    network = ipaddress.ip_network(text)
+    if "%" in text:
+        raise ValueError(text)  # a zone has a meaning on one host only
+    mapped = getattr(network.network_address, "ipv4_mapped", None)
+    if mapped is not None and network.prefixlen >= _MAPPED_BITS:  # callers are compared by their IPv4 address
+        network = ipaddress.ip_network((mapped, network.prefixlen - _MAPPED_BITS))
+    return str(network)
+
+
+def _bits_of_network(text: str) -> str:
+    network = ipaddress.ip_network(text)
+    return _bits(network.network_address)[: 1 + network.prefixlen]
+
+
+def _bits(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    return f"{address.version}{int(address):0{address.max_prefixlen}b}"

@@ -1,0 +1,122 @@
+"""Prune old rows: usage by minute and by hour, audit entries of read access, and keys long after their rotation.
+
+Each process tries every hour; a lock lets one prune at a time, in small commits with pauses between them.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import asyncpg
+import msgspec
+import structlog
+
+from shared import schema, sql
+from shared.settings import Settings
+
+log = structlog.get_logger()
+
+_EVERY_S = 3_600.0
+_FIRST_WITHIN_S = 300.0  # so that a process which never lives for an hour prunes as well
+_PAUSE_S = 0.2
+_MOST_ROWS = 2_000  # in one commit
+_MOST_CREDENTIALS = 500
+_NO_ID = UUID(int=0)
+
+
+class Busy(Exception):
+    """Another process is pruning."""
+
+
+class _Lock(msgspec.Struct, frozen=True):
+    ours: bool
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: UUID
+
+
+_sql = sql.beside(__file__)
+_lock = _sql.query("lock", _Lock)
+_keep_minutes = _sql.command("keep_minutes")
+_next_credentials = _sql.query("next_credentials", _Id)
+_drop_former_keys = _sql.command("drop_former_keys")
+_drop_minutes = _sql.command("drop_minutes")
+_drop_hours = _sql.command("drop_hours")
+_drop_readings = _sql.command("drop_readings")
+
+
+async def run(pool: asyncpg.Pool, settings: Settings) -> None:
+    """Prune every hour, endlessly, starting at a random time within the first minutes."""
+    await asyncio.sleep(random.uniform(0, _FIRST_WITHIN_S))
+    while True:
+        try:
+            pruned = await prune(
+                pool, settings.usage_minutes_days, settings.usage_hours_days, settings.audit_reads_days
+            )
+            log.info("retention.pruned", **msgspec.structs.asdict(pruned))
+        except Busy:
+            log.debug("retention.left_to_another")
+        await asyncio.sleep(_EVERY_S)
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """How many rows of each kind were dropped."""
+
+    usage_minutes: int
+    usage_hours: int
+    audit_readings: int
+
+
+async def prune(pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: int, audit_reads_days: int) -> Pruned:
+    """Drop rows older than so many days. Raises Busy if another process is pruning."""
+    async with _step(pool) as db:
+        await _keep_minutes.run(db, usage_minutes_days)
+        await _drop_former_keys.run(db)
+    return Pruned(
+        await _prune_usage(pool, _drop_minutes),
+        await _prune_usage(pool, _drop_hours, usage_hours_days),
+        await _prune_readings(pool, audit_reads_days),
+    )
+
+
+async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command, *arguments: int) -> int:
+    """Drop old usage of some credentials after the others; `arguments` complete those of the statement."""
+    dropped_in_all, last_id = 0, _NO_ID
+    while True:
+        async with _step(pool) as db:
+            ids = [row.id for row in await _next_credentials.all(db, last_id, _MOST_CREDENTIALS)]
+            dropped = _rows(await drop.run(db, ids, _MOST_ROWS, *arguments))
+        dropped_in_all += dropped
+        if dropped < _MOST_ROWS:
+            if not ids:
+                return dropped_in_all
+            last_id = ids[-1]
+
+
+async def _prune_readings(pool: asyncpg.Pool, audit_reads_days: int) -> int:
+    dropped_in_all, dropped = 0, _MOST_ROWS
+    while dropped == _MOST_ROWS:
+        async with _step(pool) as db:
+            dropped = _rows(await _drop_readings.run(db, audit_reads_days, _MOST_ROWS))
+        dropped_in_all += dropped
+    return dropped_in_all
+
+
+@asynccontextmanager
+async def _step(pool: asyncpg.Pool) -> AsyncIterator[sql.Connection]:
+    """One small commit, followed by a pause."""
+    async with pool.acquire() as db, schema.commit(db):
+        lock = await _lock.one(db)
+        assert lock is not None, "a function returns a row"
+        if not lock.ours:
+            raise Busy
+        yield db
+    await asyncio.sleep(_PAUSE_S)
+
+
+def _rows(tag: str) -> int:
+    """The number in Postgres' answer to a DELETE."""
+    return int(tag.rpartition(" ")[2])

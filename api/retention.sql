@@ -1,0 +1,49 @@
+-- No other process prunes until the end of this commit.
+-- name: lock
+SELECT pg_try_advisory_xact_lock(5495816503463495504) AS ours
+
+-- Store the first day whose minutes of usage are kept, before the first minute is deleted. It never decreases.
+-- name: keep_minutes
+INSERT INTO partner.usage_kept (since) VALUES (date_trunc('day', now() - make_interval(days => $1), 'UTC'))
+ON CONFLICT (one) DO UPDATE SET since = greatest(usage_kept.since, excluded.since)
+
+-- Former keys that ended 30 days ago or earlier. There are few: one for each rotation.
+-- name: drop_former_keys
+DELETE FROM partner.former_key WHERE ends_at < now() - interval '30 days'
+
+-- The next credentials in order of id.
+-- name: next_credentials
+SELECT id FROM partner.credential WHERE id > $1 ORDER BY id LIMIT $2
+
+-- Delete expired minutes of some credentials, $2 at most.
+-- name: drop_minutes
+WITH old AS (
+    SELECT credential_id, minute
+    FROM partner.usage
+    WHERE credential_id = ANY($1::uuid[]) AND minute < (SELECT since FROM partner.usage_kept)
+    LIMIT $2
+)
+DELETE FROM partner.usage USING old WHERE usage.credential_id = old.credential_id AND usage.minute = old.minute
+
+-- Delete hours of some credentials that are older than $3 days, $2 at most.
+-- name: drop_hours
+WITH old AS (
+    SELECT credential_id, hour, endpoint_no, status_class
+    FROM partner.usage_hour
+    WHERE credential_id = ANY($1::uuid[]) AND hour < now() - make_interval(days => $3)
+    LIMIT $2
+)
+DELETE FROM partner.usage_hour USING old
+WHERE usage_hour.credential_id = old.credential_id AND usage_hour.hour = old.hour
+  AND usage_hour.endpoint_no = old.endpoint_no AND usage_hour.status_class = old.status_class
+
+-- Delete audit entries of read access older than some days, $2 at most.
+-- name: drop_readings
+WITH old AS (
+    SELECT id
+    FROM partner.audit_log
+    WHERE right(action, 7) IN ('.viewed', '.listed') AND created_at < now() - make_interval(days => $1)
+    ORDER BY created_at
+    LIMIT $2
+)
+DELETE FROM partner.audit_log USING old WHERE audit_log.id = old.id

@@ -1,0 +1,263 @@
+// The page at /status: asks /v1/status every few seconds and shows the answer. Ages go on between two answers.
+import { Component, createRef, h, render } from "./preact.mjs";
+import htm from "./htm.mjs";
+import uPlot from "./uPlot.esm.js";
+
+const html = htm.bind(h);
+
+const ASK_EVERY_MS = 3000;
+const ANSWER_WITHIN_MS = 10000;
+const MINUTES = 60;
+
+// What the states of a network are called, and how bad they are.
+const STATES = {
+  in_step: ["In step", "good"],
+  syncing: ["Syncing", "busy"],
+  behind: ["Behind", "bad"],
+  node_stalled: ["Node stalled", "bad"],
+  node_lost: ["Node lost", "bad"],
+  down: ["Indexer down", "bad"],
+  empty: ["Nothing indexed", "busy"],
+  retired: ["Retired", "off"],
+};
+const SIGNS = { good: "✓", busy: "…", bad: "!", off: "–" };
+const NAMES = { mainnet: "Mainnet", preview: "Preview", preprod: "Preprod" };
+
+// Words ---------------------------------------------------------------------------------------------------------------
+
+const number = (value) => value.toLocaleString("en");
+const counted = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
+const percent = (share) => `${(Math.floor(share * 10000) / 100).toFixed(2)} %`;
+
+// Seconds in at most two units, on one line.
+const duration = (seconds) => inUnits(seconds).replaceAll(" ", "\u00a0");
+
+function inUnits(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const first = units.findIndex(([, size]) => whole >= size);
+  if (first < 0) return "0 s";
+  const [unit, size] = units[first];
+  const words = `${number(Math.floor(whole / size))} ${unit}`;
+  if (first + 1 === units.length) return words;
+  const [next, nextSize] = units[first + 1];
+  const rest = Math.floor((whole % size) / nextSize);
+  return rest ? `${words} ${rest} ${next}` : words;
+}
+
+const clock = (iso) => new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC" });
+
+// Parts ---------------------------------------------------------------------------------------------------------------
+
+// A moment with its age in seconds, which `passed` has grown since the answer came.
+function Moment({ at, ageS, passed }) {
+  return html`<time datetime=${at} title=${`${clock(at)} UTC`}>${duration(ageS + passed)} ago</time>`;
+}
+
+function Fact({ name, children }) {
+  return html`<div class="fact"><dt>${name}</dt><dd>${children}</dd></div>`;
+}
+
+// Blocks of the last hour by minute.
+class Chart extends Component {
+  box = createRef();
+
+  shouldComponentUpdate(next) {
+    return next.blocks !== this.props.blocks || next.label !== this.props.label;
+  }
+
+  componentDidMount() {
+    this.scheme = window.matchMedia("(prefers-color-scheme: dark)");
+    this.again = () => this.draw();
+    this.scheme.addEventListener("change", this.again);
+    this.resized = new ResizeObserver(() => {
+      if (this.plot && this.box.current.clientWidth !== this.plot.width) this.plot.setSize(this.size());
+    });
+    this.resized.observe(this.box.current);
+    this.draw();
+  }
+
+  componentDidUpdate() {
+    this.plot.setData(this.data());
+  }
+
+  componentWillUnmount() {
+    this.scheme.removeEventListener("change", this.again);
+    this.resized.disconnect();
+    this.plot.destroy();
+  }
+
+  data() {
+    return [this.props.blocks.map((_, index) => index - MINUTES), this.props.blocks];
+  }
+
+  size() {
+    return { width: this.box.current.clientWidth, height: 110 };
+  }
+
+  draw() {
+    this.plot?.destroy();
+    const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const axis = { stroke: colour("--pico-muted-color"), grid: { show: false }, ticks: { show: false }, font: "12px system-ui" };
+    const options = {
+      ...this.size(),
+      cursor: { show: false },
+      legend: { show: false },
+      scales: { x: { time: false, range: [-MINUTES - 0.5, -0.5] }, y: { range: (_, __, most) => [0, Math.max(most, 4)] } },
+      axes: [
+        { ...axis, size: 28, gap: 10, splits: () => [-60, -45, -30, -15, -1], values: (_, at) => at.map((m) => (m === -1 ? "now" : `${m} min`)) },
+        { ...axis, size: 32, incrs: [1, 2, 5, 10, 50, 100, 500] },
+      ],
+      series: [{}, { fill: colour("--pico-primary-background"), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.8, 20] }) }],
+    };
+    this.plot = new uPlot(options, this.data(), this.box.current);
+  }
+
+  render({ label }) {
+    return html`<div class="chart" role="img" aria-label=${label} ref=${this.box}></div>`;
+  }
+}
+
+function Sync({ network, name }) {
+  const share = network.sync_progress;
+  if (share === null || !["syncing", "behind"].includes(network.state)) return null;
+  if (network.phase === "finishing") return html`<p>All blocks are read, and the indexes are being built.</p>`;
+  const left = network.sync_left_s === null ? "time left unknown" : `about ${duration(network.sync_left_s)} left`;
+  return html`<div class="sync">
+    <progress value=${share} max="1" aria-label=${`Sync of ${name}`}></progress>
+    <p>${percent(share)}, ${left}</p>
+  </div>`;
+}
+
+function Rollback({ network, passed, at }) {
+  if (network.last_rollback_at === null) return "none seen";
+  const age = (Date.parse(at) - Date.parse(network.last_rollback_at)) / 1000;
+  return html`${counted(network.last_rollback_blocks, "block")}, <${Moment} at=${network.last_rollback_at} ageS=${age} passed=${passed} />`;
+}
+
+function Verify({ network, passed, at }) {
+  const last = network.last_verify;
+  if (last === null) return "never run";
+  const age = (Date.parse(at) - Date.parse(last.ended_at)) / 1000;
+  const outcome = last.differing.length ? html`<strong class="bad">differences in ${last.differing.join(", ")}</strong>` : "clean";
+  const node = last.node_blocks === null ? "" : `, ${counted(last.node_blocks, "block")} compared with the node`;
+  return html`${outcome} up to block ${number(last.block_no)}${node}, <${Moment} at=${last.ended_at} ageS=${age} passed=${passed} />`;
+}
+
+// What is known of a network with blocks.
+function Index({ network, name, passed, at }) {
+  const { blocks, transactions } = network.last_hour;
+  const total = blocks.reduce((sum, each) => sum + each, 0);
+  const label = `Blocks of ${name} in the last hour: ${number(total)}, from ${number(Math.min(...blocks))} to ${number(Math.max(...blocks))} in a minute`;
+  return html`
+    <dl>
+      <${Fact} name="Tip">block ${number(network.block_no)}, epoch ${number(network.epoch_no)}, slot ${number(network.slot_no)}</${Fact}>
+      <${Fact} name="Age of the tip"><${Moment} at=${network.block_time} ageS=${network.tip_age_s} passed=${passed} /></${Fact}>
+      <${Fact} name="Behind the node">${network.lag_blocks === null ? "unknown" : `${counted(network.lag_blocks, "block")}, ${duration(network.lag_s)}`}</${Fact}>
+      <${Fact} name="Last rollback"><${Rollback} network=${network} passed=${passed} at=${at} /></${Fact}>
+      <${Fact} name="Last verify"><${Verify} network=${network} passed=${passed} at=${at} /></${Fact}>
+      <${Fact} name="Indexed from">${network.first_block_no > 0 ? `block ${number(network.first_block_no)}` : "the origin"}</${Fact}>
+      <${Fact} name="Blocks of the last hour">${number(total)}, with ${counted(transactions, "transaction")}</${Fact}>
+    </dl>
+    ${total > 0 && html`<${Chart} blocks=${blocks} label=${label} />`}`;
+}
+
+function Network({ network, passed, at }) {
+  const name = NAMES[network.network];
+  const [words, kind] = STATES[network.state];
+  return html`<article aria-labelledby=${network.network}>
+    <header>
+      <h2 id=${network.network}>${name}</h2>
+      <span class=${`state ${kind}`}><span aria-hidden="true">${SIGNS[kind]}</span> ${words}</span>
+    </header>
+    <${Sync} network=${network} name=${name} />
+    ${network.block_no === null ? html`<p>Nothing is indexed yet.</p>` : html`<${Index} network=${network} name=${name} passed=${passed} at=${at} />`}
+  </article>`;
+}
+
+function Usage({ usage }) {
+  return html`<section aria-labelledby="usage">
+    <h2 id="usage">Usage</h2>
+    <dl>
+      <${Fact} name="Queue">${usage.queued === null ? html`<strong class="bad">not available, usage waits on disk</strong>` : counted(usage.queued, "batch", "batches")}</${Fact}>
+      <${Fact} name="Lag">${usage.lag_s === null ? "unknown" : duration(usage.lag_s)}</${Fact}>
+    </dl>
+  </section>`;
+}
+
+// One sentence on all networks; screen readers read it out when it changes.
+function summary(status) {
+  const served = status.networks.filter((network) => network.state !== "retired");
+  if (!served.length) return "No network is indexed yet.";
+  const good = served.filter((network) => network.state === "in_step");
+  if (good.length === served.length) return served.length === 1 ? `${NAMES[served[0].network]} is in step.` : "All networks are in step.";
+  return served
+    .filter((network) => network.state !== "in_step")
+    .map((network) => `${NAMES[network.network]}: ${STATES[network.state][0].toLowerCase()}.`)
+    .join(" ");
+}
+
+// The page ------------------------------------------------------------------------------------------------------------
+
+class Page extends Component {
+  state = { status: null, answeredAt: 0, now: 0, fault: null, paused: false };
+
+  componentDidMount() {
+    this.ask();
+    this.ticking = setInterval(() => this.setState({ now: performance.now() }), 1000);
+  }
+
+  componentWillUnmount() {
+    clearInterval(this.ticking);
+    clearTimeout(this.next);
+  }
+
+  async ask() {
+    clearTimeout(this.next);
+    try {
+      const response = await fetch("/v1/status", { signal: AbortSignal.timeout(ANSWER_WITHIN_MS), cache: "no-store" });
+      const body = await response.json();
+      if (!body.success) throw new Error(body.error);
+      const now = performance.now();
+      this.setState({ status: body.data, answeredAt: now, now, fault: null });
+    } catch (fault) {
+      this.setState({ fault: fault instanceof TypeError || fault.name === "TimeoutError" ? "The service does not answer" : fault.message });
+    }
+    if (!this.state.paused) this.next = setTimeout(() => this.ask(), ASK_EVERY_MS);
+  }
+
+  pause = () => {
+    const paused = !this.state.paused;
+    this.setState({ paused });
+    if (paused) clearTimeout(this.next);
+    else this.ask();
+  };
+
+  render(_, { status, answeredAt, now, fault, paused }) {
+    const passed = Math.max(0, now - answeredAt) / 1000;
+    return html`
+      <header class="container">
+        <h1>Ledgerline status</h1>
+        <p role="status" class="summary">${fault ? `${fault}.` : status ? summary(status) : "Asking the service."}</p>
+      </header>
+      <main class="container">
+        ${fault && status && html`<p class="bad"><strong>What follows is ${duration(passed)} old.</strong></p>`}
+        ${status && html`
+          <div class="networks">
+            ${status.networks.map((network) => html`<${Network} key=${network.network} network=${network} passed=${passed} at=${status.at} />`)}
+          </div>
+          <${Usage} usage=${status.usage} />`}
+      </main>
+      <footer class="container">
+        <button type="button" class="outline secondary" onClick=${this.pause}>${paused ? "Update again" : "Pause updates"}</button>
+        <p>
+          ${status && html`Version ${status.version}, schema ${status.schema_version}. `}
+          <a href="/v1/status">These figures as JSON</a>, <a href="/docs">API reference</a>
+        </p>
+      </footer>`;
+  }
+}
+
+const page = document.getElementById("page");
+page.replaceChildren();
+render(html`<${Page} />`, page);

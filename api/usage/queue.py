@@ -1,0 +1,363 @@
+"""From spool to queue: sums of spooled requests are queued for the aggregator until they are in the table.
+
+Only one batch of a spool is under way at a time: the table then recognises every batch by one offset per spool
+(docs/decisions/0005-usage-exactly-once.md). A spool whose records are all in the table is kept for a while, in case a
+failover loses commits (docs/decisions/0016-what-a-spool-promises.md).
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TypeAlias, TypeVar
+
+import asyncpg
+import dramatiq
+import msgspec
+import prometheus_client as prometheus
+import structlog
+from dramatiq.brokers.redis import RedisBroker
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from api.usage import durations
+from api.usage.spool import RECORD, Record, Spool, Spools
+from shared import redis_url, schema, sql, tasks
+from shared.lifecycle import REMIND_EVERY_S, WAITED_FOR, log_waiting
+from shared.servers import ServersError
+
+log = structlog.get_logger()
+Answer = TypeVar("Answer")
+
+QUEUE = "usage"
+ACTOR = "add_usage"
+_NAMESPACE = "ledgerline:queue"
+
+UNKNOWN_ENDPOINT = "unknown"
+"""The endpoint of a request that another version of the program counted, and that this version does not have."""
+
+LONGEST_QUEUED_S = 86_400
+"""An older message is dropped: if its batch was still missing, the spool has queued it again."""
+
+KEPT_S = 600.0
+"""How long a spool is kept after the commit that completed it; a later failover no longer loses that commit."""
+
+_LOOK_EVERY_S, _TABLE_WITHIN_S = 0.5, 5.0
+_MOST_RECORDS = 20_000  # in a batch: 760 kB of spool, and well below a second in the aggregator
+_QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a batch is queued again, at first and at most
+_MOST_QUEUED = 1_000  # with more messages, no batch is queued again
+_LAST_LOOKS_S = 2.0
+_FOLDER = "usage"  # in DATA_DIR
+_TABLE_AND_QUEUE = "the usage table and its queue"
+
+_lost = prometheus.Counter(
+    "ledgerline_usage_lost_records", "Spooled records that could not be read back from the disk."
+)
+
+
+class UsageSum(msgspec.Struct, array_like=True):
+    """The requests of one credential in one minute of a batch."""
+
+    credential_id: str
+    minute: int  # since 1970
+    successful: int = 0
+    failed: int = 0
+    took_us: int = 0
+    last_us: int = 0  # since 1970
+    limited: int = 0  # those of `failed` with status 429
+
+    def add(self, record: Record) -> None:
+        """Count one more request."""
+        if record.status < 400:
+            self.successful += 1
+        else:
+            self.failed += 1
+            self.limited += record.status == HTTPStatus.TOO_MANY_REQUESTS
+        self.took_us += record.took_us
+        self.last_us = max(self.last_us, record.at_us)
+
+
+class BreakdownSum(msgspec.Struct, array_like=True):
+    """The requests of one credential to one endpoint, in one hour of a batch and with one class of status."""
+
+    credential_id: str
+    hour: int  # since 1970
+    endpoint: str  # such as "GET /v1/tx/hash/{hash}"
+    status_class: int  # 4 for 4xx
+    requests: int = 0
+    took_us: int = 0
+    durations: list[int] = []  # a histogram (durations.py)
+
+
+class UsageBatch(msgspec.Struct, frozen=True):
+    """The records between two offsets of a spool. They and the batch's name, `<spool>:<offset>`, never change."""
+
+    spool: str
+    offset: int
+    end: int
+    sums: list[UsageSum]
+    breakdown: list[BreakdownSum]
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The offset up to which a spool is in the table, and whether that commit is too old to be lost in a failover."""
+
+    spool: str
+    next_offset: int
+    is_safe: bool
+
+
+_sql = sql.beside(__file__)
+marks = _sql.query("marks", Mark)
+_close = _sql.command("close")
+_forget = _sql.command("forget")
+
+
+def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
+    """The synced records of a spool that are not in the table, at most _MOST_RECORDS. Raises OSError.
+
+    `endpoints` names the endpoints that this version has; a spool of another version may know others.
+    """
+    end = min(spool.synced_bytes, spool.added_bytes + _MOST_RECORDS * RECORD.size)
+    sums: dict[tuple[bytes, int], UsageSum] = {}
+    parts: dict[tuple[bytes, int, int, int], list[int]] = {}  # the durations
+    for record in spool.records(spool.added_bytes, end):
+        whose = record.credential_id, record.at_us // 60_000_000
+        found = sums.get(whose)
+        if found is None:
+            found = sums[whose] = UsageSum(record.credential_id.hex(), whose[1])
+        found.add(record)
+        part = record.credential_id, whose[1] // 60, record.endpoint, record.status // 100
+        parts.setdefault(part, []).append(record.took_us)
+    breakdown = [
+        BreakdownSum(
+            credential_id.hex(),
+            hour,
+            endpoints.get(endpoint, UNKNOWN_ENDPOINT),
+            status_class,
+            len(took_us),
+            sum(took_us),
+            durations.packed(Counter(map(durations.bucket_of, took_us))),
+        )
+        for (credential_id, hour, endpoint, status_class), took_us in parts.items()
+    ]
+    return UsageBatch(spool.name, spool.added_bytes, end, list(sums.values()), breakdown)
+
+
+def broker_at(url: str) -> RedisBroker:
+    """The queue. NOTE: with Dramatiq's defaults, a killed worker's messages return only after a minute or more."""
+    return RedisBroker(  # type: ignore[no-untyped-call] # it has no hints
+        client=redis_url.client(url, socket_timeout=2, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)),
+        namespace=_NAMESPACE,
+        heartbeat_timeout=3_000,
+        maintenance_chance=1_000_000,
+        dead_message_ttl=60_000,
+    )
+
+
+def refuse_unwritable(data_dir: Path) -> None:
+    """Raise ServersError if the folder of the spools can't be made or written."""
+    try:
+        (data_dir / _FOLDER).mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=data_dir / _FOLDER):
+            pass
+    except OSError as cause:
+        raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
+
+
+@asynccontextmanager
+async def spooling(
+    data_dir: Path, redis_url: str, partner: asyncpg.Pool, endpoints: Mapping[int, str]
+) -> AsyncIterator[Spools]:
+    """The spools of this process, with a background task that queues their records.
+
+    `endpoints` are the names of endpoints by the number in a record.
+    The end of the block waits up to _LAST_LOOKS_S for the last records to reach the table; the others stay on disk.
+    Raises ServersError if DATA_DIR can't be written.
+    """
+    try:
+        spools = Spools(data_dir / _FOLDER)
+    except OSError as cause:
+        raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
+    queueing = _Queueing(spools, partner, broker_at(redis_url), endpoints)
+    try:
+        async with tasks.background("usage", queueing.run):
+            yield spools
+    finally:
+        await queueing.finish()
+
+
+class _UnderWay(msgspec.Struct, frozen=True):
+    """A batch that is queued but not in the table yet."""
+
+    offset: int
+    pause_s: float
+    again_at: float  # when it is queued again, on the monotonic clock
+
+
+_Unusable: TypeAlias = dict[Path, str]  # files that can't be used now, with the reasons
+
+
+class _Outage:
+    """Logs an outage when it begins, every REMIND_EVERY_S, and when it ends."""
+
+    def __init__(self) -> None:
+        self._logged_at: float | None = None
+
+    def begin_or_go_on(self, cause: Exception) -> None:
+        now = time.monotonic()
+        if self._logged_at is None or now - self._logged_at >= REMIND_EVERY_S:
+            fault = None if isinstance(cause, WAITED_FOR) else cause  # an outage needs no traceback
+            log_waiting(_TABLE_AND_QUEUE, cause=f"{type(cause).__name__}: {cause}", exc_info=fault)
+            self._logged_at = now
+
+    def end(self) -> None:
+        if self._logged_at is not None:
+            log.info("reached", what=_TABLE_AND_QUEUE)
+            self._logged_at = None
+
+
+class _Queueing:
+    """Every half second, compares each spool with the table and queues the next batch."""
+
+    def __init__(
+        self, spools: Spools, partner: asyncpg.Pool, broker: RedisBroker, endpoints: Mapping[int, str]
+    ) -> None:
+        self._spools, self._partner, self._broker, self._endpoints = spools, partner, broker, endpoints
+        self._under_way: dict[str, _UnderWay] = {}
+        self._outage = _Outage()
+
+    async def run(self) -> None:
+        """Queue endlessly. While the table or the queue is unreachable, the spools grow."""
+        while True:
+            await self._try_to_look()
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def finish(self) -> None:
+        """Wait for the last records to reach the table, then close the spools."""
+        try:
+            async with asyncio.timeout(_LAST_LOOKS_S):
+                while any(spool.waiting_bytes for spool in self._spools.all):
+                    await self._try_to_look()
+                    await asyncio.sleep(_LOOK_EVERY_S / 5)
+        except TimeoutError:
+            log.warning("usage.left_for_later", bytes=sum(spool.waiting_bytes for spool in self._spools.all))
+        finally:
+            self._spools.close()
+
+    async def _try_to_look(self) -> None:
+        try:
+            await self._look()
+        except Exception as cause:  # noqa: BLE001 - retried after any error; `queued_at` shows for how long
+            self._under_way.clear()  # start again from the state of the table
+            self._outage.begin_or_go_on(cause)
+        else:
+            self._outage.end()
+            self._spools.queued_at = time.monotonic()
+
+    async def _look(self) -> None:
+        unusable = self._spools.take_over()
+        try:
+            await self._look_at_all(unusable)
+        except BaseException:
+            self._spools.report_unusable(self._spools.unusable | unusable)
+            raise
+        self._spools.report_unusable(unusable)
+
+    async def _look_at_all(self, unusable: _Unusable) -> None:
+        """Sync every spool, compare it with the table, and queue the missing records.
+
+        A file with a disk error goes into `unusable`, and does not block the others.
+        """
+        try:
+            self._spools.replace_truncated()
+        except OSError as cause:
+            unusable[self._spools.folder] = str(cause)
+        for spool in self._spools.all:
+            try:
+                await _in_thread(spool.sync)
+            except OSError as cause:
+                unusable[spool.path] = str(cause)
+        seen = [spool for spool in self._spools.all if spool.size_bytes or spool in self._spools.rolled_over]
+        if not seen:
+            return
+        async with asyncio.timeout(_TABLE_WITHIN_S), self._partner.acquire() as db:
+            found = await marks.all(db, [spool.name for spool in seen], KEPT_S)
+        await self._compare({mark.spool: mark for mark in found}, seen, unusable)
+        queued = await _in_thread(self._broker.do_qsize, QUEUE)
+        for spool in seen:
+            if spool.synced_bytes > spool.added_bytes:
+                await self._queue(spool, unusable, may_repeat=queued < _MOST_QUEUED)
+
+    async def _compare(self, found: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:
+        """Note how much of each spool is in the table, which a failover may reduce, and drop those that are safe."""
+        for spool in seen:
+            mark = found.get(spool.name, Mark(spool.name, 0, is_safe=True))
+            if mark.next_offset < spool.added_bytes:
+                log.error("usage.taken_back", spool=spool.name, had=spool.added_bytes, has=mark.next_offset)
+                self._under_way.pop(spool.name, None)
+            spool.added_bytes = mark.next_offset
+            if mark.next_offset > spool.size_bytes:
+                unusable[spool.path] = "shorter than its part in the table"
+            elif mark.next_offset == spool.size_bytes and mark.is_safe and spool in self._spools.rolled_over:
+                await self._drop(spool, unusable)
+
+    async def _drop(self, spool: Spool, unusable: _Unusable) -> None:
+        """Delete a spool, and let its row be forgotten later. Raises WrongSchema, and keeps both then."""
+        async with self._partner.acquire() as db, schema.commit(db):
+            # NOTE: the file first. Without its row, a file that reappears would be counted again.
+            try:
+                await _in_thread(self._spools.drop, spool)
+            except OSError as cause:
+                unusable[spool.path] = str(cause)
+                return
+            await _close.run(db, spool.name)
+            await _forget.run(db)
+
+    async def _queue(self, spool: Spool, unusable: _Unusable, *, may_repeat: bool) -> None:
+        """Queue the next batch of a spool, or repeat the last one if it may be lost."""
+        now, before = time.monotonic(), self._under_way.get(spool.name)
+        pause_s = _QUEUE_AGAIN_S[0]
+        if before is not None and before.offset == spool.added_bytes:
+            if now < before.again_at or not may_repeat:
+                return
+            pause_s = min(before.pause_s * 2, _QUEUE_AGAIN_S[1])
+        try:
+            batch = await _in_thread(batch_of, spool, self._endpoints)
+        except OSError as cause:
+            unusable[spool.path] = str(cause)
+            return
+        _report_lost(spool, batch)
+        self._under_way[spool.name] = _UnderWay(spool.added_bytes, pause_s, now + pause_s)
+        await _in_thread(self._broker.enqueue, _message(batch))
+
+
+def _report_lost(spool: Spool, batch: UsageBatch) -> None:
+    """Count, once, the records of a batch that could not be read back from the disk."""
+    lost = (batch.end - batch.offset) // RECORD.size - sum(each.successful + each.failed for each in batch.sums)
+    if lost and batch.offset >= spool.reported_bytes:
+        log.error("usage.lost_records", spool=spool.name, offset=batch.offset, end=batch.end, records=lost)
+        _lost.inc(lost)
+    spool.reported_bytes = max(spool.reported_bytes, batch.end)
+
+
+async def _in_thread(work: Callable[..., Answer], *arguments: object) -> Answer:
+    """Run slow work in a thread. A cancelled call still waits for its end, since files may be closed afterwards."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait((working,))
+        with suppress(Exception):
+            working.result()
+        raise
+
+
+def _message(batch: UsageBatch) -> dramatiq.Message[None]:
+    """The batch as a message, which is JSON."""
+    args = (msgspec.to_builtins(batch),)
+    return dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=args, kwargs={}, options={})

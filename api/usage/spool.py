@@ -1,0 +1,282 @@
+"""The spool: a process records each request with an API key in it before it sends the answer.
+
+A spool is a file of records in DATA_DIR/usage, locked by the process that writes it. `api/usage/queue.py`
+brings the records into the table. The spool of a dead process is taken over by another one on the machine, which only
+reads it. What a spool guarantees: docs/decisions/0016-what-a-spool-promises.md.
+"""
+
+import binascii
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import msgspec
+import structlog
+from prometheus_client import Counter
+
+from api import errors
+from api.usage import disk
+
+log = structlog.get_logger()
+
+ROLL_OVER_BYTES = 8 * 1024**2
+"""The size at which a process begins a new spool, so that records in the table can be deleted."""
+
+MOST_WAITING_BYTES = 1024**3
+"""The limit of a process' records that are not in the table, 28 million: above it, requests are refused."""
+
+RECORD = struct.Struct("<16sQIHII")  # credential_id, time in us since 1970, took_us, status, endpoint, checksum
+_CHECKSUM = struct.Struct("<I")
+_HEAD_BYTES = RECORD.size - _CHECKSUM.size
+_MOST_US = 2**32 - 1
+
+_MAGIC = b"ledgerlineusage\2"
+HEADER_BYTES = len(_MAGIC) + 16
+"""The header of a file: _MAGIC and the UUID that is its name. Offsets of records count from its end."""
+
+_SUFFIX = ".spool"
+
+_unrecorded = Counter("ledgerline_usage_unrecorded", "Requests refused because they could not be counted.")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One answered request."""
+
+    credential_id: bytes  # of the UUID
+    at_us: int
+    took_us: int
+    status: int
+    endpoint: int  # api.route.Route.number
+
+
+class Spool:
+    """One file of records. Its name and an offset always identify the same record."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        """`file` is open. Raises OSError if it is not a spool."""
+        self.path, self._file = path, file
+        header = _header_of(path)
+        found = disk.read(file, 0, HEADER_BYTES)
+        # NOTE: after a power failure unsynced parts may be missing or zero, also of the header.
+        if any(byte not in (0, expected) for byte, expected in zip(found, header, strict=False)):
+            raise OSError("not a spool of this version and name")
+        self._seed = binascii.crc32(header)
+        size_bytes = max(disk.size_bytes(file) - HEADER_BYTES, 0)
+        self.size_bytes = size_bytes - size_bytes % RECORD.size  # the rest was torn by a power failure
+        self.synced_bytes = 0  # the part that is known to survive a power failure
+        self.added_bytes = 0  # the part that was in the table at the last look
+        self.reported_bytes = 0  # up to here, lost records have been counted
+        self._in_doubt = True  # whether a sync may have failed, also in the process before this one
+
+    @classmethod
+    def create(cls, folder: Path) -> "Spool":
+        """A new, empty spool. Raises OSError."""
+        path = folder / f"{uuid4().hex}{_SUFFIX}"
+        unlocked = path.with_suffix(".new")  # a name that no process takes over
+        file = disk.create(unlocked)
+        try:
+            disk.write(file, _header_of(path), 0)
+            disk.rename(unlocked, path)
+        except OSError:
+            disk.close(file)
+            disk.remove(unlocked)
+            raise
+        return cls(path, file)
+
+    @classmethod
+    def take_over(cls, path: Path) -> "Spool | None":
+        """The spool of a dead process; None if its process lives or another one was faster.
+
+        Raises OSError if it can't be read or is not a spool.
+        """
+        return cls._opened(path, disk.open_locked)
+
+    @classmethod
+    def look_at(cls, path: Path) -> "Spool | None":
+        """Any spool, only for reading; None if it was removed meanwhile. Raises OSError as `take_over`."""
+        return cls._opened(path, disk.open_to_read)
+
+    @classmethod
+    def _opened(cls, path: Path, opened: Callable[[Path], int]) -> "Spool | None":
+        try:
+            file = opened(path)
+        except (BlockingIOError, FileNotFoundError):
+            return None
+        try:
+            if disk.is_linked(file):
+                return cls(path, file)
+        except OSError:
+            disk.close(file)
+            raise
+        disk.close(file)  # its process has just removed it
+        return None
+
+    @property
+    def name(self) -> str:
+        """The name of the spool, as in the names of its batches."""
+        return self.path.stem
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that are not known to be in the table."""
+        return max(self.size_bytes - self.added_bytes, 0)
+
+    @property
+    def is_whole(self) -> bool:
+        """False if the file was truncated or removed, so that another process would not find all records."""
+        return disk.is_linked(self._file) and disk.size_bytes(self._file) >= HEADER_BYTES + self.size_bytes
+
+    def append(self, head: bytes) -> None:
+        """Append one record, which then survives this process. Raises OSError, and leaves no part of it then."""
+        disk.write(self._file, head + self._checksum(head, self.size_bytes), HEADER_BYTES + self.size_bytes)
+        self.size_bytes += RECORD.size
+
+    def sync(self) -> None:
+        """Make all records and the file's name survive a power failure. Raises OSError."""
+        size_bytes = self.size_bytes  # NOTE: read before the sync, since records are appended meanwhile
+        if size_bytes == self.synced_bytes:
+            return
+        if self._in_doubt:
+            # NOTE: Linux reports a failed write once, and never to a process that opens the file later.
+            begin = 0 if self.synced_bytes == 0 else HEADER_BYTES + self.synced_bytes
+            disk.write(self._file, disk.read(self._file, begin, HEADER_BYTES + size_bytes - begin), begin)
+        self._in_doubt = True
+        disk.sync(self._file)
+        if self.synced_bytes == 0:
+            disk.sync_names(self.path.parent)
+        self._in_doubt, self.synced_bytes = False, size_bytes
+
+    def records(self, offset: int, end: int) -> Iterator[Record]:
+        """The records between two offsets, without those that the disk has damaged."""
+        data = disk.read(self._file, HEADER_BYTES + offset, end - offset)
+        whole = data[: len(data) - len(data) % RECORD.size]
+        for position, (*fields, _) in zip(range(0, len(whole), RECORD.size), RECORD.iter_unpack(whole), strict=True):
+            head = whole[position : position + _HEAD_BYTES]
+            # NOTE: zeros are not a record, even if the checksum of zeros is zero.
+            if any(head) and whole[position + _HEAD_BYTES : position + RECORD.size] == self._checksum(
+                head, offset + position
+            ):
+                yield Record(*fields)
+
+    def delete(self) -> None:
+        """Remove the file: all its records are in the table."""
+        disk.remove(self.path)
+        disk.sync_names(self.path.parent)
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; another process may take it over."""
+        disk.close(self._file)
+
+    def _checksum(self, head: bytes, offset: int) -> bytes:
+        """Covers name and offset: after a power failure a disk may return remains of another spool."""
+        return _CHECKSUM.pack(binascii.crc32(head, (self._seed + offset) & 0xFFFFFFFF))
+
+
+class Spools:
+    """The spools of this process: the current one, and older ones until they are safe in the table."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._current = Spool.create(folder)
+        self.rolled_over: list[Spool] = []
+        self.fault: str | None = None  # why requests are refused now
+        self.queued_at = time.monotonic()  # when all records were last known to be queued or in the table
+        self.unusable: dict[Path, str] = {}  # files that could not be used at the last look, with the reasons
+
+    @property
+    def all(self) -> list[Spool]:
+        """All spools, oldest first."""
+        return [*self.rolled_over, self._current]
+
+    def count(self, credential_id: UUID, endpoint: int, status: int, took_s: float) -> None:
+        """Record a request that is about to be answered. Raises Refusal if that fails."""
+        at_us, took_us = time.time_ns() // 1000, min(int(took_s * 1e6), _MOST_US)
+        head = RECORD.pack(credential_id.bytes, at_us, took_us, status, endpoint, 0)[:_HEAD_BYTES]
+        try:
+            self._make_room()
+            self._current.append(head)
+        except OSError as cause:
+            if self.fault is None:
+                log.error("usage.not_recorded", folder=str(self.folder), cause=str(cause))
+            self.fault = str(cause)
+            _unrecorded.inc()
+            raise errors.usage_not_recorded() from cause
+        if self.fault is not None:
+            log.info("usage.recorded_again", folder=str(self.folder))
+            self.fault = None
+
+    def take_over(self) -> dict[Path, str]:
+        """Take over the spools of dead processes of this machine; returns unreadable files and why."""
+        own, unusable = {spool.path for spool in self.all}, {}
+        try:
+            paths = [path for path in spools_in(self.folder) if path not in own]
+        except OSError as cause:
+            return {self.folder: str(cause)}
+        for path in paths:
+            try:
+                spool = Spool.take_over(path)
+            except OSError as cause:
+                unusable[path] = str(cause)
+            else:
+                if spool is not None:
+                    log.info("usage.taken_over", spool=spool.name, bytes=spool.size_bytes)
+                    self.rolled_over.append(spool)
+        return unusable
+
+    def report_unusable(self, found: dict[Path, str]) -> None:
+        """Remember which files can't be used now, and log the new ones."""
+        for path in found.keys() - self.unusable.keys():
+            log.error("usage.unusable", path=str(path), cause=found[path])
+        self.unusable = found
+
+    def replace_truncated(self) -> None:
+        """Begin a new spool if the current one was truncated or removed: another process could not read all of it.
+
+        Raises OSError if there is no room for one.
+        """
+        if not self._current.is_whole:
+            log.error("usage.truncated", spool=self._current.name, bytes=self._current.size_bytes)
+            self.roll_over()
+
+    def drop(self, spool: Spool) -> None:
+        """Delete a spool whose records are all in the table. Raises OSError."""
+        spool.delete()
+        self.rolled_over.remove(spool)
+
+    def close(self) -> None:
+        """Close all spools; another process takes over the remaining records."""
+        for spool in self.all:
+            if not spool.size_bytes and spool.path not in self.unusable:
+                with suppress(OSError):  # an empty file does no harm: it has no batches
+                    disk.remove(spool.path)
+            spool.close()
+
+    def roll_over(self) -> None:
+        """Begin a new spool. Raises OSError if there is no room for one, and keeps the current one then."""
+        current = Spool.create(self.folder)
+        self.rolled_over.append(self._current)
+        self._current = current
+
+    def _make_room(self) -> None:
+        if self._current.size_bytes >= ROLL_OVER_BYTES:
+            if sum(spool.waiting_bytes for spool in self.all) >= MOST_WAITING_BYTES:
+                raise OSError(f"{MOST_WAITING_BYTES} bytes wait for the usage aggregator")
+            self.roll_over()
+
+
+def spools_in(folder: Path) -> list[Path]:
+    """The files of a folder that are named like spools. Raises OSError."""
+    return [path for path in disk.names(folder) if path.suffix == _SUFFIX]
+
+
+def _header_of(path: Path) -> bytes:
+    """The header of a spool with that name. Raises OSError if it is not a spool's name."""
+    try:
+        return _MAGIC + UUID(hex=path.stem).bytes
+    except ValueError as cause:
+        raise OSError("not a spool's name") from cause

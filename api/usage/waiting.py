@@ -1,0 +1,137 @@
+"""Measure how much usage waits on this machine: in the spools of all processes, and in the queue."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import asyncpg
+import msgspec
+import structlog
+from dramatiq.brokers.redis import RedisBroker
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from api.usage.queue import KEPT_S, QUEUE, marks
+from api.usage.spool import RECORD, Spool, spools_in
+
+log = structlog.get_logger()
+
+_ANSWER_WITHIN_S = 3.0
+_READ_BYTES = 1_000 * RECORD.size
+
+
+class _Found(msgspec.Struct):
+    """What the spools of a folder contain that is not in the table."""
+
+    waiting_bytes: int = 0
+    oldest_at: float | None = None  # since 1970
+    unusable_files: int = 0
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """Usage that waits; unknown figures are None.
+
+    `queued` batches are in the queue; `waiting_bytes` are spooled and not in the table, the oldest since `lag_s`.
+    """
+
+    queued: int | None
+    waiting_bytes: int | None
+    lag_s: float | None
+    unusable_files: int | None
+
+
+class Waiting:
+    """Compares the spools of all processes in a folder with the table."""
+
+    def __init__(self, folder: Path, partner: asyncpg.Pool, broker: RedisBroker) -> None:
+        self._folder, self._partner, self._broker = folder, partner, broker
+        self._marks: Mapping[str, int] | None = None  # as last read; used while the table is unreachable
+
+    async def measured(self) -> Measured:
+        """The current figures."""
+        queued, found = await asyncio.gather(self._queue_length(), self._find())
+        if found is None:
+            return Measured(queued, None, None, None)
+        lag_s = 0.0 if found.oldest_at is None else max(0.0, time.time() - found.oldest_at)
+        return Measured(queued, found.waiting_bytes, lag_s, found.unusable_files)
+
+    async def _find(self) -> _Found | None:
+        try:
+            await self._read_marks([path.stem for path in spools_in(self._folder)])
+            return None if self._marks is None else await asyncio.to_thread(_find, self._folder, self._marks)
+        except OSError as cause:
+            log.warning("metrics.without_spools", cause=str(cause))
+            return None
+
+    async def _read_marks(self, names: list[str]) -> None:
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN_S), self._partner.acquire() as db:
+                self._marks = {mark.spool: mark.next_offset for mark in await marks.all(db, names, KEPT_S)}
+        except Exception as cause:  # noqa: BLE001 - metrics must not fail while something is wrong
+            log.warning("metrics.without_usage_table", cause=f"{type(cause).__name__}: {cause}")
+
+    async def _queue_length(self) -> int | None:
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN_S):
+                return int(await asyncio.to_thread(self._broker.do_qsize, QUEUE))
+        except Exception as cause:  # noqa: BLE001 - as above
+            log.warning("metrics.without_queue", cause=f"{type(cause).__name__}: {cause}")
+            return None
+
+
+class Gauges(Collector):
+    """The figures for Prometheus; unknown ones are omitted."""
+
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges of this scrape."""
+        measured = self._measured
+        for name, text, value in (
+            ("lag_seconds", "Age of the oldest request that is not in the table", measured.lag_s),
+            ("waiting_bytes", "Spooled bytes that are not in the table", measured.waiting_bytes),
+            ("unusable_files", "Files in the usage folder that are not readable spools", measured.unusable_files),
+            ("queued", "Batches that wait for the aggregator", measured.queued),
+        ):
+            if value is not None:
+                yield _gauge(name, text, value)
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"ledgerline_usage_{name}", text, value=value)
+
+
+def _find(folder: Path, marks: Mapping[str, int]) -> _Found:
+    """Measure every spool of a folder. A spool that is newer than the marks has none: all of it waits."""
+    found = _Found()
+    for path in spools_in(folder):
+        try:
+            spool = Spool.look_at(path)
+        except OSError:
+            found.unusable_files += 1
+            continue
+        if spool is None:
+            continue
+        try:
+            mark = marks.get(spool.name, 0)
+            found.unusable_files += mark > spool.size_bytes
+            found.waiting_bytes += max(spool.size_bytes - mark, 0)
+            at = _oldest_at(spool, mark)
+            if at is not None:
+                found.oldest_at = at if found.oldest_at is None else min(found.oldest_at, at)
+        except OSError:
+            found.unusable_files += 1
+        finally:
+            spool.close()
+    return found
+
+
+def _oldest_at(spool: Spool, offset: int) -> float | None:
+    """When the first whole record from an offset on was written. Raises OSError."""
+    for begin in range(offset, spool.size_bytes, _READ_BYTES):
+        record = next(spool.records(begin, min(spool.size_bytes, begin + _READ_BYTES)), None)
+        if record is not None:
+            return record.at_us / 1e6
+    return None
