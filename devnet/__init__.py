@@ -1,25 +1,35 @@
-"""A Cardano network for one machine: chains made from a seed or recorded, served as Ogmios 6 and 7 serve them.
+"""A Cardano network on one machine: generated or recorded chains, served by Ogmios 6 or 7.
 
-A chain is anything with `network`, `genesis`, `eras`, `blocks` and `grow(count)`:
-
-    chain = Generated(Options(seed=7, density=5.0), blocks=3000)    # devnet.generator; preview, Alonzo to Conway
-    chain = Generated(options_of("mainnet", seed=7), blocks=500)    # Byron with boundary blocks to Conway
+    chain = Generated(Options(seed=7, density=5.0), blocks=3000)    # devnet.generator: preview, Alonzo to Conway
+    chain = Generated(options_of("mainnet", seed=7), blocks=500)    # every era, Byron's boundary blocks included
     chain = Recorded(path, PREVIEW, read_genesis(genesis_path))     # devnet.blocks, devnet.networks
-    other = chain.fork(after=2990, seed=8, blocks=15)               # a valid chain that shares blocks[:2991]
-    ledger = chain.ledger                                           # of a generated one: unspent, accounts, pools, …
+    other = chain.fork(after=2990, seed=8, blocks=15)               # a valid chain with the same blocks[:2991]
+    ledger = chain.ledger                                           # unspent outputs, accounts, pools, …
 
-Each of its `blocks` has `point`, `height`, `ancestor`, `era` and `decoded()`, the JSON of Ogmios 7. A server plays it:
+Each of a chain's `blocks` has `point`, `height`, `ancestor`, `era` and `decoded()`, the JSON of Ogmios 7. To serve it:
 
-    async with Server(chain, dialect=Dialect((7, 0))) as node:      # devnet.server, devnet.dialect; port 0 is any
-        node.url                                                    # ws://127.0.0.1:…, and /health over HTTP
-        node.grow(3)                                                # the chain makes more blocks
-        node.switch(other)                                          # roll back to what both have, then its blocks
-        node.fork(ancestor, blocks)                                 # the same by hand: an index and any blocks
+    async with Server(chain, dialect=Dialect((7, 0))) as node:      # devnet.server, devnet.dialect; on any free port
+        node.url                                                    # ws://127.0.0.1:…; HTTP has /health
+        node.grow(3)                                                # make three more blocks
+        node.switch(other)                                          # roll back to the last common block, then follow
+        node.fork(ancestor, blocks)                                 # the same with an index and any blocks
         node.extend(blocks)
-        node.drop_connections()                                     # as a network does, without a closing frame
-        node.delay_s = 0.1                                          # hold each answer back
-        node.inject(b"no JSON")                                     # the answer to the next nextBlock
-        node.requests["nextBlock"], node.tip, node.connections      # what was asked, where it stands, who listens
+        node.drop_connections()                                     # without a closing frame, like a failing network
+        node.delay_s = 0.1                                          # delay each answer
+        node.inject(b"not JSON")                                    # answer the next nextBlock with this
+        node.requests["nextBlock"], node.tip, node.connections      # requests so far, the tip, connected clients
 
-`python -m devnet serve` does that from the command line, `python -m devnet make` writes a chain to a file.
+From the command line, `python -m devnet serve` serves a chain, and `python -m devnet make` writes one to a file.
+
+The modules, from what a chain is to what serves it:
+
+    networks, addresses, blocks, parameters    the public networks, and the parts of a chain
+    ledger                                     the state that blocks change, forward and back
+    cast, draft, headers                       who acts on a generated chain, and what its blocks are made of
+    transactions/                              the kinds of transaction that a generated chain holds
+    generator                                  valid chains and forks from a seed
+    dialect, refusal                           blocks and errors as each version of Ogmios writes them
+    node                                       the selected chain, which grows and forks
+    queries, session, server                   Ogmios in front of it
+    demo                                       the whole service on a generated chain
 """

@@ -1,4 +1,4 @@
-"""`python -m devnet`: play a chain as Ogmios does, or write a generated one to a file."""
+"""`python -m devnet`: serve a chain as Ogmios does, or write a generated one to a file."""
 
 import asyncio
 import signal
@@ -13,68 +13,98 @@ from devnet import blocks as recorded
 from devnet import networks
 from devnet.blocks import Chain, Recorded
 from devnet.dialect import Dialect
-from devnet.generator import Generated, options_of
+from devnet.generator import Generated, Options, options_of, options_until_now
 from devnet.ledger import genesis_outputs
 from devnet.server import Server
+from shared.command import VersionOption
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Play a generated or recorded chain as Ogmios does.")
 
 _VERSIONS = {"6": (6, 14), "7": (7, 0), "6.11": (6, 11), "6.12": (6, 12), "6.13": (6, 13), "6.14": (6, 14)}
 _BLOCKS = 3_000
 _FORK_DEPTH = 5
 
-NetworkName = Annotated[str, typer.Option(help="mainnet, preview or preprod")]
-Seed = Annotated[int, typer.Option(help="what a generated chain is made from")]
-Density = Annotated[float, typer.Option(help="mean number of transactions in a generated block")]
-Version = Annotated[str, typer.Option(help="Ogmios to speak like: 6.11 to 6.14, 6 for the last of them, or 7")]
+NetworkName = Annotated[str, typer.Option(help="Network: mainnet, preview or preprod.")]
+Seed = Annotated[int, typer.Option(help="Seed of the generated chain; the same seed gives the same chain.")]
+Density = Annotated[float, typer.Option(help="Mean number of transactions per generated block.")]
+Version = Annotated[str, typer.Option(help="Version of Ogmios to imitate: 6.11 to 6.14, 6 (means 6.14) or 7.")]
+
+
+@app.callback()
+def _any_command(_version: VersionOption = False) -> None:
+    pass
 
 
 @app.command()
 def serve(
     network: NetworkName = "preview",
-    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="port to listen on, 0 for any")] = 1337,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any free port.")] = 1337,
     seed: Seed = 7,
     density: Density = 5.0,
-    blocks: Annotated[int | None, typer.Option(help="blocks there at the start: 3,000, or all of a file")] = None,
-    pace: Annotated[float, typer.Option(help="blocks per second from then on")] = 0.0,
-    fork_every: Annotated[int, typer.Option(help="switch to a fork after so many new blocks, 0 for never")] = 0,
-    file: Annotated[Path | None, typer.Option(help="recorded blocks, .jsonl or .jsonl.xz, instead of a seed")] = None,
-    genesis: Annotated[Path | None, typer.Option(help="genesis outputs of the file, as JSON")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Blocks at the start; default: 3,000, or all of the file.")] = None,
+    pace: Annotated[float, typer.Option(help="New blocks per second; 0 means that the chain does not grow.")] = 0.0,
+    fork_every: Annotated[int, typer.Option(help="Fork instead of growing at every Nth block; 0 means never.")] = 0,
+    on_time: Annotated[
+        bool, typer.Option(help="Give new blocks the time at which they are made. Only for preview.")
+    ] = False,
+    file: Annotated[Path | None, typer.Option(help="Serve the recorded blocks of this .jsonl[.xz] file.")] = None,
+    genesis: Annotated[Path | None, typer.Option(help="Genesis outputs of the recorded chain, as JSON.")] = None,
     ogmios: Version = "6",
-    cbor: Annotated[bool, typer.Option(help="with --include-transaction-cbor and --include-metadata-cbor")] = True,
-    detailed: Annotated[bool, typer.Option(help="with --metadata-detailed-schema")] = False,
+    cbor: Annotated[bool, typer.Option(help="Imitate --include-transaction-cbor and --include-metadata-cbor.")] = True,
+    detailed: Annotated[bool, typer.Option(help="Imitate --metadata-detailed-schema.")] = False,
+    syncing: Annotated[
+        bool, typer.Option(help="Imitate a node that is still syncing: in Byron it refuses Shelley's genesis.")
+    ] = False,
 ) -> None:
-    """Play a chain over WebSocket until SIGTERM or Ctrl-C."""
+    """Serve a chain over WebSocket until SIGTERM or Ctrl-C."""
     dialect = Dialect(_version(ogmios), transaction_cbor=cbor, metadata_cbor=cbor, detailed=detailed)
     chain: Chain
     if file:
         known = recorded.read_genesis(genesis) if genesis else None
         chain = Recorded(file, _network(network), known, blocks)
     else:
-        options = options_of(_network(network).name, seed=seed, density=density)
-        chain = Generated(options, _BLOCKS if blocks is None else blocks)
-    uvloop.run(_play(Server(chain, host=host, port=port, dialect=dialect), pace, fork_every))
+        chain = _generated(
+            options_of(_network(network).name, seed=seed, density=density),
+            _BLOCKS if blocks is None else blocks,
+            on_time,
+        )
+    server = Server(chain, host=host, port=port, dialect=dialect, syncing=syncing)
+    uvloop.run(_serve(server, pace, fork_every))
 
 
 @app.command()
 def make(
-    out: Annotated[Path, typer.Option(help="file to write, .jsonl or .jsonl.xz")],
+    out: Annotated[Path, typer.Option(help="File to write, .jsonl or .jsonl.xz.")],
     network: NetworkName = "preview",
     seed: Seed = 7,
     density: Density = 5.0,
-    blocks: Annotated[int, typer.Option(help="blocks to make")] = _BLOCKS,
+    blocks: Annotated[int, typer.Option(help="Number of blocks.")] = _BLOCKS,
     ogmios: Version = "6",
 ) -> None:
-    """Write a generated chain to a file, one block a line, and its genesis outputs beside it."""
+    """Write a generated chain to a file, one block per line, and its genesis outputs to a second file next to it."""
     dialect = Dialect(_version(ogmios))
     chain = Generated(options_of(_network(network).name, seed=seed, density=density), blocks)
     recorded.write(out, [dialect.block(block.content) for block in chain.blocks])
-    beside = out.with_name(out.name.partition(".")[0] + "-genesis.json")
-    recorded.write_genesis(beside, list(genesis_outputs(chain.network, chain.genesis)))
+    genesis = out.with_name(out.name.partition(".")[0] + "-genesis.json")
+    recorded.write_genesis(genesis, list(genesis_outputs(chain.network, chain.genesis)))
 
 
-async def _play(node: Server, pace: float, fork_every: int) -> None:
+def _generated(options: Options, blocks: int, on_time: bool) -> Generated:
+    """A generated chain; with `on_time` it reaches up to now."""
+    if not on_time:
+        return Generated(options, blocks)
+    if networks.BY_NAME[options.network].byron_epochs:
+        raise typer.BadParameter(
+            f"only a chain of preview can be on time, not of {options.network}", param_hint="--on-time"
+        )
+    chain = Generated(options_until_now(options, blocks), blocks)
+    chain.on_time = True
+    chain.grow()
+    return chain
+
+
+async def _serve(node: Server, pace: float, fork_every: int) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -92,7 +122,7 @@ async def _play(node: Server, pace: float, fork_every: int) -> None:
 
 
 def _fork(node: Server, seed: int) -> None:
-    """Replace the last blocks by one more: others where the chain is generated, the same over again where recorded."""
+    """Replace the last blocks by a longer fork, or, if the chain is recorded, roll back and play them again."""
     ancestor = max(len(node.blocks) - 1 - _FORK_DEPTH, -1)
     if isinstance(node.chain, Generated):
         node.switch(node.chain.fork(ancestor, seed, _FORK_DEPTH + 1))
@@ -102,13 +132,13 @@ def _fork(node: Server, seed: int) -> None:
 
 def _version(text: str) -> tuple[int, int]:
     if text not in _VERSIONS:
-        raise typer.BadParameter(f"{text} is none of {', '.join(_VERSIONS)}", param_hint="--ogmios")
+        raise typer.BadParameter(f"{text} is not one of {', '.join(_VERSIONS)}", param_hint="--ogmios")
     return _VERSIONS[text]
 
 
 def _network(name: str) -> networks.Network:
     if name not in networks.BY_NAME:
-        raise typer.BadParameter(f"{name} is none of {', '.join(networks.BY_NAME)}", param_hint="--network")
+        raise typer.BadParameter(f"{name} is not one of {', '.join(networks.BY_NAME)}", param_hint="--network")
     return networks.BY_NAME[name]
 
 

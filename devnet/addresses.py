@@ -1,4 +1,4 @@
-"""Addresses as text, made and read: CIP-19 in bech32 (CIP-5 prefixes), Byron's in base58."""
+"""Writes and reads addresses: CIP-19 in bech32 with the prefixes of CIP-5, Byron addresses in base58."""
 
 import hashlib
 import zlib
@@ -15,7 +15,7 @@ _GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
 
 class Credential(NamedTuple):
-    """A key's or a script's hash, 28 bytes in hex; `origin` in Ogmios' words: verificationKey or script."""
+    """The hash of a key or script, 28 bytes in hex; `origin` is verificationKey or script, as in Ogmios."""
 
     origin: str
     hash: str
@@ -39,7 +39,7 @@ def base_address(network_id: int, payment: Credential, stake: Credential) -> str
 
 
 def pointer_address(network_id: int, payment: Credential, pointer: tuple[int, int, int]) -> str:
-    """A stake part that points to a certificate by slot, transaction and index; absurd ones exist."""
+    """An address whose stake part points to a certificate by slot, transaction and index. Invalid pointers exist."""
     header = (4 | payment.is_script) << 4 | network_id
     return _payment(network_id, header, payment.hash + b"".join(map(_variable_length, pointer)).hex())
 
@@ -55,15 +55,15 @@ def stake_address(network_id: int, stake: Credential) -> str:
 
 
 def pool_id(verification_key: bytes) -> str:
-    """A pool is the hash of its operator's cold key: the key that its blocks name as issuer."""
+    """The hash of the operator's cold key, which the pool's blocks name as their issuer."""
     return _bech32("pool", hashlib.blake2b(verification_key, digest_size=28).digest())
 
 
 def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
     """The address of an extended public key (64 bytes), or of a voucher's redeem key (32 bytes).
 
-    `magic` is that of a test network, None on mainnet; `path` the encrypted derivation path that old wallets put into
-    their addresses. See the ledger's Byron CDDL, `address`.
+    `magic` is the network magic of a test network, and None on mainnet. `path` is the encrypted derivation path that
+    old wallets put into their addresses. See `address` in the ledger's Byron CDDL.
     """
     kind = 2 if len(key) == 32 else 0
     attributes = {1: cbor2.dumps(path)} if path else {}
@@ -75,13 +75,13 @@ def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
 
 
 def genesis_output_id(address: str) -> str:
-    """A genesis output has no transaction: its id is the hash of its address, its index 0."""
+    """The transaction id of a genesis output: the hash of its address, as no transaction made it. Its index is 0."""
     return blake2b_256(raw(address))
 
 
 @lru_cache(maxsize=100_000)
 def stake_part(address: str) -> Credential | None:
-    """Whose stake an output at this address counts as. Pointers count for nobody's, as in Conway."""
+    """The credential whose stake an output at this address is part of. Pointers have no effect, as in Conway."""
     if not address.startswith("addr"):
         return None
     content = raw(address)
@@ -97,7 +97,7 @@ def reward_credential(address: str) -> Credential:
 
 
 def raw(address: str) -> bytes:
-    """The bytes of an address that this module wrote, or a node: no checksum is looked at."""
+    """The bytes of an address in bech32 or base58. It must be well-formed: checksums are not verified."""
     if "1" in address and address.partition("1")[0] in _PREFIXES:
         digits = [_BECH32.index(letter) for letter in address.rpartition("1")[2][:-6]]
         return bytes(_regroup(digits, 5, 8))
@@ -120,7 +120,7 @@ def _payment(network_id: int, header: int, rest: str) -> str:
 
 
 def _variable_length(number: int) -> bytes:
-    """Seven bits a byte, the highest first, all but the last with the top bit set (CIP-19)."""
+    """Seven bits per byte, the most significant first; every byte except the last has its top bit set (CIP-19)."""
     digits = [number & 0x7F]
     while number := number >> 7:
         digits.append(number & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""What a chain is to a node that serves it: a row of blocks, each with its point and its content."""
+"""A chain as the node sees it, a list of blocks; and recorded chains."""
 
 import json
 import lzma
@@ -18,10 +18,10 @@ class Point(NamedTuple):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A block and its place. `slot` of an epoch boundary block is the first of its epoch, as in its point.
+    """A block and its position. The `slot` of an epoch boundary block is the first of its epoch, as in its point.
 
-    `content` is a dict for a generated block, rendered for each version of Ogmios, and bytes for a recorded one, which
-    pass as they are.
+    `content` is a dict if the block was generated, and is encoded for each version of Ogmios. If the block was recorded
+    it is bytes, which are served unchanged.
     """
 
     slot: int
@@ -43,7 +43,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Genesis(msgspec.Struct, frozen=True):
-    """Lovelace that exists before the first block, by address; vouchers by redeem key in hex (Byron's AVVM)."""
+    """Lovelace that exists before the first block, by address; vouchers (Byron's AVVM) by redeem key in hex."""
 
     byron_funds: dict[str, int] = {}
     byron_vouchers: dict[str, int] = {}
@@ -51,7 +51,7 @@ class Genesis(msgspec.Struct, frozen=True):
 
 
 class Chain(Protocol):
-    """What the server plays: blocks that are there, and more of them on request."""
+    """A chain that a node can play: its blocks so far, and more on request."""
 
     network: Network
     genesis: Genesis
@@ -62,13 +62,13 @@ class Chain(Protocol):
         """(name, first epoch) of each era, in order."""
 
     def grow(self, count: int) -> list[Block]:
-        """Append up to `count` blocks and return them; fewer, or none, where the chain has an end."""
+        """Append up to `count` blocks and return them; fewer if the chain ends."""
 
 
 class Recorded:
-    """Blocks from a file, `*.jsonl` or `*.jsonl.xz`, one a line as Ogmios sends them.
+    """Blocks from a file, `*.jsonl` or `*.jsonl.xz`, one per line as Ogmios sends them.
 
-    The first `visible` of them are the chain; `grow` uncovers the next. All are when it is None.
+    The chain starts with the first `visible` blocks, or with all of them if None; `grow` adds the next ones.
     """
 
     def __init__(
@@ -98,22 +98,22 @@ class Recorded:
 
 
 def write(path: Path, blocks: list[bytes]) -> None:
-    """Blocks to a file that `Recorded` reads; a name ending in `.xz` compresses."""
+    """Write blocks to a file for `Recorded`; it is compressed if its name ends in `.xz`."""
     opener = lzma.open if path.suffix == ".xz" else open
     with opener(path, "wb") as file:
         file.writelines(block + b"\n" for block in blocks)
 
 
 def write_genesis(path: Path, outputs: list[tuple[str, int]]) -> None:
-    """Genesis outputs, as (address, lovelace), to a file that `read_genesis` reads."""
+    """Write genesis outputs, as (address, lovelace), to a file for `read_genesis`."""
     path.write_text(json.dumps([{"address": address, "lovelace": lovelace} for address, lovelace in outputs], indent=1))
 
 
 def read_genesis(path: Path) -> Genesis:
-    """Genesis outputs from a list of `{"address", "lovelace", ...}`, all served as Byron's initial funds.
+    """Read genesis outputs from a JSON list of `{"address", "lovelace", ...}`. All become initial funds of Byron.
 
-    NOTE: a genesis output's transaction id is the hash of its address alone, so that vouchers whose keys nobody
-    recorded resolve just as well when served as funds.
+    NOTE: the transaction id of a genesis output depends on its address alone. So vouchers, whose keys are not in the
+    file, can be served as initial funds, and inputs that spend them still resolve.
     """
     return Genesis(byron_funds={output["address"]: output["lovelace"] for output in json.loads(path.read_text())})
 
@@ -140,6 +140,6 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _parse(line: bytes, previous: Block | None) -> Block:
     header = _header.decode(line)
     slot = header.slot
-    if slot is None:  # an epoch boundary block: its point has the first slot of the epoch that it opens
+    if slot is None:  # an epoch boundary block: the slot of its point is the first of the epoch that it begins
         slot = 0 if previous is None else (previous.slot // BYRON_EPOCH_SLOTS + 1) * BYRON_EPOCH_SLOTS
     return Block(slot, header.id, header.height, header.ancestor, header.era, line)

@@ -1,6 +1,6 @@
-"""Who acts on a generated chain: people with addresses of every kind, pools, policies, representatives.
+"""The actors of a generated chain: people with addresses of every kind, pools, policies, representatives.
 
-Everybody comes from the seed. Keys are hashes: of the right length, and no points on any curve; nothing checks them.
+All of them are derived from the seed. Keys are hashes of the right length, not points on a curve: nothing checks them.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ PEOPLE = 400
 POOLS = 12
 POLICIES = 9
 REPRESENTATIVES = 8
-POPULARITY = 1.1  # the address of rank n acts n ** -POPULARITY times as often as the first
+POPULARITY = 1.1  # the address of rank n acts n ** -POPULARITY times as often as that of rank 1
 FAUCETS = 3
 VOUCHERS = 4
 _ABSURD_POINTER = (18_446_744_073_709_551_615, 4_294_967_296, 12_345)
 
 
 class PoolKeys(msgspec.Struct, frozen=True):
-    """What names a pool: its id, and the keys that its blocks carry."""
+    """A pool's id, the keys that its blocks carry, and its owner."""
 
     id: str
     cold_key: str
@@ -38,7 +38,7 @@ class PoolKeys(msgspec.Struct, frozen=True):
 
 
 class Cast:
-    """The same seed and network make the same cast."""
+    """The actors for a seed and a network; equal for equal arguments."""
 
     def __init__(self, seed: int, network: Network) -> None:
         self.seed = seed
@@ -63,7 +63,7 @@ class Cast:
 
     @cached_property
     def genesis(self) -> Genesis:
-        """Most funds belong to the faucets; where there was Byron, some to vouchers and to one of its addresses."""
+        """Almost all funds belong to the faucets; on networks that began in Byron, some belong to vouchers."""
         byron = [self.byron(number) for number in range(FAUCETS)]
         vouchers = [self.key("voucher", number) for number in range(VOUCHERS if self.network.byron_epochs else 0)]
         shelley = {} if self.network.byron_epochs else {self.faucets[0]: 9_000_000_000_000_000}
@@ -75,7 +75,7 @@ class Cast:
 
     @cached_property
     def faucets(self) -> list[str]:
-        """Whoever pays when nobody else can: enterprise addresses, and the Byron ones that genesis funds."""
+        """Addresses that pay if no other can: an enterprise address, and the Byron addresses that genesis funds."""
         shelley = Credential("verificationKey", self.hash_of("faucet", 0))
         return [addresses.enterprise_address(self.network.network_id, shelley), *map(self.byron, range(FAUCETS))]
 
@@ -89,7 +89,7 @@ class Cast:
         return [self.byron(number) for number in range(100, 130)]
 
     def somebody(self, random: Random) -> str:
-        """An address, the popular ones far more often than the others."""
+        """A random person's address; a few are far more likely than the others."""
         return random.choices(self.people, cum_weights=self._weights)[0]
 
     def reward_address(self, credential: Credential) -> str:
@@ -105,7 +105,7 @@ class Cast:
         return self._digest(kind, number, 32).hex()
 
     def hash_of(self, kind: str, number: int) -> str:
-        """A credential's, policy's or script's hash, 28 bytes in hex."""
+        """The hash of a credential, policy or script, 28 bytes in hex."""
         return self._digest(kind, number, 28).hex()
 
     def _digest(self, kind: str, number: int, size: int) -> bytes:
@@ -113,7 +113,7 @@ class Cast:
         return hashlib.blake2b(name, digest_size=size).digest()
 
     def _address(self, number: int) -> str:
-        """Of ten people six have an ordinary address, the others one of each rarer kind; two share each stake key."""
+        """Six of ten people have a base address with keys, four have rarer kinds. Two people share each stake key."""
         network_id = self.network.network_id
         payment = Credential("verificationKey", self.hash_of("payment", number))
         stake = self.stakers[number // 2]

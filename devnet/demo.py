@@ -1,33 +1,35 @@
-"""`make demo`: the whole service on this machine, on a generated chain that grows, until Ctrl-C.
+"""`make demo`: the whole service on this machine, with a generated chain that grows, until Ctrl-C.
 
-Every part is the real one and started as an operator starts it; only the chain is made up. That chain must not get into
-a real database: the demo always has embedded servers, in a folder of its own under DATA_DIR that goes with it.
+Every process is the real one, started as an operator starts it; only the chain is generated. It must not end up in a
+real database, so the demo always runs embedded servers, in a folder under DATA_DIR that it removes at the end.
 """
 
 import asyncio
 import itertools
 import os
 import secrets
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from shlex import quote
+from typing import Annotated, Any, TypeVar
 
 import aiohttp
 import msgspec
 import typer
 import uvloop
 from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
-from devnet.blocks import Chain
-from devnet.generator import Generated, options_of
+from devnet import demo_folder
+from devnet.blocks import Block, Chain
+from devnet.generator import Generated, options_of, options_until_now
 from devnet.server import Server
 from shared import log, servers, settings
 
@@ -36,25 +38,25 @@ BLOCKS = 3_000
 NEW_BLOCK_EVERY_S = 2.0
 FORK_EVERY, FORK_DEPTH = 15, 3
 READY_WITHIN_S = 180.0
-ENDS_WITHIN_S = 12.0
 ASK_EVERY_S = 0.02
+LINES_OF_BLOCKS = 3  # on a terminal of 24 lines, everything above them then stays visible
 
-NAMED_NOWHERE = {"DATABASE_URL": "", "READ_DATABASE_URL": "", "REDIS_URL": "", "LOG_FORMAT": "console"}
+NO_OTHER_SERVERS = {"DATABASE_URL": "", "READ_DATABASE_URL": "", "REDIS_URL": "", "LOG_FORMAT": "console"}
 CHECKOUT = Path(__file__).parents[1]
 Answer = TypeVar("Answer")
 console = Console(highlight=False, soft_wrap=True)
 
 
 class DemoFailed(Exception):
-    """A part ended, or did not get ready. The text is for the one who looks on."""
+    """A process ended or was not ready in time. The message is for the user."""
 
 
 class Stopped(Exception):
-    """Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
 
 class Part:
-    """A process of the service, in a session of its own: Ctrl-C reaches the demo alone, which ends the parts."""
+    """A process of the service under `devnet.part`, which stops it when the demo ends, however that ends."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, output: Path) -> None:
         self.name = name
@@ -62,44 +64,46 @@ class Part:
         self._output = output
 
     def must_run(self) -> None:
-        """Raises DemoFailed, with what the process said last, if it has ended."""
-        if self._process.returncode is not None:
-            said = "\n".join(self._output.read_text(errors="replace").splitlines()[-8:])
-            raise DemoFailed(f"The {self.name} ended with status {self._process.returncode}:\n{said}")
+        """Raises DemoFailed, with the last output of the process, if it has ended."""
+        status = self._process.returncode
+        if status is not None:
+            how = f"with status {status}" if status < 128 else f"by {signal.Signals(status - 128).name}"
+            raise DemoFailed(f"The {self.name} was ended {how}. {self.last_words(8)}")
+
+    def last_words(self, lines: int) -> str:
+        """The last lines of its output."""
+        last = self._output.read_text(errors="replace").splitlines()[-lines:]
+        return "\n".join([f"The last output of the {self.name}:", *last]) if last else "It had no output."
 
     async def end(self) -> None:
-        """SIGTERM, and SIGKILL where that does not do within the time that every process is granted."""
-        if self._process.returncode is None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                await asyncio.wait_for(self._process.wait(), ENDS_WITHIN_S)
-            except TimeoutError:
-                self._process.kill()
-                await self._process.wait()
+        """Stop the process, in the same way as the end of the demo does."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
 
 
 class Demo:
-    """What runs, and the waiting for it."""
+    """The running parts. Waiting for anything ends if one of them fails or the user presses Ctrl-C."""
 
-    def __init__(self, folder: Path, stop: asyncio.Event) -> None:
-        self._folder = folder
+    def __init__(self, folder: demo_folder.Folder, stop: asyncio.Event) -> None:
+        self.folder = folder.path
+        self._held = folder.held
         self._stop = stop
         self._parts: list[Part] = []
 
     @asynccontextmanager
     async def part(self, name: str, *command: str, **environment: str) -> AsyncIterator[None]:
-        """`python -m <command>` for as long as the block lasts."""
-        output = self._folder / f"{name}.out"
+        """Runs `python -m <command>` until the end of the `with` block."""
+        output = self.folder / f"{name}.out"
         with output.open("wb") as out:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                *command,
+                *(sys.executable, "-m", "devnet.part", sys.executable, "-m", *command),
                 cwd=CHECKOUT,
-                env={**os.environ, **NAMED_NOWHERE, "DATA_DIR": str(self._folder), **environment},
-                stdin=asyncio.subprocess.DEVNULL,
+                env={**os.environ, **NO_OTHER_SERVERS, "DATA_DIR": str(self.folder), **environment},
+                stdin=asyncio.subprocess.PIPE,
                 stdout=out,
                 stderr=out,
+                pass_fds=[self._held.fileno()],
                 start_new_session=True,
             )
         part = Part(name, process, output)
@@ -111,19 +115,20 @@ class Demo:
             await part.end()
 
     async def until(self, what: str, ask: Callable[[], Awaitable[Answer | None]]) -> Answer:
-        """Ask until there is an answer, while all parts run. Raises Stopped on Ctrl-C and DemoFailed."""
-        given_up_at = time.monotonic() + READY_WITHIN_S
-        while time.monotonic() < given_up_at:
+        """Call `ask` until it returns an answer. Raises Stopped, or DemoFailed if a part ends or the time is over."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline:
             for part in self._parts:
                 part.must_run()
             answer = await ask()
             if answer is not None:
                 return answer
             await self.pause(ASK_EVERY_S)
-        raise DemoFailed(f"Waited {READY_WITHIN_S:.0f} s for {what} in vain.")
+        last_words = "\n".join(part.last_words(2) for part in self._parts)
+        raise DemoFailed(f"Gave up after waiting {READY_WITHIN_S:.0f} s for {what}.\n{last_words}")
 
     async def pause(self, seconds: float) -> None:
-        """Wait. Raises Stopped on Ctrl-C."""
+        """Sleep. Raises Stopped."""
         try:
             await asyncio.wait_for(self._stop.wait(), seconds)
         except TimeoutError:
@@ -132,14 +137,14 @@ class Demo:
 
 
 class Api:
-    """The service as a partner sees it: HTTP with a bearer token."""
+    """A client of the service's API."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
         self.url = url
 
     async def get(self, path: str, key: str = "") -> dict[str, Any] | None:
-        """The answer, or None while there is none but an error."""
+        """The answer, or None on any error."""
         try:
             async with self._session.get(self.url + path, headers={"Authorization": f"Bearer {key}"}) as answer:
                 body: dict[str, Any] = await answer.json()
@@ -148,51 +153,71 @@ class Api:
             return None
 
     async def post(self, path: str, key: str, **body: object) -> dict[str, Any]:
-        """The `data` of the answer. Raises DemoFailed on a refusal."""
+        """The `data` of the answer. Raises DemoFailed on an error status."""
         async with self._session.post(self.url + path, json=body, headers={"Authorization": f"Bearer {key}"}) as answer:
             found: dict[str, Any] = await answer.json()
         if not answer.ok:
-            raise DemoFailed(f"POST {path} was answered {answer.status}: {found}")
+            raise DemoFailed(f"POST {path} failed with status {answer.status}: {found}")
         data: dict[str, Any] = found["data"]
         return data
 
 
-async def main() -> int:
-    """Play until SIGINT, SIGTERM or SIGHUP; returns the exit status."""
+class Examples(msgspec.Struct, frozen=True):
+    """The subjects of the lines to try. No fork of the demo replaces them."""
+
+    address: str
+    tx: str
+    asset: str
+    pool: str
+
+
+async def main(blocks: int) -> int:
+    """Run the demo until SIGINT, SIGTERM or SIGHUP; returns the exit status."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
-        ours = settings.read({**os.environ, **NAMED_NOWHERE})
+        ours = settings.read({**os.environ, **NO_OTHER_SERVERS})
     except settings.SettingsError as wrong:
         console.print(str(wrong), style="red", markup=False)
         return 2
     log.configure("error", "console")
-    with own_folder(ours.data_dir) as folder:
-        try:
-            async with AsyncExitStack() as stack:
-                try:
-                    await play(Demo(folder, stop), stack, msgspec.structs.replace(ours, data_dir=folder))
-                finally:
-                    console.print("\nEnding worker, API, indexer, servers and chain ...")
-        except Stopped:
-            console.print("All of it has ended.")
-            return 0
-        except (DemoFailed, servers.ServersError) as failure:
-            console.print(str(failure), style="red", markup=False)
+    try:
+        async with AsyncExitStack() as stack:
+            folder = await stack.enter_async_context(new_folder(ours.data_dir))
+            await play(Demo(folder, stop), stack, msgspec.structs.replace(ours, data_dir=folder.path), blocks)
+    except Stopped:
+        console.print("Everything has stopped.")
+        return 0
+    except (DemoFailed, servers.ServersError) as failure:
+        console.print(str(failure), style="red", markup=False)
     return 1
 
 
-async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings) -> None:
-    """Start everything in the order in which it is easiest to follow, tell how to try it, and show blocks arriving."""
-    console.print("[bold]Ledgerline[/], with a Cardano chain of its own. Ctrl-C ends it.\n")
-    with console.status("Making a chain"):
-        chain = await asyncio.to_thread(Generated, options_of(NETWORK), BLOCKS)
+@asynccontextmanager
+async def new_folder(data_dir: Path) -> AsyncIterator[demo_folder.Folder]:
+    """The demo's folder. Prints when its processes begin to stop. Raises DemoFailed if DATA_DIR can't be used."""
+    async with AsyncExitStack() as stack:
+        try:
+            opened = demo_folder.opened(data_dir, lambda line: console.print(line, markup=False))
+            folder = await stack.enter_async_context(opened)
+        except OSError as cause:
+            raise DemoFailed(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
+        yield folder
+
+
+async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, blocks: int) -> None:
+    """Start everything, explain how to try it, and show each new block."""
+    console.print("[bold]Ledgerline[/] on a generated Cardano chain. Press Ctrl-C to stop.")
+    with console.status("Generating a chain"):
+        chain = await asyncio.to_thread(Generated, options_until_now(options_of(NETWORK), blocks), blocks)
+        chain.on_time = True
+        chain.grow()
         node = await stack.enter_async_context(Server(chain, port=free_port(1337)))
-    started("chain", f"{BLOCKS:,} blocks of {NETWORK}, by an Ogmios at {node.url}")
+    started("chain", f"{blocks:,} generated blocks of {NETWORK}; Ogmios at {node.url}")
     with console.status("Starting the servers"):
         await stack.enter_async_context(servers.running(ours))
-    started("servers", f"Postgres and Valkey in {ours.data_dir}")
+    started("servers", f"Postgres and Valkey in {from_here(demo.folder)}")
 
     bootstrap_key, port = f"iiak_admin_{secrets.token_hex(20)}", free_port(ours.api_port)
     for name, command, environment in (
@@ -201,32 +226,69 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings) -> No
         ("worker", ("dramatiq", "api.worker", "--processes", "1", "--threads", "2"), {}),
     ):
         await stack.enter_async_context(demo.part(name, *command, **environment))
+    stack.callback(console.print, "\nStopping the worker, the API, the indexer, the servers and the chain ...")
     api = Api(await stack.enter_async_context(aiohttp.ClientSession()), f"http://127.0.0.1:{port}")
     with console.status("Starting the API"):
         await demo.until("the API", lambda: api.get("/health"))
-    started("API", f"{api.url}, and the worker that adds up its usage")
-    key, display_key = await api_keys(api, bootstrap_key)
+    started("API", f"{api.url}, with the worker that adds up usage")
+    admin_key, key, display_key = await keys(api, bootstrap_key)
 
-    address, tx_hash = busy(chain)
+    examples = examples_of(chain)
     began_at = time.monotonic()
     with console.status("Indexing the chain"):
-        await demo.until("the index", lambda: indexed(api, display_key, address, node))
+        await demo.until("the index", lambda: indexed(api, display_key, examples.address, node))
     transactions = sum(len(block.decoded().get("transactions", ())) for block in chain.blocks)
-    started("indexer", f"{transactions:,} transactions, {time.monotonic() - began_at:.1f} s after the API was there")
-    started("account", f"Demo customer, with the API key [bold green]{key}[/]")
-    console.print("\n[bold]Try it[/] in another terminal: the history of an address, its details, one transaction.\n")
-    for question in (f"history/{address}?limit=3", f"address/{address}?limit=1&groupByPolicy=true", f"hash/{tx_hash}"):
-        line = f"curl -s -H 'Authorization: Bearer {key}' '{api.url}/v1/tx/{question}' | python3 -m json.tool"
-        console.print(line, style="cyan", markup=False)
-    console.print("\n[bold]Blocks arrive[/] and now and then a fork replaces the last ones. Ctrl-C ends everything.\n")
-    await show_blocks(demo, api, display_key, address, node)
+    started("indexer", f"{transactions:,} transactions, {time.monotonic() - began_at:.1f} s after the API was up")
+    explain(demo.folder, api.url, key, admin_key, examples)
+    await show_blocks(demo, api, display_key, examples.address, node)
 
 
-async def api_keys(api: Api, bootstrap_key: str) -> tuple[str, str]:
-    """Two API keys of a new customer, made as a partner makes them: one to try, one for this display."""
+TRY = """
+# For a shell in which the demo's lines are tried: . {path}
+URL={url}
+KEY={key}
+ADMIN_KEY={admin_key}
+ADDRESS={address}
+TX={tx}
+ASSET={asset}
+POLICY={policy}
+POOL={pool}
+ask() {{ curl -s -H "Authorization: Bearer $KEY" "$URL/v1/$1" | python3 -m json.tool; }}
+admin() {{ curl -s -H "Authorization: Bearer $ADMIN_KEY" "$URL/v1/admin/$1" | python3 -m json.tool; }}
+"""
+
+LINES = (
+    ('ask "tx/history/$ADDRESS?limit=3"', "an address's transactions"),
+    ('ask "tx/hash/$TX"', "one of them in full"),
+    ('ask "assets/$ASSET"', "a native asset"),
+    ('ask "assets/$ASSET/holders?limit=3"', "who holds it"),
+    ('ask "assets/policy/$POLICY?limit=3"', "other assets of its policy"),
+    ('ask "pools/$POOL"', "a stake pool"),
+    ('admin "usage"', "requests by key, some seconds later"),
+)
+
+
+def explain(folder: Path, url: str, key: str, admin_key: str, examples: Examples) -> None:
+    """Print the pages, the keys and lines to try, and write the file that these lines need."""
+    path = folder / "try.sh"
+    names = {"url": url, "key": key, "admin_key": admin_key, "policy": examples.asset.partition(".")[0]}
+    path.touch(mode=0o600)
+    path.write_text(TRY.format(path=quote(str(path)), **names, **msgspec.structs.asdict(examples)).lstrip())
+    console.print(f"\n[bold]Read[/]       {url}/docs (the reference), /status (how it stands)")
+    console.print(f"[bold]API key[/]    [green]{key}[/]")
+    console.print(f"[bold]Admin key[/]  [green]{admin_key}[/]")
+    console.print("\n[bold]Try it[/] in another terminal. The first line sets what the others use:")
+    console.print(f"  . {quote(from_here(path))}", style="cyan", markup=False)
+    for line, what in LINES:
+        console.print(f"  [cyan]{line:<38}[/]{what}")
+    console.print("\n[bold]New blocks[/] arrive, and sometimes a fork replaces the last ones:")
+
+
+async def keys(api: Api, bootstrap_key: str) -> tuple[str, str, str]:
+    """An admin key, and two API keys made with it as a partner does: for the user, and for the demo itself."""
     partner = await api.post("/v1/admin/admin-keys", bootstrap_key, entity_name="Demo partner")
     account = await api.post("/v1/admin/users", partner["key"], name="Demo customer")
-    keys = [
+    made = [
         await api.post(
             "/v1/admin/credentials",
             partner["key"],
@@ -235,45 +297,56 @@ async def api_keys(api: Api, bootstrap_key: str) -> tuple[str, str]:
             network_id=NETWORK_ID,
             rate_limit_per_minute=limit,
         )
-        for name, limit in (("To try", 600), ("Display of the demo", 10_000))
+        for name, limit in (("Try it", 600), ("The demo itself", 10_000))
     ]
-    return keys[0]["api_key"], keys[1]["api_key"]
+    return partner["key"], made[0]["api_key"], made[1]["api_key"]
 
 
 async def show_blocks(demo: Demo, api: Api, key: str, address: str, node: Server) -> None:
-    """Let the chain grow, and fork, and print each change when the API answers by it. Ends with Stopped."""
-    for turn in itertools.count(1):
-        await demo.pause(NEW_BLOCK_EVERY_S)
-        if turn % FORK_EVERY == 0:
-            node.switch(fork_of(node.chain, seed=turn))
-            change = f"[yellow]fork[/]   {FORK_DEPTH} blocks taken back, {FORK_DEPTH + 1} others instead"
-        else:
-            node.grow()
-            change = "[green]block[/]"
-        arrived_at, tip = time.monotonic(), node.blocks[-1]
-        await demo.until("the new block", lambda: indexed(api, key, address, node))
-        took_ms = (time.monotonic() - arrived_at) * 1000
-        transactions = len(tip.decoded().get("transactions", ()))
-        console.print(
-            f"{change}  {tip.height:,}  slot {tip.slot:,}  {tip.id[:16]}  {transactions} transactions, "
-            f"answered {took_ms:.0f} ms later"
-        )
+    """Let the chain grow and fork, and show each change once the API serves it. Ends with Stopped."""
+    shown: deque[Text] = deque(maxlen=LINES_OF_BLOCKS)
+    with Live(console=console, auto_refresh=False) as live:
+        for turn in itertools.count(1):
+            await demo.pause(NEW_BLOCK_EVERY_S)
+            forks = turn % FORK_EVERY == 0
+            if forks:
+                node.switch(fork_of(node.chain, seed=turn))
+            else:
+                node.grow()
+            arrived_at, tip = time.monotonic(), node.blocks[-1]
+            await demo.until("the new block", lambda: indexed(api, key, address, node))
+            took_ms = (time.monotonic() - arrived_at) * 1000
+            kind = "[yellow]fork[/] " if forks else "[green]block[/]"
+            note = f"{FORK_DEPTH} blocks rolled back, {FORK_DEPTH + 1} new ones" if forks else payments_of(tip)
+            shown.append(
+                Text.from_markup(f"{kind} {tip.height:,}  slot {tip.slot:,}  {note}, served in {took_ms:.0f} ms")
+            )
+            if console.is_terminal:
+                live.update(Text("\n").join(shown), refresh=True)
+            else:
+                console.print(shown[-1])
+
+
+def payments_of(block: Block) -> str:
+    """The number of transactions in a block, in words."""
+    count = len(block.decoded().get("transactions", ()))
+    return "1 transaction" if count == 1 else f"{count} transactions"
 
 
 def fork_of(chain: Chain, seed: int) -> Generated:
-    """The chain with other last blocks, one more than it had."""
+    """A fork that replaces the last blocks of the chain and is one block longer."""
     assert isinstance(chain, Generated)
     return chain.fork(len(chain.blocks) - 1 - FORK_DEPTH, seed, FORK_DEPTH + 1)
 
 
 async def indexed(api: Api, key: str, address: str, node: Server) -> bool | None:
-    """True as soon as the API answers by the node's tip."""
+    """True if the API's answers include the node's tip, else None."""
     answer = await api.get(f"/v1/tx/history/{address}?limit=1", key)
     return True if answer and answer["last_updated"]["block_hash"] == node.blocks[-1].id else None
 
 
-def busy(chain: Generated) -> tuple[str, str]:
-    """The Shelley address with the most payments, and the hash of the last transaction of old that pays it."""
+def examples_of(chain: Generated) -> Examples:
+    """The Shelley address with the most payments, one of these, the asset with the most holders, the largest pool."""
     payments: Counter[str] = Counter()
     last: dict[str, str] = {}
     for block in chain.blocks[: -10 * FORK_DEPTH]:
@@ -282,16 +355,26 @@ def busy(chain: Generated) -> tuple[str, str]:
                 payments[address] += 1
                 last[address] = transaction["id"]
     address = next(address for address, _ in payments.most_common() if address.startswith("addr_test1"))
-    return address, last[address]
+    holders: Counter[str] = Counter()
+    for asset, _ in {
+        (f"{policy_id}.{name}", output["address"])
+        for output in chain.ledger.unspent.values()
+        for policy_id, names in output["value"].items()
+        if policy_id != "ada"
+        for name in names
+    }:
+        holders[asset] += 1
+    delegators = Counter(account.pool for account in chain.ledger.accounts.values() if account.pool is not None)
+    return Examples(address, last[address], holders.most_common(1)[0][0], delegators.most_common(1)[0][0])
 
 
 def started(name: str, what: str) -> None:
-    """One line for a part that is there."""
+    """Print a line for a part that is ready."""
     console.print(f"[green]✓[/] {name:<9}{what}")
 
 
 def free_port(preferred: int) -> int:
-    """The port, or any other where a program has it."""
+    """The preferred port, or any free one if it is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -302,23 +385,14 @@ def free_port(preferred: int) -> int:
     return port
 
 
-@contextmanager
-def own_folder(data_dir: Path) -> Iterator[Path]:
-    """A new folder for everything that the demo keeps, removed at the end."""
-    data_dir.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="demo-", dir=data_dir))
-    folder.chmod(0o755)  # what is secret in it lies in folders that are closed again
-    try:
-        yield folder
-    finally:
-        for server in ("postgres", "valkey"):  # possibly links to where their account may go
-            shutil.rmtree((folder / server).resolve(), ignore_errors=True)
-        shutil.rmtree(folder, ignore_errors=True)
+def from_here(path: Path) -> str:
+    """The path from the working directory, if it is below that."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def run() -> None:
-    """Run everything on a chain of its own, and show a key and what to ask with it, until Ctrl-C."""
-    raise typer.Exit(uvloop.run(main()))
+def run(blocks: Annotated[int, typer.Option(min=100, help="Blocks of the chain at the start.")] = BLOCKS) -> None:
+    """Run the whole service on a generated chain, and print keys and requests to try, until Ctrl-C."""
+    raise typer.Exit(uvloop.run(main(blocks)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The same block in the words of each Ogmios: 6.11 to 7, with the flags that an operator may have set.
+"""Blocks as each version of Ogmios writes them: 6.11 to 7, with any of the flags that operators set.
 
-A generated block is made in the fullest form: as Ogmios 7 writes it, with everything that flags can add.
+Generated blocks hold everything: they are as Ogmios 7 writes them, with all that flags add.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ Json = dict[str, Any]
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The version, as (major, minor), and the flags of an Ogmios.
+    """The version of an Ogmios, as (major, minor), and its flags.
 
-    `transaction_cbor` and `metadata_cbor` are `--include-transaction-cbor` and `--include-metadata-cbor`, `detailed` is
-    `--metadata-detailed-schema`.
+    `transaction_cbor` and `metadata_cbor` are the flags `--include-transaction-cbor` and `--include-metadata-cbor`, and
+    `detailed` is `--metadata-detailed-schema`.
     """
 
     version: tuple[int, int] = (6, 14)
@@ -25,7 +25,7 @@ class Dialect(msgspec.Struct, frozen=True):
     detailed: bool = False
 
     def block(self, content: Json | bytes) -> bytes:
-        """A block as JSON. Recorded blocks are in their own dialect already."""
+        """A block as JSON. Recorded blocks are returned unchanged."""
         if isinstance(content, bytes):
             return content
         if transactions := content.get("transactions"):
@@ -45,7 +45,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return tx
 
     def _write_empty_fields(self, tx: Json, era: str) -> None:
-        """Ogmios 6 writes some fields that have nothing in them, 7 leaves them out."""
+        """Ogmios 6 writes some fields even if they are empty; Ogmios 7 omits them."""
         tx.setdefault("outputs", [])
         if era != "byron":
             tx.setdefault("validityInterval", {})
@@ -53,7 +53,7 @@ class Dialect(msgspec.Struct, frozen=True):
             tx.setdefault("treasury", {})
 
     def _metadata(self, metadata: Json) -> Json:
-        """Labels with what the flags ask for; one of which plain JSON says nothing is gone unless a flag keeps it."""
+        """Metadata in the forms that the flags select; labels that none of these can express are omitted."""
         labels = {}
         for label, value in metadata["labels"].items():
             shown = {"cbor": value["cbor"]} if self.metadata_cbor else {}
@@ -67,9 +67,9 @@ class Dialect(msgspec.Struct, frozen=True):
 
 
 def plain(value: Any) -> Any:
-    """A metadatum as plain JSON without what JSON can't say: bytes, and map entries under keys of bytes or structure.
+    """A metadatum as plain JSON. It loses bytes, and map entries whose keys are bytes, lists or maps, as in Ogmios.
 
-    None where nothing is left. So does Ogmios, as its recorded answers show.
+    None if nothing remains.
     """
     match value:
         case bytes():

@@ -1,9 +1,10 @@
 """Valid chains from a seed: the same seed and options make the same blocks, on every machine.
 
-Each block draws on a random number generator of its own, seeded with its parent, so that a fork needs nothing but the
-ledger at the point where it leaves; that is had by applying blocks to the nearest kept copy.
+Each block has its own random number generator, seeded with its parent's id. So a fork needs nothing but the ledger
+as it was after the last common block: a copy of today's, rewound.
 """
 
+from datetime import UTC, datetime
 from random import Random
 from typing import Any, Self
 
@@ -13,11 +14,10 @@ from devnet.blocks import Block
 from devnet.cast import Cast, PoolKeys
 from devnet.draft import Draft, Impossible
 from devnet.headers import Headers
-from devnet.history import COPY_EVERY, History
-from devnet.kinds import Kind, byron, contracts, governance, nested, payments, staking, tokens
 from devnet.ledger import Ledger, lovelace_of
 from devnet.networks import BY_NAME, Network
 from devnet.parameters import PROTOCOL_MAJOR
+from devnet.transactions import Kind, byron, contracts, governance, nested, payments, staking, tokens
 
 Json = dict[str, Any]
 
@@ -28,11 +28,11 @@ _TRIES = 8
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What a generated chain is like.
+    """Options of a generated chain.
 
-    `density` is the mean number of transactions in a block, one block in ten has none; `plain` the part of them that
-    are everyday payments, the others are of all kinds by turns. `eras` are (name, first epoch) in order: each lasts
-    `era_epochs` epochs, then the chain leaps to the first epoch of the next; the last never ends.
+    `density` is the mean number of transactions per block; one block in ten has none. `plain` is the share of everyday
+    payments; the other transactions are of random kinds. `eras` are (name, first epoch) in order: each lasts
+    `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends.
     """
 
     seed: int = 7
@@ -45,14 +45,29 @@ class Options(msgspec.Struct, frozen=True):
 
 
 def options_of(network: str, **changes: Any) -> Options:
-    """Options for a network: on those with a Byron era the chain has blocks of every era."""
+    """Options for a network. If it began in Byron, the chain has blocks of every era."""
     if BY_NAME[network].byron_epochs:
         changes.setdefault("eras", BY_NAME[network].eras)
     return Options(network=network, **changes)
 
 
+def options_until_now(options: Options, blocks: int) -> Options:
+    """The same options with later eras: a chain of so many blocks then ends about two epochs ago.
+
+    Only for a network without Byron, whose epochs can begin anywhere.
+    """
+    network = BY_NAME[options.network]
+    assert not network.byron_epochs
+    present = network.epoch_of(network.slot_at(datetime.now(UTC)))
+    first = present - blocks // options.blocks_per_epoch - 2
+    return msgspec.structs.replace(options, eras=tuple((name, first + epoch) for name, epoch in options.eras))
+
+
 class Generated:
-    """A chain that grows for ever and forks anywhere."""
+    """A chain that can grow without end and fork at any block.
+
+    With `on_time`, a new block has the slot of the moment at which it is made, instead of one after a random gap.
+    """
 
     def __init__(self, options: Options | None = None, blocks: int = 0) -> None:
         self.options = options or Options()
@@ -61,9 +76,9 @@ class Generated:
         self.genesis = self.cast.genesis
         self.blocks: list[Block] = []
         self.ledger = Ledger(self.network, self.genesis)
-        self._history = History(self.network, self.genesis, self.blocks)
         self._headers = Headers(self.cast)
         self._seed = self.options.seed
+        self.on_time = False
         self.grow(blocks)
 
     @property
@@ -71,19 +86,20 @@ class Generated:
         return self.options.eras
 
     def grow(self, count: int = 1) -> list[Block]:
+        """Append `count` blocks and return them."""
         for _ in range(count):
             self.blocks.append(self._next())
-            if len(self.blocks) % COPY_EVERY == 0:
-                self._history.keep(len(self.blocks), self.ledger)
+            self.ledger.finish_block()
         return self.blocks[len(self.blocks) - count :]
 
     def fork(self, after: int, seed: int, blocks: int = 0) -> Self:
-        """Another chain that shares the blocks up to index `after` (-1 for none) and goes on by another seed."""
+        """Another chain that shares the blocks up to index `after` (-1 for none) and continues from another seed."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.blocks = self.blocks[: after + 1]
-        twin.ledger = self._history.after(after).copy()
-        twin._history = self._history.shared(twin.blocks)
+        twin.ledger = self.ledger.copy()
+        twin.ledger.rewind(after + 1)
+        twin.ledger.advance(twin.blocks, after + 1)
         twin._seed = seed
         twin.grow(blocks)
         return twin
@@ -105,9 +121,11 @@ class Generated:
         return self._headers.praos(era, parent, slot, leader, transactions)
 
     def _slot(self, random: Random, parent: Block | None) -> int:
-        """The next block's slot: gaps are even on average, and an era that has lasted long enough ends."""
+        """The next block's slot: that of now, or after a random gap, in the next era if this one has lasted enough."""
         if parent is None:
             return self.network.epoch_start(self.options.eras[0][1])
+        if self.on_time:
+            return max(self.network.slot_at(datetime.now(UTC)), parent.slot + 1)
         if "slot" not in parent.content:  # the block after a boundary block may share its slot
             return parent.slot
         length = self.network.epoch_start(self.network.epoch_of(parent.slot) + 1) - self.network.epoch_start(
@@ -124,7 +142,7 @@ class Generated:
         return [name for name, first in self.options.eras if first <= epoch][-1]
 
     def _leader(self, random: Random) -> PoolKeys | str:
-        """A pool by its active stake, at times any registered one; a genesis delegate while there is none."""
+        """A random pool by active stake, sometimes any registered pool; a genesis delegate if there are no pools."""
         stakes = self.ledger.active_stakes()
         pools = [keys for keys in self.cast.pools if stakes.get(keys.id)]
         if pools and random.random() < 0.9:
@@ -134,17 +152,17 @@ class Generated:
         return random.choice(self.cast.delegates)
 
     def _transactions(self, random: Random, era: str, slot: int) -> list[Json]:
-        """A block's transactions, each applied before the next is written, so that they may build on each other."""
+        """The transactions of a block. Each is applied before the next is made, which can build on it."""
         transactions = []
         if era != "byron" and len(self.ledger.wallets[self.cast.faucets[0]]) < 12:
             transactions.append(self._apply(self._endow(Draft(self.ledger, self.cast, random, era, slot))))
-        kinds = [kind for kind in KINDS if _knows(era, kind)]
+        kinds = [kind for kind in KINDS if _exists(era, kind)]
         everyday = byron.pay if era == "byron" else payments.pay
         for _ in range(_count(random, self.options.density)):
             for _ in range(_TRIES):
-                kind = everyday if random.random() < self.options.plain else random.choice(kinds).write
+                make = everyday if random.random() < self.options.plain else random.choice(kinds).make
                 try:
-                    tx = kind(Draft(self.ledger, self.cast, random, era, slot))
+                    tx = make(Draft(self.ledger, self.cast, random, era, slot))
                 except Impossible:
                     continue
                 transactions.append(self._apply(tx))
@@ -156,7 +174,7 @@ class Generated:
         return tx
 
     def _endow(self, draft: Draft) -> Json:
-        """Spread a faucet's funds: to the first faucet in many outputs, and a little to people."""
+        """Split the largest output of a faucet into many outputs of the first faucet, and some for people."""
         sources = [reference for faucet in self.cast.faucets for reference in draft.references(faucet)]
         richest = max(sources, key=lambda source: lovelace_of(self.ledger.unspent[source]))
         share = lovelace_of(draft.spend(richest)) // 50
@@ -167,12 +185,12 @@ class Generated:
         return draft.done()
 
 
-def _knows(era: str, kind: Kind) -> bool:
+def _exists(era: str, kind: Kind) -> bool:
     return PROTOCOL_MAJOR[kind.since] <= PROTOCOL_MAJOR[era] <= PROTOCOL_MAJOR[kind.until]
 
 
 def _count(random: Random, density: float) -> int:
-    """Transactions of one block: none in one of ten, four times the mean in one of fifty, else spread about it."""
+    """How many transactions to make: in 10 % of blocks none, in 2 % four times the mean, else up to twice the mean."""
     chance = random.random()
     if chance < 0.12:
         return 0 if chance < 0.1 else round(4 * density)

@@ -1,4 +1,4 @@
-"""Blocks around transactions: headers of every era, and who leads."""
+"""Makes blocks of transactions, with the headers of every era."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from devnet.networks import Network
 
 Json = dict[str, Any]
 
-_HEADER_BYTES = 860  # about what the header of a Praos block takes
+_HEADER_BYTES = 860  # the approximate size of a Praos block's header
 _ERAS_WITH_NONCE = ("shelley", "allegra", "mary", "alonzo")
 
 
 class Headers:
-    """Writes blocks for the pools and the genesis delegates of a cast."""
+    """Makes blocks of a cast's pools and genesis delegates."""
 
     def __init__(self, cast: Cast) -> None:
         self._cast = cast
@@ -23,7 +23,7 @@ class Headers:
     def praos(
         self, era: str, parent: Block | None, slot: int, leader: PoolKeys | str, transactions: list[Json]
     ) -> Block:
-        """A block by a pool, or by a genesis delegate with that key."""
+        """A block of a pool, or of the genesis delegate with that key."""
         ancestor, height = _above(parent, "genesis")
         issuer = self._issuer(leader)
         content: Json = {
@@ -66,7 +66,7 @@ class Headers:
         return _block(content, slot)
 
     def boundary(self, network: Network, parent: Block | None, epoch: int) -> Block:
-        """Byron's block at an epoch's start: no slot, no content, and the height of its parent over again."""
+        """A Byron epoch boundary block: without slot and content, and with the same height as its parent."""
         ancestor, height = _above(parent, genesis_hash(network))
         slot = network.epoch_start(epoch)
         content: Json = {
@@ -96,7 +96,7 @@ class Headers:
 
 
 def genesis_hash(network: Network) -> str:
-    """What the first block of a network with Byron blocks names as its ancestor."""
+    """The ancestor that the first Byron block of a network names."""
     return addresses.blake2b_256(f"genesis of {network.name}".encode())
 
 
@@ -105,7 +105,7 @@ def _above(parent: Block | None, genesis: str) -> tuple[str, int]:
 
 
 def _id(ancestor: str, slot: int, issuer: str, transactions: list[Json]) -> str:
-    """The hash of all that tells a block from another, its ancestors included."""
+    """A hash that differs between any two blocks."""
     parts = [ancestor, str(slot), issuer, *(tx["id"] for tx in transactions)]
     return addresses.blake2b_256(" ".join(parts).encode())
 

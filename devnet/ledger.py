@@ -1,29 +1,30 @@
-"""The state of a chain and the rules that move it, for everything whose value or stake a block can change.
+"""The ledger state of a chain, and the rules by which blocks change it.
 
-One `Ledger` follows one chain, from genesis or from anywhere (inputs from before are then unknown and skipped). It
-believes blocks: what it is told to apply is valid. The generator asks it what is valid before it writes a transaction.
+One `Ledger` follows one chain, from genesis or from any later block (it skips inputs whose outputs it never saw). It
+applies blocks without validating them. The generator asks it what would be valid before it writes a transaction.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from typing import Any, Self, TypeVar
+from copy import copy
+from operator import itemgetter
+from typing import Any, Self
 
 import msgspec
 
 from devnet import addresses, parameters
 from devnet.addresses import Credential
-from devnet.blocks import Genesis
+from devnet.blocks import Block, Genesis
 from devnet.networks import Network
 
 Json = dict[str, Any]
-Reference = tuple[str, int]  # a transaction's id and an index
+Reference = tuple[str, int]  # a transaction's id and an output's index
 Asset = tuple[str, str]  # policy and name, both in hex
 
-# Of what remains in reserve and the epoch's fees, in ten thousandths; a fifth of it goes to the treasury.
-REWARD_RATE = 30
+MONETARY_EXPANSION = 30  # of the reserves, in millionths per epoch
 
 
-class Account(msgspec.Struct):
+class Account(msgspec.Struct, frozen=True):
     """A registered stake credential."""
 
     deposit: int
@@ -32,8 +33,8 @@ class Account(msgspec.Struct):
     representative: Json | None = None
 
 
-class Pool(msgspec.Struct):
-    """A registered pool; `parameters` of its last certificate count from the next epoch on."""
+class Pool(msgspec.Struct, frozen=True):
+    """A registered pool, with the parameters of its last registration certificate."""
 
     parameters: Json
     deposit: int
@@ -41,19 +42,47 @@ class Pool(msgspec.Struct):
 
 
 class Proposal(msgspec.Struct, frozen=True):
+    """A governance proposal whose deposit has not been returned; `content` is Ogmios' JSON of it."""
+
     deposit: int
     return_account: Credential
     first_epoch: int
     last_epoch: int
-    said: Json
+    content: Json
+
+
+class Undo(msgspec.Struct):
+    """The part of the ledger that a block changed, as it was before."""
+
+    state: dict[str, Any]  # the attributes in _KEPT_WHOLE
+    spent: dict[Reference, tuple[Json, int]] = msgspec.field(default_factory=dict)  # with the numbers in `wallets`
+    produced: list[Reference] = msgspec.field(default_factory=list)
+    stakes: dict[Credential, int | None] = msgspec.field(default_factory=dict)
+    supplies: dict[Asset, int | None] = msgspec.field(default_factory=dict)
+
+
+# Attributes that are small enough to keep a copy from before each block. Their dicts hold frozen values.
+_KEPT_WHOLE = (
+    "epoch", "treasury", "reserves", "fees", "accounts", "pools", "representatives", "proposals", "blocks_made",
+    "snapshots", "snapshot_of_outputs", "voting_stakes", "voted_on", "unknown_inputs", "outputs_produced",
+)  # fmt: skip
 
 
 class Ledger:
+    """The state after the first `length` blocks of a chain.
+
+    `rewind` takes back any of the last 2,160 blocks, as far as a real node can roll back.
+    """
+
     def __init__(self, network: Network, genesis: Genesis) -> None:
         self.network = network
+        self.genesis = genesis
+        self.length = 0
         self.epoch = 0
         self.unspent: dict[Reference, Json] = {}
-        self.wallets: defaultdict[str, dict[Reference, None]] = defaultdict(dict)
+        # The unspent outputs of each address, numbered in the order of their production and listed in that order.
+        self.wallets: defaultdict[str, dict[Reference, int]] = defaultdict(dict)
+        self.outputs_produced = 0
         self.stakes: defaultdict[Credential, int] = defaultdict(int)
         self.supplies: defaultdict[Asset, int] = defaultdict(int)
         self.accounts: dict[Credential, Account] = {}
@@ -62,45 +91,79 @@ class Ledger:
         self.proposals: dict[Reference, Proposal] = {}
         self.treasury = 0
         self.fees = 0
+        self.reserves = 0
         self.blocks_made: Counter[str] = Counter()
         # Stake by pool and credential at the last three epoch boundaries, the newest first.
         self.snapshots: tuple[dict[str, dict[Credential, int]], ...] = ({}, {}, {})
-        # The newest of them without rewards, and what votes in this epoch: that snapshot by pool, and proposals.
+        # Stake by pool in the newest snapshot, without rewards.
         self.snapshot_of_outputs: dict[str, int] = {}
+        # The voting power of each pool in this epoch, and the proposals that are voted on.
         self.voting_stakes: dict[str, int] = {}
         self.voted_on: dict[Reference, Proposal] = {}
         self.unknown_inputs = 0
+        self._undo = Undo({})
         for address, lovelace in genesis_outputs(network, genesis):
             self._produce((addresses.genesis_output_id(address), 0), _output(address, lovelace))
         self.reserves = parameters.MAX_SUPPLY - sum(map(lovelace_of, self.unspent.values()))
+        self._undo = Undo({name: copy(getattr(self, name)) for name in _KEPT_WHOLE})
+        self._undos: deque[Undo] = deque(maxlen=parameters.SECURITY_PARAMETER)
 
     def copy(self) -> Self:
-        """An independent ledger in the same state. Outputs are shared: nobody changes them."""
+        """An independent ledger in the same state. Both share outputs, which never change."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        for name in ("unspent", "stakes", "supplies", "representatives", "proposals", "blocks_made"):
-            setattr(twin, name, getattr(self, name).copy())
+        vars(twin).update(vars(self))
+        for name in ("unspent", "stakes", "supplies", "_undos", *_KEPT_WHOLE):
+            setattr(twin, name, copy(getattr(self, name)))
         twin.wallets = defaultdict(dict, {address: wallet.copy() for address, wallet in self.wallets.items() if wallet})
-        twin.accounts = {credential: _twin(account) for credential, account in self.accounts.items()}
-        twin.pools = {id_: _twin(pool) for id_, pool in self.pools.items()}
+        twin._undo = Undo(*map(copy, msgspec.structs.astuple(self._undo)))
         return twin
 
-    def apply(self, block: Json) -> None:
-        """Follow a block; those before it have been applied."""
-        if "slot" not in block:
+    def rewind(self, length: int) -> None:
+        """Return to the state after the first `length` blocks; to genesis, if those end more than 2,160 blocks ago."""
+        if self.length - length > len(self._undos):
+            vars(self).update(vars(Ledger(self.network, self.genesis)))
             return
-        self.enter(block["slot"])
-        for tx in block.get("transactions", ()):
-            self.apply_transaction(tx)
-        self.count_block(block["issuer"]["verificationKey"])
+        restored: set[str] = set()
+        undo = self._undo
+        self._take_back(undo, restored)
+        for _ in range(self.length - length):
+            undo = self._undos.pop()
+            self._take_back(undo, restored)
+        for address in restored:
+            self.wallets[address] = dict(sorted(self.wallets[address].items(), key=itemgetter(1)))
+        for name, value in undo.state.items():
+            setattr(self, name, copy(value))
+        self._undo = Undo(undo.state)
+        self.length = length
+
+    def advance(self, blocks: list[Block], length: int) -> None:
+        """Apply those of the first `length` blocks of a chain that this ledger has not applied yet."""
+        for block in blocks[self.length : length]:
+            self.apply(block.decoded())
+
+    def apply(self, block: Json) -> None:
+        """Apply the block after the last one applied."""
+        if "slot" in block:  # an epoch boundary block has neither slot nor content
+            self.enter(block["slot"])
+            for tx in block.get("transactions", ()):
+                self.apply_transaction(tx)
+            self.count_block(block["issuer"]["verificationKey"])
+        self.finish_block()
+
+    def finish_block(self) -> None:
+        """End a block that was applied piece by piece, so that `rewind` can return to its end."""
+        before = self._undo.state
+        self._undos.append(self._undo)
+        self._undo = Undo({name: _kept(getattr(self, name), before[name]) for name in _KEPT_WHOLE})
+        self.length += 1
 
     def enter(self, slot: int) -> None:
-        """Cross the epoch boundaries up to a slot."""
+        """Apply the epoch boundaries up to a slot."""
         for epoch in range(self.epoch + 1, self.network.epoch_of(slot) + 1):
-            self._reward()
+            self._pay_rewards()
             self.snapshots = (self._stake_by_pool(), *self.snapshots[:2])
             self.snapshot_of_outputs = {
-                pool: sum(self.stakes[credential] for credential in members)
+                pool: sum(self.stakes.get(credential, 0) for credential in members)
                 for pool, members in self.snapshots[0].items()
             }
             self.epoch = epoch
@@ -109,11 +172,12 @@ class Ledger:
             self._open_the_vote()
 
     def count_block(self, issuer: str) -> None:
-        if len(issuer) == 64:  # Byron's keys are extended, and nobody's pool
+        """Credit a block to the pool whose cold key is `issuer`."""
+        if len(issuer) == 64:  # Byron's issuers have longer keys and no pools
             self.blocks_made[addresses.pool_id(bytes.fromhex(issuer))] += 1
 
     def apply_transaction(self, tx: Json) -> None:
-        """Spend and pay; where the scripts failed, only the collateral changes hands."""
+        """Apply a transaction; if its scripts failed, only its collateral is spent."""
         if tx.get("spends") == "collaterals":
             self._apply_failure(tx)
             return
@@ -127,15 +191,15 @@ class Ledger:
         self.fees += tx["fee"]["ada"]["lovelace"] if "fee" in tx else spent - produced
 
     def active_stakes(self) -> dict[str, int]:
-        """Stake by pool that counts in this epoch: that of the snapshot taken two boundaries ago."""
+        """Stake by pool that is active in this epoch: the snapshot from two boundaries ago."""
         return {pool: sum(members.values()) for pool, members in self.snapshots[1].items()}
 
     def live_stakes(self) -> dict[str, int]:
-        """Stake by pool as it is now: outputs and rewards of its delegators."""
+        """Current stake by pool: unspent outputs and rewards of its delegators."""
         return {pool: sum(members.values()) for pool, members in self._stake_by_pool().items()}
 
     def total(self) -> int:
-        """Every lovelace there is, wherever it lies: never changes."""
+        """All lovelace in existence, wherever it is held. It never changes."""
         return (
             self.reserves
             + self.treasury
@@ -162,31 +226,47 @@ class Ledger:
             if output is None:
                 self.unknown_inputs += 1
                 continue
-            del self.wallets[output["address"]][reference]
-            lovelace = lovelace_of(output)
-            spent += lovelace
-            if stake := addresses.stake_part(output["address"]):
-                self.stakes[stake] -= lovelace
+            self._undo.spent[reference] = (output, self.wallets[output["address"]].pop(reference))
+            spent += lovelace_of(output)
+            self._add_stake(output["address"], -lovelace_of(output))
         return spent
 
     def _produce(self, reference: Reference, output: Json) -> None:
         address = output["address"]
         self.unspent[reference] = output
-        self.wallets[address][reference] = None
-        if stake := addresses.stake_part(address):
-            self.stakes[stake] += lovelace_of(output)
+        self.wallets[address][reference] = self.outputs_produced
+        self.outputs_produced += 1
+        self._undo.produced.append(reference)
+        self._add_stake(address, lovelace_of(output))
+
+    def _add_stake(self, address: str, lovelace: int) -> None:
+        if credential := addresses.stake_part(address):
+            self._undo.stakes.setdefault(credential, self.stakes.get(credential))
+            self.stakes[credential] += lovelace
+
+    def _take_back(self, undo: Undo, restored: set[str]) -> None:
+        """Undo a block, except in `state`; adds to `restored` the addresses whose wallets must be sorted again."""
+        for reference, (output, number) in undo.spent.items():
+            self.unspent[reference] = output
+            self.wallets[output["address"]][reference] = number
+            restored.add(output["address"])
+        for reference in undo.produced:
+            output = self.unspent.pop(reference)
+            del self.wallets[output["address"]][reference]
+        _restore(self.stakes, undo.stakes)
+        _restore(self.supplies, undo.supplies)
 
     def _apply_rest(self, tx: Json) -> None:
-        """Everything beside inputs and outputs, in the ledger's order: withdrawals come before certificates."""
+        """Apply everything except inputs and outputs, in the ledger's order: withdrawals before certificates."""
         for address, value in tx.get("withdrawals", {}).items():
-            if account := self.accounts.get(addresses.reward_credential(address)):
-                account.rewards -= value["ada"]["lovelace"]
+            self._add_reward(addresses.reward_credential(address), -value["ada"]["lovelace"])
         for certificate in tx.get("certificates", ()):
             self._certify(certificate)
         for address, value in tx.get("credits", {}).items():
             self._credit(addresses.reward_credential(address), value["ada"]["lovelace"])
         for policy, names in tx.get("mint", {}).items():
             for name, quantity in names.items():
+                self._undo.supplies.setdefault((policy, name), self.supplies.get((policy, name)))
                 self.supplies[policy, name] += quantity
         for index, proposal in enumerate(tx.get("proposals", ())):
             if "deposit" in proposal:
@@ -201,49 +281,58 @@ class Ledger:
 
     def _certify(self, certificate: Json) -> None:
         match certificate:
-            case {"type": "stakeCredentialRegistration"}:
-                self.accounts[_credential(certificate)] = Account(parameters.STAKE_DEPOSIT)
-            case {"type": "stakeCredentialDeregistration"}:
-                self.accounts.pop(_credential(certificate), None)
-            case {"type": "stakeDelegation"}:
-                account = self.accounts.get(_credential(certificate))
-                if account and "stakePool" in certificate:
-                    account.pool = certificate["stakePool"]["id"]
-                if account and "delegateRepresentative" in certificate:
-                    account.representative = certificate["delegateRepresentative"]
             case {"type": "stakePoolRegistration", "stakePool": pool}:
                 known = self.pools.get(pool["id"])
                 self.pools[pool["id"]] = Pool(pool, known.deposit if known else parameters.POOL_DEPOSIT)
             case {"type": "stakePoolRetirement", "stakePool": {"id": id_, "retirementEpoch": epoch}}:
-                if id_ in self.pools:
-                    self.pools[id_].retiring_epoch = epoch
+                if pool := self.pools.get(id_):
+                    self.pools[id_] = msgspec.structs.replace(pool, retiring_epoch=epoch)
             case {"type": "delegateRepresentativeRegistration", "delegateRepresentative": who, "deposit": deposit}:
                 self.representatives[Credential(who["from"], who["id"])] = deposit["ada"]["lovelace"]
             case {"type": "delegateRepresentativeRetirement", "delegateRepresentative": who}:
                 self.representatives.pop(Credential(who["from"], who["id"]), None)
-                for account in self.accounts.values():
+                for credential, account in self.accounts.items():
                     if account.representative == who:
-                        account.representative = None
+                        self.accounts[credential] = msgspec.structs.replace(account, representative=None)
+            case {"type": str(kind), "credential": str(hash_), "from": str(origin)}:
+                self._certify_account(kind, Credential(origin, hash_), certificate)
+
+    def _certify_account(self, kind: str, credential: Credential, certificate: Json) -> None:
+        match kind:
+            case "stakeCredentialRegistration":
+                self.accounts[credential] = Account(parameters.STAKE_DEPOSIT)
+            case "stakeCredentialDeregistration":
+                self.accounts.pop(credential, None)
+            case "stakeDelegation" if account := self.accounts.get(credential):
+                pool = certificate["stakePool"]["id"] if "stakePool" in certificate else account.pool
+                representative = certificate.get("delegateRepresentative", account.representative)
+                changed = msgspec.structs.replace(account, pool=pool, representative=representative)
+                self.accounts[credential] = changed
+
+    def _add_reward(self, credential: Credential, lovelace: int) -> bool:
+        """Change what a reward account holds; False if the credential is not registered."""
+        account = self.accounts.get(credential)
+        if account:
+            self.accounts[credential] = msgspec.structs.replace(account, rewards=account.rewards + lovelace)
+        return account is not None
 
     def _credit(self, credential: Credential, lovelace: int) -> None:
-        """Pay into a reward account, or to the treasury where there is none."""
-        if account := self.accounts.get(credential):
-            account.rewards += lovelace
-        else:
+        """Pay into a reward account, or into the treasury if the credential is not registered."""
+        if not self._add_reward(credential, lovelace):
             self.treasury += lovelace
 
     def _stake_by_pool(self) -> dict[str, dict[Credential, int]]:
         stakes: dict[str, dict[Credential, int]] = {id_: {} for id_ in self.pools}
         for credential, account in self.accounts.items():
             if account.pool in stakes:
-                stakes[account.pool][credential] = self.stakes[credential] + account.rewards
+                stakes[account.pool][credential] = self.stakes.get(credential, 0) + account.rewards
         return stakes
 
-    def _reward(self) -> None:
-        """Pay the members of pools that made blocks, by stake; no more than the shape of Cardano's rewards."""
+    def _pay_rewards(self) -> None:
+        """Pay the delegators of pools that made blocks, in proportion to stake: a rough form of Cardano's rewards."""
         made, self.blocks_made = self.blocks_made, Counter()
         made = Counter({pool: count for pool, count in made.items() if self.snapshots[1].get(pool)})
-        pot = self.reserves * REWARD_RATE // 1_000_000 + self.fees
+        pot = self.reserves * MONETARY_EXPANSION // 1_000_000 + self.fees
         self.reserves -= pot - self.fees
         self.fees = 0
         self.treasury += (tax := pot // 5)
@@ -252,25 +341,23 @@ class Ledger:
             share, members = (pot - tax) * count // made.total(), self.snapshots[1][pool]
             stake = sum(members.values())
             for credential, lovelace in members.items():
-                if stake and credential in self.accounts:
-                    reward = share * lovelace // stake
-                    self.accounts[credential].rewards += reward
+                reward = share * lovelace // stake if stake else 0
+                if self._add_reward(credential, reward):
                     left -= reward
         self.reserves += left
 
     def _reap_pools(self) -> None:
-        """Pools whose time has come go; so do the delegations to them, and their deposits go home."""
-        gone = {id_ for id_, pool in self.pools.items() if pool.retiring_epoch == self.epoch}
-        for id_ in sorted(gone):
+        """Remove the pools that retire in this epoch, return their deposits and end the delegations to them."""
+        reaped = {id_ for id_, pool in self.pools.items() if pool.retiring_epoch == self.epoch}
+        for id_ in sorted(reaped):
             pool = self.pools.pop(id_)
             self._credit(addresses.reward_credential(pool.parameters["rewardAccount"]), pool.deposit)
-        if gone:
-            for account in self.accounts.values():
-                if account.pool in gone:
-                    account.pool = None
+        for credential, account in self.accounts.items():
+            if account.pool in reaped:
+                self.accounts[credential] = msgspec.structs.replace(account, pool=None)
 
     def _open_the_vote(self) -> None:
-        """Pools vote with the snapshot just taken and their delegators' deposits for proposals (Conway: EPOCH)."""
+        """Set the voting stakes: the newest snapshot, and proposal deposits of delegators (Conway rule EPOCH)."""
         self.voted_on = dict(self.proposals)
         self.voting_stakes = {pool: sum(members.values()) for pool, members in self.snapshots[0].items() if members}
         for proposal in self.voted_on.values():
@@ -279,13 +366,13 @@ class Ledger:
                 self.voting_stakes[account.pool] += proposal.deposit
 
     def _return_proposals(self) -> None:
+        """Return the deposits of expired proposals."""
         for reference, proposal in list(self.proposals.items()):
             if proposal.last_epoch < self.epoch:
                 del self.proposals[reference]
                 self._credit(proposal.return_account, proposal.deposit)
 
 
-_Struct = TypeVar("_Struct", Account, Pool)
 _NOTHING = parameters.ada(0)
 
 
@@ -295,7 +382,7 @@ def lovelace_of(output: Json) -> int:
 
 
 def genesis_outputs(network: Network, genesis: Genesis) -> Iterator[tuple[str, int]]:
-    """(address, lovelace) of all that exists before the first block; a voucher lies at its redeem address."""
+    """(address, lovelace) of the outputs that exist before the first block; vouchers are at redeem addresses."""
     magic = None if network.network_id else network.magic
     yield from genesis.byron_funds.items()
     yield from genesis.shelley_funds.items()
@@ -307,9 +394,16 @@ def _output(address: str, lovelace: int) -> Json:
     return {"address": address, "value": parameters.ada(lovelace)}
 
 
-def _credential(certificate: Json) -> Credential:
-    return Credential(certificate["from"], certificate["credential"])
+def _kept(now: Any, before: Any) -> Any:
+    """A value to keep for undoing: the one kept before if they are equal, in order too, which `==` of dicts ignores."""
+    if now is before or (now == before and (not isinstance(now, dict) or list(now) == list(before))):
+        return before
+    return copy(now)
 
 
-def _twin(struct: _Struct) -> _Struct:
-    return msgspec.structs.replace(struct)
+def _restore(changed: dict[Any, int], before: dict[Any, int | None]) -> None:
+    for key, value in before.items():
+        if value is None:
+            del changed[key]
+        else:
+            changed[key] = value

@@ -1,4 +1,4 @@
-"""The three public networks as a node knows them: magic, start, slot lengths, epochs."""
+"""The three public networks: magic, start time, slot lengths, epochs and eras."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,9 +9,9 @@ BYRON_EPOCH_SLOTS = 21_600
 
 
 class Network(msgspec.Struct, frozen=True):
-    """Slots are counted from 0 at `start_time`: first `byron_epochs` epochs of Byron's, then the others.
+    """Slots count from 0 at `start_time`: first those of `byron_epochs` Byron epochs, then those of later epochs.
 
-    `eras` are (name, first epoch) as it happened.
+    `eras` are (name, first epoch), as on the public network.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Network(msgspec.Struct, frozen=True):
 
     @property
     def network_id(self) -> int:
-        """The four bits of an address header (CIP-19): 1 is mainnet, 0 is any test network."""
+        """The network bits of an address header (CIP-19): 1 for mainnet, 0 for any test network."""
         return 1 if self.name == "mainnet" else 0
 
     @property
@@ -46,12 +46,16 @@ class Network(msgspec.Struct, frozen=True):
         return self.byron_slots + (epoch - self.byron_epochs) * self.epoch_slots
 
     def seconds_at(self, slot: int) -> int:
-        """Seconds from the network's start to the slot's beginning."""
+        """Seconds from the start of the network to the start of the slot."""
         byron = min(slot, self.byron_slots)
         return byron * BYRON_SLOT_S + slot - byron
 
     def time_of(self, slot: int) -> datetime:
         return self.start_time + timedelta(seconds=self.seconds_at(slot))
+
+    def slot_at(self, time: datetime) -> int:
+        """The slot of a moment after Byron."""
+        return self.byron_slots + int((time - self.time_of(self.byron_slots)).total_seconds())
 
 
 MAINNET = Network(

@@ -1,4 +1,4 @@
-"""Protocol parameters and genesis configurations, with the figures of the public networks where those matter."""
+"""Protocol parameters and genesis configurations, with the values of the public networks where they matter."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def ada(lovelace: int) -> Json:
 
 
 def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
-    """The parameters in force, as `queryLedgerState/protocolParameters` words them in Ogmios of that version."""
+    """The current parameters, as that version of Ogmios answers `queryLedgerState/protocolParameters`."""
     parameters: Json = {
         "minFeeCoefficient": 44,
         "minFeeConstant": ada(155_381),
@@ -77,7 +77,7 @@ def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
 
 
 def genesis_configuration(era: str, network: Network, genesis: Genesis, version: tuple[int, int]) -> Json | None:
-    """The genesis document of an era; None where that version knows none for it."""
+    """The genesis configuration of an era; None if that version of Ogmios has none for it."""
     match era:
         case "byron":
             return _byron(network, genesis)

@@ -1,9 +1,9 @@
-"""What a node answers besides its blocks: about the network at its tip, and about the ledger at an acquired point."""
+"""Answers to queries: of the network, at the node's tip, and of the ledger state, at the acquired point or the tip."""
 
 from collections.abc import Callable
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -11,11 +11,8 @@ from devnet import addresses, parameters
 from devnet.addresses import Credential
 from devnet.ledger import Account, Ledger
 from devnet.networks import BYRON_EPOCH_SLOTS, BYRON_SLOT_S, Network
+from devnet.node import Node
 from devnet.refusal import Refusal
-
-if TYPE_CHECKING:
-    from devnet.server import Server
-    from devnet.session import Session
 
 Json = dict[str, Any]
 
@@ -23,14 +20,10 @@ _ERAS = ("byron", "shelley", "allegra", "mary", "alonzo", "babbage", "conway", "
 
 
 class Question:
-    """A query with all that its answer may depend on.
+    """A query's parameters, the node, and the index of the block whose ledger state is queried."""
 
-    `index` is that of the block at which the ledger is looked at: the acquired point's, or the tip's.
-    """
-
-    def __init__(self, node: "Server", session: "Session", params: Json) -> None:
-        self.node, self.session, self.params = node, session, params
-        self.index = len(node.blocks) - 1
+    def __init__(self, node: Node, params: Json, index: int) -> None:
+        self.node, self.params, self.index = node, params, index
 
     @property
     def network(self) -> Network:
@@ -53,15 +46,15 @@ class Question:
         return self.network.epoch_of(self.node.blocks[self.index].slot) if self.index >= 0 else 0
 
 
-def answer(node: "Server", session: "Session", method: str, params: msgspec.Raw) -> Any:
-    """The result of a query; raises Refusal."""
-    question = Question(node, session, msgspec.json.decode(params))
+def answer(node: Node, acquired: Any, method: str, params: msgspec.Raw) -> Any:
+    """The result of a query by a client that acquired that point, or None; raises Refusal."""
+    question = Question(node, msgspec.json.decode(params), len(node.blocks) - 1)
     if method in NETWORK:
         return NETWORK[method](question)
     if method not in LEDGER:
         raise Refusal(-32601, "Invalid request: unknown method in 'method' (beware names are case-sensitive).")
-    if session.acquired is not None:
-        index = node.index_of(session.acquired)
+    if acquired is not None:
+        index = node.index_of(acquired)
         if index is None:
             raise Refusal(2003, "Acquired ledger state is not available anymore.", "Point too old.")
         question.index = index
@@ -70,8 +63,16 @@ def answer(node: "Server", session: "Session", method: str, params: msgspec.Raw)
     return LEDGER[method](question)
 
 
-def health(node: "Server") -> Json:
-    """What `/health` says; a devnet is always in step with its own tip."""
+def acquirable(node: Node, params: msgspec.Raw) -> Any:
+    """The point that `acquireLedgerState` names; raises Refusal if it is not on the chain."""
+    point = msgspec.json.decode(params).get("point")
+    if node.index_of(point) is None:
+        raise Refusal(2000, "Failed to acquire requested point.", "Unknown point.")
+    return point
+
+
+def health(node: Node) -> Json:
+    """The content of `/health`. The node is always synchronized with itself."""
     tip = node.tip
     return {
         "startTime": _text(node.chain.network.start_time),
@@ -101,24 +102,13 @@ def _tip(question: Question) -> Any:
 
 def _genesis_configuration(question: Question) -> Json:
     era = str(question.params.get("era"))
+    if era == "shelley" and question.node.syncing and question.era == "byron":
+        raise Refusal(2002, "This query isn't available in the current era.")
     genesis = question.node.chain.genesis
     found = parameters.genesis_configuration(era, question.network, genesis, question.version)
     if found is None:
         raise Refusal(-32602, f"Invalid request: no genesis of era {era!r}.")
     return found
-
-
-def _acquire(question: Question) -> Json:
-    point = question.params.get("point")
-    if question.node.index_of(point) is None:
-        raise Refusal(2000, "Failed to acquire requested point.", "Unknown point.")
-    question.session.acquired = point
-    return {"acquired": "ledgerState", "point": point}
-
-
-def _release(question: Question) -> Json:
-    question.session.acquired = None
-    return {"released": "ledgerState"}
 
 
 def _epoch(question: Question) -> int:
@@ -130,7 +120,7 @@ def _era_start(question: Question) -> Json:
 
 
 def _era_summaries(question: Question) -> list[Json]:
-    """Every era up to the current one, those that took no time included; the current one is open."""
+    """Every era up to the current one, including those without a block; the current one has no end."""
     network, known = question.network, list(question.node.chain.eras)
     skipped = [(name, known[0][1]) for name in _ERAS[: _ERAS.index(known[0][0])]]
     eras = [(name, first) for name, first in [*skipped, *known] if _ERAS.index(name) <= _ERAS.index(question.era)]
@@ -148,7 +138,7 @@ def _protocol_parameters(question: Question) -> Json:
 
 
 def _reward_account_summaries(question: Question) -> Any:
-    """A list from 6.13 on, before that an object by credential; `stakePool` was `delegate` before 6.12."""
+    """A list since 6.13, before that an object by credential; `stakePool` was called `delegate` before 6.12."""
     ledger = question.ledger
     asked = [
         *(_credential("verificationKey", text) for text in question.params.get("keys", ())),
@@ -165,9 +155,9 @@ def _reward_account_summaries(question: Question) -> Any:
 
 
 def _stake_pools(question: Question) -> Json:
-    """Pools by id, all of them or those asked for; with their voting stake if asked to, which none has before Conway.
+    """All pools, or those requested, by id; on request with their voting stake, which needs Conway.
 
-    A pool that was just reaped still votes, and newer versions name it.
+    A pool that has just been reaped still votes: versions since 6.13 list it, with its id alone.
     """
     ledger = question.ledger
     include_stake = question.params.get("includeStake")
@@ -184,7 +174,7 @@ def _stake_pools(question: Question) -> Json:
 
 
 def _live_stake_distribution(question: Question) -> Json:
-    """Live stake as a part of all that circulates; pools whom nobody has delegated to are left out."""
+    """Live stake as a fraction of all lovelace in circulation; pools without stake are omitted."""
     ledger = question.ledger
     circulating = parameters.MAX_SUPPLY - ledger.reserves
     return {
@@ -198,14 +188,14 @@ def _live_stake_distribution(question: Question) -> Json:
 
 
 def _governance_proposals(question: Question) -> list[Json]:
-    """The proposals that are voted on in this epoch: those that were there where it began. Nobody's vote is told."""
+    """The proposals that are voted on in this epoch: those that existed when it began. Votes are omitted."""
     if _ERAS.index(question.era) < _ERAS.index("conway"):
         raise Refusal(2002, "This query isn't available in the current era.")
     asked = question.params.get("proposals")
     return [
         {
             "proposal": {"transaction": {"id": transaction}, "index": index},
-            **proposal.said,
+            **proposal.content,
             "since": {"epoch": proposal.first_epoch},
             "until": {"epoch": proposal.last_epoch},
             "votes": [],
@@ -225,8 +215,6 @@ NETWORK: dict[str, Callable[[Question], Any]] = {
     "queryNetwork/tip": _tip,
     "queryNetwork/blockHeight": _block_height,
     "queryNetwork/genesisConfiguration": _genesis_configuration,
-    "acquireLedgerState": _acquire,
-    "releaseLedgerState": _release,
 }
 LEDGER: dict[str, Callable[[Question], Any]] = {
     "queryLedgerState/tip": _tip,
@@ -270,7 +258,7 @@ def _summary(account: Account, pool_field: str) -> Json:
 
 
 def _credential(origin: str, text: str) -> Credential:
-    """A credential in hex, in bech32 as `stake_vkh1…` or `script1…`, or as a stake address."""
+    """Parses a credential: hex, bech32 (`stake_vkh1…`, `script1…`), or a stake address."""
     if text.startswith(("stake1", "stake_test1")):
         return addresses.reward_credential(text)
     return Credential(origin, addresses.raw(text).hex() if "1" in text and len(text) != 56 else text)

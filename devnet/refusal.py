@@ -1,10 +1,10 @@
-"""The errors of Ogmios."""
+"""Error answers of Ogmios."""
 
 from typing import Any
 
 
 class Refusal(Exception):
-    """An error of Ogmios: its code and words, and what it says beside them."""
+    """An error answer: Ogmios' code and message, and its `data`, if any."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)

@@ -1,26 +1,24 @@
-"""One client's connection: its place on the chain, its requests in the order they came, their answers in that order.
+"""One client's connection: its position on the chain, and its requests, answered in order.
 
-As in Ogmios the chain's requests and the ledger's are two rows of their own: a query is answered while a `nextBlock`
-waits for a block.
+As in Ogmios, chain synchronization and queries are two independent queues: queries are answered while a `nextBlock`
+waits for a block. Submission of transactions would be a third.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from aiohttp import WSMsgType, web
 
+from devnet.node import Node
 from devnet.refusal import Refusal
-
-if TYPE_CHECKING:
-    from devnet.server import Server
 
 CHAIN_METHODS = ("findIntersection", "nextBlock")
 
 
 class Request(msgspec.Struct):
-    """JSON-RPC 2.0; `id` may be any JSON and comes back as it was sent."""
+    """A JSON-RPC 2.0 request; `id` may be any JSON value, and the answer repeats it."""
 
     method: str
     params: msgspec.Raw = msgspec.Raw(b"{}")
@@ -43,16 +41,24 @@ _intersection = msgspec.json.Decoder(_Intersection)
 
 
 class Session:
-    """Follows the chain of `node` for one client until the socket closes.
+    """Serves one client until its socket closes; `query` answers all requests but those for blocks.
 
-    `cursor` is the index of the last block that the client was sent, -1 for the origin. After an intersection or a
-    fork the next answer is `backward` to it.
+    `cursor` is the index of the last block that the client has, -1 for the origin. After an intersection or a fork the
+    next answer to `nextBlock` is `backward` to it. `acquired` is the point of the acquired ledger state, as the client
+    wrote it.
     """
 
-    def __init__(self, node: "Server", socket: web.WebSocketResponse, transport: asyncio.Transport | None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        query: Callable[["Session", str, msgspec.Raw], Any],
+        socket: web.WebSocketResponse,
+        transport: asyncio.Transport | None,
+    ) -> None:
         self.cursor = -1
-        self.acquired: Any = None  # the point, as the client named it
+        self.acquired: Any = None
         self._node = node
+        self._query = query
         self._socket = socket
         self._transport = transport
         self._backward = True
@@ -61,28 +67,29 @@ class Session:
         self._queries: asyncio.Queue[Request] = asyncio.Queue()
 
     async def run(self) -> None:
+        """Receive requests and answer them until the socket closes."""
         async with asyncio.TaskGroup() as tasks:
-            rows = [
-                tasks.create_task(self._serve(self._chain_requests, self._chain)),
-                tasks.create_task(self._serve(self._queries, self._query)),
+            serving = [
+                tasks.create_task(self._serve(self._chain_requests, self._answer_chain_request)),
+                tasks.create_task(self._serve(self._queries, self._answer_query)),
             ]
             async for message in self._socket:
                 if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
                     await self._receive(message.data)
-            for row in rows:
-                row.cancel()
+            for task in serving:
+                task.cancel()
 
     def chain_grew(self) -> None:
         self._changed.set()
 
     def chain_forked(self, ancestor: int) -> None:
-        """Only blocks up to index `ancestor` are left of those this client may have seen."""
+        """Of the blocks that the client has, only those up to index `ancestor` are still on the chain."""
         if self.cursor > ancestor:
             self.cursor, self._backward = ancestor, True
         self._changed.set()
 
     def drop(self) -> None:
-        """End the connection without a closing frame, as a network does."""
+        """Abort the connection without a closing frame, as a failing network does."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -90,11 +97,11 @@ class Session:
         try:
             request = _request.decode(text)
         except msgspec.DecodeError as fault:
-            await self._send(_fault(text, fault))
+            await self._send(_rejection(text, fault))
             return
         self._node.requests[request.method] += 1
-        row = self._chain_requests if request.method in CHAIN_METHODS else self._queries
-        row.put_nowait(request)
+        queue = self._chain_requests if request.method in CHAIN_METHODS else self._queries
+        queue.put_nowait(request)
 
     async def _serve(self, requests: asyncio.Queue[Request], handle: Callable[[Request], Awaitable[bytes]]) -> None:
         while True:
@@ -115,15 +122,15 @@ class Session:
         except ConnectionError:
             self.drop()
 
-    async def _chain(self, request: Request) -> bytes:
+    async def _answer_chain_request(self, request: Request) -> bytes:
         if request.method == "findIntersection":
             return request.answer(self._find_intersection(request))
         if self._node.injected:
             return self._node.injected.popleft()
         return request.answer(await self._next_block())
 
-    async def _query(self, request: Request) -> bytes:
-        return request.answer(msgspec.json.encode(self._node.query(self, request.method, request.params)))
+    async def _answer_query(self, request: Request) -> bytes:
+        return request.answer(msgspec.json.encode(self._query(self, request.method, request.params)))
 
     def _find_intersection(self, request: Request) -> bytes:
         points = _intersection.decode(request.params).points
@@ -146,8 +153,8 @@ class Session:
         return b'{"direction":"forward","block":%b,"tip":%b}' % (node.frames[self.cursor], node.tip_json)
 
 
-def _fault(text: str | bytes, fault: msgspec.DecodeError) -> bytes:
-    """What Ogmios says to a message that is no request."""
+def _rejection(text: str | bytes, fault: msgspec.DecodeError) -> bytes:
+    """Ogmios' answer to a message that is not a valid request."""
     code, words = -32600, str(fault)
     try:
         msgspec.json.decode(text)

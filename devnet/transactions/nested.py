@@ -1,13 +1,13 @@
-"""Dijkstra: transactions inside a transaction, payments straight into reward accounts, guards.
+"""Dijkstra: sub-transactions, payments into reward accounts, guards.
 
-A batch balances as a whole: what one sub-transaction has too much another, or the host, may give away.
+A batch balances as a whole: the surplus of one sub-transaction may fund another, or the transaction that holds both.
 """
 
 from typing import Any
 
 from devnet import parameters
 from devnet.draft import Draft, Impossible
-from devnet.kinds import Kind
+from devnet.transactions import Kind
 
 Json = dict[str, Any]
 
@@ -15,9 +15,9 @@ ADA = 1_000_000
 
 
 def batch(draft: Draft) -> Json:
-    """Somebody sells, somebody buys, the host brings them together and pays the fee.
+    """A sale and a purchase as sub-transactions; the transaction around them pays the fee.
 
-    One part may burn some of what the other minted, or all of it.
+    The purchase may burn some or all of what the sale mints.
     """
     policy, name = draft.cast.policies[2], b"Batch".hex()
     sale, purchase = draft.part(), draft.part()
@@ -29,20 +29,20 @@ def batch(draft: Draft) -> Json:
     if burned := draft.random.choice([0, 1, quantity]):
         purchase.mint(policy, name, -burned)
     sale.tx["guards"] = [draft.cast.hash_of("guard", 0)]
-    draft.embrace(sale)
-    draft.embrace(purchase)
+    draft.include(sale)
+    draft.include(purchase)
     return draft.done(draft.cast.somebody(draft.random))
 
 
 def fail_batch(draft: Draft) -> Json:
-    """Where a batch's scripts fail, none of its parts happens; the host's collateral is spent."""
+    """A batch whose scripts fail: no part of it happens, and its collateral is spent."""
     draft.collateral(draft.cast.faucets[0])
     draft.tx["spends"] = "collaterals"
     return batch(draft)
 
 
 def credit(draft: Draft) -> Json:
-    """Pay into reward accounts without an output."""
+    """Pay into reward accounts, which takes no output."""
     accounts = list(draft.ledger.accounts)
     if not accounts:
         raise Impossible

@@ -1,9 +1,9 @@
-"""Byron: ada only, no stated fee, addresses of its own; vouchers are redeemed."""
+"""Byron: ada only, implicit fees, Byron addresses, and vouchers that are redeemed."""
 
 from typing import Any
 
 from devnet.draft import Draft, Impossible
-from devnet.kinds import Kind
+from devnet.transactions import Kind
 
 Json = dict[str, Any]
 
@@ -19,7 +19,7 @@ def pay(draft: Draft) -> Json:
 
 
 def redeem(draft: Draft) -> Json:
-    """A voucher's ada, which genesis put under its redeem key."""
+    """Spend a voucher: ada that genesis locked under a redeem key."""
     unredeemed = [address for address in draft.cast.voucher_addresses if draft.references(address)]
     if not unredeemed:
         raise Impossible

@@ -1,4 +1,4 @@
-"""Mints and burns, and what describes the tokens: CIP-25 in metadata, CIP-68 in the datum of a reference token."""
+"""Mints and burns, and token metadata: CIP-25, and CIP-68 in the datum of a reference token."""
 
 from functools import lru_cache
 from typing import Any
@@ -7,8 +7,8 @@ import cbor2
 
 from devnet import addresses
 from devnet.draft import Draft, Impossible
-from devnet.kinds import Kind
-from devnet.kinds.contracts import redeem
+from devnet.transactions import Kind
+from devnet.transactions.contracts import redeem
 
 Json = dict[str, Any]
 
@@ -21,7 +21,7 @@ _FUNGIBLES = [b"Gold", b"SILVER-2", "Größe".encode(), b"", b"\xff\xfe\x00\x80"
 
 
 def mint_fungible(draft: Draft) -> Json:
-    """More of one of few tokens: among their names the empty one and one that is no UTF-8."""
+    """Mint more of one of a few tokens. One has an empty name, one a name that is not UTF-8."""
     policy = _policy(draft)
     name = draft.random.choice(_FUNGIBLES).hex()
     owner = _owner(draft, policy)
@@ -33,7 +33,7 @@ def mint_fungible(draft: Draft) -> Json:
 
 
 def mint_huge(draft: Draft) -> Json:
-    """As much as a transaction can mint, again and again: the supply passes 63 bits, then 64."""
+    """Mint as much as a transaction can, again and again: the supply exceeds 63 bits, then 64."""
     policy = draft.cast.policies[0]
     name = b"Huge".hex()
     draft.fund(10 * ADA)
@@ -43,7 +43,7 @@ def mint_huge(draft: Draft) -> Json:
 
 
 def burn(draft: Draft) -> Json:
-    """Some or all of what the policy's owner holds, sometimes while another token of the policy is minted."""
+    """Burn some or all tokens of a policy's owner, and sometimes mint another token of the policy."""
     policy = _policy(draft)
     owner = _owner(draft, policy)
     for reference in draft.references(owner, most=40):
@@ -61,7 +61,7 @@ def burn(draft: Draft) -> Json:
 
 
 def mint_collection(draft: Draft) -> Json:
-    """Up to ten NFTs of one policy with CIP-25 metadata of version 1."""
+    """Mint up to ten NFTs of one policy, with CIP-25 metadata of version 1."""
     policy = _policy(draft)
     draft.fund(30 * ADA)
     names = [f"Piece{draft.random.randrange(100_000)}" for _ in range(draft.random.randint(1, 10))]
@@ -73,7 +73,7 @@ def mint_collection(draft: Draft) -> Json:
 
 
 def mint_described(draft: Draft) -> Json:
-    """One token, described in one of the ways that CIP-25 allows, or that people use all the same."""
+    """Mint one token with metadata in one of the forms that CIP-25 allows, or that occur in practice."""
     policy = _policy(draft)
     draft.fund(10 * ADA)
     name = f"Art{draft.random.randrange(100_000)}".encode()
@@ -101,7 +101,7 @@ def mint_described(draft: Draft) -> Json:
 
 
 def mint_pair(draft: Draft) -> Json:
-    """A CIP-68 token of label 222, 333 or 444 together with the reference token that holds its datum."""
+    """Mint a CIP-68 token of label 222, 333 or 444 with its reference token, which holds the datum."""
     policy = _policy(draft)
     draft.fund(12 * ADA)
     label, quantity = draft.random.choice([(NFT, 1), (FUNGIBLE, 1_000_000), (RICH, 40)])
@@ -113,7 +113,7 @@ def mint_pair(draft: Draft) -> Json:
 
 
 def mint_without_reference(draft: Draft) -> Json:
-    """A token that looks like CIP-68's, alone; or a label whose checksum is wrong."""
+    """Mint a CIP-68 token without its reference token, or one whose label has a wrong checksum."""
     policy = _policy(draft)
     draft.fund(10 * ADA)
     draft.mint(policy, draft.random.choice([NFT, "000de141", FUNGIBLE]) + draft.random.randbytes(3).hex(), 1)
@@ -121,7 +121,7 @@ def mint_without_reference(draft: Draft) -> Json:
 
 
 def update_reference(draft: Draft) -> Json:
-    """Spend a reference token and lock it again with another datum."""
+    """Lock a reference token again, with another datum."""
     reference, asset = _locked(draft)
     _unlock(draft, reference, asset[1][8:])
     _lock(draft, {asset: 1}, asset[1][8:])
@@ -129,7 +129,7 @@ def update_reference(draft: Draft) -> Json:
 
 
 def move_reference(draft: Draft) -> Json:
-    """The reference token goes to an ordinary address, without any datum."""
+    """Pay a reference token to an ordinary address, without a datum."""
     reference, asset = _locked(draft)
     _unlock(draft, reference, asset[1][8:])
     draft.pay(draft.cast.somebody(draft.random), 2 * ADA, {asset: 1})
@@ -148,12 +148,12 @@ def _policy(draft: Draft) -> str:
 
 
 def _owner(draft: Draft, policy: str) -> str:
-    """Who keeps a policy's tokens until they are sent on."""
+    """The address to which a policy's tokens are minted."""
     return draft.cast.people[1 + draft.cast.policies.index(policy)]
 
 
 def _deliver(draft: Draft, policy: str) -> Json:
-    """Give what was minted to the policy's owner or to somebody, whatever else was in the purse to the payer."""
+    """Pay the minted tokens to the policy's owner or to a random person, and the rest to the payer."""
     minted = {asset: draft.assets[asset] for asset in sorted(draft.assets) if asset[1] in draft.tx["mint"][policy]}
     mine = {asset: quantity for asset, quantity in minted.items() if asset[0] == policy and quantity > 0}
     receiver = draft.random.choice([_owner(draft, policy), draft.cast.somebody(draft.random)])
@@ -162,7 +162,7 @@ def _deliver(draft: Draft, policy: str) -> Json:
 
 
 def _locked(draft: Draft) -> tuple[tuple[str, int], tuple[str, str]]:
-    """A reference token at the script's address."""
+    """A reference token that is locked at the script's address."""
     references = draft.references(draft.cast.script_addresses[0], most=100)
     if not references:
         raise Impossible
@@ -173,7 +173,7 @@ def _locked(draft: Draft) -> tuple[tuple[str, int], tuple[str, str]]:
 
 
 def _lock(draft: Draft, assets: dict[tuple[str, str], int], name: str) -> None:
-    """Put a reference token to the script's address: its datum inline, by hash with the body, or by hash alone."""
+    """Lock a reference token at the script's address: the datum is inline, or a hash with or without its preimage."""
     body = _datum(name, draft.random.randrange(_EDITIONS))
     digest = addresses.blake2b_256(body)
     inline = {"datum": body.hex()} if draft.since("babbage") else {"datumHash": digest}
@@ -184,7 +184,7 @@ def _lock(draft: Draft, assets: dict[tuple[str, str], int], name: str) -> None:
 
 
 def _unlock(draft: Draft, reference: tuple[str, int], name: str) -> None:
-    """Spend a script's output with all that it asks for: redeemer, collateral, the body of a datum known by hash."""
+    """Spend a script's output with redeemer, collateral and, if the output has a datum hash, the datum."""
     output = draft.spend(reference)
     draft.fund(12 * ADA)
     for edition in range(_EDITIONS if "datumHash" in output else 0):
@@ -196,7 +196,7 @@ def _unlock(draft: Draft, reference: tuple[str, int], name: str) -> None:
 
 @lru_cache(maxsize=10_000)
 def _datum(name: str, edition: int) -> bytes:
-    """CIP-68 metadata: text in one piece and in chunks, with and without the third field, or nothing of the sort."""
+    """A CIP-68 datum: text whole or in chunks, with or without the third field; one of four is not CIP-68."""
     title = f"Token {name}, edition {edition}".encode()
     metadata: dict[bytes, Any] = {b"name": title, b"image": b"ipfs://Qm" + name.encode(), b"decimals": 6}
     chunks = {b"description": [b"More bytes than a datum's 64: ", b"text in chunks"]}

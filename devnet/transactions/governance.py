@@ -1,12 +1,12 @@
-"""Conway: representatives, the committee, proposals and votes; before it, what genesis delegates propose."""
+"""Conway: representatives, the committee, proposals and votes. Before Conway: proposals of genesis delegates."""
 
 from typing import Any
 
 from devnet import parameters
 from devnet.addresses import Credential
 from devnet.draft import Draft, Impossible
-from devnet.kinds import Kind
 from devnet.parameters import DREP_DEPOSIT, PROPOSAL_DEPOSIT
+from devnet.transactions import Kind
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ def retire_representative(draft: Draft) -> Json:
 
 
 def delegate_vote(draft: Draft) -> Json:
-    """A vote alone, or with the pool in the same certificate."""
+    """Delegate the vote, sometimes with the stake in the same certificate."""
     members = list(draft.ledger.accounts)
     if not members:
         raise Impossible
@@ -55,7 +55,7 @@ def delegate_vote(draft: Draft) -> Json:
 
 
 def seat_committee(draft: Draft) -> Json:
-    """A committee member names the key that votes for it; another one resigns."""
+    """A committee member authorizes the key that votes for it; another may resign."""
     number = draft.random.randrange(5)
     member = {"id": draft.cast.hash_of("committee", number), "from": "script"}
     hot = {"status": "authorized", "id": draft.cast.hash_of("committee hot", number), "from": "verificationKey"}
@@ -70,7 +70,7 @@ def seat_committee(draft: Draft) -> Json:
 
 
 def propose(draft: Draft) -> Json:
-    """One or two proposals: each takes a deposit, which goes home when its time is over."""
+    """One or two proposals, each with a deposit that is returned when the proposal expires."""
     actions: list[Json] = [
         {"type": "information"},
         {"type": "noConfidence"},
@@ -118,7 +118,7 @@ def vote(draft: Draft) -> Json:
 
 
 def update_protocol(draft: Draft) -> Json:
-    """Before Conway: proposed and voted for by genesis delegates, without any deposit."""
+    """Before Conway: genesis delegates propose and vote, without a deposit."""
     action = {
         "type": "protocolParametersUpdate",
         "parameters": {"maxBlockBodySize": {"bytes": 90_112}, "desiredNumberOfStakePools": parameters.DESIRED_POOLS},

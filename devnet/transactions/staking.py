@@ -1,4 +1,4 @@
-"""Stake credentials and pools: every certificate about them, in every order that the ledger allows."""
+"""Certificates of stake credentials and pools, in the orders that the ledger allows."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from devnet import parameters
 from devnet.addresses import Credential
 from devnet.cast import PoolKeys
 from devnet.draft import Draft, Impossible
-from devnet.kinds import Kind
 from devnet.parameters import POOL_DEPOSIT, STAKE_DEPOSIT
+from devnet.transactions import Kind
 
 Json = dict[str, Any]
 
@@ -15,7 +15,7 @@ ADA = 1_000_000
 
 
 def register(draft: Draft) -> Json:
-    """A credential comes; often it delegates at once. From Conway on the certificate may carry the deposit."""
+    """Register a credential, which often delegates at once. Since Conway the certificate may state the deposit."""
     staker = _stranger(draft)
     _register(draft, staker)
     if draft.ledger.pools and draft.random.random() < 0.8:
@@ -39,13 +39,13 @@ def delegate(draft: Draft) -> Json:
 
 
 def deregister(draft: Draft) -> Json:
-    """A credential goes, with all its rewards."""
+    """Deregister a credential and withdraw its rewards."""
     _leave(draft, _member(draft))
     return draft.done()
 
 
 def turn_around(draft: Draft) -> Json:
-    """Several certificates for one credential in one transaction: the last word counts."""
+    """Several certificates for one credential in one transaction: the last one counts."""
     staker = _member(draft)
     draft.certify(_delegation(staker, _any_pool(draft)))
     _leave(draft, staker)
@@ -57,7 +57,7 @@ def turn_around(draft: Draft) -> Json:
 
 
 def come_and_go(draft: Draft) -> Json:
-    """Registered, delegated and gone again within one transaction."""
+    """Register, delegate and deregister a credential in one transaction."""
     staker = _stranger(draft)
     draft.fund(5 * ADA)
     _register(draft, staker)
@@ -67,7 +67,7 @@ def come_and_go(draft: Draft) -> Json:
 
 
 def withdraw(draft: Draft) -> Json:
-    """Up to three accounts' rewards at once."""
+    """Withdraw the rewards of up to three accounts."""
     rich = [credential for credential, account in draft.ledger.accounts.items() if account.rewards]
     if not rich:
         raise Impossible
@@ -77,7 +77,7 @@ def withdraw(draft: Draft) -> Json:
 
 
 def withdraw_nothing(draft: Draft) -> Json:
-    """From an empty account: how scripts of stake credentials are made to run."""
+    """Withdraw from an empty account, as is done to run the script of a stake credential."""
     poor = [credential for credential, account in draft.ledger.accounts.items() if not account.rewards]
     if not poor:
         raise Impossible
@@ -86,7 +86,7 @@ def withdraw_nothing(draft: Draft) -> Json:
 
 
 def found_pool(draft: Draft) -> Json:
-    """A pool's first registration, or its next life after it was reaped; its owner pledges to it."""
+    """Register a new or reaped pool, and delegate its owner to it."""
     strangers = [keys for keys in draft.cast.pools if keys.id not in draft.ledger.pools]
     if not strangers:
         raise Impossible
@@ -100,7 +100,7 @@ def found_pool(draft: Draft) -> Json:
 
 
 def change_pool(draft: Draft) -> Json:
-    """Registered again: other parameters, no deposit. It takes back a retirement, if one was announced."""
+    """Register a pool again: new parameters, no deposit. This cancels its retirement, if it has announced one."""
     keys = _operator(draft)
     draft.certify(_registration_of_pool(draft, keys))
     return draft.done()
@@ -115,7 +115,7 @@ def change_retiring_pool(draft: Draft) -> Json:
 
 
 def retire_pool(draft: Draft) -> Json:
-    """Announced for one of the next epochs; a second announcement replaces the first."""
+    """Announce a pool's retirement in one of the next epochs. It replaces an earlier announcement."""
     operators = _operators(draft)
     if len(operators) < 4:
         raise Impossible
@@ -124,7 +124,7 @@ def retire_pool(draft: Draft) -> Json:
 
 
 def waver(draft: Draft) -> Json:
-    """Retire, take it back and retire again in one transaction."""
+    """Announce a retirement, cancel it, and sometimes announce it again, in one transaction."""
     keys = _operator(draft)
     draft.certify(_retirement(draft, keys, 1))
     draft.certify(_registration_of_pool(draft, keys))
@@ -134,7 +134,7 @@ def waver(draft: Draft) -> Json:
 
 
 def delegate_genesis(draft: Draft) -> Json:
-    """A genesis key names another delegate; gone in Conway."""
+    """A genesis key names another delegate. Conway has no such certificate."""
     number = draft.random.randrange(7)
     delegate = {"id": draft.cast.hash_of("delegate", number), "vrfVerificationKeyHash": draft.cast.key("vrf", 100)}
     issuer = {"id": draft.cast.hash_of("genesis", number)}
@@ -150,7 +150,7 @@ def _register(draft: Draft, staker: Credential) -> None:
 
 
 def _leave(draft: Draft, staker: Credential) -> None:
-    """An account must be empty to be closed."""
+    """Deregister a credential; the ledger wants its account to be empty."""
     if draft.ledger.accounts[staker].rewards:
         draft.withdraw(staker)
     draft.certify(_deregistration(draft, staker), refund=STAKE_DEPOSIT)
@@ -191,14 +191,14 @@ def _registration_of_pool(draft: Draft, keys: PoolKeys) -> Json:
         "relays": random.sample(_relays(number), random.randint(0, 4)),
     }
     if random.random() < 0.7:
-        odd = "\0" if random.random() < 0.05 else ""  # any text is a valid address of metadata, as it is of a relay
+        odd = "\0" if random.random() < 0.05 else ""  # a metadata URL may be any text
         url = f"https://pool{number}.example.org/{odd}{random.randrange(100)}.json"
         pool["metadata"] = {"url": url, "hash": draft.cast.key("pool metadata", number)}
     return {"type": "stakePoolRegistration", "stakePool": pool}
 
 
 def _relays(number: int) -> list[Json]:
-    """One of every kind: the last host has no port, as the name of a service record has none."""
+    """One relay of every kind. The last has a service record (SRV), which names the port."""
     return [
         {"type": "ipAddress", "ipv4": f"192.0.2.{number}", "port": 3001},
         {"type": "ipAddress", "ipv6": f"2001:db8::{number:x}", "port": 3002},

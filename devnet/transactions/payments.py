@@ -1,9 +1,9 @@
-"""Ada and tokens from one to another, and words beside them."""
+"""Payments of ada and tokens, metadata, and donations."""
 
 from typing import Any
 
 from devnet.draft import Draft, Impossible
-from devnet.kinds import Kind
+from devnet.transactions import Kind
 
 Json = dict[str, Any]
 
@@ -11,7 +11,7 @@ ADA = 1_000_000
 
 
 def pay(draft: Draft) -> Json:
-    """The everyday transaction: one output for somebody, the change back."""
+    """The everyday transaction: one payment, and the change."""
     lovelace = _amount(draft)
     payer = draft.fund(lovelace)
     draft.pay(draft.cast.somebody(draft.random), lovelace)
@@ -28,7 +28,7 @@ def pay_many(draft: Draft) -> Json:
 
 
 def pay_rare_address(draft: Draft) -> Json:
-    """To people whose addresses are Byron's, without stake, or with a pointer."""
+    """Pay to rarer kinds of address: Byron, enterprise, pointer, or with a script."""
     people = [person for rank, person in enumerate(draft.cast.people) if rank % 10 >= 6]
     payer = draft.fund(20 * ADA)
     for person in draft.random.sample(people, 3):
@@ -46,7 +46,7 @@ def spend_rare_address(draft: Draft) -> Json:
 
 
 def gather(draft: Draft) -> Json:
-    """Many small outputs of one address become one."""
+    """Spend many outputs of an address and pay a single one to it."""
     person = draft.cast.somebody(draft.random)
     for reference in draft.references(person):
         draft.spend(reference)
@@ -54,7 +54,7 @@ def gather(draft: Draft) -> Json:
 
 
 def pay_oneself(draft: Draft) -> Json:
-    """An address on both sides, with several outputs of the same transaction."""
+    """Spend from an address and pay several outputs to the same address."""
     person = draft.cast.somebody(draft.random)
     draft.fund(9 * ADA, person)
     for lovelace in (2 * ADA, 3 * ADA):
@@ -63,7 +63,7 @@ def pay_oneself(draft: Draft) -> Json:
 
 
 def send_tokens(draft: Draft) -> Json:
-    """Part of somebody's tokens to somebody else."""
+    """Send some of a person's tokens to another."""
     for _ in range(30):
         sender = draft.cast.somebody(draft.random)
         for reference in draft.references(sender, most=3):
@@ -78,7 +78,7 @@ def send_tokens(draft: Draft) -> Json:
 
 
 def chat(draft: Draft) -> Json:
-    """Metadata of every sort: text, numbers beyond 64 bits, keys of bytes and structure, nothing at all."""
+    """Metadata of every sort: text, large numbers, bytes, empty values, and keys that are bytes or lists."""
     payer = draft.fund(2 * ADA)
     number = draft.random.randrange(1_000_000)
     things: list[Any] = [
@@ -94,7 +94,7 @@ def chat(draft: Draft) -> Json:
 
 
 def donate(draft: Draft) -> Json:
-    """To the treasury, with or without saying what it holds."""
+    """Donate to the treasury, with or without stating its current value."""
     lovelace = _amount(draft)
     payer = draft.fund(lovelace)
     draft.tx["treasury"] = {"donation": {"ada": {"lovelace": lovelace}}}
@@ -109,7 +109,7 @@ def _amount(draft: Draft) -> int:
 
 
 def _limit(draft: Draft) -> None:
-    """Half of the transactions are valid for a while only."""
+    """Limit the validity of half of the transactions."""
     bounds = {"invalidBefore": max(draft.slot - 300, 0), "invalidAfter": draft.slot + 7_200}
     chosen = draft.random.choice([(), (), ("invalidAfter",), ("invalidBefore", "invalidAfter")])
     if chosen:

@@ -1,20 +1,20 @@
-"""Transactions with Plutus scripts: outputs locked and taken, references, and scripts that fail."""
+"""Transactions with Plutus scripts: locked outputs, reference inputs, and scripts that fail."""
 
 from typing import Any
 
 from devnet import addresses
 from devnet.draft import MAX_QUANTITY, Draft, Impossible
-from devnet.kinds import Kind
+from devnet.transactions import Kind
 
 Json = dict[str, Any]
 
 ADA = 1_000_000
-_PLUTUS = "4e4d01000033222220051200120011"  # the script that always succeeds, as in Plutus' own examples
+_PLUTUS = "4e4d01000033222220051200120011"  # the always-succeeding script of Plutus' examples
 _DATUM = "d8799f4568656c6c6fff"
 
 
 def lock(draft: Draft) -> Json:
-    """Pay to a script; from Babbage on with the datum inline and the script beside it."""
+    """Pay to a script; since Babbage also with an inline datum and a reference script."""
     payer = draft.fund(20 * ADA)
     digest = addresses.blake2b_256(bytes.fromhex(_DATUM))
     draft.pay(draft.cast.script_addresses[1], 5 * ADA, datumHash=digest)
@@ -25,14 +25,14 @@ def lock(draft: Draft) -> Json:
 
 
 def unlock(draft: Draft) -> Json:
-    """Take from a script, with collateral put up and kept; the script lies in the witness or in a reference."""
+    """Spend a script's output, with collateral. The script is a witness or a reference input."""
     _take_from_script(draft)
     draft.tx.setdefault("requiredExtraSignatories", []).append(draft.cast.hash_of("payment", 0))
     return draft.done(draft.cast.somebody(draft.random))
 
 
 def refer(draft: Draft) -> Json:
-    """Read outputs without spending them: their addresses take no part in the transaction."""
+    """Read outputs without spending them, which does not involve their addresses."""
     payer = draft.fund(3 * ADA)
     others = [person for person in draft.cast.people[:40] if draft.references(person)]
     for person in draft.random.sample(others, min(len(others), 2)):
@@ -43,8 +43,8 @@ def refer(draft: Draft) -> Json:
 def fail(draft: Draft) -> Json:
     """Scripts fail: nothing that the transaction declares happens, and its collateral is spent.
 
-    From Babbage on most of the collateral comes back, and all of its tokens, with or without a stated total; the
-    declared fee is another figure than what is lost.
+    Since Babbage most of the collateral, with all of its tokens, may be returned; `totalCollateral` is optional. What
+    is lost differs from the declared fee.
     """
     _take_from_script(draft)
     draft.tx.pop("collaterals", None)
@@ -57,10 +57,10 @@ def fail(draft: Draft) -> Json:
             {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}, deposit=2 * ADA
         )
     loser = draft.random.choice([person for person in draft.cast.people[:20] if draft.references(person)])
-    comes_back = draft.since("babbage") and draft.random.random() < 0.7
-    put_up = [draft.collateral(loser, tokens=comes_back) for _ in range(draft.random.choice([1, 1, 2]))]
-    if comes_back:
-        change = _sum(put_up)
+    returned = draft.since("babbage") and draft.random.random() < 0.7
+    collateral = [draft.collateral(loser, tokens=returned) for _ in range(draft.random.choice([1, 1, 2]))]
+    if returned:
+        change = _sum(collateral)
         lost = min(change["ada"]["lovelace"] // 2, draft.random.randint(ADA, 3 * ADA))
         change["ada"]["lovelace"] -= lost
         draft.tx["collateralReturn"] = {"address": draft.cast.somebody(draft.random), "value": change}
@@ -71,7 +71,7 @@ def fail(draft: Draft) -> Json:
 
 
 def redeem(draft: Draft, purpose: str, index: int = 0) -> None:
-    """What a script asks of whoever satisfies it."""
+    """Add the redeemer, integrity hash and collateral that a script needs to run."""
     units = {"memory": 1_700, "cpu": 476_468}
     validator = {"purpose": purpose, "index": index}
     draft.tx.setdefault("redeemers", []).append({"redeemer": "d87980", "executionUnits": units, "validator": validator})
@@ -81,7 +81,7 @@ def redeem(draft: Draft, purpose: str, index: int = 0) -> None:
 
 
 def _sum(values: list[Json]) -> Json:
-    """One value for all; Impossible where no output could hold it."""
+    """The sum of values. Raises Impossible if no output can hold it."""
     total: Json = {}
     for value in values:
         for policy, names in value.items():

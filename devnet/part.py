@@ -1,0 +1,44 @@
+"""`python -m devnet.part COMMAND...` runs a process of the demo, and stops it when the demo ends, even by kill -9.
+
+Standard input is a pipe whose other end only the demo holds. The demo closes it to stop the process; if the demo is
+killed, the kernel closes it. The exit status is that of the process, or 128 and the number of the signal that ended it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+ENDS_WITHIN_S = 12.0
+
+
+def main(command: list[str]) -> int:
+    """Run the command in a new process group, which has ended when this returns."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the demo gets these too, and stops its parts
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    threading.Thread(target=_stop_with_demo, args=(process,), daemon=True).start()
+    status = process.wait()
+    _kill(process)  # what it has left behind
+    return status if status >= 0 else 128 - status
+
+
+def _stop_with_demo(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of the demo; then send SIGTERM, and SIGKILL if that takes longer than it may."""
+    os.read(sys.stdin.fileno(), 1)  # not through a buffer, whose lock this thread would hold at the end
+    process.terminate()
+    try:
+        process.wait(ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
