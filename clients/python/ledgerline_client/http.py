@@ -1,0 +1,191 @@
+"""How requests are sent: keys, retries after 429 and 503, errors, pages. Integers of answers are exact."""
+
+import asyncio
+import json as jsons
+import random
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import quote
+
+import httpx
+
+Key = Literal["api_key", "admin_key", "none"]
+Values = Mapping[str, Any]
+
+MOST_TRIES = 6
+LONGEST_PAUSE_S = 65.0
+"""A rate limit opens again within a minute."""
+
+_UNANSWERED = (httpx.ConnectError, httpx.ConnectTimeout)  # nothing was sent: any method may be repeated
+
+
+class LedgerlineError(Exception):
+    """A refusal: its status, its text, its stable code, and the id to quote to the operator."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        try:
+            message = response.json()["error"]
+        except (ValueError, KeyError, TypeError):
+            message = response.reason_phrase
+        super().__init__(f"{response.status_code} {message}")
+        self.status, self.message = response.status_code, str(message)
+        self.code = response.headers.get("Error-Code")
+        self.request_id = response.headers.get("X-Request-Id")
+
+
+class _Requests:
+    """Shared by both clients: the requests of operations, and the rules of retries."""
+
+    def __init__(self, url: str, *, api_key: str | None, admin_key: str | None) -> None:
+        self._url = url.rstrip("/")
+        self._keys = {"api_key": api_key, "admin_key": admin_key}
+
+    def _request(
+        self, method: str, path: str, in_path: Values, query: Values, body: Values | None, key: Key
+    ) -> dict[str, Any]:
+        """The arguments of `httpx.request`. Options that are None are left out."""
+        headers = {}
+        if key != "none":
+            if self._keys[key] is None:
+                raise ValueError(f"this operation needs {key}=..., which the client was not given")
+            headers["Authorization"] = f"Bearer {self._keys[key]}"
+        filled = path.format(**{name: quote(str(value), safe="") for name, value in in_path.items()})
+        sent = {name: _text(value) for name, value in query.items() if value is not None}
+        request = {"method": method, "url": self._url + filled, "params": sent, "headers": headers}
+        if body is not None:
+            request["json"] = {name: value for name, value in body.items() if value is not None}
+        return request
+
+    @staticmethod
+    def _pause_s(response: httpx.Response | None, tries: int) -> float:
+        """The pause before a retry: the one that the service requests, otherwise twice as long each time."""
+        asked = None if response is None else response.headers.get("Retry-After")
+        pause_s = float(asked) if asked is not None and asked.isdigit() else 0.25 * 2**tries
+        return min(pause_s + random.uniform(0, 0.1), LONGEST_PAUSE_S)
+
+
+class Http(_Requests):
+    """A synchronous connection to a service; a context manager that closes it."""
+
+    def __init__(
+        self, url: str, *, api_key: str | None = None, admin_key: str | None = None, timeout_s: float = 35.0
+    ) -> None:
+        super().__init__(url, api_key=api_key, admin_key=admin_key)
+        self._http = httpx.Client(timeout=timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def call(
+        self, method: str, path: str, in_path: Values, query: Values, body: Values | None, *, key: Key, json: bool
+    ) -> Any:
+        """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
+        request = self._request(method, path, in_path, query, body, key)
+        for tries in range(MOST_TRIES):
+            last = tries == MOST_TRIES - 1
+            response = None
+            try:
+                response = self._http.request(**request)
+            except _UNANSWERED:
+                if last:
+                    raise
+            if response is not None and (last or not _may_repeat(method, response)):
+                return _answer(response, json)
+            time.sleep(self._pause_s(response, tries))
+        raise AssertionError("the last try returns or raises")
+
+    def pages(self, path: str, in_path: Values, query: Values, *, key: Key) -> Iterator[Any]:
+        """Every item of a list, page by page."""
+        place: dict[str, int] | None = {}
+        while place is not None:
+            page = self.call("GET", path, in_path, {**query, **place}, None, key=key, json=True)
+            yield from page["data"]
+            place = _next(page, place)
+
+
+class AsyncHttp(_Requests):
+    """An asynchronous connection to a service; a context manager that closes it."""
+
+    def __init__(
+        self, url: str, *, api_key: str | None = None, admin_key: str | None = None, timeout_s: float = 35.0
+    ) -> None:
+        super().__init__(url, api_key=api_key, admin_key=admin_key)
+        self._http = httpx.AsyncClient(timeout=timeout_s)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def call(
+        self, method: str, path: str, in_path: Values, query: Values, body: Values | None, *, key: Key, json: bool
+    ) -> Any:
+        """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
+        request = self._request(method, path, in_path, query, body, key)
+        for tries in range(MOST_TRIES):
+            last = tries == MOST_TRIES - 1
+            response = None
+            try:
+                response = await self._http.request(**request)
+            except _UNANSWERED:
+                if last:
+                    raise
+            if response is not None and (last or not _may_repeat(method, response)):
+                return _answer(response, json)
+            await asyncio.sleep(self._pause_s(response, tries))
+        raise AssertionError("the last try returns or raises")
+
+    async def pages(self, path: str, in_path: Values, query: Values, *, key: Key) -> AsyncIterator[Any]:
+        """Every item of a list, page by page."""
+        place: dict[str, int] | None = {}
+        while place is not None:
+            page = await self.call("GET", path, in_path, {**query, **place}, None, key=key, json=True)
+            for item in page["data"]:
+                yield item
+            place = _next(page, place)
+
+
+def _may_repeat(method: str, response: httpx.Response) -> bool:
+    """Whether a retry may help and is safe. A refusal with 429 has no effect."""
+    return response.status_code == 429 or (response.status_code == 503 and method == "GET")
+
+
+def _answer(response: httpx.Response, json: bool) -> Any:
+    if response.status_code >= 400:
+        raise LedgerlineError(response)
+    return jsons.loads(response.content) if json else response.text
+
+
+def _next(page: Mapping[str, Any], place: Mapping[str, int]) -> dict[str, int] | None:
+    """The position of the next page of a list, None after the last one.
+
+    Histories continue at a cursor if there is one, at the same cost for any depth.
+    """
+    pagination = page["pagination"]
+    if "next_cursor" in pagination:
+        return {"fromSlot": pagination["next_cursor"]}
+    offset = pagination["offset"] + pagination["limit"]
+    more = pagination["hasMore"] if "hasMore" in pagination else offset < pagination["total"]
+    return {**place, "offset": offset} if more else None
+
+
+def _text(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
