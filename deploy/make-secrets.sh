@@ -1,0 +1,19 @@
+#!/bin/sh
+# Make the secrets that compose.yaml mounts, each in a file of deploy/secrets. Files that exist stay as they are.
+set -eu
+cd "$(dirname "$0")"
+mkdir -p secrets
+chmod 700 secrets # of the files inside, containers get one each; they run as other users, who must read it
+
+random() { head -c "$1" /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
+make() { [ -s "secrets/$1" ] || printf '%s\n' "$2" >"secrets/$1"; }
+
+make postgres_password "$(random 24)"
+make valkey_password "$(random 24)"
+make grafana_password "$(random 12)"
+make bootstrap_admin_key "iiak_admin_$(random 20)"
+make database_url "postgresql://ledgerline:$(cat secrets/postgres_password)@postgres:5432/ledgerline"
+make redis_url "redis://:$(cat secrets/valkey_password)@valkey:6379/0"
+make valkey_conf "requirepass $(cat secrets/valkey_password)"
+chmod 644 secrets/*
+echo "The secrets are in deploy/secrets; make a backup of that folder."
