@@ -1,9 +1,10 @@
 """`python -m bench.api`: what a chain request costs beyond its statement.
 
-The whole path (`python -m api`: key, limit, parameters, usage) stands beside a bare aiohttp handler that runs the same
-statement on the same tables and encodes the same answer, with one worker and with two. Both are up at once, spare
-Python's collector in the same way, and take turns. CPU is that of the serving processes, without Postgres and Valkey,
-and is to be at most 1.5 times the bare one's.
+The whole path (`python -m api`: key, limit, parameters, usage, tag, access log) stands beside a bare aiohttp handler
+that runs the same statement on the same tables and encodes the same answer, with one worker and with two. Both are up
+at once, spare Python's collector in the same way, and take turns. CPU is that of the serving processes, and should be
+at most 1.5 times the bare handler's. The last column is the CPU of Postgres and Valkey for the same requests.
+ACCESS_LOG=off leaves the log out.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 import psutil
+import redis.asyncio
 import typer
 import uvloop
 from aiohttp import web
@@ -31,63 +33,87 @@ from rich.console import Console
 from rich.table import Table
 
 from api import answers, tokens
-from api.ask import ChainAsk
+from api.ask import ChainAsk, Notes
 from api.caller import ApiKey
+from api.chains import ChainServer
 from api.parameters import read_question
+from api.processes import spare_collector
 from api.route import Router
 from api.routes import ROUTES
 from api.services import Services
-from api.workers import spare_collector
 from bench import databases, machine, pages
-from indexer import holders
-from shared import address, database, servers, settings
+from indexer.store import epochs, holders, supplies
+from shared import address, database, packed, servers, settings
 from shared.network import MAINNET
 
 _GOAL = 1.5
 _TRANSACTIONS = 200_000
-_HOLDERS = 10_000
 _KEYS = 50
 _CONNECTIONS = 16
+_LISTED = 10_000  # of each: holders, assets of a policy, delegators
+_MANY = b"\1" * 28
 _ASSET = f"{bytes(28).hex()}.{b'token'.hex()}"
 _PATHS = {
     "history, 100": f"/v1/tx/history/{address.show(pages.BUSY)}",
     "detail, 20": f"/v1/tx/address/{address.show(pages.BUSY)}",
     "holders, 100": f"/v1/assets/{_ASSET}/holders",
+    "assets of a policy, 100": f"/v1/assets/policy/{_MANY.hex()}",
+    "delegators, 100": f"/v1/pools/{bytes(28).hex()}/delegators/list",
+    "pool": f"/v1/pools/{bytes(28).hex()}",
 }
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """Some requests: seconds in all, CPU seconds of the server, and the seconds of each."""
+    """Some requests: seconds in all, CPU seconds of the server and of what it asks, and the seconds of each."""
 
     wall_s: float
     cpu_s: float
+    asked_cpu_s: float
     each_s: list[float]
-
-
-class _BareAsk(ChainAsk[Any], frozen=True, kw_only=True):
-    """What a handler is given, with a pool in place of all services."""
-
-    pool: asyncpg.Pool
-
-    def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        acquired: AbstractAsyncContextManager[asyncpg.Connection] = self.pool.acquire()
-        return acquired
 
 
 async def fill(db: asyncpg.Connection) -> list[str]:
     """An address with transactions, an asset with holders, and keys; the keys."""
     await pages.fill(db, _TRANSACTIONS)
     await db.execute(
-        "INSERT INTO address SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(2, $1::integer + 1) AS n",
-        _HOLDERS,
+        "INSERT INTO address (address_no, raw)"
+        " SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(4, $1::integer + 3) AS n",
+        _LISTED,
     )
-    await db.execute("INSERT INTO policy (policy_id, hash) VALUES (1, $1)", bytes(28))
-    await db.execute("INSERT INTO asset (asset_id, policy_id, name, first_tx_id) VALUES (1, 1, 'token', 0)")
     await db.execute(
-        "INSERT INTO holder (asset_id, address_id, quantity)"
-        " SELECT 1, address_id, address_id * 7 FROM address WHERE address_id > 1"
+        "INSERT INTO holder (asset_no, address_no, quantity)"
+        " SELECT 1, address_no, address_no * 7 FROM address WHERE address_no > 3"
+    )
+    await db.execute("INSERT INTO policy (policy_no, policy_id) VALUES (2, $1)", _MANY)
+    await db.execute(
+        "INSERT INTO asset (asset_no, policy_no, name, supply, first_tx_id)"
+        " SELECT 1 + n, 2, ('Collectible #' || n)::bytea, 1, 0 FROM generate_series(1, $1::integer) AS n",
+        _LISTED,
+    )
+    await db.execute(
+        "INSERT INTO stake (stake_no, pool_no, active_epoch_no, balance, raw)"
+        " SELECT n, 1, 500, n * 1000000::bigint, '\\xe1' || sha224(n::text::bytea)"
+        " FROM generate_series(1, $1::integer) AS n",
+        _LISTED,
+    )
+    await db.execute("INSERT INTO pool (pool_no, pool_id) VALUES (1, $1)", bytes(28))
+    parameters = packed.PoolParameters(
+        bytes(32), 10**11, 170_000_000, "1/50", b"\xe1" + bytes(28), [b"\xe1" + bytes(28)]
+    )
+    await db.execute(
+        "INSERT INTO pool_update (tx_id, pool_no, place, parameters) VALUES (0, 1, 0, $1)",
+        packed.pack_pool_parameters(parameters),
     )
     await holders.fill(db)
+    await supplies.fill(db)
+    await epochs.fill(db)
+    keys = await issue_keys(db)
+    await db.execute("ANALYZE")
+    return keys
+
+
+async def issue_keys(db: asyncpg.Connection) -> list[str]:
+    """API keys for mainnet with the highest limit."""
     keys = [tokens.new_api_key() for _ in range(_KEYS)]
     await db.execute(
         """
@@ -104,12 +130,11 @@ async def fill(db: asyncpg.Connection) -> list[str]:
         MAINNET.network_id,
         [tokens.hash_of(key) for key in keys],
     )
-    await db.execute("ANALYZE")
     return keys
 
 
 def _serve_bare(listening: socket.socket, url: str) -> None:
-    """Answer for ever, each path with its own question, made once."""
+    """Answer endlessly, each path with its own question, made once."""
     router = Router(ROUTES)
 
     async def main() -> None:
@@ -120,7 +145,8 @@ def _serve_bare(listening: socket.socket, url: str) -> None:
             route, parameters = router.find("GET", path)
             question = read_question(route.question, route.fields, parameters, MultiDict())
             # NOTE: these handlers ask for a connection and for nothing else of the services.
-            ask = _BareAsk(services=cast(Services, None), question=question, key=key, pool=pool)
+            source = ChainServer(url, {MAINNET.network_id: pool})
+            ask = ChainAsk(services=cast(Services, None), question=question, key=key, source=source, notes=Notes())
 
             async def answer(_request: web.Request) -> web.Response:
                 return web.Response(
@@ -163,10 +189,13 @@ async def whole(
     """`python -m api` with some workers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
-    environment = {"DATABASE_URL": url, "REDIS_URL": redis_url, "DATA_DIR": str(folder), "LOG_LEVEL": "error"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "api", "--port", str(port), "--workers", str(workers), env=os.environ | environment
-    )
+    environment = {"DATABASE_URL": url, "REDIS_URL": redis_url, "DATA_DIR": str(folder), "LOG_FORMAT": "json"}
+    with (folder / "api.log").open("wb") as lines:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "api", "--port", str(port), "--workers", str(workers)),
+            env=os.environ | environment,
+            stderr=lines,
+        )
     try:
         served = psutil.Process(process.pid)
         while len(_listening(served, port)) < 1 or len(served.children()) < (workers if workers > 1 else 0):
@@ -206,34 +235,61 @@ async def ask(port: int, path: str, keys: Sequence[str], count: int) -> list[flo
     return took_s
 
 
-async def turn(port: int, served: list[psutil.Process], path: str, keys: Sequence[str], count: int) -> Turn:
+class Asked:
+    """The Postgres and the Valkey that the servers ask."""
+
+    def __init__(self, db: asyncpg.Connection, redis_url: str) -> None:
+        self._db, self._valkey = db, redis.asyncio.Redis.from_url(redis_url)
+
+    async def cpu_s(self) -> float:
+        """CPU seconds of both so far."""
+        of_valkey = await self._valkey.info("cpu")
+        return float(
+            await databases.all_cpu_s(self._db) + of_valkey["used_cpu_user"] + of_valkey["used_cpu_sys"],
+        )
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._db.close()
+        await self._valkey.aclose()
+
+
+async def turn(
+    port: int, served: list[psutil.Process], asked: Asked, path: str, keys: Sequence[str], count: int
+) -> Turn:
     """Ask, and see what it cost the server."""
 
     def cpu_s() -> float:
         return sum(sum(process.cpu_times()[:2]) for process in served)
 
-    began, began_cpu = time.perf_counter(), cpu_s()
+    asked_before, began, began_cpu = await asked.cpu_s(), time.perf_counter(), cpu_s()
     each_s = await ask(port, path, keys, count)
-    return Turn(time.perf_counter() - began, cpu_s() - began_cpu, each_s)
+    wall_s, own_s = time.perf_counter() - began, cpu_s() - began_cpu
+    return Turn(wall_s, own_s, await asked.cpu_s() - asked_before, each_s)
 
 
 async def _compare(
     url: str, redis_url: str, workers: int, keys: Sequence[str], count: int, rounds: int, folder: Path
 ) -> Table:
     table = Table(
-        "", "path", "requests/s", "p50 ms", "p99 ms", "CPU us", "of the bare CPU", title=f"workers: {workers}"
+        *("", "path", "requests/s", "p50 ms", "p99 ms", "CPU us", "of the bare CPU", "CPU of Postgres and Valkey us"),
+        title=f"workers: {workers}",
     )
     for column in table.columns[2:]:
         column.justify = "right"
+    asked = Asked(await asyncpg.connect(url), redis_url)
     async with bare(url, workers) as plain, whole(url, redis_url, workers, folder) as full:
         both = {"bare": plain, "whole": full}
         for name, path in _PATHS.items():
             turns: dict[str, list[Turn]] = {kind: [] for kind in both}
             for _ in range(rounds + 1):
                 for kind, (port, served) in both.items():
-                    turns[kind].append(await turn(port, served, path, keys, count))
+                    turns[kind].append(await turn(port, served, asked, path, keys, count))
             # The first turn of each warms up.
             cpu_us = {kind: statistics.median(one.cpu_s for one in some) / count * 1e6 for kind, some in turns.items()}
+            asked_us = {
+                kind: statistics.median(one.asked_cpu_s for one in some) / count * 1e6 for kind, some in turns.items()
+            }
             for kind, some in turns.items():
                 each_ms = sorted(took * 1e3 for one in some for took in one.each_s)
                 table.add_row(
@@ -244,11 +300,13 @@ async def _compare(
                     f"{each_ms[len(each_ms) * 99 // 100]:.1f}",
                     f"{cpu_us[kind]:,.0f}",
                     "" if kind == "bare" else f"{cpu_us[kind] / cpu_us['bare']:.2f}",
+                    f"{asked_us[kind]:,.0f}",
                 )
+    await asked.close()
     return table
 
 
-async def _measure(count: int, rounds: int) -> None:
+async def _measure(count: int, rounds: int, workers: Sequence[int]) -> None:
     console = Console()
     async with servers.running(settings.read()) as running, databases.fresh(running.database_url) as url:
         console.print(machine.describe(await machine.postgres_version(url)))
@@ -256,16 +314,17 @@ async def _measure(count: int, rounds: int) -> None:
         keys = await fill(db)
         await db.close()
         with TemporaryDirectory(prefix="bench_") as folder:
-            for workers in (1, 2):
-                console.print(await _compare(url, running.redis_url, workers, keys, count, rounds, Path(folder)))
+            for number in workers:
+                console.print(await _compare(url, running.redis_url, number, keys, count, rounds, Path(folder)))
 
 
 def main(
-    count: Annotated[int, typer.Option("--requests", min=100, help="in each turn")] = 2_000,
-    rounds: Annotated[int, typer.Option(min=1, help="how many turns each server has")] = 5,
+    count: Annotated[int, typer.Option("--requests", min=100, help="Requests in each turn.")] = 2_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each server.")] = 5,
+    workers: Annotated[list[int] | None, typer.Option(min=1, help="Serving processes; without it 1, then 2.")] = None,
 ) -> None:
     """Measure the whole path of a chain request against a bare handler."""
-    asyncio.run(_measure(count, rounds))
+    asyncio.run(_measure(count, rounds, workers or (1, 2)))
 
 
 if __name__ == "__main__":

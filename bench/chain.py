@@ -1,29 +1,32 @@
-"""Makes chains shaped like mainnet for `bench.index`: the frames of Ogmios, quickly, from a seed.
+"""Makes chains shaped like mainnet for `bench.index` and others: the frames of Ogmios, quickly, from a seed.
 
 Every input resolves and every transaction balances, so that the indexer does all that it does on a real chain. The
 shape is the mean of mainnet's history: 2.5 inputs, 2.6 outputs, assets in a third of the transactions, a few addresses
 with most of the outputs, most inputs from the last hour and the rest of any age. What the indexer skips (witnesses,
-scripts, CBOR) is there as text of the usual length.
+scripts, CBOR) is there as text of the usual length. Addresses and stake credentials follow from their numbers, so that
+a chain of many millions of transactions fits into memory and can be saved.
 """
 
 import hashlib
 import random
+from array import array
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
 from shared.encoding import bech32_encode
 
 BLOCK_TRANSACTIONS = 20
-_BLOCK_SLOTS = 20
-_FIRST_SLOT = 133_660_800  # the first slot of a mainnet epoch
+BLOCK_SLOTS = 20
+FIRST_SLOT = 133_660_800  # the first slot of a mainnet epoch
 _GENESIS_OUTPUTS = 20_000
 _GENESIS_LOVELACE = 10**12
 _LEAST_LOVELACE = 10**6
 _FEE = 200_000
 _DEPOSIT = 2_000_000
 _POOLS, _TOKENS = 300, 300
+_KEPT_TEXTS = 200_000  # of addresses, so that memory is bounded
 
 # How many unspent outputs count as recent, and chances: of an input to spend one of them; of an output to go to a new
 # address, of that to have a stake part, of an output to carry a datum; the rest of a transaction to have the thing.
@@ -38,59 +41,128 @@ _METADATA = 0.25
 _SCRIPTS = 0.15
 _DELEGATION = 0.015
 
-_Thing = TypeVar("_Thing")
 _Asset = tuple[str, str]
 """Policy id and asset name in hex."""
 
 
-class _Unspent(msgspec.Struct, frozen=True):
+class _Unspent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tx_hash: str
     index: int
-    address: str
+    address_no: int
     lovelace: int
     assets: dict[_Asset, int]
 
 
+class _Saved(msgspec.Struct, frozen=True, array_like=True):
+    """What changes while a chain is made."""
+
+    random: tuple[int, tuple[int, ...], float | None]
+    height: int
+    slot: int
+    ancestor: str
+    account_of: bytes
+    accounts: int
+    old: list[_Unspent]
+    recent: list[_Unspent]
+    transactions: int
+    with_assets: int
+    minted: int
+
+
 class Chain:
-    """A chain under way. `genesis` maps the addresses that it begins with to lovelace, as Ogmios tells it."""
+    """A chain under way.
+
+    `height` and `slot` are those of the next block. `genesis` is Shelley's genesis, as Ogmios tells it.
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
+        self._seed = seed.to_bytes(8)
         self._text = self._random.randbytes(1 << 20).hex()
-        self._accounts: list[bytes] = []
-        self._addresses: list[str] = []
         self._policies = [self._hex(28) for _ in range(_TOKENS)]
         self._pools = [bech32_encode("pool", self._random.randbytes(28)) for _ in range(_POOLS)]
-        funded = [self._random.randbytes(28) for _ in range(_GENESIS_OUTPUTS)]
-        self.genesis = {bech32_encode("addr", b"\x61" + key): _GENESIS_LOVELACE for key in funded}
+        # The account of each address, -1 for none. The first addresses are those of the genesis.
+        self._account_of = array("i", [-1] * _GENESIS_OUTPUTS)
+        self._accounts = 0
+        self._texts: dict[int, str] = {}
+        self.genesis = self._genesis()
         self._old = [
-            _Unspent(hashlib.blake2b(b"\x61" + key, digest_size=32).hexdigest(), 0, address, lovelace, {})
-            for key, (address, lovelace) in zip(funded, self.genesis.items(), strict=True)
+            _Unspent(hashlib.blake2b(self._raw(number), digest_size=32).hexdigest(), 0, number, _GENESIS_LOVELACE, {})
+            for number in range(_GENESIS_OUTPUTS)
         ]
         self._recent: list[_Unspent] = []
+        self.height, self.slot, self._ancestor = 0, FIRST_SLOT, self._hex(32)
         self._transactions = self._with_assets = self._minted = 0
 
+    @classmethod
+    def load(cls, seed: int, saved: bytes) -> "Chain":
+        """The chain of this seed as it was saved."""
+        chain, state = cls(seed), msgspec.msgpack.decode(saved, type=_Saved)
+        chain._random.setstate(state.random)
+        chain.height, chain.slot, chain._ancestor = state.height, state.slot, state.ancestor
+        chain._account_of, chain._accounts = array("i", state.account_of), state.accounts
+        chain._old, chain._recent = state.old, state.recent
+        chain._transactions, chain._with_assets, chain._minted = state.transactions, state.with_assets, state.minted
+        return chain
+
+    def save(self) -> bytes:
+        """The chain so far, for `load`."""
+        state = _Saved(
+            random=self._random.getstate(),
+            height=self.height,
+            slot=self.slot,
+            ancestor=self._ancestor,
+            account_of=self._account_of.tobytes(),
+            accounts=self._accounts,
+            old=self._old,
+            recent=self._recent,
+            transactions=self._transactions,
+            with_assets=self._with_assets,
+            minted=self._minted,
+        )
+        return msgspec.msgpack.encode(state)
+
     def frames(self, transactions: int) -> Iterator[bytes]:
-        """Answers to `nextBlock`, each a block of BLOCK_TRANSACTIONS transactions."""
-        ancestor = self._hex(32)
-        for height in range(transactions // BLOCK_TRANSACTIONS):
-            block_id, slot = self._hex(32), _FIRST_SLOT + height * _BLOCK_SLOTS
+        """Answers to `nextBlock`, each the next block, of BLOCK_TRANSACTIONS transactions."""
+        for _ in range(transactions // BLOCK_TRANSACTIONS):
+            height, slot, block_id = self.height, self.slot, self._hex(32)
             content = ",".join([self._transaction(slot) for _ in range(BLOCK_TRANSACTIONS)])
             yield (
                 f'{{"jsonrpc":"2.0","method":"nextBlock","result":{{"direction":"forward","block":{{"type":"praos",'
                 f'"era":"conway","id":"{block_id}","size":{{"bytes":50000}},"height":{height},"slot":{slot},'
-                f'"ancestor":"{ancestor}","issuer":{{"verificationKey":"{height % _POOLS:064x}",'
+                f'"ancestor":"{self._ancestor}","issuer":{{"verificationKey":"{height % _POOLS:064x}",'
                 f'"vrfVerificationKey":"{self._filling(64)}","leaderValue":{{"proof":"{self._filling(160)}"}}}},'
                 f'"transactions":[{content}]}},"tip":{{"slot":{slot},"id":"{block_id}","height":{height}}}}},"id":null}}'
             ).encode()
-            ancestor = block_id
+            self.height, self.slot, self._ancestor = height + 1, slot + BLOCK_SLOTS, block_id
+
+    def _genesis(self) -> dict[str, Any]:
+        """Funds, and the pools, which are registered from the beginning."""
+        pools = {
+            pool: {
+                "id": pool,
+                "vrfVerificationKeyHash": self._hex(32),
+                "pledge": {"ada": {"lovelace": 10**11}},
+                "cost": {"ada": {"lovelace": 170_000_000}},
+                "margin": "1/50",
+                "owners": [self._hex(28)],
+                "relays": [{"type": "ipAddress", "ipv4": "192.0.2.1", "port": 3001}],
+            }
+            for pool in self._pools
+        }
+        return {
+            "initialFunds": {
+                self._address(number): {"ada": {"lovelace": _GENESIS_LOVELACE}} for number in range(_GENESIS_OUTPUTS)
+            },
+            "initialStakePools": {"stakePools": pools, "delegators": {}},
+        }
 
     def _transaction(self, slot: int) -> str:
         self._transactions += 1
         tx_hash = self._hex(32)
         spent = [self._spend() for _ in range(self._count(2.5))]
         minted = self._mint(spent)
-        delegates = self._happens(_DELEGATION) and self._accounts
+        delegates = self._happens(_DELEGATION)
         left = sum(unspent.lovelace for unspent in spent) - _FEE - (_DEPOSIT if delegates else 0)
         paid = self._pay(tx_hash, spent, left, _sum(spent, minted))
         self._recent += paid
@@ -137,11 +209,11 @@ class Chain:
             return {}
         if self._happens(0.2):
             return {asset: -quantity for one in spent for asset, quantity in list(one.assets.items())[:1]}
-        policy_id = self._often(self._policies)
+        policy_id = self._policies[self._often(_TOKENS)]
         return {(policy_id, self._hex(12)): 1 for _ in range(self._count(4))}
 
     def _pay(self, tx_hash: str, spent: list[_Unspent], left: int, assets: dict[_Asset, int]) -> list[_Unspent]:
-        """Outputs of all that is left: the last goes back to a spender, the others to anybody.
+        """Outputs of all that is left: the last goes back to a spender, the others to any address.
 
         As many outputs as inputs carry assets, and one more while too few transactions have any.
         """
@@ -159,44 +231,62 @@ class Chain:
         lovelace = [
             _LEAST_LOVELACE + int((left - count * _LEAST_LOVELACE) * self._random.random() / count) for _ in held[1:]
         ]
-        paid = [(self._address(), share) for share in lovelace]
-        paid.append((spent[0].address, left - sum(lovelace)))
+        paid = [(self._payee(), share) for share in lovelace]
+        paid.append((spent[0].address_no, left - sum(lovelace)))
         return [_Unspent(tx_hash, index, *to, held[index]) for index, to in enumerate(paid)]
 
-    def _address(self) -> str:
-        if self._addresses and not self._happens(_NEW_ADDRESS):
-            return self._often(self._addresses)
+    def _payee(self) -> int:
+        """The number of an address, mostly of a known one, and of the first ones most often."""
+        known = len(self._account_of) - _GENESIS_OUTPUTS
+        if known and not self._happens(_NEW_ADDRESS):
+            return _GENESIS_OUTPUTS + self._often(known)
+        account = -1
         if self._happens(_STAKED):
             if not self._accounts or self._happens(0.5):
-                self._accounts.append(self._random.randbytes(28))
-            raw = b"\x01" + self._random.randbytes(28) + self._often(self._accounts)
-        else:
-            raw = b"\x61" + self._random.randbytes(28)
-        self._addresses.append(bech32_encode("addr", raw))
-        return self._addresses[-1]
+                self._accounts += 1
+            account = self._often(self._accounts)
+        self._account_of.append(account)
+        return len(self._account_of) - 1
+
+    def _address(self, number: int) -> str:
+        text = self._texts.get(number)
+        if text is None:
+            if len(self._texts) >= _KEPT_TEXTS:
+                self._texts.clear()
+            text = self._texts[number] = bech32_encode("addr", self._raw(number))
+        return text
+
+    def _raw(self, number: int) -> bytes:
+        account = self._account_of[number]
+        key = self._credential(b"payment", number)
+        return b"\x61" + key if account < 0 else b"\x01" + key + self._credential(b"stake", account)
+
+    def _credential(self, kind: bytes, number: int) -> bytes:
+        return hashlib.blake2b(number.to_bytes(8), digest_size=28, key=self._seed, person=kind).digest()
 
     def _output(self, output: _Unspent) -> str:
         assets = f",{_value(output.assets)}" if output.assets else ""
         datum = f',"datum":"{self._filling(240)}"' if self._happens(_DATUM) else ""
-        return f'{{"address":"{output.address}","value":{{"ada":{{"lovelace":{output.lovelace}}}{assets}}}{datum}}}'
+        address = self._address(output.address_no)
+        return f'{{"address":"{address}","value":{{"ada":{{"lovelace":{output.lovelace}}}{assets}}}{datum}}}'
 
     def _certificates(self) -> str:
         """A new stake credential that delegates."""
-        account = self._random.randbytes(28)
-        self._accounts.append(account)
+        account = self._credential(b"stake", self._accounts)
+        self._accounts += 1
         credential = f'"from":"verificationKey","credential":"{account.hex()}"'
         return (
             f'{{"type":"stakeCredentialRegistration",{credential},"deposit":{{"ada":{{"lovelace":{_DEPOSIT}}}}}}},'
-            f'{{"type":"stakeDelegation",{credential},"stakePool":{{"id":"{self._often(self._pools)}"}}}}'
+            f'{{"type":"stakeDelegation",{credential},"stakePool":{{"id":"{self._pools[self._often(_POOLS)]}"}}}}'
         )
 
     def _count(self, mean: float) -> int:
         """At least one, and seldom many."""
         return 1 + int(self._random.expovariate(1 / (mean - 0.5)))
 
-    def _often(self, known: list[_Thing]) -> _Thing:
-        """One of the things, the first of them far more often than the last."""
-        return known[int(len(known) * self._random.random() ** 3)]
+    def _often(self, count: int) -> int:
+        """A number below `count`, the first far more often than the last."""
+        return int(count * self._random.random() ** 3)
 
     def _happens(self, chance: float) -> bool:
         return self._random.random() < chance

@@ -1,7 +1,9 @@
 """Databases to measure in: a fresh one each time, on the servers that the settings name or on embedded ones."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from secrets import token_hex
 from urllib.parse import urlsplit, urlunsplit
 
@@ -20,7 +22,7 @@ async def fresh(server_url: str) -> AsyncIterator[str]:
     try:
         await owner.execute(f"CREATE DATABASE {name}")
         try:
-            url = urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
+            url = url_of(server_url, name)
             db = await asyncpg.connect(url)
             await schema.migrate(db)
             await db.close()
@@ -30,6 +32,11 @@ async def fresh(server_url: str) -> AsyncIterator[str]:
             await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:
         await owner.close()
+
+
+def url_of(server_url: str, name: str) -> str:
+    """The address of a database of a server."""
+    return urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
 
 
 async def settle(db: asyncpg.Connection) -> None:
@@ -49,6 +56,39 @@ async def size_bytes(url: str, network: Network) -> int:
         return found
     finally:
         await db.close()
+
+
+async def empty_caches(url: str) -> bool:
+    """Empty the caches of Postgres and of the system for a database; False where that is not possible."""
+    db = await asyncpg.connect(url)
+    try:
+        await db.execute("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
+        await db.execute("CHECKPOINT")
+        await db.execute("SELECT pg_buffercache_evict_all()")
+        number = await db.fetchval("SELECT oid FROM pg_database WHERE datname = current_database()")
+        folder = Path(await db.fetchval("SHOW data_directory")) / "base" / str(number)
+        for path in folder.iterdir():
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    except (asyncpg.PostgresError, OSError, AttributeError):  # another version, machine or system
+        return False
+    finally:
+        await db.close()
+    return True
+
+
+async def all_cpu_s(db: asyncpg.Connection) -> float:
+    """CPU seconds of all connections to this one's database that are open now; 0 where they are on another machine."""
+    pids = await db.fetch(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    found = 0.0
+    for row in pids:
+        with suppress(psutil.Error):
+            backend = psutil.Process(row["pid"])
+            if backend.name().startswith("postgres"):
+                found += sum(backend.cpu_times()[:2])
+    return found
 
 
 def cpu_s(db: asyncpg.Connection) -> float | None:

@@ -21,8 +21,8 @@ from rich.table import Table
 from api.chain import assets
 from bench import databases, machine
 from bench.pools import timed_ms
-from indexer import holders, supplies
-from indexer.amounts import Supply
+from indexer.rows.histories import Supply
+from indexer.store import holders, supplies
 from shared import database, servers, settings
 from shared.network import MAINNET
 
@@ -36,28 +36,28 @@ COIN, COLLECTION, HANDLES = 1, 2, 3
 _NAME = b"Coin"
 _PIECES = 10_000
 _ADDRESSES = 1_000_000
-_RAW = "(SELECT raw FROM address WHERE address.address_id = page.address_id)"
+_RAW = "(SELECT raw FROM address WHERE address.address_no = page.address_no)"
 _BY_OFFSET = f"""
 SELECT {_RAW}, quantity::text FROM (
-    SELECT address_id, quantity FROM holder WHERE asset_id = 1
-    ORDER BY quantity DESC, address_id DESC LIMIT $1 OFFSET $2
+    SELECT address_no, quantity FROM holder WHERE asset_no = 1
+    ORDER BY quantity DESC, address_no DESC LIMIT $1 OFFSET $2
 ) page
 """  # noqa: S608 - of our own constants
 _LOOK_UP = f"""
 SELECT {_RAW}, quantity::text FROM (
-    SELECT address_id, quantity FROM policy_holder WHERE policy_id = 2
-    ORDER BY quantity DESC, address_id DESC LIMIT $1
+    SELECT address_no, quantity FROM policy_holder WHERE policy_no = 2
+    ORDER BY quantity DESC, address_no DESC LIMIT $1
 ) page
 """  # noqa: S608 - of our own constants
 _ASSETS_BY_OFFSET = """
 SELECT name, supply::text, mint_count, burn_count FROM (
-    SELECT asset_id FROM asset WHERE policy_id = 3 AND first_tx_id IS NOT NULL
+    SELECT asset_no FROM asset WHERE policy_no = 3 AND first_tx_id IS NOT NULL
     ORDER BY -supply, name LIMIT $1 OFFSET $2
-) page JOIN asset USING (asset_id)
+) page JOIN asset USING (asset_no)
 """
 _ADD_UP = """
-SELECT address_id, sum(quantity) AS held FROM asset JOIN holder USING (asset_id) WHERE policy_id = 2
-GROUP BY address_id ORDER BY held DESC, address_id DESC LIMIT $1
+SELECT address_no, sum(quantity) AS held FROM asset JOIN holder USING (asset_no) WHERE policy_no = 2
+GROUP BY address_no ORDER BY held DESC, address_no DESC LIMIT $1
 """
 
 
@@ -66,13 +66,14 @@ async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int, handles
     await db.execute(
         f"""
         INSERT INTO tip VALUES (true, 0, 0, '', 0, 0, 'live', 0);
-        INSERT INTO address SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(1, {_ADDRESSES}) AS n;
-        INSERT INTO policy (policy_id, asset_count, hash)
+        INSERT INTO address (address_no, raw)
+            SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(1, {_ADDRESSES}) AS n;
+        INSERT INTO policy (policy_no, asset_count, policy_id)
             SELECT n, 0, sha224(n::text::bytea) FROM generate_series({COIN}, {HANDLES}) AS n;
-        INSERT INTO asset (asset_id, policy_id, name, first_tx_id) VALUES (1, {COIN}, '{_NAME.decode()}', 0);
-        INSERT INTO asset (asset_id, policy_id, name, first_tx_id)
+        INSERT INTO asset (asset_no, policy_no, name, first_tx_id) VALUES (1, {COIN}, '{_NAME.decode()}', 0);
+        INSERT INTO asset (asset_no, policy_no, name, first_tx_id)
             SELECT 1 + n, {COLLECTION}, n::text::bytea, 0 FROM generate_series(1, {_PIECES}) AS n;
-        INSERT INTO asset (asset_id, policy_id, name, supply, first_tx_id)
+        INSERT INTO asset (asset_no, policy_no, name, supply, first_tx_id)
             SELECT 1 + {_PIECES} + n, {HANDLES}, n::text::bytea, 1 + (n % 10 = 0)::integer * (n % 7), 0
             FROM generate_series(1, {handles}) AS n
         """  # noqa: S608 - of our own constants
@@ -81,23 +82,23 @@ async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int, handles
     await db.execute(
         """
         INSERT INTO holder
-        SELECT 1, address_id, CASE WHEN random() < 0.3 THEN 1000 ELSE exp(random() * 30)::bigint END
-        FROM (SELECT address_id FROM address ORDER BY sha256(raw) LIMIT $1) a
+        SELECT 1, address_no, CASE WHEN random() < 0.3 THEN 1000 ELSE exp(random() * 30)::bigint END
+        FROM (SELECT address_no FROM address ORDER BY sha256(raw) LIMIT $1) a
         """,
         of_coin,
     )
     await db.execute(
         """
         INSERT INTO holder
-        SELECT 2 + floor(random() * $1)::integer, address_id, 1 + (random() ^ 8 * 20)::integer
-        FROM (SELECT address_id FROM address ORDER BY sha512(raw) LIMIT $2) a
+        SELECT 2 + floor(random() * $1)::integer, address_no, 1 + (random() ^ 8 * 20)::integer
+        FROM (SELECT address_no FROM address ORDER BY sha512(raw) LIMIT $2) a
         """,
         _PIECES,
         of_collection,
     )
     await db.execute(
         "INSERT INTO policy_holder"
-        " SELECT policy_id, address_id, sum(quantity) FROM holder JOIN asset USING (asset_id) GROUP BY 1, 2"
+        " SELECT policy_no, address_no, sum(quantity) FROM holder JOIN asset USING (asset_no) GROUP BY 1, 2"
     )
     await holders.fill(db)
     await supplies.fill(db)
@@ -106,11 +107,11 @@ async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int, handles
 
 async def pages(db: asyncpg.Connection, of_coin: int) -> Table:
     """Pages of the asset's holders."""
-    coin: bytes = await db.fetchval("SELECT hash FROM policy WHERE policy_id = $1", COIN)
+    coin: bytes = await db.fetchval("SELECT policy_id FROM policy WHERE policy_no = $1", COIN)
     table = Table("offset", "desc, ms", "asc, ms", "by OFFSET alone, ms", title=f"{of_coin:,} holders of one asset")
     for offset in (0, 1_000, 10_000, of_coin * 4 // 5, of_coin - PAGE):
         desc, asc = [
-            await timed_ms(partial(assets.holders_of[order].all, db, coin, _NAME, PAGE, offset))
+            await timed_ms(partial(assets.holders_pages[order].all, db, PAGE, offset, coin, _NAME))
             for order in ("desc", "asc")
         ]
         plain = await timed_ms(partial(db.fetch, _BY_OFFSET, PAGE, offset))
@@ -120,8 +121,8 @@ async def pages(db: asyncpg.Connection, of_coin: int) -> Table:
 
 async def of_policy(db: asyncpg.Connection, of_collection: int) -> Table:
     """The first holders of the policy."""
-    policy: bytes = await db.fetchval("SELECT hash FROM policy WHERE policy_id = $1", COLLECTION)
-    ours = await timed_ms(partial(assets.policy_holders_of["desc"].all, db, policy, PAGE, 0))
+    policy: bytes = await db.fetchval("SELECT policy_id FROM policy WHERE policy_no = $1", COLLECTION)
+    ours = await timed_ms(partial(assets.policy_holders_pages["desc"].all, db, PAGE, 0, policy))
     look_up = await timed_ms(partial(db.fetch, _LOOK_UP, PAGE))
     added_up = await timed_ms(partial(db.fetch, _ADD_UP, PAGE), 5)
     table = Table("", "ms", title=f"{of_collection:,} holders of a policy with {_PIECES:,} assets")
@@ -133,11 +134,11 @@ async def of_policy(db: asyncpg.Connection, of_collection: int) -> Table:
 
 async def assets_of_policy(db: asyncpg.Connection, handles: int) -> Table:
     """Pages of the longest list of assets."""
-    policy: bytes = await db.fetchval("SELECT hash FROM policy WHERE policy_id = $1", HANDLES)
+    policy: bytes = await db.fetchval("SELECT policy_id FROM policy WHERE policy_no = $1", HANDLES)
     table = Table("offset", "desc, ms", "asc, ms", "by OFFSET alone, ms", title=f"{handles:,} assets of one policy")
     for offset in (0, 1_000, 10_000, handles * 4 // 5, handles - PAGE):
         desc, asc = [
-            await timed_ms(partial(assets.policy_assets_of[order].all, db, policy, PAGE, offset))
+            await timed_ms(partial(assets.policy_assets_pages[order].all, db, policy, PAGE, offset))
             for order in ("desc", "asc")
         ]
         plain = await timed_ms(partial(db.fetch, _ASSETS_BY_OFFSET, PAGE, offset))
@@ -156,8 +157,8 @@ async def block(db: asyncpg.Connection, of_coin: int, handles: int) -> Table:
         await undone.rollback()
 
     pieces = {(rng.randint(2, _PIECES), rng.randint(1, _ADDRESSES)): 1 for _ in range(BLOCK_MOVES)}
-    held = await db.fetch("SELECT address_id FROM holder WHERE asset_id = 1 ORDER BY random() LIMIT $1", BLOCK_MOVES)
-    coins = {(1, row["address_id"]): 7 for row in held}
+    held = await db.fetch("SELECT address_no FROM holder WHERE asset_no = 1 ORDER BY random() LIMIT $1", BLOCK_MOVES)
+    coins = {(1, row["address_no"]): 7 for row in held}
     table = Table("", "ms", title=f"{BLOCK_MOVES} moves of a block")
     columns = [list(column) for column in zip(*((*key, str(n)) for key, n in pieces.items()), strict=True)]
     table.add_row(
@@ -196,9 +197,9 @@ async def _measure(of_coin: int, of_collection: int, handles: int) -> None:
 
 
 def main(
-    of_coin: Annotated[int, typer.Option(min=10_000, max=_ADDRESSES, help="holders of one asset")] = 500_000,
-    of_collection: Annotated[int, typer.Option(min=1_000, max=_ADDRESSES, help="holders of a policy")] = 100_000,
-    handles: Annotated[int, typer.Option(min=10_000, help="assets of a policy")] = 500_000,
+    of_coin: Annotated[int, typer.Option(min=10_000, max=_ADDRESSES, help="Holders of one asset.")] = 500_000,
+    of_collection: Annotated[int, typer.Option(min=1_000, max=_ADDRESSES, help="Holders of a policy.")] = 100_000,
+    handles: Annotated[int, typer.Option(min=10_000, help="Assets of a policy.")] = 500_000,
 ) -> None:
     """Measure pages of holders and assets, and what keeping them costs."""
     asyncio.run(_measure(of_coin, of_collection, handles))

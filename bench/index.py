@@ -1,6 +1,6 @@
 """`python -m bench.index`: how fast a chain is indexed, against a COPY of the same rows into the same tables.
 
-A chain is made beforehand. Then, in turn and each in a process and a database of its own: the floor, which prepares
+A chain is generated first. Then, in turn and each in a separate process and database: the floor, which prepares
 each batch apart and times its COPY alone, and the indexer's own loop from frame to commit. In bulk the histories are
 staged without index, and their finalize steps end the run; always-on writes every index from the first block.
 """
@@ -11,7 +11,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import islice
@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
 
+import asyncpg
 import msgspec
 import typer
 import uvloop
@@ -28,14 +29,21 @@ from rich.table import Table
 
 from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS, Chain
-from indexer import balance, batches, bulk, effects, follow, frames, genesis, ogmios, parcels, rows, store
-from indexer.flags import Flags
-from indexer.known import known_to
-from indexer.parcels import Parcel
-from indexer.progress import Progress
-from shared import database, log, servers, settings
-from shared.ledger import Point
-from shared.network import MAINNET
+from indexer.blocks import effects, genesis, packed_block
+from indexer.blocks.node_warnings import NodeWarnings
+from indexer.blocks.packed_block import PackedBlock
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.rows import rows, value_check
+from indexer.rows.histories import Histories
+from indexer.rows.resolver import new_resolver
+from indexer.store import writer as store
+from indexer.sync import batches, follow, session
+from indexer.sync.pipeline import Pipeline
+from indexer.sync.progress import Progress
+from shared import database, lifecycle, log, servers, settings
+from shared.ledger import SECURITY_PARAMETER, Point
+from shared.network import MAINNET, Network
 
 Answer = TypeVar("Answer")
 
@@ -44,10 +52,10 @@ _GOALS = {"bulk": 0.30, "always-on": 0.45}
 _GOAL_CPU_US = 35
 _BUFFER_BYTES = 1 << 20
 _BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
-_RULES = balance.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=True)
+_RULES = value_check.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=True)
 # How far the node is ahead of each block: too far for histories to be written with their indexes, or near enough,
 # but not so near that batches become single blocks.
-_AHEAD_BLOCKS = {"bulk": 10**7, "always-on": bulk.SECURITY_PARAMETER // 2}
+_AHEAD_BLOCKS = {"bulk": 10**7, "always-on": SECURITY_PARAMETER // 2}
 
 
 class Floor(msgspec.Struct, frozen=True):
@@ -78,36 +86,54 @@ class Playback(ogmios.Ogmios):
     def __init__(self, path: Path, transactions: int, ahead_blocks: int) -> None:
         self._path, self._ahead_blocks = path, ahead_blocks
         self._last_height = transactions // BLOCK_TRANSACTIONS - 1
+        self._after: bytes | None = None
 
     async def call(self, method: str, kind: type[Any], **params: object) -> Any:
-        if method != "queryNetwork/genesisConfiguration" or params["era"] != "shelley":
+        if method != "queryNetwork/genesisConfiguration":
             raise ogmios.Refused(f"{method}: not recorded")
-        funded = msgspec.json.decode(_genesis_path(self._path).read_bytes())
-        funds = {address: {"ada": {"lovelace": lovelace}} for address, lovelace in funded.items()}
-        return msgspec.convert({"initialFunds": funds}, kind)
+        if params["era"] != "shelley":
+            return kind()
+        return msgspec.json.decode(genesis_path(self._path).read_bytes(), type=kind)
 
     async def intersect(self, points: list[Point]) -> tuple[Point | None, frames.NodePoint | None]:
-        assert not points, "a chain is played to an empty index"
-        return None, frames.NodePoint(0, "00" * 32, self._ahead_blocks)
+        self._after = points[0].block_hash if points else None
+        return points[0] if points else None, frames.NodePoint(0, "00" * 32, self._ahead_blocks)
 
-    async def messages(self) -> AsyncIterator[ogmios.Message]:
+    async def close(self) -> None:
+        pass
+
+    async def messages(self) -> AsyncGenerator[ogmios.Message, None]:
         with self._path.open("rb", _BUFFER_BYTES) as file:
             for frame in file:
-                yield self._message(frame)
+                message = self._message(frame)
+                if self._after is None:
+                    yield message
+                elif bytes.fromhex(message.block.id) == self._after:
+                    self._after = None
         await asyncio.Event().wait()
 
-    def batches(self) -> "Callable[[], list[Parcel]]":
+    def batches(self) -> "Callable[[], list[PackedBlock]]":
         """The next blocks, as many as a commit takes, at each call; none at the end."""
         file = self._path.open("rb", _BUFFER_BYTES)
-        return lambda: [parcels.pack(self._message(frame), MAINNET) for frame in islice(file, _BATCH_BLOCKS)]
+        messages = map(self._message, file)
+        return lambda: [
+            packed_block.pack(effects.of_block(message.block), message.tip, MAINNET)
+            for message in islice(messages, _BATCH_BLOCKS)
+        ]
 
-    def _message(self, frame: bytes) -> ogmios.Forward:
-        answer = frames.read(frame)
-        assert isinstance(answer, frames.NextBlock) and answer.block is not None, "only blocks are played"
-        assert isinstance(answer.tip, frames.NodePoint), "a chain with blocks has a tip"
-        block = effects.of_block(answer.block)
-        ahead = 0 if block.block_no == self._last_height else self._ahead_blocks
-        return ogmios.Forward(block, msgspec.structs.replace(answer.tip, height=block.block_no + ahead))
+    def _message(self, frame: bytes) -> ogmios.RollForward:
+        message = read_block(frame)
+        height = message.block.height
+        ahead = 0 if height == self._last_height else self._ahead_blocks
+        return ogmios.RollForward(message.block, msgspec.structs.replace(message.tip, height=height + ahead))
+
+
+def read_block(frame: bytes) -> ogmios.RollForward:
+    """The block of a frame, which is the node's tip."""
+    answer = frames.read(frame)
+    assert isinstance(answer, frames.NextBlock) and answer.block is not None, "only blocks are played"
+    assert isinstance(answer.tip, frames.NodePoint), "a chain with blocks has a tip"
+    return ogmios.RollForward(answer.block, answer.tip)
 
 
 async def play(path: Path, transactions: int, ahead_blocks: int) -> Playback:
@@ -126,7 +152,7 @@ class Clock(Progress):
 
     def advance(
         self,
-        tip: Point,  # noqa: ARG002 - told to every kind of progress
+        tip: Point,  # noqa: ARG002 - every kind of progress gets it
         block_no: int,  # noqa: ARG002 - as before
         node_block_no: int,  # noqa: ARG002 - as before
         blocks: int,  # noqa: ARG002 - as before
@@ -141,7 +167,7 @@ class Clock(Progress):
 def make_chain(path: Path, transactions: int, seed: int) -> None:
     """Write a chain's frames, one a line, and its genesis beside them."""
     chain = Chain(seed)
-    _genesis_path(path).write_bytes(msgspec.json.encode(chain.genesis))
+    genesis_path(path).write_bytes(msgspec.json.encode(chain.genesis))
     with path.open("wb") as file:
         for frame in chain.frames(transactions):
             file.write(frame + b"\n")
@@ -156,21 +182,24 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
     async with databases.fresh(server_url) as url:
         db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
         await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
-        known = await known_to(reader, MAINNET, bulk=in_bulk)
+        resolver, histories = await new_resolver(reader, MAINNET), Histories()
         while True:
             began_cpu = time.process_time()
             blocks = take()
             if not blocks:
                 break
-            unborn = await known.learn(reader, [block.names for block in blocks])
-            prepared = rows.of(blocks, unborn, [])
-            for block in blocks:
-                rows.add(prepared, block, known, _RULES)
+            first_seen = await resolver.look_up(reader, [block.lookups for block in blocks])
+            built = await rows.of(blocks, first_seen, [], resolver, _RULES)
+            resolver.apply(built.spending)
+            numbered = None if in_bulk else await histories.number(reader, built.rows)
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
             async with db.transaction():
                 await db.execute("SET LOCAL synchronous_commit = off")
-                await store.copy_rows(db, prepared, bulk=in_bulk)
+                if numbered is None:
+                    await store.copy_staged(db, built.rows)
+                else:
+                    await store.copy_rows(db, built.rows, numbered)
             copy_s += time.perf_counter() - began
         postgres_cpu_s = databases.cpu_s(db)
         await db.close()
@@ -183,10 +212,9 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
     async with databases.fresh(server_url) as url:
         writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
         clock = Clock(transactions)
-        follower = follow.Follower(MAINNET, url, "", clock, Flags())
         connect = partial(play, path, transactions, _AHEAD_BLOCKS[mode])
         began, began_cpu = time.perf_counter(), time.process_time()
-        chase = asyncio.create_task(follow.Chase(follower, await connect(), connect, writer, reader).run())
+        chase = asyncio.create_task(follow_node(connect, MAINNET, writer, reader, clock))
         done = asyncio.create_task(clock.done.wait())
         await asyncio.wait((chase, done), return_when=asyncio.FIRST_COMPLETED)
         if chase.done():
@@ -202,7 +230,7 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
         await reader.close()
         return Run(
             run_s=last - began,
-            # The last block is a batch of its own, and what passes before it are the finalize steps.
+            # The last block is a separate batch; the time before it is that of the finalize steps.
             finalize_s=last - before_last if mode == "bulk" else 0.0,
             python_cpu_s=python_cpu_s,
             postgres_cpu_s=postgres_cpu_s,
@@ -211,8 +239,25 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
         )
 
 
+async def follow_node(
+    connect: Callable[[], Awaitable[ogmios.Ogmios]],
+    network: Network,
+    writer: asyncpg.Connection,
+    reader: asyncpg.Connection,
+    progress: Progress,
+    moved: Callable[[], None] = lambda: None,
+) -> None:
+    """Session after session, as the indexer has them. `moved` is called after each commit that moves the tip."""
+    while True:
+        opened = await session.opened(await connect(), network, writer)
+        assert isinstance(opened, session.Session), "the node is never behind"
+        pipeline = Pipeline(opened, writer, reader, asyncio.Lock(), progress, NodeWarnings(), moved)
+        await pipeline.remember()
+        await lifecycle.first_of(follow.chase(opened, pipeline, connect), pipeline.write_forever())
+
+
 def apart(work: Callable[..., Coroutine[Any, Any, Answer]], *arguments: object) -> Answer:
-    """Run a coroutine function in a process of its own, whose memory is not ours, as the indexer's process runs."""
+    """Run a coroutine function in a separate process, as the indexer runs, so that its memory is measured alone."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_as_indexer, work, *arguments).result()
 
@@ -286,15 +331,16 @@ def _table(
     return table
 
 
-def _genesis_path(path: Path) -> Path:
+def genesis_path(path: Path) -> Path:
+    """Where the genesis of a chain is."""
     return path.with_suffix(".genesis")
 
 
 def main(
-    transactions: Annotated[int, typer.Option(min=10_000, help="how long the chain is")] = 200_000,
-    rounds: Annotated[int, typer.Option(min=1, help="how often all is measured")] = 3,
-    seed: Annotated[int, typer.Option(help="which chain")] = 1,
-    mode: Annotated[list[str] | None, typer.Option(help=f"{' or '.join(_MODES)}; both without")] = None,
+    transactions: Annotated[int, typer.Option(min=10_000, help="Length of the chain.")] = 200_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Repetitions of each measurement.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the chain.")] = 1,
+    mode: Annotated[list[str] | None, typer.Option(help=f"{' or '.join(_MODES)}; default: both.")] = None,
 ) -> None:
     """Measure the indexer against the COPY floor."""
     asyncio.run(_measure(transactions - transactions % BLOCK_TRANSACTIONS, rounds, seed, tuple(mode or _MODES)))

@@ -27,9 +27,9 @@ async def postgres_version(url: str) -> str:
 
 
 def _processor() -> str:
-    told = Path("/proc/cpuinfo")
-    if told.exists():
-        for line in told.read_text().splitlines():
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()

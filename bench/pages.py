@@ -20,6 +20,7 @@ from rich.table import Table
 from api.chain import transactions
 from bench import databases, machine
 from shared import database, packed, servers, settings, sql
+from shared.ledger import AddressNo, AssetNo
 from shared.network import MAINNET
 
 BUSY = b"\x01" + bytes(range(56))
@@ -27,22 +28,26 @@ BUSY = b"\x01" + bytes(range(56))
 
 OFFSETS = (0, 10_000, 1_000_000)
 _GOAL = 1.2
-_BUSY_ID = 1
+_BUSY_NO = 1
 _BLOCK_TRANSACTIONS = 20
 _BLOCK_SLOTS = 20
-_KINDS = (("history", 100, transactions.history_of), ("detail", 20, transactions.detailed_of))
-_FLOOR = "SELECT tx_id FROM address_tx WHERE address_id = $1 AND seq BETWEEN $2 AND $2 + $3 ORDER BY seq"
+_KINDS = (("history", 100, transactions.history_page), ("detail", 20, transactions.detailed_page))
+_FLOOR = "SELECT tx_id FROM address_tx WHERE address_no = $1 AND seq BETWEEN $2 AND $2 + $3 ORDER BY seq"
 
 
 async def fill(db: asyncpg.Connection, count: int) -> None:
     """Transactions of two inputs and three outputs, 20 in a block, all of them at one address."""
-    paid = [packed.Output(BUSY if n == 0 else bytes([1, n]) + bytes(55), 5_000_000 + n) for n in range(3)]
-    paid[1] = packed.Output(paid[1].address, 2_000_000, {bytes(28): {b"token": 7}})
-    outputs = [packed.pack_output(output) for output in paid]
+    outputs = [packed.pack_output(AddressNo(_BUSY_NO + n), 5_000_000 + n, {}) for n in range(3)]
+    outputs[1] = packed.pack_output(AddressNo(_BUSY_NO + 1), 2_000_000, {AssetNo(1): 7})
     inputs = [packed.pack_input(packed.output_key(bytes(32), n), output) for n, output in enumerate(outputs[:2])]
-    await db.execute("INSERT INTO address (address_id, raw) VALUES ($1, $2)", _BUSY_ID, BUSY)
+    addresses = [BUSY, *(bytes([1, n]) + bytes(55) for n in (1, 2))]
+    await db.copy_records_to_table(
+        "address", columns=("address_no", "raw"), records=list(enumerate(addresses, start=_BUSY_NO))
+    )
+    await db.execute("INSERT INTO policy (policy_no, policy_id) VALUES (1, $1)", bytes(28))
+    await db.execute("INSERT INTO asset (asset_no, policy_no, name, first_tx_id) VALUES (1, 1, 'token', 0)")
     await db.execute(
-        "INSERT INTO block (slot_no, block_no, tx_count, pool_id, hash)"
+        "INSERT INTO block (slot_no, block_no, tx_count, pool_no, hash)"
         " SELECT n * $2::integer, n, $3::integer, 1, sha256(n::text::bytea)"
         " FROM generate_series(0, $1::integer / $3::integer) AS n",
         count,
@@ -61,9 +66,9 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
         packed.pack_inputs(inputs),
     )
     await db.execute(
-        "INSERT INTO address_tx (address_id, seq, tx_id)"
+        "INSERT INTO address_tx (address_no, seq, tx_id)"
         " SELECT $1::integer, row_number() OVER (ORDER BY tx_id) - 1, tx_id FROM tx ORDER BY tx_id",
-        _BUSY_ID,
+        _BUSY_NO,
     )
     await db.execute(
         "INSERT INTO tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"
@@ -108,7 +113,7 @@ async def measure(db: asyncpg.Connection, statement: sql.Query[Any], limit: int,
             if name in asked:
                 await clock.time(partial(statement.all, db, BUSY, limit, offset, *asked[name]))
             else:
-                await clock.time(partial(db.fetch, _FLOOR, _BUSY_ID, offset, limit))
+                await clock.time(partial(db.fetch, _FLOOR, _BUSY_NO, offset, limit))
     table = Table("ms", *(f"{offset:,}" for offset in OFFSETS), "last / first")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -134,8 +139,10 @@ async def _measure(count: int, rounds: int) -> None:
 
 
 def main(
-    count: Annotated[int, typer.Option("--transactions", min=1_300_000, help="of the address")] = 1_500_000,
-    rounds: Annotated[int, typer.Option(min=5, help="how often each page is read")] = 60,
+    count: Annotated[
+        int, typer.Option("--transactions", min=1_300_000, help="Transactions of the address.")
+    ] = 1_500_000,
+    rounds: Annotated[int, typer.Option(min=5, help="Readings of each page.")] = 60,
 ) -> None:
     """Measure pages of one address' transactions."""
     asyncio.run(_measure(count, rounds))

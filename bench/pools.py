@@ -19,8 +19,8 @@ from rich.table import Table
 
 from api.chain import pools
 from bench import databases, machine
-from indexer import epochs
-from indexer.staking import Boundary, Staking
+from indexer.rows.staking import Boundary, Staking
+from indexer.store import epochs
 from shared import database, servers, settings
 from shared.ledger import TxId
 from shared.network import MAINNET
@@ -35,11 +35,11 @@ _HASH = bytes(28)
 _BY_OFFSET = """
 SELECT stake.raw, page.amount, stake.active_epoch_no
 FROM (
-    SELECT stake_id, amount FROM delegator WHERE pool_id = $1
-    ORDER BY bucket, amount DESC, stake_id LIMIT $2 OFFSET $3
-) page JOIN stake USING (stake_id)
+    SELECT stake_no, amount FROM delegator WHERE pool_no = $1
+    ORDER BY bucket, amount DESC, stake_no LIMIT $2 OFFSET $3
+) page JOIN stake USING (stake_no)
 """
-_SUM_PER_POOL = "SELECT pool_id, sum(balance) FROM stake WHERE pool_id IS NOT NULL GROUP BY pool_id"
+_SUM_PER_POOL = "SELECT pool_no, sum(balance) FROM stake WHERE pool_no IS NOT NULL GROUP BY pool_no"
 
 
 async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None:
@@ -47,11 +47,11 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
     await db.execute("SELECT setseed(0.5)")
     await db.execute(
         """
-        INSERT INTO stake (stake_id, pool_id, active_epoch_no, balance, raw)
-        SELECT n, pool_id, CASE WHEN pool_id IS NOT NULL THEN 500 END, balance, '\\xe1' || sha224(n::text::bytea)
+        INSERT INTO stake (stake_no, pool_no, active_epoch_no, balance, raw)
+        SELECT n, pool_no, CASE WHEN pool_no IS NOT NULL THEN 500 END, balance, '\\xe1' || sha224(n::text::bytea)
         FROM (
             SELECT n, CASE WHEN n % 2 = 0 THEN NULL WHEN random() < $2::float8 THEN $3
-                           ELSE 2 + floor(random() ^ 3 * ($4 - 1))::integer END AS pool_id,
+                           ELSE 2 + floor(random() ^ 3 * ($4 - 1))::integer END AS pool_no,
                    CASE WHEN random() < 0.2 THEN 0 WHEN random() < 0.3 THEN 5000000
                         ELSE exp(random() * 24)::bigint END AS balance
             FROM generate_series(1, $1 * 2) AS n
@@ -63,8 +63,8 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
         _POOLS,
     )
     await db.execute(
-        "INSERT INTO reward SELECT stake_id, 0, 1 + (random() * 1e9)::bigint FROM stake"
-        " WHERE pool_id IS NOT NULL AND stake_id % 3 = 0"
+        "INSERT INTO reward SELECT stake_no, 0, 1 + (random() * 1e9)::bigint FROM stake"
+        " WHERE pool_no IS NOT NULL AND stake_no % 3 = 0"
     )
     await db.execute(
         "INSERT INTO pool SELECT n, CASE n WHEN $1 THEN $2 ELSE sha224(n::text::bytea) END"
@@ -73,7 +73,7 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
         _HASH,
         _POOLS,
     )
-    await db.execute("INSERT INTO pool_update SELECT 0, pool_id, 0, '' FROM pool")
+    await db.execute("INSERT INTO pool_update SELECT 0, pool_no, 0, '' FROM pool")
     await db.execute("INSERT INTO tip VALUES (true, 0, 0, '', 0, 0, 'live', 0)")
     await epochs.fill(db)
     await db.execute("VACUUM ANALYZE")
@@ -95,7 +95,7 @@ async def pages(db: asyncpg.Connection) -> Table:
     table = Table("offset", "page, ms", "by OFFSET alone, ms", title="delegators of one pool")
     for column in table.columns:
         column.justify = "right"
-    total: int = await db.fetchval("SELECT count(*) FROM delegator WHERE pool_id = $1", _LARGEST)
+    total: int = await db.fetchval("SELECT count(*) FROM delegator WHERE pool_no = $1", _LARGEST)
     for offset in (0, 1_000, 10_000, 50_000, 100_000, 150_000, total - PAGE):
         ours = await timed_ms(partial(pools.delegators_of.all, db, _HASH, PAGE, offset))
         plain = await timed_ms(partial(db.fetch, _BY_OFFSET, _LARGEST, PAGE, offset))
@@ -114,24 +114,25 @@ async def boundary(db: asyncpg.Connection) -> Table:
         async def once() -> None:
             undone = db.transaction()
             await undone.start()
-            await db.execute(f"INSERT INTO pool_retirement SELECT 1, pool_id, 501, 0 FROM pool WHERE {reaped}")  # noqa: S608 - ours
+            await db.execute(f"INSERT INTO pool_retirement SELECT 1, pool_no, 501, 0 FROM pool WHERE {reaped}")  # noqa: S608 - ours
             ended = await epochs.cross(db, [Boundary(501, TxId(2))])
-            await epochs.move(db, Staking([]), 0, ended, bulk=False)
+            await epochs.move(db, Staking([]))
+            await epochs.move_rewards(db, Staking([]), 0, ended)
             await undone.rollback()
 
         return await timed_ms(once, 3)
 
     async def block() -> None:
         stakes = [
-            row["stake_id"]
-            for row in await db.fetch("SELECT stake_id FROM stake TABLESAMPLE SYSTEM (0.1) LIMIT $1", BLOCK_STAKES)
+            row["stake_no"]
+            for row in await db.fetch("SELECT stake_no FROM stake TABLESAMPLE SYSTEM (0.1) LIMIT $1", BLOCK_STAKES)
         ]
         async with db.transaction():
             await epochs.refresh(db, stakes)
 
     table.add_row("snapshot", f"{await cross('false'):,.0f}")
-    table.add_row("snapshot, small pools reaped", f"{await cross(f'pool_id % 100 = 0 AND pool_id <> {_LARGEST}'):,.0f}")
-    table.add_row("snapshot, the largest pool reaped", f"{await cross(f'pool_id = {_LARGEST}'):,.0f}")
+    table.add_row("snapshot, small pools reaped", f"{await cross(f'pool_no % 100 = 0 AND pool_no <> {_LARGEST}'):,.0f}")
+    table.add_row("snapshot, the largest pool reaped", f"{await cross(f'pool_no = {_LARGEST}'):,.0f}")
     table.add_row(f"lists of delegators after a block with {BLOCK_STAKES} credentials", f"{await timed_ms(block):,.1f}")
     return table
 
@@ -150,8 +151,8 @@ async def _measure(delegators: int, in_largest: int) -> None:
 
 
 def main(
-    delegators: Annotated[int, typer.Option(min=1_000, help="of all pools")] = 1_300_000,
-    in_largest: Annotated[int, typer.Option(min=500, help="of one pool")] = 200_000,
+    delegators: Annotated[int, typer.Option(min=1_000, help="Delegators of all pools.")] = 1_300_000,
+    in_largest: Annotated[int, typer.Option(min=500, help="Delegators of the largest pool.")] = 200_000,
 ) -> None:
     """Measure pages of delegators and the epoch's boundary."""
     asyncio.run(_measure(delegators, in_largest))

@@ -16,12 +16,16 @@ from rich.table import Table
 
 from bench import databases, machine
 from bench.index import Playback, apart, make_chain
-from indexer import balance, bulk, genesis, rows, store, verify
-from indexer.known import known_to
+from indexer.blocks import genesis
+from indexer.rows import rows, value_check
+from indexer.rows.resolver import new_resolver
+from indexer.store import finish_bulk
+from indexer.store import writer as store
+from indexer.verify import run as verify
 from shared import database, servers, settings
 from shared.network import MAINNET
 
-_RULES = balance.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=False)
+_RULES = value_check.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=False)
 _FAR_BLOCKS = 10_000
 
 
@@ -31,14 +35,13 @@ async def index(url: str, path: Path, transactions: int) -> None:
     take = node.batches()
     db = await database.connect(url, MAINNET)
     await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
-    known = await known_to(db, MAINNET, bulk=True)
-    while parcels := take():
-        unborn = await known.learn(db, [parcel.names for parcel in parcels])
-        prepared = rows.of(parcels, unborn, [])
-        for parcel in parcels:
-            rows.add(prepared, parcel, known, _RULES)
-        await store.append(db, prepared, parcels[-1].tip, bulk=True)
-    await bulk.finalize(db, 0)
+    resolver = await new_resolver(db, MAINNET)
+    while blocks := take():
+        first_seen = await resolver.look_up(db, [block.lookups for block in blocks])
+        built = await rows.of(blocks, first_seen, [], resolver, _RULES)
+        resolver.apply(built.spending)
+        await store.stage(db, built.rows, blocks[-1].node_tip)
+    await finish_bulk.finalize(db, 0)
     await db.execute("VACUUM")
     await db.close()
 
@@ -54,7 +57,7 @@ async def timed(url: str, processes: int) -> tuple[float, float]:
 
     db = await database.connect(url, MAINNET)
     began = time.perf_counter()
-    found = await verify.verify(db, url, MAINNET, progress, processes)
+    _, found = await verify.verify(db, url, MAINNET, progress, processes)
     ended = time.perf_counter()
     await db.close()
     assert found == [], found
@@ -92,8 +95,8 @@ async def _measure(transactions: int, seed: int) -> None:
 
 
 def main(
-    transactions: Annotated[int, typer.Option(min=10_000, help="how long the chain is")] = 500_000,
-    seed: Annotated[int, typer.Option(help="which chain")] = 1,
+    transactions: Annotated[int, typer.Option(min=10_000, help="Length of the chain.")] = 500_000,
+    seed: Annotated[int, typer.Option(help="Seed of the chain.")] = 1,
 ) -> None:
     """Measure verification."""
     asyncio.run(_measure(transactions, seed))

@@ -1,6 +1,6 @@
 """`python -m bench.websocket`: reading blocks through the `ogmios` package's connection and through aiohttp's.
 
-A process of its own answers each request with the next frame. Either client keeps 100 requests in flight and looks at
+A separate process answers each request with the next frame. Either client keeps 100 requests in flight and looks at
 no frame: websockets' synchronous connection as the `ogmios` package holds it, without its limit of size and its
 compression, and `indexer.ogmios` itself.
 """
@@ -24,7 +24,7 @@ from websockets.sync.client import connect
 
 from bench import machine
 from bench.chain import Chain
-from indexer import ogmios
+from indexer.ogmios import connection as ogmios
 
 _NEXT_BLOCK = '{"jsonrpc":"2.0","method":"nextBlock"}'
 _TRANSACTIONS = 20_000
@@ -47,7 +47,7 @@ def frames_of(recorded: Path | None) -> list[bytes]:
         return [before + line.strip() + after for line in lines]
 
 
-def _serve(recorded: Path | None, told: Connection) -> None:
+def _serve(recorded: Path | None, started: Connection) -> None:
     frames = frames_of(recorded)
 
     async def answer(request: web.Request) -> web.WebSocketResponse:
@@ -64,7 +64,7 @@ def _serve(recorded: Path | None, told: Connection) -> None:
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        told.send((runner.addresses[0][1], len(frames), sum(map(len, frames))))
+        started.send((runner.addresses[0][1], len(frames), sum(map(len, frames))))
         await asyncio.Event().wait()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -100,8 +100,10 @@ def by_aiohttp(url: str, count: int) -> None:
 
 
 def main(
-    recorded: Annotated[Path | None, typer.Option(help="recorded blocks (.jsonl.xz) in place of made ones")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="how often each client reads them")] = 5,
+    recorded: Annotated[
+        Path | None, typer.Option(help="Recorded blocks (.jsonl.xz) instead of generated ones.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Readings by each client.")] = 5,
 ) -> None:
     """Measure both ways to read from Ogmios."""
     ours, theirs = Pipe()

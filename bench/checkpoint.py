@@ -1,0 +1,226 @@
+"""The measurements of `bench.growth` at one size of the index. Each step runs in a separate process."""
+
+import logging
+import os
+import resource
+import statistics
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import asyncpg
+import msgspec
+import structlog
+
+from bench import databases, lists, live
+from bench.api import issue_keys, whole
+from bench.chain import BLOCK_TRANSACTIONS
+from bench.index import read_block
+from bench.load import api_request, hear
+from indexer.ogmios import connection as ogmios
+from indexer.store import finish_bulk
+from indexer.store import writer as store
+from indexer.verify import run as verifying
+from shared import database
+from shared.ledger import Point
+from shared.network import MAINNET
+
+_SHORT_ROLLBACKS = 20
+_REQUESTS = 40  # of each kind
+_MS = 1e3
+_noted = msgspec.json.Decoder(tuple[str, float])
+
+
+class Branches(msgspec.Struct, frozen=True):
+    """Files of blocks: the last before a checkpoint, those after it, and one in their place in the next epoch."""
+
+    before: Path
+    after: Path
+    epoch: Path
+
+
+class BulkEnd(msgspec.Struct, frozen=True):
+    """The end of bulk: bytes before and after it, by table, seconds in all and of each table, peak memory."""
+
+    bytes_before: dict[str, int]
+    bytes_after: dict[str, int]
+    seconds: float
+    of_tables: dict[str, float]
+
+
+class AtTip(msgspec.Struct, frozen=True):
+    """Single blocks, rollbacks, the first block of an epoch: times in ms, CPU in us per transaction, peak memory."""
+
+    blocks: int
+    block_p50_ms: float
+    block_p99_ms: float
+    python_cpu_us: float
+    postgres_cpu_us: float | None
+    rollback_ms: float  # of one block
+    long_rollback_ms: float  # of all `blocks`
+    boundary_ms: float
+    peak_mb: float
+
+
+class PageTimes(msgspec.Struct, frozen=True):
+    """Medians in ms of requests for one kind of list: for the first time, and again."""
+
+    first_ms: float
+    again_ms: float
+
+
+class Pages(msgspec.Struct, frozen=True):
+    """Every kind of list; `cold` if all caches were empty before."""
+
+    cold: bool
+    of: dict[str, PageTimes]
+    api_mb: float
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """Seconds of `verify`, and with how many processes."""
+
+    seconds: float
+    processes: int
+
+
+class Checkpoint(msgspec.Struct):
+    """The figures of one size; None where a step is still to come."""
+
+    transactions: int
+    bulk_end: BulkEnd | None = None
+    at_tip: AtTip | None = None
+    pages: Pages | None = None
+    verified: Verified | None = None
+
+
+async def end_bulk(url: str, noted: Path) -> BulkEnd:
+    """End bulk, or what an interrupted run has left of it. The seconds of each table are noted in a file, too."""
+
+    def note(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+        if event["event"] == "bulk.finalized":
+            with noted.open("ab") as file:
+                file.write(msgspec.json.encode((event["table"], event["seconds"])) + b"\n")
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[note], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    db = await database.connect(url, MAINNET)
+    bytes_before = await _bytes_of_tables(db)
+    position = await store.position(db)
+    assert position is not None, "blocks are indexed"
+    began = time.perf_counter()
+    if position.is_bulk:
+        await finish_bulk.finalize(db, position.finalize_step)
+    seconds = time.perf_counter() - began
+    of_tables = dict(_noted.decode_lines(noted.read_bytes())) if noted.exists() else {}
+    await db.execute("VACUUM")
+    bytes_after = await _bytes_of_tables(db)
+    await db.close()
+    return BulkEnd(bytes_before, bytes_after, max(seconds, sum(of_tables.values())), of_tables)
+
+
+async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
+    """Take blocks, roll them back, and begin an epoch."""
+    async with live.following(url, genesis_of) as indexer:
+        point = await _reach(indexer, url, branches.before)
+        took_s, last = [], deque[ogmios.RollForward](maxlen=2)
+        cpu_before, postgres_before = time.process_time(), databases.cpu_s(indexer.writer)
+        for frame in _frames(branches.after):
+            began = time.perf_counter()
+            last.append(read_block(frame))
+            await indexer.take(last[-1])
+            took_s.append(time.perf_counter() - began)
+        cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
+        short_s = []
+        for _ in range(_SHORT_ROLLBACKS):
+            short_s.append(await indexer.take(ogmios.RollBackward(_point(last[0]), last[1].tip)))
+            await indexer.take(last[1])
+        long_s = await indexer.take(ogmios.RollBackward(point, last[1].tip))
+        boundary_s = await indexer.take(read_block(next(_frames(branches.epoch))))
+    per_transaction = 1e6 / (len(took_s) * BLOCK_TRANSACTIONS)
+    local = postgres_before is not None and postgres_after is not None
+    return AtTip(
+        blocks=len(took_s),
+        block_p50_ms=statistics.median(took_s) * _MS,
+        block_p99_ms=sorted(took_s)[len(took_s) * 99 // 100] * _MS,
+        python_cpu_us=cpu_s * per_transaction,
+        postgres_cpu_us=((postgres_after or 0) - (postgres_before or 0)) * per_transaction if local else None,
+        rollback_ms=statistics.median(short_s) * _MS,
+        long_rollback_ms=long_s * _MS,
+        boundary_ms=boundary_s * _MS,
+        peak_mb=_peak_mb(),
+    )
+
+
+async def pages(url: str, redis_url: str) -> Pages:
+    """Ask for lists all over the chain, one after the other, and for the same again. At first, caches are empty."""
+    db = await database.connect(url, MAINNET)
+    keys = await issue_keys(db)
+    asked = await lists.requests(db, _REQUESTS, popular=False)
+    await db.close()
+    times: dict[str, list[float]] = {kind: [] for kind in asked}
+    with TemporaryDirectory(prefix="bench_") as folder:
+        async with whole(url, redis_url, 1, Path(folder)) as (port, served):
+            cold = await databases.empty_caches(url)
+            for _ in range(2):
+                for kind, paths in asked.items():
+                    requests = [api_request(path, key) for path, key in zip(paths, cycle(keys), strict=False)]
+                    took_s = [(await hear(port, [request], 1, 0)).each_s[0] for request in requests]
+                    times[kind].append(statistics.median(took_s) * _MS)
+            api_mb = max(process.memory_info().rss for process in served) / 2**20
+    return Pages(cold, {kind: PageTimes(*both) for kind, both in times.items()}, api_mb)
+
+
+async def verify(url: str) -> Verified:
+    """Recompute everything."""
+    db = await database.connect(url, MAINNET)
+    processes = os.cpu_count() or 1
+    began = time.perf_counter()
+    _, found = await verifying.verify(db, url, MAINNET, lambda *_: None, processes)
+    seconds = time.perf_counter() - began
+    await db.close()
+    assert found == [], found
+    return Verified(seconds, processes)
+
+
+async def _reach(indexer: live.Live, url: str, before: Path) -> Point:
+    """Bring the index to the last of these blocks, wherever an interrupted run has left it."""
+    blocks = sum(1 for _ in _frames(before))
+    first, last = (read_block(next(islice(_frames(before), number, None))) for number in (0, blocks - 1))
+    db = await database.connect(url, MAINNET)
+    position = await store.position(db)
+    await db.close()
+    assert position is not None, "blocks are indexed"
+    if position.block_no > last.block.height:
+        await indexer.take(ogmios.RollBackward(_point(last), last.tip))
+    for frame in islice(_frames(before), position.block_no + 1 - first.block.height, None):
+        await indexer.take(read_block(frame))
+    return _point(last)
+
+
+def _point(message: ogmios.RollForward) -> Point:
+    assert message.block.slot is not None, "only Byron has blocks without a slot"
+    return Point(message.block.slot, bytes.fromhex(message.block.id))
+
+
+def _frames(path: Path) -> Iterator[bytes]:
+    with path.open("rb", 1 << 20) as file:
+        yield from file
+
+
+def _peak_mb() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+async def _bytes_of_tables(db: asyncpg.Connection) -> dict[str, int]:
+    """Bytes of each table with its indexes, the largest first."""
+    found = await db.fetch(
+        "SELECT relname, pg_total_relation_size(oid) AS bytes FROM pg_class"
+        " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY 2 DESC"
+    )
+    return {row["relname"]: row["bytes"] for row in found}

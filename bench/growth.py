@@ -1,0 +1,366 @@
+"""`python -m bench.growth --transactions N`: what a large index costs, and whether its cost grows with its size.
+
+A chain of `bench.chain` is made in pieces, and the indexer takes each in bulk while nothing else runs. At 1, 10 and 30
+million transactions and at the end, `bench.checkpoint` measures a copy of the index: the end of bulk, blocks at the
+tip, rollbacks, an epoch's boundary, pages of every list, `verify`. Everything is noted in DATA_DIR/growth: after a
+kill, the same command goes on where it was. At the end it drops its database and keeps the notes; called again, it
+shows them.
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import asyncpg
+import msgspec
+import psutil
+import typer
+from rich.console import Console
+
+from bench import checkpoint, databases, growth_tables, machine
+from bench.chain import BLOCK_SLOTS, BLOCK_TRANSACTIONS, FIRST_SLOT, Chain
+from bench.checkpoint import Branches
+from bench.growth_notes import Notes, Piece
+from bench.index import Playback, follow_node, genesis_path, read_block
+from bench.processes import Child, Parent, apart, beside
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.store import writer as store
+from indexer.sync import batches
+from indexer.sync.progress import Progress
+from shared import database, schema, servers, settings
+from shared.ledger import Point
+from shared.network import MAINNET
+
+_LARGEST_PIECE = 100_000  # transactions
+_PIECES = 10
+_SAVE_EVERY = 5  # pieces
+_BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
+_AHEAD_BLOCKS = 10**7
+_LOOK_EVERY_S = 0.05
+_NAME = "bench_growth"
+_COPY = "bench_growth_copy"
+
+# Bytes per transaction, generously: in the database, of a piece as JSON, of the saved state of the chain.
+_DATABASE_BYTES, _PIECE_BYTES, _STATE_BYTES = 2_200, 6_000, 60
+
+
+class Refused(Exception):
+    """The run can't begin. One line for the user."""
+
+
+class Pieces(Playback):
+    """A node in the indexer's process: pieces of the chain as they appear, and a tip that is always far ahead."""
+
+    def __init__(self, folder: Path, blocks: int) -> None:
+        super().__init__(folder / "chain", 0, _AHEAD_BLOCKS)
+        self._folder, self._blocks = folder, blocks
+        self._height = 0
+
+    async def intersect(self, points: list[Point]) -> tuple[Point | None, frames.NodePoint | None]:
+        if points:
+            self._height = (points[0].slot_no - FIRST_SLOT) // BLOCK_SLOTS + 1
+        return points[0] if points else None, frames.NodePoint(0, "00" * 32, _AHEAD_BLOCKS)
+
+    async def messages(self) -> AsyncGenerator[ogmios.Message, None]:
+        while True:
+            number, skipped = divmod(self._height, self._blocks)
+            path = _piece_path(self._folder, number)
+            while not path.exists():
+                await asyncio.sleep(_LOOK_EVERY_S)
+            with path.open("rb", 1 << 20) as file:
+                for frame in islice(file, skipped, None):
+                    message = read_block(frame)
+                    tip = msgspec.structs.replace(message.tip, height=message.tip.height + _AHEAD_BLOCKS)
+                    self._height += 1
+                    yield ogmios.RollForward(message.block, tip)
+
+
+async def _pieces(folder: Path, blocks: int) -> Pieces:
+    return Pieces(folder, blocks)
+
+
+class _Committed(Progress):
+    """Tells the parent of each commit: the number of its last block, and when that was."""
+
+    def __init__(self, parent: Parent) -> None:
+        super().__init__(MAINNET)
+        self._parent = parent
+
+    def advance(self, tip: Point, block_no: int, node_block_no: int, blocks: int, transactions: int) -> None:
+        super().advance(tip, block_no, node_block_no, blocks, transactions)
+        self._parent.tell((block_no, time.monotonic()))
+
+
+async def _fill(parent: Parent, url: str, folder: Path, blocks: int) -> None:
+    """Index pieces in bulk for ever."""
+    writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
+    await follow_node(partial(_pieces, folder, blocks), MAINNET, writer, reader, _Committed(parent))
+
+
+class Growth:
+    """One run, from wherever the last one was killed."""
+
+    def __init__(self, folder: Path, notes: Notes, server_url: str, redis_url: str, console: Console) -> None:
+        self._folder, self._notes, self._console = folder, notes, console
+        self._server_url, self._redis_url = server_url, redis_url
+        self._url = databases.url_of(server_url, _NAME)
+        self._piece = piece_of(notes.transactions)
+        self._blocks = self._piece // BLOCK_TRANSACTIONS
+        self._wanted = checkpoints_of(notes.transactions)
+        self._filler: Child | None = None
+        self._filling = AsyncExitStack()
+        self._began_s, self._began_at = time.monotonic(), 0
+
+    async def run(self) -> None:
+        """Go on to the end."""
+        chain = await self._begun()
+        self._began_at = chain.height * BLOCK_TRANSACTIONS
+        async with self._filling:
+            while True:
+                done = chain.height * BLOCK_TRANSACTIONS
+                if done in self._wanted:
+                    await self._measure(chain, done)
+                if done == self._notes.transactions:
+                    break
+                await self._grow(chain)
+        self._notes.done = True
+        self._notes.write(self._folder)
+        await self._drop(_NAME)
+        for path in self._folder.glob("chain*"):
+            path.unlink()
+
+    async def _begun(self) -> Chain:
+        """The chain as it was saved last, or a new one with an empty database."""
+        saved = self._folder / "chain.saved"
+        if saved.exists():
+            return await asyncio.to_thread(Chain.load, self._notes.seed, saved.read_bytes())
+        chain = Chain(self._notes.seed)
+        genesis_path(self._folder / "chain").write_bytes(msgspec.json.encode(chain.genesis))
+        await self._drop(_NAME)
+        await self._owner(f"CREATE DATABASE {_NAME}")
+        db = await asyncpg.connect(self._url)
+        await schema.migrate(db)
+        await db.close()
+        self._save(chain)
+        self._notes.write(self._folder)
+        return chain
+
+    async def _grow(self, chain: Chain) -> None:
+        """Make the next piece, and wait until it is indexed."""
+        number = chain.height // self._blocks
+        path = _piece_path(self._folder, number)
+        await asyncio.to_thread(_write, path.with_suffix(".unfinished"), chain.frames(self._piece))
+        started_s = time.monotonic()
+        path.with_suffix(".unfinished").replace(path)
+        before = await self._block_no()
+        # NOTE: bulk takes whole batches, and after a kill they end elsewhere: the rest goes with the next piece.
+        last = before + (chain.height - 1 - before) // _BATCH_BLOCKS * _BATCH_BLOCKS
+        if last > before:
+            filler = await self._filler_at_work()
+            reached, at_s = before, started_s
+            while reached < last:
+                reached, at_s = await filler.hear()
+            await self._note(filler, chain, (last - before) * BLOCK_TRANSACTIONS, at_s - started_s)
+        _piece_path(self._folder, number - 2).unlink(missing_ok=True)
+        if (number + 1) % _SAVE_EVERY == 0 or chain.height * BLOCK_TRANSACTIONS in self._wanted:
+            await asyncio.to_thread(self._save, chain)
+
+    async def _measure(self, chain: Chain, transactions: int) -> None:
+        """The steps of a checkpoint that are not noted yet, in a copy of the index, or, at the end, in itself."""
+        await self._filling.aclose()
+        self._filler = None
+        found = self._notes.checkpoint(transactions)
+        if found.verified is not None:
+            return
+        copied = transactions < self._notes.transactions
+        url = databases.url_of(self._server_url, _COPY) if copied else self._url
+        if copied and found.bulk_end is None:
+            await self._copy()
+        branches = await asyncio.to_thread(self._branches, chain)
+        ended = self._folder / f"bulk-end-{transactions}.jsonl"
+        for name, work, arguments in (
+            ("bulk_end", checkpoint.end_bulk, (url, ended)),
+            ("at_tip", checkpoint.at_tip, (url, self._folder / "chain", branches)),
+            ("pages", checkpoint.pages, (url, self._redis_url)),
+            ("verified", checkpoint.verify, (url,)),
+        ):
+            if getattr(found, name) is None:
+                self._console.print(f"  {transactions:,}: {name.replace('_', ' ')} ...")
+                setattr(found, name, await apart(work, *arguments))
+                self._notes.write(self._folder)
+        for table in growth_tables.of_checkpoints([found]):
+            self._console.print(table)
+        await self._drop(_COPY)
+
+    def _branches(self, chain: Chain) -> Branches:
+        """Blocks that follow here, made by other copies of the chain, so that it does not change."""
+        saved = (self._folder / "chain.saved").read_bytes()
+        after, epoch = self._folder / "chain.after", self._folder / "chain.epoch"
+        branch = Chain.load(self._notes.seed, saved)
+        assert branch.height == chain.height, "the chain is saved at a checkpoint"
+        _write(after, branch.frames(self._notes.live_blocks * BLOCK_TRANSACTIONS))
+        branch = Chain.load(self._notes.seed, saved)
+        branch.slot = MAINNET.epoch_start(MAINNET.epoch_of(branch.slot) + 1)
+        _write(epoch, branch.frames(BLOCK_TRANSACTIONS))
+        return Branches(_piece_path(self._folder, chain.height // self._blocks - 1), after, epoch)
+
+    async def _filler_at_work(self) -> Child:
+        if self._filler is None:
+            working = beside(_fill, self._url, self._folder, self._blocks)
+            self._filler = await self._filling.enter_async_context(working)
+        return self._filler
+
+    async def _note(self, filler: Child, chain: Chain, transactions: int, seconds: float) -> None:
+        """Note and show a piece."""
+        indexer = psutil.Process(filler.pid)
+        reader_mb = sum(child.memory_info().rss for child in indexer.children(recursive=True)) / 2**20
+        last, whole = chain.height * BLOCK_TRANSACTIONS, self._notes.transactions
+        piece = Piece(
+            last=last,
+            transactions=transactions,
+            seconds=seconds,
+            database_bytes=await databases.size_bytes(self._url, MAINNET),
+            indexer_mb=indexer.memory_info().rss / 2**20,
+            reader_mb=reader_mb,
+            postgres_mb=await self._postgres_mb(),
+        )
+        self._notes.pieces.append(piece)
+        self._notes.write(self._folder)
+        left_s = (time.monotonic() - self._began_s) / (last - self._began_at) * (whole - last)
+        self._console.print(
+            f"{last:,} of {whole:,} ({last / whole:.0%}): {transactions / seconds:,.0f} transactions/s,"
+            f" {piece.database_bytes / 1e9:.1f} GB, indexer {piece.indexer_mb:.0f} MB;"
+            f" about {left_s / 3600:.1f} h left, and the measurements of checkpoints"
+        )
+
+    async def _postgres_mb(self) -> float | None:
+        """The memory of the larger of the indexer's two backends, without what they share."""
+        db = await asyncpg.connect(self._url)
+        pids = await db.fetch(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend'"
+        )
+        await db.close()
+        try:
+            return max(float(psutil.Process(row["pid"]).memory_full_info().uss) for row in pids) / 2**20
+        except (psutil.Error, ValueError):
+            return None
+
+    async def _block_no(self) -> int:
+        db = await database.connect(self._url, MAINNET)
+        position = await store.position(db)
+        await db.close()
+        return -1 if position is None else position.block_no
+
+    async def _copy(self) -> None:
+        """Copy the database, once the connections of the killed indexer are gone."""
+        await self._drop(_COPY)
+        self._console.print("  copying the database ...")
+        until = time.monotonic() + 60
+        while True:
+            try:
+                return await self._owner(f"CREATE DATABASE {_COPY} TEMPLATE {_NAME} STRATEGY FILE_COPY")
+            except asyncpg.ObjectInUseError:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _drop(self, name: str) -> None:
+        await self._owner(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    async def _owner(self, statement: str) -> None:
+        db = await asyncpg.connect(self._server_url)
+        await db.execute(statement)
+        await db.close()
+
+    def _save(self, chain: Chain) -> None:
+        unfinished = self._folder / "chain.unsaved"
+        unfinished.write_bytes(chain.save())
+        unfinished.replace(self._folder / "chain.saved")
+
+
+def piece_of(transactions: int) -> int:
+    """The transactions of a piece: whole batches, and at least ten pieces."""
+    most = min(_LARGEST_PIECE, transactions // _PIECES)
+    return most - most % batches.MOST_TRANSACTIONS
+
+
+def checkpoints_of(transactions: int) -> list[int]:
+    """The sizes at which a checkpoint is measured."""
+    return [size for size in (1_000_000, 10_000_000, 30_000_000) if size < transactions] + [transactions]
+
+
+def disk_bytes(transactions: int, live_blocks: int) -> int:
+    """The most that a run needs: the database, a copy at a checkpoint, pieces, and the state of the chain."""
+    copied = [0, *checkpoints_of(transactions)][-2]
+    return (
+        max(transactions, 2 * copied) * _DATABASE_BYTES
+        + 3 * piece_of(transactions) * _PIECE_BYTES
+        + 2 * transactions * _STATE_BYTES
+        + live_blocks * BLOCK_TRANSACTIONS * _PIECE_BYTES
+    )
+
+
+def _begin(folder: Path, transactions: int, seed: int, live_blocks: int, described: str, console: Console) -> Notes:
+    """The notes of an interrupted run, or of a new one if the disk has room for it. Raises Refused."""
+    notes = Notes.read(folder)
+    if notes is not None:
+        if (notes.transactions, notes.seed, notes.live_blocks) != (transactions, seed, live_blocks):
+            raise Refused(
+                f"{folder} has the notes of --transactions {notes.transactions} --seed {notes.seed}"
+                f" --live-blocks {notes.live_blocks}: pass these to go on, or delete the folder to begin anew"
+            )
+        return notes
+    needed, free = disk_bytes(transactions, live_blocks), shutil.disk_usage(folder).free
+    console.print(f"It needs up to {needed / 1e9:.0f} GB; {free / 1e9:.0f} GB are free at {folder}.")
+    if needed > free:
+        raise Refused("there is too little space; choose fewer --transactions, or another DATA_DIR")
+    return Notes(transactions, seed, live_blocks, described)
+
+
+async def _run(transactions: int, seed: int, live_blocks: int) -> None:
+    console, ours = Console(), settings.read()
+    folder = ours.data_dir / "growth"
+    folder.mkdir(parents=True, exist_ok=True)
+    async with servers.running(ours) as running:
+        described = machine.describe(await machine.postgres_version(running.database_url))
+        notes = _begin(folder, transactions, seed, live_blocks, described, console)
+        if not notes.done:
+            await Growth(folder, notes, running.database_url, running.redis_url, console).run()
+        console.print(notes.machine)
+        for table in (growth_tables.of_pieces(notes), *growth_tables.of_checkpoints(notes.checkpoints)):
+            console.print(table)
+
+
+def _write(path: Path, made: Iterator[bytes]) -> None:
+    with path.open("wb") as file:
+        for frame in made:
+            file.write(frame + b"\n")
+
+
+def _piece_path(folder: Path, number: int) -> Path:
+    return folder / f"chain-{number}.piece"
+
+
+def main(
+    transactions: Annotated[int, typer.Option(min=100_000, help="Length of the chain.")] = 30_000_000,
+    seed: Annotated[int, typer.Option(help="The chain that is made.")] = 1,
+    live_blocks: Annotated[int, typer.Option(min=100, help="Blocks that each checkpoint takes at the tip.")] = 2_160,
+) -> None:
+    """Measure what grows with the index."""
+    try:
+        asyncio.run(_run(transactions - transactions % piece_of(transactions), seed, live_blocks))
+    except Refused as cause:
+        typer.echo(str(cause), err=True)
+        raise typer.Exit(2) from cause
+
+
+if __name__ == "__main__":
+    typer.run(main)

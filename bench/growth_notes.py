@@ -1,0 +1,57 @@
+"""What `bench.growth` has measured so far, in a file that survives its kill."""
+
+from pathlib import Path
+
+import msgspec
+
+from bench.checkpoint import Checkpoint
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A piece in bulk: its transactions, or those left by a kill, seconds, memory in MB.
+
+    `postgres_mb` is the largest of the indexer's backends, without what they share; None if it can't be read.
+    """
+
+    last: int  # transactions, from the beginning
+    transactions: int
+    seconds: float
+    database_bytes: int
+    indexer_mb: float
+    reader_mb: float
+    postgres_mb: float | None
+
+
+class Notes(msgspec.Struct):
+    """All notes of a run."""
+
+    transactions: int
+    seed: int
+    live_blocks: int  # that a checkpoint takes at the tip
+    machine: str
+    pieces: list[Piece] = []
+    checkpoints: list[Checkpoint] = []
+    done: bool = False
+
+    @classmethod
+    def read(cls, folder: Path) -> "Notes | None":
+        """The notes in a folder, None if there are none."""
+        path = folder / _FILE
+        return msgspec.json.decode(path.read_bytes(), type=cls) if path.exists() else None
+
+    def write(self, folder: Path) -> None:
+        """Replace the notes in a folder."""
+        unfinished = folder / f"{_FILE}.unfinished"
+        unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(self)))
+        unfinished.replace(folder / _FILE)
+
+    def checkpoint(self, transactions: int) -> Checkpoint:
+        """The notes of one checkpoint, made if there are none."""
+        found = next((one for one in self.checkpoints if one.transactions == transactions), None)
+        if found is None:
+            found = Checkpoint(transactions)
+            self.checkpoints.append(found)
+        return found
+
+
+_FILE = "notes.json"

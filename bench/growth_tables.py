@@ -1,0 +1,114 @@
+"""The notes of `bench.growth` as tables."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from rich.table import Table
+
+from bench.chain import BLOCK_TRANSACTIONS
+from bench.checkpoint import Checkpoint
+from bench.growth_notes import Notes
+
+Part = TypeVar("Part")
+
+_PARTS = 10
+_LEAST_SHARE = 0.01  # of the database, for a table to be shown
+
+
+def of_pieces(notes: Notes) -> Table:
+    """Bulk by tenths: rates are of whole tenths, bytes and memory those at their ends."""
+    table = Table(
+        "bulk, to",
+        "transactions/s",
+        "bytes/transaction",
+        "indexer MB",
+        "reader MB",
+        "Postgres MB",
+        title="bulk by tenths",
+    )
+    for column in table.columns:
+        column.justify = "right"
+    for part in range(_PARTS):
+        bounds = [notes.transactions * (part + n) // _PARTS for n in (0, 1)]
+        pieces = [piece for piece in notes.pieces if bounds[0] < piece.last <= bounds[1]]
+        if not pieces:
+            continue
+        last = pieces[-1]
+        table.add_row(
+            f"{last.last:,}",
+            f"{sum(piece.transactions for piece in pieces) / sum(piece.seconds for piece in pieces):,.0f}",
+            f"{last.database_bytes / last.last:,.0f}",
+            f"{max(piece.indexer_mb for piece in pieces):,.0f}",
+            f"{max(piece.reader_mb for piece in pieces):,.0f}",
+            "-" if last.postgres_mb is None else f"{last.postgres_mb:,.0f}",
+        )
+    return table
+
+
+def of_checkpoints(checkpoints: Sequence[Checkpoint]) -> list[Table]:
+    """What was measured at each size, a column each."""
+    return [_figures(checkpoints), _pages(checkpoints), _tables(checkpoints)]
+
+
+def _figures(checkpoints: Sequence[Checkpoint]) -> Table:
+    table = _by_size("measured at transactions", checkpoints)
+    ends = [one.bulk_end for one in checkpoints]
+    tips = [one.at_tip for one in checkpoints]
+
+    def add(name: str, figures: Iterable[float | None], places: int = 0) -> None:
+        table.add_row(name, *("" if figure is None else f"{figure:,.{places}f}" for figure in figures))
+
+    add("end of bulk, s", _each(ends, lambda end: end.seconds), 1)
+    for name in dict.fromkeys(name for end in ends if end for name in end.of_tables):
+        add(f"  {name}", [None if end is None else end.of_tables.get(name) for end in ends], 1)
+    add("  lists and statistics", _each(ends, lambda end: end.seconds - sum(end.of_tables.values())), 1)
+    add(f"block of {BLOCK_TRANSACTIONS} transactions, p50 ms", _each(tips, lambda tip: tip.block_p50_ms), 1)
+    add("  p99 ms", _each(tips, lambda tip: tip.block_p99_ms), 1)
+    add("  CPU of Python, us/transaction", _each(tips, lambda tip: tip.python_cpu_us))
+    add("  CPU of Postgres, us/transaction", _each(tips, lambda tip: tip.postgres_cpu_us))
+    add("rollback of 1 block, ms", _each(tips, lambda tip: tip.rollback_ms), 1)
+    blocks = max((tip.blocks for tip in tips if tip), default=0)
+    add(f"rollback of {blocks:,} blocks, ms", _each(tips, lambda tip: tip.long_rollback_ms))
+    add("first block of an epoch, ms", _each(tips, lambda tip: tip.boundary_ms))
+    add("memory of the indexer at the tip, MB", _each(tips, lambda tip: tip.peak_mb))
+    add("memory of the API, MB", _each([one.pages for one in checkpoints], lambda pages: pages.api_mb))
+    verified = [None if (done := one.verified) is None else one.transactions / done.seconds for one in checkpoints]
+    add("verify, transactions/s", verified)
+    return table
+
+
+def _each(parts: Sequence[Part | None], figure: Callable[[Part], float | None]) -> list[float | None]:
+    return [None if part is None else figure(part) for part in parts]
+
+
+def _pages(checkpoints: Sequence[Checkpoint]) -> Table:
+    found = [one.pages for one in checkpoints if one.pages]
+    cold = "with empty caches" if all(pages.cold for pages in found) else "for the first time"
+    table = _by_size(f"medians in ms, {cold} and again", checkpoints)
+    for kind in found[0].of if found else ():
+        times = [pages.of[kind] for pages in found]
+        table.add_row(kind, *(f"{time.first_ms:.1f} / {time.again_ms:.1f}" for time in times))
+    return table
+
+
+def _tables(checkpoints: Sequence[Checkpoint]) -> Table:
+    """The tables that take the most, and the rest."""
+    table = _by_size("bytes per transaction, indexes included", checkpoints)
+    found = [(one.transactions, one.bulk_end.bytes_after) for one in checkpoints if one.bulk_end]
+    largest = found[-1][1] if found else {}
+    names = [name for name, size in largest.items() if size >= _LEAST_SHARE * sum(largest.values())]
+    for name in names:
+        table.add_row(name, *(f"{sizes.get(name, 0) / count:,.0f}" for count, sizes in found))
+    rest = [sum(size for name, size in sizes.items() if name not in names) / count for count, sizes in found]
+    table.add_row("other tables", *(f"{each:,.0f}" for each in rest))
+    table.add_row("all", *(f"{sum(sizes.values()) / count:,.0f}" for count, sizes in found))
+    before = [(one.transactions, one.bulk_end.bytes_before) for one in checkpoints if one.bulk_end]
+    table.add_row("all, before the end of bulk", *(f"{sum(sizes.values()) / count:,.0f}" for count, sizes in before))
+    return table
+
+
+def _by_size(title: str, checkpoints: Sequence[Checkpoint]) -> Table:
+    table = Table("", *(f"{one.transactions:,}" for one in checkpoints), title=title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    return table

@@ -1,0 +1,57 @@
+"""Requests for every kind of list and object of an indexed chain, spread over its addresses, assets and pools."""
+
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+
+from api.chain.pools import show_pool_id
+from shared import address
+
+_ADDRESS = "SELECT raw FROM address WHERE address_no >= $1 ORDER BY address_no LIMIT 1"
+_POLICY = "SELECT policy_id FROM policy WHERE policy_no >= $1 ORDER BY policy_no LIMIT 1"
+_ASSET = """
+SELECT policy_id, name FROM asset JOIN policy USING (policy_no)
+WHERE asset_no >= $1 AND first_tx_id IS NOT NULL ORDER BY asset_no LIMIT 1
+"""
+_TRANSACTION = "SELECT hash FROM tx WHERE tx_id >= $1 ORDER BY tx_id LIMIT 1"
+_POOL = """
+SELECT pool_id FROM pool WHERE pool_no >= $1 AND EXISTS (SELECT FROM pool_update WHERE pool_no = pool.pool_no)
+ORDER BY pool_no LIMIT 1
+"""
+
+
+async def requests(db: asyncpg.Connection, count: int, *, popular: bool) -> Mapping[str, Sequence[str]]:
+    """Paths of `count` requests of each kind, by kind.
+
+    `popular` asks for what came first, which has the longest lists in a chain of `bench.chain`; otherwise the requests
+    are spread evenly over all that there is.
+    """
+
+    async def rows(one: str, table: str, column: str, first: int = 1) -> list[asyncpg.Record]:
+        lowest, highest = await db.fetchrow(
+            f"SELECT min({column}), max({column}) FROM {table}"  # noqa: S608 - of our own names
+        )
+        start = max(lowest, first)
+        step = 1 if popular and table != "tx" else max((highest - start) // count, 1)
+        found = [await db.fetchrow(one, start + number * step % (highest - start + 1)) for number in range(count)]
+        return [row for row in found if row is not None]
+
+    genesis: int = await db.fetchval("SELECT count(*) FROM genesis_output")
+    addresses = [address.show(row["raw"]) for row in await rows(_ADDRESS, "address", "address_no", genesis + 1)]
+    policies = [row["policy_id"].hex() for row in await rows(_POLICY, "policy", "policy_no")]
+    assets = [f"{row['policy_id'].hex()}.{row['name'].hex()}" for row in await rows(_ASSET, "asset", "asset_no")]
+    pools = [show_pool_id(row["pool_id"]) for row in await rows(_POOL, "pool", "pool_no")]
+    transactions = [row["hash"].hex() for row in await rows(_TRANSACTION, "tx", "tx_id")]
+    return {
+        "history, 100": [f"/v1/tx/history/{one}" for one in addresses],
+        "in full, 20": [f"/v1/tx/address/{one}" for one in addresses],
+        "transaction": [f"/v1/tx/hash/{one}" for one in transactions],
+        "asset": [f"/v1/assets/{one}" for one in assets],
+        "holders, 100": [f"/v1/assets/{one}/holders" for one in assets],
+        "transactions of an asset, 100": [f"/v1/assets/{one}/transactions" for one in assets],
+        "mints, 100": [f"/v1/assets/{one}/mints" for one in assets],
+        "assets of a policy, 100": [f"/v1/assets/policy/{one}" for one in policies],
+        "holders of a policy, 100": [f"/v1/assets/policy/{one}/holders" for one in policies],
+        "pool": [f"/v1/pools/{one}" for one in pools],
+        "delegators, 100": [f"/v1/pools/{one}/delegators/list" for one in pools],
+    }

@@ -1,0 +1,81 @@
+"""The indexer at the tip of a node that does as it is told, block by block."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+
+from bench.index import Playback, follow_node
+from indexer.ogmios import connection as ogmios
+from indexer.sync.progress import Progress
+from shared import database
+from shared.network import MAINNET
+
+
+class TipNode(Playback):
+    """A node that sends what it is told to."""
+
+    def __init__(self, chain: Path) -> None:
+        super().__init__(chain, 0, 0)
+        self.told: asyncio.Queue[ogmios.Message] = asyncio.Queue()
+        self.asked = asyncio.Event()  # for blocks
+
+    async def messages(self) -> AsyncGenerator[ogmios.Message, None]:
+        self.asked.set()
+        while True:
+            yield await self.told.get()
+
+
+class Live:
+    """A live index that follows such a node."""
+
+    def __init__(self, node: TipNode, writer: asyncpg.Connection, reader: asyncpg.Connection) -> None:
+        self.writer = writer  # which is in use: only its process may be looked at
+        self._node, self._moved = node, asyncio.Event()
+        self._following = asyncio.create_task(
+            follow_node(self._connect, MAINNET, writer, reader, Progress(MAINNET), self._moved.set)
+        )
+
+    async def begin(self) -> None:
+        """Wait until the indexer asks for blocks. Raises what ended it."""
+        await self._until(self._node.asked)
+
+    async def take(self, message: ogmios.Message) -> float:
+        """Pass a message on, and wait until it is committed; the seconds that took. Raises what ended the indexer."""
+        self._moved.clear()
+        began = time.perf_counter()
+        self._node.told.put_nowait(message)
+        await self._until(self._moved)
+        return time.perf_counter() - began
+
+    async def _until(self, event: asyncio.Event) -> None:
+        waiting = asyncio.create_task(event.wait())
+        await asyncio.wait((waiting, self._following), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self._following.done():
+            self._following.result()
+
+    async def end(self) -> None:
+        """Stop following."""
+        self._following.cancel()
+        await asyncio.wait((self._following,))
+
+    async def _connect(self) -> ogmios.Ogmios:
+        return self._node
+
+
+@asynccontextmanager
+async def following(url: str, chain: Path) -> AsyncIterator[Live]:
+    """Follow at the tip of an index; the genesis of `chain` is the node's."""
+    writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
+    live = Live(TipNode(chain), writer, reader)
+    try:
+        await live.begin()
+        yield live
+    finally:
+        await live.end()
+        await writer.close()
+        await reader.close()

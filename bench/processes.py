@@ -1,0 +1,110 @@
+"""Work in processes of their own, whose memory is not ours, and which end with this one, even if it is killed."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any, TypeVar
+
+import uvloop
+
+from shared import log
+
+Answer = TypeVar("Answer")
+
+
+class Parent:
+    """The process that started this one: tell it something; `stop` is set once it wants this one to finish."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.stop = asyncio.Event()
+
+    def tell(self, message: object) -> None:
+        """Send something that can be pickled."""
+        self._connection.send(message)
+
+
+class Child:
+    """A process that works beside this one."""
+
+    def __init__(self, process: SpawnProcess, connection: Connection) -> None:
+        self._process, self._connection = process, connection
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process.pid is not None, "it has been started"
+        return self._process.pid
+
+    async def hear(self) -> Any:
+        """What it tells next. Raises RuntimeError if it has ended; what ended it is on standard error."""
+        try:
+            return await asyncio.to_thread(self._connection.recv)
+        except EOFError as cause:
+            raise RuntimeError("the process beside this one ended") from cause
+
+    def stop(self) -> None:
+        """Ask it to finish."""
+        self._connection.send(None)
+
+
+@asynccontextmanager
+async def beside(work: Callable[..., Awaitable[object]], *arguments: object) -> AsyncIterator[Child]:
+    """Run `work(parent, *arguments)`, a coroutine function of a module, until it or the block ends."""
+    ours, theirs = Pipe()
+    process = get_context("spawn").Process(target=_work, args=(theirs, work, arguments))
+    process.start()
+    theirs.close()
+    try:
+        yield Child(process, ours)
+    finally:
+        ours.close()
+        await asyncio.to_thread(process.join, _ENDS_WITHIN_S)
+        process.kill()
+        await asyncio.to_thread(process.join)
+
+
+async def apart(work: Callable[..., Awaitable[Answer]], *arguments: object) -> Answer:
+    """The result of `work(*arguments)`, a coroutine function of a module."""
+    async with beside(_answer, work, *arguments) as child:
+        answer: Answer = await child.hear()
+        return answer
+
+
+_ENDS_WITHIN_S = 15.0
+
+
+async def _answer(parent: Parent, work: Callable[..., Awaitable[object]], *arguments: object) -> None:
+    parent.tell(await work(*arguments))
+
+
+def _work(connection: Connection, work: Callable[..., Awaitable[object]], arguments: tuple[object, ...]) -> None:
+    """Run the work as the indexer's process runs; cancel it when the parent has gone or does not want it any more."""
+    log.configure("warning", "console")
+    gc.disable()
+
+    async def main() -> None:
+        parent, loop = Parent(connection), asyncio.get_running_loop()
+        working = asyncio.ensure_future(work(parent, *arguments))
+
+        def listen() -> None:
+            with suppress(RuntimeError):  # the loop is closed: the work has ended
+                try:
+                    connection.recv()
+                    loop.call_soon_threadsafe(parent.stop.set)
+                    connection.recv()
+                except (EOFError, OSError):
+                    loop.call_soon_threadsafe(working.cancel)
+
+        threading.Thread(target=listen, daemon=True).start()
+        await asyncio.wait((working,))
+        if not working.cancelled():
+            working.result()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
