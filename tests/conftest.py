@@ -1,6 +1,6 @@
-"""What tests stand on: one Postgres and one Valkey for the whole run, and of them something fresh for each test.
+"""Shared fixtures: one Postgres and one Valkey for the whole run, and new databases of both for each test.
 
-They are embedded ones in a folder of their own, or those that TEST_DATABASE_URL and TEST_REDIS_URL name.
+The servers are embedded ones in a temporary folder, or those that TEST_DATABASE_URL and TEST_REDIS_URL name.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ Finish = Callable[[Coroutine[Any, Any, Any]], Any]
 
 # Databases of Valkey, of which it has 16, that belong to one worker of the test run: a service may use several.
 REDIS_DATABASES = 4
+_SERVICE_DATABASES = 8  # the first of those for `service_redis_url`
 FOLDER = "LEDGERLINE_TEST_FOLDER"
 
 
@@ -32,19 +33,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the folder of the embedded servers; the workers of a parallel run find it in their environment."""
     if not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="ledgerline-test-")
-        Path(folder).chmod(0o755)  # the account that runs the servers for root has to reach them
+        Path(folder).chmod(0o755)  # the account that runs the servers for root must reach them
         os.environ[FOLDER] = folder
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove that folder when the last worker has let go of the servers."""
+    """Remove that folder after the last worker has released the servers."""
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(FOLDER), ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def finish() -> Iterator[Finish]:
-    """Runs a coroutine to its end on a loop that is not the tests' own, and returns its result."""
+    """Runs a coroutine on a loop other than the tests', and returns its result."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
@@ -60,7 +61,7 @@ def session_servers(finish: Finish) -> Iterator[servers.Servers]:
     running = servers.running(settings.read({**environ, "DATA_DIR": os.environ[FOLDER]}))
     found = finish(stack.enter_async_context(running))
     if "DATABASE_URL" not in environ:
-        # What a test kills are processes, not the machine: nothing has to reach the disk.
+        # A test kills processes, not the machine, so the servers need not sync their disk.
         finish(_execute(found.database_url, "ALTER SYSTEM SET fsync = off"))
         finish(_execute(found.database_url, "SELECT pg_reload_conf()"))
     yield found
@@ -85,7 +86,7 @@ def template_database(session_servers: servers.Servers, finish: Finish) -> Itera
 
 @pytest.fixture
 def database_url(session_servers: servers.Servers, template_database: str, finish: Finish) -> Iterator[str]:
-    """A fresh database with our schema, for one test."""
+    """A new database with our schema, for one test."""
     name = f"ledgerline_test_{uuid4().hex}"
     finish(_execute(session_servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template_database}"))
     yield _with_database(session_servers.database_url, name)
@@ -95,16 +96,25 @@ def database_url(session_servers: servers.Servers, template_database: str, finis
 @pytest.fixture
 def redis_url(session_servers: servers.Servers) -> str:
     """Empty databases of Valkey for one test: the one in the address and REDIS_DATABASES - 1 after it."""
-    first = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) * REDIS_DATABASES
+    first = _worker() * REDIS_DATABASES
     for number in range(first, first + REDIS_DATABASES):
         with redis.Redis.from_url(_with_database(session_servers.redis_url, str(number))) as client:
             client.flushdb()
     return _with_database(session_servers.redis_url, str(first))
 
 
+@pytest.fixture(scope="session")
+def service_redis_url(session_servers: servers.Servers) -> str:
+    """A database of Valkey for the services that this worker's tests of chains and processes run.
+
+    Not one of `redis_url`: API processes that share a database share limits, and that fixture empties its databases.
+    """
+    return _with_database(session_servers.redis_url, str(_SERVICE_DATABASES + _worker()))
+
+
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """An empty folder for what a process keeps: DATA_DIR."""
+    """An empty folder as a process' DATA_DIR."""
     folder = tmp_path / "data"
     folder.mkdir()
     return folder
@@ -112,7 +122,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(database_url: str, redis_url: str, data_dir: Path) -> dict[str, str]:
-    """The environment of a process of ours under test, on that database, Valkey and folder."""
+    """The environment of a process under test, with that database, Valkey and folder."""
     outside = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     ours = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "DATA_DIR": str(data_dir), "LOG_FORMAT": "json"}
     return {**outside, **ours}
@@ -122,6 +132,11 @@ async def _execute(url: str, statement: str) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute(statement)
     await connection.close()
+
+
+def _worker() -> int:
+    """The number of this worker of a parallel run."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def _with_database(url: str, name: str) -> str:

@@ -1,17 +1,28 @@
 """The schema, the statements of the program and the Structs of their rows agree."""
 
+import asyncio
+import datetime
 import importlib
+import os
 import pkgutil
+import re
+import socket
+import types
+import typing
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 
 import asyncpg
+import msgspec
 import pytest
 
 import api
 import indexer
-from indexer import verify
+from indexer.verify import run as verify
 from shared import database, schema, sql
+from shared.ledger import PoolNo
 from shared.network import NETWORKS, PREVIEW
 
 ROOT = Path(__file__).parents[1]
@@ -29,21 +40,128 @@ def _statements() -> list[sql.Command | sql.Query[Any]]:
 STATEMENTS = _statements()
 
 
-async def test_every_statement_prepares_and_its_columns_are_its_struct(database_url: str) -> None:
+async def test_every_statement_prepares_and_its_columns_match_its_struct(database_url: str) -> None:
     wrong = []
     connection = await database.connect(database_url, PREVIEW)
     await verify.make_tables(connection)
     for statement in STATEMENTS:
         name = f"{statement.source.name}: {statement.name}"
         try:
-            columns = (await connection.prepare(statement.text)).get_attributes()
+            if isinstance(statement, sql.Query):
+                wrong += [f"{name}: {each}" for each in await _mismatches(connection, statement.text, statement.row)]
+            else:
+                await connection.prepare(statement.text)
         except asyncpg.PostgresError as error:
             wrong.append(f"{name}: {error}")
-            continue
-        if isinstance(statement, sql.Query) and len(columns) != len(statement.row.__struct_fields__):
-            wrong.append(f"{name}: {len(columns)} columns for {statement.row.__struct_fields__}")
     await connection.close()
     assert wrong == []
+
+
+async def test_chain_answers_read_no_whole_table(database_url: str) -> None:
+    found = []
+    async with (
+        await database.create_pool(database_url, PREVIEW, most=1) as pool,
+        pool.acquire() as connection,
+    ):
+        for statement in STATEMENTS:
+            if statement.source.parent.name != "chain" or statement.source.parents[1].name != "api":
+                continue
+            parameters = (await connection.prepare(statement.text)).get_parameters()
+            arguments = f"({', '.join(['NULL'] * len(parameters))})" if parameters else ""
+            await connection.execute(f"PREPARE each AS {statement.text}")
+            plan = await connection.fetch(f"EXPLAIN EXECUTE each{arguments}")
+            await connection.execute("DEALLOCATE each")
+            scans = re.findall(r"(?:Seq|Bitmap Heap) Scan on (\w+)", "\n".join(line[0] for line in plan))
+            found += [f"{statement.name}: {table}" for table in scans if table not in ("tip", "ledger_state")]
+    assert found == []
+
+
+class _Block(msgspec.Struct):
+    slot_no: int
+    block_no: int
+    pool_no: PoolNo | None
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("SELECT slot_no, block_no, pool_no FROM block", []),
+        ("SELECT block_no, slot_no, pool_no FROM block", ["block_no", "slot_no"]),
+        ("SELECT slot_no, block_no FROM block", ["nothing"]),
+        ("SELECT slot_no, block_no, pool_no, hash FROM block", ["hash"]),
+        ("SELECT slot_no, hash AS block_no, pool_no FROM block", ["block_no"]),
+        ("SELECT slot_no, pool_no AS block_no, pool_no FROM block", ["block_no"]),
+        ("SELECT slot_no, pool_no AS block_no, pool_no FROM block WHERE pool_no IS NOT NULL", []),
+    ],
+)
+async def test_a_column_that_differs_from_its_field_is_noticed(database_url: str, text: str, wrong: list[str]) -> None:
+    connection = await database.connect(database_url, PREVIEW)
+    found = await _mismatches(connection, text, _Block)
+    await connection.close()
+    assert [each.split()[0] for each in found] == wrong
+
+
+# The Python type of each Postgres type as asyncpg decodes it.
+_PYTHON_TYPES: dict[str, type] = {
+    "bool": bool,
+    "bytea": bytes,
+    "date": datetime.date,
+    "float8": float,
+    "int2": int,
+    "int4": int,
+    "int8": int,
+    "int8[]": list,
+    "json": msgspec.Raw,
+    "name": str,
+    "text": str,
+    "text[]": list,
+    "timestamptz": datetime.datetime,
+    "uuid": UUID,
+    "uuid[]": list,
+}
+
+
+async def _mismatches(connection: asyncpg.Connection, text: str, row: type[msgspec.Struct]) -> list[str]:
+    """How the columns of a statement differ from the fields of its Struct, in name, type and nulls."""
+    columns = (await connection.prepare(text)).get_attributes()
+    nullable = await _nullable_columns(connection, text)
+    hints = typing.get_type_hints(row)
+    fields = [
+        (name, _plain(hints[name]), types.NoneType in typing.get_args(hints[name])) for name in row.__struct_fields__
+    ]
+    found = []
+    for column, field in zip_longest(columns, fields):
+        if column is None or field is None:
+            found.append(f"{column.name if column else 'nothing'} for the field {field}")
+        elif (column.name, _PYTHON_TYPES.get(column.type.name)) != field[:2]:
+            found.append(f"{column.name} of type {column.type.name} for the field {field[0]} of type {field[1]}")
+        elif column.name in nullable and not field[2]:
+            found.append(f"{column.name} may be null, the field may not be None")
+    return found
+
+
+async def _nullable_columns(connection: asyncpg.Connection, text: str) -> set[str]:
+    """The columns that may be null, for a statement that reads one table; unknown for others."""
+    simple = re.fullmatch(r"(?s)SELECT ([\w\s,]+)\bFROM (\w+)\b((?!JOIN|UNION).)*", text)
+    if simple is None:
+        return set()
+    found = await connection.fetch(
+        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attnotnull", simple[2]
+    )
+    nullable = {row["attname"] for row in found if f"{row['attname']} IS NOT NULL" not in text}
+    names = (item.split() for item in simple[1].split(","))
+    return {name[-1] for name in names if name[0] in nullable}
+
+
+def _plain(hint: Any) -> Any:
+    """The type of a field's values other than None."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (each for each in typing.get_args(hint) if each is not types.NoneType)
+    if isinstance(hint, typing.TypeVar):
+        return hint.__bound__
+    if typing.get_origin(hint) is Literal:
+        return type(typing.get_args(hint)[0])
+    return typing.get_origin(hint) or getattr(hint, "__supertype__", hint)
 
 
 def test_every_statement_of_a_file_is_used() -> None:
@@ -54,7 +172,7 @@ def test_every_statement_of_a_file_is_used() -> None:
                 assert (source, line.removeprefix("-- name: ")) in used, f"{line} of {source.name} has no caller"
 
 
-async def test_every_table_says_what_it_is(database_url: str) -> None:
+async def test_every_table_has_a_comment(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     silent = await connection.fetch(
         """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -90,93 +208,239 @@ async def test_migrating_again_changes_nothing(database_url: str) -> None:
 async def test_a_newer_schema_is_refused(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     await connection.execute("UPDATE partner.schema_version SET version = version + 1")
-    with pytest.raises(schema.NewerSchema, match=f"{schema.VERSION + 1}.*{schema.VERSION}"):
+    with pytest.raises(schema.WrongSchema, match=f"{schema.VERSION + 1}.*{schema.VERSION}"):
         await schema.migrate(connection)
     await connection.close()
 
 
-_CATALOG = (
-    """SELECT table_schema, table_name, column_name, data_type, is_nullable,
-           obj_description(format('%I.%I', table_schema, table_name)::regclass),
-           col_description(format('%I.%I', table_schema, table_name)::regclass, ordinal_position)
-    FROM information_schema.columns WHERE table_schema LIKE 'chain\\_%' OR table_schema = 'partner' ORDER BY 1, 2, 3""",
-    "SELECT indexdef FROM pg_indexes WHERE schemaname LIKE 'chain\\_%' OR schemaname = 'partner' ORDER BY 1",
-    """SELECT pg_get_functiondef(oid) FROM pg_proc
-    WHERE pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'chain\\_%') ORDER BY 1""",
-)
-# What leads a network's schema back to a version, from the one after it.
-_BACK_TO = {
-    2: """DROP TABLE asset_bucket;
-    DROP INDEX holder_opening, policy_holder_opening, asset_opening, asset_supply;
-    DROP FUNCTION opens_bucket;
-    CREATE FUNCTION opens_bucket(address_id integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT (address_id::bigint * 2654435761 >> 16) & 1023 = 0
-    $$;
-    CREATE INDEX holder_opening ON holder (asset_id, quantity, address_id) WHERE opens_bucket(address_id);
-    CREATE INDEX policy_holder_opening ON policy_holder (policy_id, quantity, address_id)
-        WHERE opens_bucket(address_id);
-    CREATE INDEX asset_supply ON asset (policy_id, supply DESC, name) WHERE first_tx_id IS NOT NULL""",
-    1: "DROP TABLE balance_staged, holder_staged",
+# The content of the schemas $1. Columns are compared by name, since a migration adds them at the end of a table.
+_CATALOG = {
+    "tables": """SELECT oid::regclass::text, relkind::text, reloptions, obj_description(oid, 'pg_class')
+        FROM pg_class WHERE relnamespace = ANY ($1::oid[]) ORDER BY 1""",
+    "columns": """SELECT attrelid::regclass::text, attname::text, format_type(atttypid, atttypmod), attnotnull,
+            attstorage::text, attgenerated::text, pg_get_expr(adbin, adrelid), col_description(attrelid, attnum)
+        FROM pg_attribute
+        JOIN pg_class ON pg_class.oid = attrelid
+        LEFT JOIN pg_attrdef ON (adrelid, adnum) = (attrelid, attnum)
+        WHERE relnamespace = ANY ($1::oid[]) AND relkind = 'r' AND attnum > 0 AND NOT attisdropped ORDER BY 1, 2""",
+    "constraints": """SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid)
+        FROM pg_constraint WHERE connamespace = ANY ($1::oid[]) ORDER BY 1, 2""",
+    "indexes": """SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid)
+        FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = ANY ($1::oid[]) ORDER BY 1""",
+    "functions": """SELECT oid::regprocedure::text, pg_get_functiondef(oid), obj_description(oid, 'pg_proc')
+        FROM pg_proc WHERE pronamespace = ANY ($1::oid[]) AND prokind <> 'a' ORDER BY 1""",
+    "aggregates": """SELECT aggfnoid::text, aggtransfn::text, aggtranstype::regtype::text, agginitval
+        FROM pg_aggregate JOIN pg_proc ON pg_proc.oid = aggfnoid WHERE pronamespace = ANY ($1::oid[]) ORDER BY 1""",
 }
+_SCHEMAS = ["partner", *(network.schema for network in NETWORKS)]
+# The text of `schema.sql` in each version; those of released versions never change.
+_FROZEN = {int(path.stem): path for path in sorted((ROOT / "tests" / "schemas").glob("*.sql"))}
 
 
-async def _catalog(connection: asyncpg.Connection) -> list[list[asyncpg.Record]]:
-    return [await connection.fetch(statement) for statement in _CATALOG]
+async def _catalog(connection: asyncpg.Connection) -> dict[str, list[asyncpg.Record]]:
+    ours = await connection.fetchval("SELECT array_agg(oid) FROM pg_namespace WHERE nspname = ANY ($1)", _SCHEMAS)
+    return {kind: await connection.fetch(statement, ours) for kind, statement in _CATALOG.items()}
 
 
-async def _go_back_to(connection: asyncpg.Connection, version: int) -> None:
-    for network in NETWORKS:
-        await connection.execute(f"SET search_path = {network.schema}")
-        for step in range(schema.VERSION - 1, version - 1, -1):
-            await connection.execute(_BACK_TO[step])
-    await connection.execute("UPDATE partner.schema_version SET version = $1", version)
-    await connection.execute("RESET search_path")
+async def _replace_schema(connection: asyncpg.Connection, text: str, version: int) -> None:
+    """Replace the database's schema by that of another version."""
+    async with connection.transaction():
+        for name in _SCHEMAS:
+            await connection.execute(f"DROP SCHEMA {name} CASCADE")
+        await schema._apply(connection, text)
+        await connection.execute("INSERT INTO partner.schema_version VALUES ($1)", version)
 
 
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-async def test_a_database_of_any_version_becomes_a_present_one(database_url: str, version: int) -> None:
+def test_a_change_of_the_schema_requires_a_new_version() -> None:
+    newest = max(_FROZEN)
+    assert newest == schema.VERSION, f"tests/schemas/{schema.VERSION:04}.sql is missing: a copy of schema.sql"
+    assert (ROOT / "schema.sql").read_text() == _FROZEN[newest].read_text(), (
+        f"schema.sql is not that of version {newest} any more: a new version and a migration are missing"
+    )
+
+
+def test_each_version_after_the_first_has_one_migration() -> None:
+    first, *later = sorted(_FROZEN)
+    assert first == schema._OLDEST_VERSION
+    assert [int(path.name[:4]) for path in sorted(schema._MIGRATIONS.glob("*.sql"))] == later
+
+
+@pytest.mark.parametrize("version", _FROZEN)
+async def test_a_database_of_each_version_migrates_to_the_present_schema(database_url: str, version: int) -> None:
     connection = await asyncpg.connect(database_url)
     fresh = await _catalog(connection)
-    assert all(fresh)
-    await _go_back_to(connection, version)
-    assert await _catalog(connection) != fresh
+    assert all(fresh.values())
+    await _replace_schema(connection, _FROZEN[version].read_text(), version)
     await schema.migrate(connection)
     assert await _catalog(connection) == fresh
+    assert await connection.fetchval("SELECT version FROM partner.schema_version") == schema.VERSION
     await connection.close()
 
 
-async def test_holders_that_version_1_has_moved_in_bulk_are_staged(database_url: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("tables", "ALTER TABLE chain_preview.delegator_bucket RESET (fillfactor)"),
+        ("tables", "COMMENT ON TABLE chain_preview.tip IS 'another'"),
+        ("columns", "ALTER TABLE chain_preview.tx ALTER outputs SET STORAGE EXTENDED"),
+        ("columns", "ALTER TABLE chain_preview.stake ALTER balance DROP DEFAULT"),
+        ("columns", "ALTER TABLE partner.usage ALTER took_us TYPE numeric"),
+        ("columns", "COMMENT ON COLUMN chain_preview.stake.balance IS NULL"),
+        ("constraints", "ALTER TABLE chain_preview.stake DROP CONSTRAINT stake_check"),
+        ("constraints", "ALTER TABLE partner.usage DROP CONSTRAINT usage_credential_id_fkey"),
+        ("indexes", "DROP INDEX chain_preview.stake_raw"),
+        ("functions", "DROP FUNCTION partner.usage_of"),
+        ("functions", "ALTER FUNCTION chain_preview.address_tx_rank VOLATILE"),
+    ],
+)
+async def test_the_comparison_of_schemas_sees_each_kind_of_difference(
+    database_url: str, kind: str, change: str
+) -> None:
     connection = await asyncpg.connect(database_url)
-    await _go_back_to(connection, 1)
-    await connection.execute(
-        """INSERT INTO chain_preview.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
-            VALUES (1, 1, '\\x01', 0, 1, 'bulk');
-        INSERT INTO chain_preview.holder VALUES (1, 2, 18446744073709551616);
-        INSERT INTO chain_preview.policy_holder VALUES (1, 2, 18446744073709551616);
-        INSERT INTO chain_preprod.holder VALUES (1, 2, 3)"""
+    fresh = await _catalog(connection)
+    await connection.execute(change)
+    changed = await _catalog(connection)
+    assert changed[kind] != fresh[kind]
+    await connection.close()
+
+
+async def test_migrations_run_in_order_in_each_network(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "0900_first.sql").write_text(
+        "-- == partner ==\nCREATE TABLE partner.made (n integer);\n-- == chain ==\nCREATE TABLE made (n integer);\n"
     )
-    await schema.migrate(connection)
-    staged = await connection.fetch("SELECT asset_id, address_id, quantity, large FROM chain_preview.holder_staged")
-    assert [tuple(row) for row in staged] == [(1, 2, None, 2**64)]
-    for table in ("holder", "policy_holder"):
-        assert await connection.fetchval(f"SELECT count(*) FROM chain_preview.{table}") == 0  # noqa: S608
-    assert [tuple(row) for row in await connection.fetch("TABLE chain_preprod.holder")] == [(1, 2, 3)]
-    await connection.close()
-
-
-async def test_buckets_of_assets_are_counted_for_what_version_2_has_indexed(database_url: str) -> None:
+    (tmp_path / "0901_second.sql").write_text("-- == partner ==\n-- == chain ==\nINSERT INTO made VALUES (901);\n")
+    (tmp_path / "0006_before.sql").write_text("-- == partner ==\nSELECT 1 / 0;\n-- == chain ==\n")
+    monkeypatch.setattr(schema, "_MIGRATIONS", tmp_path)
+    monkeypatch.setattr(schema, "VERSION", 901)
     connection = await asyncpg.connect(database_url)
-    await _go_back_to(connection, 2)
-    for name, phase in (("preview", "live"), ("preprod", "bulk")):
-        await connection.execute(
-            f"""INSERT INTO chain_{name}.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)
-                VALUES (1, 1, '\\x01', 0, 1, '{phase}');
-            INSERT INTO chain_{name}.asset (asset_id, policy_id, name, supply, first_tx_id)
-            SELECT n, 1, int4send(n), n % 3, CASE WHEN n % 10 > 0 THEN 1 END FROM generate_series(1, 8000) AS n"""  # noqa: S608
-        )
     await schema.migrate(connection)
-    await connection.execute("SET search_path = chain_preview")
-    assert await connection.fetchval("SELECT sum(assets) FROM asset_bucket") == 7_200
-    assert await connection.fetch(dict(verify.CHECKS)["asset_bucket"].text, 5) == []
-    assert await connection.fetchval("SELECT count(*) FROM chain_preprod.asset_bucket") == 0
+    for network in NETWORKS:
+        made = await connection.fetch(f"TABLE {network.schema}.made")
+        assert [row["n"] for row in made] == [901]
+    assert await connection.fetch("TABLE partner.made") == []
+    assert await connection.fetchval("SELECT version FROM partner.schema_version") == 901
     await connection.close()
+
+
+@pytest.mark.parametrize("version", [1, 6])
+async def test_an_unreleased_schema_is_refused_and_left_unchanged(database_url: str, version: int) -> None:
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("UPDATE partner.schema_version SET version = $1", version)
+    before = await _catalog(connection)
+    with pytest.raises(
+        schema.WrongSchema,
+        match=f"^the database has schema version {version}, which was never released: create a new one and index anew$",
+    ):
+        await schema.migrate(connection)
+    assert await _catalog(connection) == before
+    assert await connection.fetchval("SELECT version FROM partner.schema_version") == version
+    await connection.close()
+
+
+@pytest.fixture
+def newer_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next version of the program, with an unchanged schema and short waits."""
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setattr(schema, "_PATIENCE_S", 0.3)
+
+
+async def test_a_commit_into_a_newer_schema_is_refused(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    async with schema.commit(connection):
+        await connection.execute("INSERT INTO chain_preview.genesis_output VALUES ('\\x01', '\\x02', 3)")
+    await connection.execute("UPDATE partner.schema_version SET version = version + 1")
+    with pytest.raises(schema.WrongSchema, match=f"{schema.VERSION + 1}.*{schema.VERSION}"):
+        async with schema.commit(connection):
+            await connection.execute("DELETE FROM chain_preview.genesis_output")
+    assert await connection.fetchval("SELECT count(*) FROM chain_preview.genesis_output") == 1
+    await connection.close()
+
+
+@pytest.mark.usefixtures("newer_program")
+async def test_a_migration_waits_for_a_commit_and_a_commit_for_a_migration(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, late, newer = [await database.connect(database_url, PREVIEW) for _ in range(3)]
+    async with schema.commit(writer):
+        migrating = asyncio.create_task(schema.migrate(newer))
+        await _waits_for_a_lock(late, newer)
+        assert not migrating.done()
+    await migrating
+    assert await writer.fetchval("SELECT version FROM partner.schema_version") == schema.VERSION
+    async with newer.transaction():  # as `migrate` does, while it changes tables
+        await schema._shut_writers_out(newer)
+        monkeypatch.setattr(schema, "VERSION", schema.VERSION - 1)
+        committing = asyncio.create_task(_commit(late))
+        await _waits_for_a_lock(writer, late)
+        assert not committing.done()
+    with pytest.raises(schema.WrongSchema):
+        await committing
+    for connection in (writer, late, newer):
+        await connection.close()
+
+
+async def _waits_for_a_lock(db: asyncpg.Connection, other: asyncpg.Connection) -> None:
+    waits = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted"
+    async with asyncio.timeout(20):
+        while not await db.fetchval(waits, other.get_server_pid()):
+            await asyncio.sleep(0.02)
+
+
+async def _commit(connection: asyncpg.Connection) -> None:
+    async with schema.commit(connection):
+        await connection.execute("DELETE FROM genesis_output")
+
+
+@pytest.mark.usefixtures("newer_program")
+async def test_a_migration_ends_a_writer_that_takes_too_long_and_names_it(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer, newer = [await database.connect(database_url, PREVIEW) for _ in range(2)]
+    commit = schema.commit(writer)
+    await commit.__aenter__()
+    await writer.execute("INSERT INTO genesis_output VALUES ('\\x01', '\\x02', 3)")
+    pid = await writer.fetchval("SELECT pg_backend_pid()")
+    async with asyncio.timeout(20):
+        await schema.migrate(newer)
+    # asyncpg may meet the end of its session in the middle of a message: an InternalClientError.
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)):
+        await commit.__aexit__(None, None, None)
+    assert await newer.fetchval("SELECT count(*) FROM genesis_output") == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if str(pid) in line]
+    assert ["waiting" in line for line in said] == [True, True, False]
+    assert all(f"ledgerline preview {socket.gethostname()}:{os.getpid()}" in line for line in said)
+    assert "schema.writer_ended" in said[-1]
+    await newer.close()
+
+
+@pytest.mark.usefixtures("newer_program")
+async def test_a_migration_waits_for_other_programs_and_keeps_no_timeout(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump, newer = await asyncpg.connect(database_url), await database.connect(database_url, PREVIEW)
+    async with dump.transaction():
+        await dump.execute("TABLE partner.schema_version")
+        migrating = asyncio.create_task(schema.migrate(newer))
+        said = ""
+        async with asyncio.timeout(20):
+            while said.count("waiting") <= schema._MOST_LOOKS:
+                await asyncio.sleep(0.05)
+                said += capsys.readouterr().out
+        assert not migrating.done() and "schema.writer_ended" not in said
+    await migrating
+    assert await newer.fetchval("SHOW lock_timeout") == "0"
+    async with newer.transaction():
+        await schema._shut_writers_out(newer)
+        assert await newer.fetchval("SHOW lock_timeout") == "0"
+    await dump.close()
+    await newer.close()
+
+
+def test_every_writing_transaction_checks_the_schema_version() -> None:
+    for source in (*ROOT.glob("indexer/**/*.py"), *ROOT.glob("api/**/*.py")):
+        for line in source.read_text().splitlines():
+            # verify/run.py writes only temporary tables.
+            if ".transaction(" in line and source != ROOT / "indexer/verify/run.py":
+                assert "readonly=True" in line, f"{source.name}: {line.strip()}"

@@ -6,19 +6,29 @@ from collections import Counter
 import asyncpg
 import msgspec
 
+from indexer.blocks.effects import Assets, Output
 from shared import packed
-from shared.ledger import tx_id
+from shared.ledger import AddressNo, AssetNo, tx_id
+
+
+class Input(msgspec.Struct, frozen=True):
+    """An input, with the output that it spends as the node tells it."""
+
+    tx_hash: bytes
+    output_index: int
+    source: Output | None
 
 
 class Tx(msgspec.Struct, frozen=True, kw_only=True):
     """A transaction; its hash is that of its name."""
 
     name: str
-    inputs: list[packed.Input] = []
-    outputs: list[packed.Output] = []
+    inputs: list[Input] = []
+    outputs: list[Output] = []
     first_index: int = 0
     fee: int | None = 170_000
     size: int | None = 300
+    mint: Assets = {}
     extra: packed.Extra = packed.Extra()
 
     @property
@@ -27,22 +37,19 @@ class Tx(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hash_of(name: str) -> bytes:
-    """32 bytes that stand for a thing."""
+    """A made-up hash of a name, 32 bytes."""
     return hashlib.blake2b(name.encode(), digest_size=32).digest()
 
 
-def _packed_input(spent: packed.Input) -> bytes:
-    source = None if spent.source is None else packed.pack_output(spent.source)
-    return packed.pack_input(packed.output_key(spent.tx_hash, spent.output_index), source)
-
-
 class Chain:
-    """Appends blocks to the tables of a connection's network, and keeps what their histories need to know."""
+    """Appends blocks to the tables of a connection's network, and counts the rows of their histories."""
 
     def __init__(self, db: asyncpg.Connection) -> None:
         self._db = db
         self._blocks = 0
-        self._address_ids: dict[bytes, int] = {}
+        self._address_nos: dict[bytes, AddressNo] = {}
+        self._policy_nos: dict[bytes, int] = {}
+        self._asset_nos: dict[tuple[bytes, bytes], AssetNo] = {}
         self._lengths: Counter[int] = Counter()
 
     async def append(self, slot_no: int, *txs: Tx) -> str:
@@ -65,7 +72,7 @@ class Chain:
         return block_hash.hex()
 
     async def set_phase(self, phase: str) -> None:
-        """As if the indexer were in bulk, or live again."""
+        """Put the index into bulk, or make it live again."""
         await self._db.execute("UPDATE tip SET phase = $1", phase)
 
     async def _insert_tx(self, key: int, tx: Tx) -> None:
@@ -75,18 +82,41 @@ class Chain:
             fee=tx.fee,
             size=tx.size,
             hash=tx.hash,
-            outputs=packed.pack_outputs(tx.first_index, [packed.pack_output(output) for output in tx.outputs]),
-            inputs=packed.pack_inputs([_packed_input(spent) for spent in tx.inputs]),
+            outputs=packed.pack_outputs(tx.first_index, [await self._packed(output) for output in tx.outputs]),
+            inputs=packed.pack_inputs([await self._packed_input(spent) for spent in tx.inputs]),
+            mint=packed.pack_mint(await self._numbered(tx.mint)),
             extra=packed.pack_extra(tx.extra),
         )
         spent = [spent.source.address for spent in tx.inputs if spent.source is not None]
         for address in dict.fromkeys([*spent, *(output.address for output in tx.outputs)]):
-            if address not in self._address_ids:
-                self._address_ids[address] = len(self._address_ids)
-                await self._insert("address", address_id=self._address_ids[address], raw=address)
-            address_id = self._address_ids[address]
-            await self._insert("address_tx", address_id=address_id, seq=self._lengths[address_id], tx_id=key)
-            self._lengths[address_id] += 1
+            address_no = self._address_nos[address]
+            await self._insert("address_tx", address_no=address_no, seq=self._lengths[address_no], tx_id=key)
+            self._lengths[address_no] += 1
+
+    async def _packed_input(self, spent: Input) -> bytes:
+        source = None if spent.source is None else await self._packed(spent.source)
+        return packed.pack_input(packed.output_key(spent.tx_hash, spent.output_index), source)
+
+    async def _packed(self, output: Output) -> bytes:
+        if output.address not in self._address_nos:
+            self._address_nos[output.address] = address_no = AddressNo(len(self._address_nos))
+            await self._insert("address", address_no=address_no, raw=output.address)
+        quantities = await self._numbered(output.assets)
+        return packed.pack_output(self._address_nos[output.address], output.lovelace, quantities)
+
+    async def _numbered(self, assets: Assets) -> packed.Quantities:
+        quantities: packed.Quantities = {}
+        for policy_id, names in assets.items():
+            if policy_id not in self._policy_nos:
+                self._policy_nos[policy_id] = policy_no = len(self._policy_nos)
+                await self._insert("policy", policy_no=policy_no, policy_id=policy_id)
+            for name, quantity in names.items():
+                if (policy_id, name) not in self._asset_nos:
+                    self._asset_nos[policy_id, name] = asset_no = AssetNo(len(self._asset_nos))
+                    policy_no = self._policy_nos[policy_id]
+                    await self._insert("asset", asset_no=asset_no, policy_no=policy_no, name=name)
+                quantities[self._asset_nos[policy_id, name]] = quantity
+        return quantities
 
     async def _insert(self, table: str, **values: object) -> None:
         places = ", ".join(f"${number}" for number in range(1, len(values) + 1))

@@ -27,7 +27,7 @@ class Reply(msgspec.Struct):
 
     @property
     def error(self) -> str:
-        """What a failure says. Asserts that it comes in the envelope."""
+        """The message of a failure. Asserts that it is in the envelope."""
         assert list(self.body) == ["success", "error"]
         assert self.body["success"] is False
         error: str = self.body["error"]
@@ -35,18 +35,18 @@ class Reply(msgspec.Struct):
 
 
 class Client:
-    """Calls one API. Paths are sent as they are given, percent signs included."""
+    """Calls one API. Paths are sent unchanged, percent signs included."""
 
     def __init__(self, port: int, session: aiohttp.ClientSession) -> None:
         self.port = port
         self._session = session
 
     async def get(self, path: str, key: str | None = None) -> Reply:
-        """GET, with a key if there is one."""
+        """GET, with an optional key."""
         return await self.call("GET", path, key)
 
     async def call(self, method: str, path: str, key: str | None = None, **options: Any) -> Reply:
-        """Any method; `json` or `data` is the body, `headers` go with it."""
+        """Any method; `json` or `data` is the body."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         url = URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
         async with self._session.request(
@@ -57,7 +57,7 @@ class Client:
             return Reply(response.status, response.headers, msgspec.json.decode(text) if is_json else text)
 
     async def raw(self, sent: bytes) -> bytes:
-        """Bytes as they are, and all that comes back until the other side closes."""
+        """Send raw bytes; returns everything up to the end of the connection."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(sent)
         try:
@@ -69,17 +69,20 @@ class Client:
 
 @asynccontextmanager
 async def serving(environment: Mapping[str, str]) -> AsyncIterator[Client]:
-    """An API with the settings of `environment`, which names its servers, on a port of its own."""
+    """An API on a free port, with the settings of `environment`, which names its servers."""
     settings = read(environment)
     assert settings.database_url is not None
     assert settings.redis_url is not None
     replicas = settings.read_database_urls or (settings.database_url,)
     servers = Servers(settings.database_url, replicas, settings.redis_url)
     stop = asyncio.Event()
-    async with services.opened(settings, servers, stop) as opened:
+    endpoints = {route.number: route.name for route in ROUTES}
+    async with services.opened(settings, servers, endpoints, stop) as opened:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             served = asyncio.create_task(Api(opened, ROUTES).serve(listening, stop))
-            async with aiohttp.ClientSession() as session:
-                yield Client(listening.getsockname()[1], session)
-            stop.set()
-            await served
+            try:
+                async with aiohttp.ClientSession() as session:
+                    yield Client(listening.getsockname()[1], session)
+            finally:
+                stop.set()
+                await served

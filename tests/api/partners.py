@@ -1,4 +1,4 @@
-"""Partners under test: what one does with its admin key, in one line each."""
+"""Partners under test: one-line calls with an admin key."""
 
 from typing import Any
 
@@ -7,15 +7,26 @@ from tests.api.client import Client, Reply
 BOOTSTRAP_KEY = "iiak_admin_" + "0123456789" * 4
 ALL = ["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]
 NOWHERE = "00000000-0000-4000-8000-000000000000"
-"""An id that nothing has."""
+"""An id that does not exist."""
 
-# Chain data costs the least where nothing is indexed: 503 `Network not available`, which counts like any answer.
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/admin/users": {"name": "intruder"},
+    "/v1/admin/users/{id}": {"name": "intruder", "email": None, "metadata": None},
+    "/v1/admin/credentials": {"name": "intruder", "user_account_id": NOWHERE, "network_id": 1},
+    "/v1/admin/credentials/{id}": {"name": "intruder", "description": None},
+    "/v1/admin/credentials/{id}/rotate": {"overlap_seconds": 0},
+    "/v1/admin/credentials/{id}/limits": {"rate_limit_per_minute": 1, "quota": {"requests": 1, "per": "day"}},
+    "/v1/admin/credentials/{id}/restrictions": {"ip_networks": ["192.0.2.0/24"]},
+}
+"""A valid body for each admin route that takes one."""
+
+# Chain requests are cheapest without an index: 503 `Network not available`, which counts like any answer.
 CHAIN_PATH = "/v1/tx/hash/" + "0" * 64
 NOTHING_INDEXED = 503
 
 
 class Partner:
-    """Somebody with an admin key."""
+    """The owner of an admin key."""
 
     def __init__(self, api: Client, admin_key: str, record: dict[str, Any] | None = None) -> None:
         self.api, self.admin_key, self.record = api, admin_key, record or {}
@@ -30,7 +41,7 @@ class Partner:
         return await self.api.call(method, f"/v1/admin{path}", self.admin_key, **options)
 
     async def data(self, method: str, path: str, body: Any = None) -> Any:
-        """The data of an answer that must be a success."""
+        """The data of an answer, which must be a success."""
         reply = await self.call(method, path, body)
         assert reply.status in {200, 201}, reply.body
         assert reply.body["success"] is True
@@ -48,13 +59,18 @@ class Partner:
         return made["credential"], made["api_key"]
 
     async def actions(self, query: str = "limit=100") -> list[str]:
-        """What the audit log says, newest first."""
+        """The actions in the audit log, newest first."""
         return [entry["action"] for entry in await self.data("GET", f"/audit-logs?{query}")]
 
 
 async def partner_of(api: Client, entity_name: str, permissions: list[str] | None = None) -> Partner:
-    """A new partner, by the bootstrap key."""
+    """A new partner, created with the bootstrap key."""
     made = await Partner(api, BOOTSTRAP_KEY).data(
         "POST", "/admin-keys", {"entity_name": entity_name, "permissions": permissions or ALL}
     )
     return Partner(api, made["key"], made["admin_key"])
+
+
+def counts(usage: dict[str, Any]) -> tuple[int, int, int]:
+    """Total, successful and failed requests."""
+    return usage["total_requests"], usage["successful_requests"], usage["failed_requests"]

@@ -1,4 +1,4 @@
-"""The audit log. Spec 2, 4.4 and 6; contract, "Admin keys" and `TRUSTED_PROXIES`."""
+"""The audit log: its actions, actors and addresses. docs/operations.md, `TRUSTED_PROXIES`."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -60,14 +60,14 @@ async def test_every_action_leaves_its_entry(partner: Partner) -> None:
     ]
 
 
-async def test_an_entry_says_who_what_and_from_where(bootstrap: Partner, partner: Partner) -> None:
+async def test_an_entry_names_actor_action_and_address(bootstrap: Partner, partner: Partner) -> None:
     user = await partner.user(name="Bob", external_id="b")
     reply = await partner.get("/audit-logs")
     assert list(reply.body) == ["success", "data", "pagination"]
     assert reply.body["pagination"] == {"limit": 50, "offset": 0, "total": 1}
     (entry,) = reply.body["data"]
     assert list(entry) == FIELDS
-    assert entry["details"] == {"name": "Bob", "external_id": "b"}
+    assert entry["details"] == {"name": "Bob", "external_id": "b", "request_id": entry["details"]["request_id"]}
     assert (entry["admin_key_id"], entry["admin_entity_name"]) == (partner.record["id"], "ACME")
     assert (entry["target_type"], entry["target_id"], entry["ip_address"]) == ("user_account", user["id"], "127.0.0.1")
     assert entry["created_at"] == user["created_at"]  # one commit
@@ -79,7 +79,7 @@ async def test_an_entry_says_who_what_and_from_where(bootstrap: Partner, partner
     assert revoked["target_id"] == partner.record["id"]
 
 
-async def test_what_is_refused_leaves_no_entry(partner: Partner) -> None:
+async def test_a_refused_request_leaves_no_entry(partner: Partner) -> None:
     user = await partner.user(external_id="b")
     before = await entries(partner)
     for method, path, body in (
@@ -98,7 +98,7 @@ async def test_what_is_refused_leaves_no_entry(partner: Partner) -> None:
 
 
 async def test_a_change_and_its_entry_are_one_commit(partner: Partner, db: asyncpg.Connection) -> None:
-    """Without a place for the entry there is no change."""
+    """If the entry can't be written, nothing changes."""
     user = await partner.user()
     credential, _ = await partner.issued(user)
     await db.execute("ALTER TABLE partner.audit_log ADD CONSTRAINT full_ CHECK (false) NOT VALID")
@@ -187,7 +187,7 @@ async def test_forwarded_addresses_count_behind_trusted_proxies_only(
         ("::ffff:10.0.0.1", ["1.1.1.1"], "1.1.1.1"),
     ],
 )
-def test_the_origin_is_the_nearest_address_that_is_no_trusted_proxy(
+def test_the_origin_is_the_nearest_untrusted_address(
     peer: str | None, forwarded: list[str], expected: str | None
 ) -> None:
     assert caller.ip_address(peer, forwarded, (ip_network("10.0.0.0/8"),)) == expected

@@ -1,4 +1,4 @@
-"""Credentials. Spec 2, 3, 4.2 and 8; contract, "Requests and answers"."""
+"""Credentials: issued, changed, revoked and listed. docs/http-api.md, "Requests" and "Keys"."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -72,7 +72,7 @@ async def test_the_key_is_shown_once_and_only_its_hash_is_stored(partner: Partne
         assert api_key not in str((await partner.get(path)).body)
 
 
-async def test_everything_that_is_given_is_kept(partner: Partner) -> None:
+async def test_every_field_is_stored(partner: Partner) -> None:
     user = await partner.user()
     given: dict[str, Any] = {
         "name": "é" * 255,
@@ -88,7 +88,7 @@ async def test_everything_that_is_given_is_kept(partner: Partner) -> None:
         assert await partner.data("GET", f"/credentials/{credential['id']}") == credential
 
 
-async def test_what_is_required_is_asked_for_in_the_specified_words(partner: Partner) -> None:
+async def test_missing_fields_are_refused_in_the_specified_words(partner: Partner) -> None:
     user = await partner.user()
     whole: dict[str, Any] = {"name": "k", "user_account_id": user["id"], "network_id": 1}
     for field, message in (
@@ -133,7 +133,7 @@ async def test_null_is_the_same_as_leaving_it_out(partner: Partner) -> None:
 
 
 async def test_an_expiry_must_lie_in_the_future(partner: Partner) -> None:
-    """Contract: a date alone means its first instant (UTC)."""
+    """A date without a time means its first instant (UTC). docs/http-api.md, "Requests"."""
     user = await partner.user()
     now = datetime.now(UTC)
     body = {"name": "k", "user_account_id": user["id"], "network_id": 1}
@@ -202,7 +202,7 @@ async def test_only_name_and_description_can_be_changed(partner: Partner) -> Non
 
 
 async def test_a_revoked_credential_stays_readable_and_can_never_change(partner: Partner) -> None:
-    """Spec 3: revoked_at set, key invalid immediately, record kept; any update or revoke is then 404."""
+    """revoked_at is set, the key is invalid at once, the record stays, and any further update or revocation is 404."""
     credential, api_key = await partner.issued(await partner.user())
     path = f"/credentials/{credential['id']}"
     assert (await partner.api.get(CHAIN_PATH, api_key)).status == NOTHING_INDEXED
@@ -223,7 +223,7 @@ async def test_a_revoked_credential_stays_readable_and_can_never_change(partner:
         assert (again.status, again.error) == (404, "Credential not found or already revoked")
 
 
-async def test_a_credential_that_is_not_there_is_404_and_a_malformed_id_400(partner: Partner) -> None:
+async def test_a_missing_credential_is_404_and_a_malformed_id_400(partner: Partner) -> None:
     for method, path, body, message in (
         ("GET", "/credentials", None, "Credential not found"),
         ("PATCH", "/credentials", {"name": "x"}, "Credential not found or already revoked"),
@@ -238,7 +238,7 @@ async def test_a_credential_that_is_not_there_is_404_and_a_malformed_id_400(part
 
 
 async def test_rotation_leaves_no_gap(partner: Partner) -> None:
-    """Spec 4.2: create a new one for the same user, move over, revoke the old one."""
+    """Create a new one for the same account, move over, revoke the old one."""
     user = await partner.user()
     old, old_key = await partner.issued(user)
     _, new_key = await partner.issued(user)

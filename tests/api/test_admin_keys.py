@@ -1,14 +1,21 @@
-"""Admin keys: who may administrate, how they are issued and how they end. Spec 4, 5 and 7; contract, "Admin keys"."""
+"""Admin keys: their permissions, how they are issued and revoked. docs/http-api.md, "Keys"."""
 
+import asyncio
+import json
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
+import pytest
 
-from api import tokens
+from api import keys, tokens
+from api.admin import admin_keys
 from api.routes import ROUTES
+from api.services import KEY_CONNECTIONS
 from tests.api.client import Client, serving
 from tests.api.partners import ALL, BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner, partner_of
 
@@ -28,12 +35,12 @@ ADMIN_ROUTES = [route for route in ROUTES if route.path.startswith("/v1/admin/")
 
 
 def filled(path: str) -> str:
-    """A route's path with an id that nothing has."""
+    """A route's path with an id that does not exist."""
     return re.sub(r"\{\w+\}", NOWHERE, path)
 
 
 async def test_every_admin_route_refuses_a_caller_without_a_key(api: Client) -> None:
-    """Spec 5: 401 for a missing or malformed header, 403 for a key that is none, before anything else is looked at."""
+    """401 for a missing or malformed header, 403 for an unknown key, before any other check."""
     for route in ADMIN_ROUTES:
         missing = await api.call(route.method, filled(route.path))
         assert (missing.status, missing.error) == (401, "Missing or invalid admin API key")
@@ -58,8 +65,8 @@ async def test_the_scheme_is_read_in_any_case(api: Client) -> None:
         assert reply.status == 200
 
 
-async def test_a_permission_opens_its_own_routes_only(api: Client) -> None:
-    """Spec 5 and 4, contract: what each route needs. What it does not need must not open it."""
+async def test_a_permission_opens_only_its_routes(api: Client) -> None:
+    """A route accepts exactly the permission that it requires. docs/http-api.md, "Endpoints"."""
     for permission in ALL:
         partner = await partner_of(api, "narrow", [permission])
         for route in ADMIN_ROUTES:
@@ -70,13 +77,14 @@ async def test_a_permission_opens_its_own_routes_only(api: Client) -> None:
                 assert (reply.status, reply.error) == (403, f"Permission denied: {route.who} required"), route.path
 
 
-def test_routes_need_what_specification_and_contract_say() -> None:
+def test_routes_need_the_documented_permissions() -> None:
     needed = {(route.method, route.path.replace("{", ":").replace("}", "")): route.who for route in ADMIN_ROUTES}
     assert needed == {
         ("POST", "/v1/admin/users"): "manage_users",
         ("GET", "/v1/admin/users"): "manage_users",
         ("GET", "/v1/admin/users/:id"): "manage_users",
         ("PATCH", "/v1/admin/users/:id"): "manage_users",
+        ("DELETE", "/v1/admin/users/:id"): "manage_users",
         ("GET", "/v1/admin/users/by-external-id/:external_id"): "manage_users",
         ("POST", "/v1/admin/users/:id/suspend"): "manage_users",
         ("POST", "/v1/admin/users/:id/reactivate"): "manage_users",
@@ -87,8 +95,16 @@ def test_routes_need_what_specification_and_contract_say() -> None:
         ("GET", "/v1/admin/credentials/:id"): "manage_credentials",
         ("PATCH", "/v1/admin/credentials/:id"): "manage_credentials",
         ("DELETE", "/v1/admin/credentials/:id"): "manage_credentials",
+        ("POST", "/v1/admin/credentials/:id/rotate"): "manage_credentials",
+        ("GET", "/v1/admin/credentials/:id/limits"): "manage_credentials",
+        ("PUT", "/v1/admin/credentials/:id/limits"): "manage_credentials",
+        ("GET", "/v1/admin/credentials/:id/restrictions"): "manage_credentials",
+        ("PUT", "/v1/admin/credentials/:id/restrictions"): "manage_credentials",
         ("GET", "/v1/admin/usage"): "view_usage",
         ("GET", "/v1/admin/usage/:id"): "view_usage",
+        ("GET", "/v1/admin/usage/:id/breakdown"): "view_usage",
+        ("GET", "/v1/admin/users/:id/usage/breakdown"): "view_usage",
+        ("GET", "/v1/admin/usage/export"): "view_usage",
         ("GET", "/v1/admin/audit-logs"): "view_audit_logs",
         ("POST", "/v1/admin/admin-keys"): "bootstrap",
         ("GET", "/v1/admin/admin-keys"): "bootstrap",
@@ -150,7 +166,7 @@ async def test_admin_keys_are_listed_in_pages_newest_first(bootstrap: Partner) -
         assert (await bootstrap.get(f"/admin-keys?{query}")).error.startswith(f"{message} must be between")
 
 
-async def test_a_revoked_admin_key_is_refused_at_once_and_its_api_keys_go_on(
+async def test_a_revoked_admin_key_is_refused_at_once_and_its_api_keys_still_work(
     bootstrap: Partner, partner: Partner
 ) -> None:
     _, api_key = await partner.issued(await partner.user())
@@ -162,9 +178,7 @@ async def test_a_revoked_admin_key_is_refused_at_once_and_its_api_keys_go_on(
     assert (await partner.api.get(CHAIN_PATH, api_key)).status == NOTHING_INDEXED
 
 
-async def test_revoking_what_is_not_there_is_404_and_the_bootstrap_key_400(
-    bootstrap: Partner, partner: Partner
-) -> None:
+async def test_revoking_a_missing_key_is_404_and_the_bootstrap_key_400(bootstrap: Partner, partner: Partner) -> None:
     await bootstrap.data("DELETE", f"/admin-keys/{partner.record['id']}")
     for missing in (partner.record["id"], NOWHERE):
         reply = await bootstrap.call("DELETE", f"/admin-keys/{missing}")
@@ -178,7 +192,7 @@ async def test_revoking_what_is_not_there_is_404_and_the_bootstrap_key_400(
 
 
 async def test_the_bootstrap_key_owns_nothing(bootstrap: Partner, partner: Partner) -> None:
-    """Spec 5.5; contract: 400 where it would own, empty lists elsewhere."""
+    """400 if it would own something, empty lists otherwise. docs/http-api.md, "Keys" and "Refusals"."""
     user = await partner.user(external_id="one")
     credential, _ = await partner.issued(user)
     new_key = {"name": "x", "user_account_id": user["id"], "network_id": 1}
@@ -208,6 +222,24 @@ async def test_the_bootstrap_key_owns_nothing(bootstrap: Partner, partner: Partn
         assert (await bootstrap.call(method, path, body)).status == 404, path
 
 
+async def test_several_first_calls_with_the_bootstrap_key_at_once_succeed(
+    bootstrap: Partner, db: asyncpg.Connection
+) -> None:
+    """Only one of them makes the record; the others wait for it."""
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
+    async with asyncio.timeout(30):
+        async with db.transaction():
+            await db.execute(
+                "INSERT INTO partner.admin_key (is_bootstrap, entity_name, key_prefix, permissions)"
+                " VALUES (true, 'bootstrap', '', '{}')"
+            )
+            calls = [asyncio.create_task(bootstrap.get("/admin-keys")) for _ in range(5)]
+            while await db.fetchval(waiting) < KEY_CONNECTIONS:
+                await asyncio.sleep(0.02)
+        assert {reply.status for reply in await asyncio.gather(*calls)} == {200}
+    assert await db.fetchval("SELECT count(*) FROM partner.admin_key WHERE is_bootstrap") == 1
+
+
 async def test_without_the_setting_the_former_bootstrap_key_is_refused(
     bootstrap: Partner, environment: dict[str, str]
 ) -> None:
@@ -222,14 +254,14 @@ async def test_without_the_setting_the_former_bootstrap_key_is_refused(
             assert (await unset.get("/v1/admin/users", key)).status == 403
 
 
-async def test_the_last_use_of_an_admin_key_is_kept(bootstrap: Partner, partner: Partner) -> None:
+async def test_the_last_use_of_an_admin_key_is_stored(bootstrap: Partner, partner: Partner) -> None:
     await partner.get("/users")
     records = (await bootstrap.get("/admin-keys")).body["data"]
     assert all(record["last_used_at"] for record in records)
 
 
-async def test_keys_are_issued_listed_and_revoked_at_a_terminal(
-    api: Client, bootstrap: Partner, environment: dict[str, str]
+async def test_keys_are_issued_listed_and_revoked_on_the_command_line(
+    api: Client, bootstrap: Partner, db: asyncpg.Connection, environment: dict[str, str]
 ) -> None:
     def keys(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "api", "keys", *arguments]
@@ -246,15 +278,56 @@ async def test_keys_are_issued_listed_and_revoked_at_a_terminal(
     listed = keys("list")
     assert record["id"] in listed.stdout
     assert key not in listed.stdout + listed.stderr
+    assert listed.stderr.startswith("database: postgresql://") and "password" not in listed.stderr
+    printed = json.loads(keys("list", "--json").stdout)
+    assert [sorted(each) for each in printed] == [sorted(RECORD_FIELDS)] * 2
+    assert {each["id"]: each["entity_name"] for each in printed}[record["id"]] == "Terminal"
+    await db.execute(
+        "INSERT INTO partner.admin_key (entity_name, key_prefix, permissions)"
+        " SELECT 'number ' || n, 'iiak_admin_', '{view_usage}' FROM generate_series(1, 2050) AS n"
+    )
+    every = keys("list").stdout.splitlines()
+    assert len(every) == 1 + 2_050 + 2, "one line for each key below the head of the table"
 
     assert keys("revoke", record["id"]).returncode == 0
     assert (await api.get("/v1/admin/users", key)).status == 403
     again = keys("revoke", record["id"])
-    assert (again.returncode, again.stderr) == (2, "Admin key not found or already revoked\n")
-    for wrong in (("--entity-name", " "), ("--entity-name", "x", "--permissions", "fly")):
+    assert again.returncode == 2
+    assert again.stderr.splitlines()[1:] == [f"{record['id']}: Admin key not found or already revoked"]
+    for wrong, line in (
+        (("--entity-name", " "), "--entity-name is ' ', expected 1 to 255 characters, not all blank"),
+        (
+            ("--entity-name", "x", "--permissions", "view_usage,fly"),
+            f"--permissions contains 'fly', expected some of {', '.join(ALL)}",
+        ),
+    ):
         refused = keys("create", *wrong)
-        assert refused.returncode == 2
-        assert refused.stderr.count("\n") == 1
+        assert (refused.returncode, refused.stderr) == (2, f"{line}\n")
     assert [entry["action"] for entry in await bootstrap.data("GET", "/audit-logs?action=admin_key.revoked")] == [
         "admin_key.revoked"
     ]
+
+
+def test_a_list_of_keys_fits_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = admin_keys.AdminKeyRecord(
+        id=UUID(NOWHERE),
+        entity_name="[red]Example\x1b Wallet",
+        key_prefix="iiak_admin_abcd",
+        permissions=ALL,
+        is_bootstrap=False,
+        created_at=datetime(2026, 1, 2, tzinfo=UTC),
+        last_used_at=None,
+        revoked=False,
+        revoked_at=None,
+    )
+    keys.show([record])
+    piped = capsys.readouterr().out.splitlines()
+    assert len(piped) == 2 and all(word in piped[1] for word in (NOWHERE, "[red]Example? Wallet", ",".join(ALL)))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    keys.show([record])
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith(NOWHERE)
+    assert max(map(len, shown)) <= 80

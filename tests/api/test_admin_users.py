@@ -1,4 +1,4 @@
-"""User accounts. Spec 2, 3, 4.1, 6 and 8; contract, "Admin keys" and "Requests and answers"."""
+"""User accounts: created, changed, suspended and listed. docs/http-api.md, "Requests" and "Keys"."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ async def test_a_user_is_created_active_and_belongs_to_the_calling_key(partner: 
     assert await partner.data("GET", f"/users/{user['id']}") == user
 
 
-async def test_what_is_left_out_or_null_is_null_and_metadata_empty(partner: Partner) -> None:
+async def test_omitted_fields_are_null_and_metadata_is_empty(partner: Partner) -> None:
     bare = await partner.user()
     nulls = await partner.user(external_id=None, email=None, metadata=None, billing_plan=None, unknown="ignored")
     for user in (bare, nulls):
@@ -47,7 +47,7 @@ async def test_what_is_left_out_or_null_is_null_and_metadata_empty(partner: Part
 
 
 async def test_a_name_is_required_not_blank_and_at_most_255_characters(partner: Partner) -> None:
-    """Spec 4.1 and 8; contract: a name of white space alone is empty."""
+    """A name of white space counts as empty. docs/http-api.md, "Requests"."""
     for body in ({}, {"name": None}):
         reply = await partner.call("POST", "/users", body)
         assert (reply.status, reply.error) == (400, "name is required")
@@ -71,7 +71,7 @@ async def test_other_texts_are_at_most_255_characters(partner: Partner, field: s
 
 
 async def test_metadata_is_an_object_of_at_most_16_kib_of_compact_json(partner: Partner) -> None:
-    """Contract: the size is that of its compact JSON in UTF-8, not of what was sent."""
+    """Its size is that of its compact JSON in UTF-8, not of the bytes sent. docs/http-api.md, "Requests"."""
     most = {"é": "x" * (16 * 1024 - len('{"é":""}'.encode()))}
     assert len(msgspec.json.encode(most)) == 16 * 1024
     assert (await partner.user(metadata=most))["metadata"] == most
@@ -86,7 +86,7 @@ async def test_metadata_is_an_object_of_at_most_16_kib_of_compact_json(partner: 
         assert reply.error.startswith("metadata ")
 
 
-async def test_metadata_comes_back_as_it_was_sent(partner: Partner) -> None:
+async def test_metadata_is_returned_unchanged(partner: Partner) -> None:
     sent = {
         "z": 2**64 + 1,
         "a": -(2**63),
@@ -113,7 +113,7 @@ async def test_nul_and_lone_surrogates_are_refused_everywhere(partner: Partner) 
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'"x"', b"{", b"null", b'{"name": "\xff"}', b"{" * 50_000, b"[" * 50_000])
-async def test_a_body_that_is_no_json_object_is_refused(partner: Partner, body: bytes) -> None:
+async def test_a_body_other_than_a_json_object_is_refused(partner: Partner, body: bytes) -> None:
     user = await partner.user()
     for method, path in (("POST", "/users"), ("PATCH", f"/users/{user['id']}"), ("POST", "/credentials")):
         reply = await partner.call(method, path, data=body)
@@ -157,7 +157,7 @@ async def test_wrong_pages_are_refused(partner: Partner) -> None:
 
 
 async def test_only_given_fields_change(partner: Partner) -> None:
-    """Spec 4.1: metadata is replaced whole, updated_at set. Contract: null clears an optional field."""
+    """Metadata is replaced as a whole, updated_at is set, and null clears an optional field."""
     before = await partner.user(external_id="e", email="m", billing_plan="p", metadata={"a": 1, "b": 2})
     reply = await partner.call("PATCH", f"/users/{before['id']}", {"email": "new"})
     assert (reply.status, list(reply.body)) == (200, ["success", "data", "message"])
@@ -210,7 +210,7 @@ async def test_a_user_is_found_by_its_external_id(partner: Partner, rival: Partn
     assert (foreign.status, foreign.error) == (404, "User account not found")
 
 
-async def test_a_user_that_is_not_there_is_404_and_a_malformed_id_400(partner: Partner) -> None:
+async def test_a_missing_user_is_404_and_a_malformed_id_400(partner: Partner) -> None:
     routes = [
         ("GET", "", None),
         ("PATCH", "", {"name": "x"}),

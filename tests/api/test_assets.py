@@ -1,4 +1,4 @@
-"""Assets over HTTP: one in full with its metadata, those of a policy, holders, transactions and mints."""
+"""Assets over HTTP: a single one with its metadata, the assets of a policy, holders, transactions and mints."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def data(api: Client, key: str, path: str) -> Any:
 
 
 async def described(api: Client, key: str, name: str = PIECE, source: str = "auto") -> tuple[Any, Any]:
-    """The metadata of an asset without what is null, and their source."""
+    """The metadata of an asset without nulls, and their source."""
     told = await data(api, key, f"/v1/assets/{POLICY}.{name}?metadata_source={source}")
     if told["metadata"] is None:
         return None, told["metadata_source"]
@@ -64,7 +64,7 @@ def datum_hash(body: bytes) -> str:
     return hashlib.blake2b(body, digest_size=32).hexdigest()
 
 
-async def test_an_asset_in_full(api: Client, chain: Written, key: str) -> None:
+async def test_an_asset_is_shown_with_all_fields(api: Client, chain: Written, key: str) -> None:
     await chain.append(10, tx("other", pays(ALICE, (COIN, 1), policy=OTHER_POLICY)))
     await chain.append(20, tx("a", pays(ALICE, (COIN, 70)), mint=mints((COIN, 70))))
     await chain.append(30, tx("b", pays(ALICE, (COIN, 30)), mint=mints((COIN, 30))))
@@ -108,9 +108,7 @@ async def test_hex_in_upper_case_is_the_same(api: Client, chain: Written, key: s
     assert len(await data(api, key, f"/v1/assets/policy/{POLICY.upper()}")) == 1
 
 
-async def test_an_asset_from_before_the_first_block_counts_as_far_as_it_was_seen(
-    api: Client, chain: Written, key: str
-) -> None:
+async def test_an_asset_from_before_the_first_block_counts_from_there_on(api: Client, chain: Written, key: str) -> None:
     await chain.append(10, tx("a", pays(ALICE, (COIN, 7)), spends=(("unknown", 0),)))
     told = await data(api, key, f"/v1/assets/{POLICY}.{COIN}")
     assert [told[field] for field in ("total_supply", "mint_count", "first_mint_tx")] == ["0", 0, None]
@@ -216,7 +214,9 @@ async def test_a_datum_seen_twice_outlives_the_rollback_of_the_second(api: Clien
     assert await described(api, key, NFT + PIECE) == ({"name": "Pair", "decimals": 0}, "cip68")
 
 
-async def test_the_reference_token_describes_as_it_lies_now(api: Client, chain: Written, key: str) -> None:
+async def test_the_current_output_of_the_reference_token_describes_the_asset(
+    api: Client, chain: Written, key: str
+) -> None:
     reference = REFERENCE + PIECE
     first, second = datum(name="first").hex(), datum(name="second").hex()
     minted = tx(
@@ -270,14 +270,14 @@ async def test_a_sub_transaction_describes_as_well(api: Client, chain: Written, 
     assert await described(api, key, NFT + PIECE) == ({"name": "below", "decimals": 0}, "cip68")
 
 
-async def test_a_wrong_checksum_is_no_label(api: Client, chain: Written, key: str) -> None:
+async def test_a_label_needs_its_checksum(api: Client, chain: Written, key: str) -> None:
     reference, held = (REFERENCE + PIECE, 1), ("000de141" + PIECE, 1)
     body = datum(name="Pair").hex()
     await chain.append(10, tx("a", pays(CAROL, reference, held, datum=body), mint=mints(reference, held)))
     assert await described(api, key, "000de141" + PIECE) == (None, None)
 
 
-async def test_a_forced_source_answers_alone(api: Client, chain: Written, key: str) -> None:
+async def test_a_forced_source_is_the_only_source(api: Client, chain: Written, key: str) -> None:
     reference, held = (REFERENCE + PIECE, 1), (NFT + PIECE, 1)
     body = datum(name="on datum").hex()
     minted = tx("a", pays(CAROL, reference, held, datum=body), mint=mints(reference, held))
@@ -365,7 +365,7 @@ async def test_the_holders_of_a_policy_hold_all_its_assets(api: Client, chain: W
     assert [holder["quantity"] for holder in await data(api, key, f"{path}?order=asc")] == ["4", "5"]
 
 
-async def test_a_policy_never_seen_has_nothing(api: Client, chain: Written, key: str) -> None:
+async def test_an_unknown_policy_has_empty_lists(api: Client, chain: Written, key: str) -> None:
     await chain.append(10)
     for path, pagination in (
         (f"/v1/assets/policy/{POLICY}", {"limit": 100, "offset": 0, "total": 0, "hasMore": False}),
@@ -378,7 +378,7 @@ async def test_a_policy_never_seen_has_nothing(api: Client, chain: Written, key:
 # Lists of an asset
 
 
-async def test_holders_by_quantity_from_either_end(api: Client, chain: Written, key: str) -> None:
+async def test_holders_are_listed_by_quantity_in_either_order(api: Client, chain: Written, key: str) -> None:
     people = {person(f"p{number}"): number % 4 + 1 for number in range(12)}
     outputs = [pays(address, (COIN, quantity)) for address, quantity in people.items()]
     await chain.append(10, tx("a", *outputs, mint=mints((COIN, sum(people.values())))))
@@ -448,12 +448,13 @@ async def test_mints_and_burns(api: Client, chain: Written, key: str) -> None:
     assert await data(api, key, f"/v1/assets/{POLICY}.{COIN}/holders") == []
 
 
-# What is refused
+# Refusals
 
 
 MALFORMED_ASSETS = [
     POLICY,
-    POLICY + COIN,
+    POLICY + COIN[:-1],
+    POLICY + "00" * 33,
     POLICY[:-1] + "." + COIN,
     POLICY + "." + COIN[:-1],
     POLICY + "." + "00" * 33,
@@ -466,6 +467,14 @@ MALFORMED_ASSETS = [
     "lovelace",
     "%00",
 ]
+
+
+async def test_the_dot_before_a_name_is_optional(api: Client, chain: Written, key: str) -> None:
+    await chain.append(10, tx("a", pays(ALICE, (COIN, 5)), mint=mints((COIN, 5))))
+    for path in ("", "/holders", "/transactions", "/mints"):
+        without = await api.get(f"/v1/assets/{POLICY}{COIN}{path}", key)
+        assert without.status == 200
+        assert without.body == (await api.get(f"/v1/assets/{POLICY}.{COIN}{path}", key)).body
 
 
 async def test_malformed_assets(api: Client, chain: Written, key: str) -> None:
@@ -518,7 +527,7 @@ async def test_parts_of_lists_have_bounds(api: Client, chain: Written, key: str)
             assert (reply.status, reply.body["data"], reply.body["pagination"]["hasMore"]) == (200, [], False), path
 
 
-async def test_a_network_that_is_not_served(
+async def test_a_network_without_an_index_is_refused(
     api: Client, database_url: str, chain: Written, issue_key: IssueKey
 ) -> None:
     await chain.append(10, tx("a", pays(ALICE, (COIN, 1)), mint=mints((COIN, 1))))

@@ -1,16 +1,23 @@
-"""The page at /docs: vendored as published, and nothing of it leaves its origin."""
+"""The pages at / and /docs send nothing to another origin, and docs/http-api.md is true."""
 
 import hashlib
+import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from api import errors
+from api.routes import ROUTES
 from tests.api.client import Client
 
 STATIC = Path(__file__).parents[2] / "api" / "static"
 
 
-def test_the_vendored_files_are_those_that_were_published() -> None:
-    folder = STATIC / "swagger-ui"
+@pytest.mark.parametrize("library", ["swagger-ui", "preact", "htm", "uplot", "pico"])
+def test_the_vendored_files_are_the_published_ones(library: str) -> None:
+    folder = STATIC / library
     lines = (folder / "SHA256SUMS").read_text().splitlines()
     listed = {name: checksum for checksum, name in (line.split() for line in lines)}
     assert listed.keys() == {file.name for file in folder.iterdir()} - {"SHA256SUMS"}
@@ -18,8 +25,9 @@ def test_the_vendored_files_are_those_that_were_published() -> None:
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == checksum, name
 
 
-async def test_the_page_may_not_talk_to_another_origin(api: Client) -> None:
-    reply = await api.get("/docs")
+@pytest.mark.parametrize("path", ["/", "/docs", "/status"])
+async def test_a_page_may_not_contact_another_origin(api: Client, path: str) -> None:
+    reply = await api.get(path)
     assert reply.status == 200
     assert reply.headers["Content-Type"] == "text/html;charset=utf-8"
     policy = dict(part.strip().split(" ", 1) for part in reply.headers["Content-Security-Policy"].split(";"))
@@ -30,13 +38,13 @@ async def test_the_page_may_not_talk_to_another_origin(api: Client) -> None:
     assert b"style=" not in reply.body
 
 
-async def test_everything_that_the_page_names_is_served(api: Client) -> None:
-    page = (await api.get("/docs")).body.decode()
-    named = re.findall(r'(?:src|href)="(/[^"]+)"', page)
-    assert len(named) == 5
+@pytest.mark.parametrize(("page", "names"), [("/", 5), ("/docs", 5), ("/status", 5)])
+async def test_every_file_of_a_page_is_served(api: Client, page: str, names: int) -> None:
+    named = re.findall(r'(?:src|href)="(/[^"]+)"', (await api.get(page)).body.decode())
+    assert len(named) == names
     for path in named:
         reply = await api.get(path)
-        assert reply.status == 200, path
+        assert reply.status != 404, path  # an API without a network is not ready, and says so
         if path.startswith("/docs/"):
             assert reply.headers["Content-Type"] in ("text/javascript;charset=utf-8", "text/css;charset=utf-8")
             assert reply.headers["X-Content-Type-Options"] == "nosniff"
@@ -45,3 +53,26 @@ async def test_everything_that_the_page_names_is_served(api: Client) -> None:
 
 async def test_the_page_asks_no_validator(api: Client) -> None:
     assert b"validatorUrl: null" in (await api.get("/docs/docs.js")).body
+
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text()
+
+
+def test_the_guide_lists_exactly_the_routes_and_their_keys() -> None:
+    keys = {"api key": "API key", "open": "none", "bootstrap": "bootstrap"}
+    listed = re.findall(r"^\| ([A-Z]+) \| `([^`]+)` \| (.+) \|$", GUIDE, flags=re.MULTILINE)
+    expected = [(route.method, route.path, keys.get(route.who, f"admin, `{route.who}`")) for route in ROUTES]
+    assert sorted(listed) == sorted(expected)
+
+
+def refusals() -> Iterator[errors.Refusal]:
+    """Every refusal of errors.py, with the name of each of its parts in angle brackets."""
+    for _, make in inspect.getmembers(errors, inspect.isfunction):
+        parts = [f"<{part}>" for part in inspect.signature(make).parameters]
+        if make.__module__ == errors.__name__ and parts != ["<message>"]:
+            yield make(*parts)
+
+
+@pytest.mark.parametrize("refusal", list(refusals()), ids=lambda refusal: refusal.message)
+def test_the_guide_lists_every_refusal(refusal: errors.Refusal) -> None:
+    assert re.search(rf"^\| {refusal.status} \| .*`{re.escape(refusal.message)}`.* \|$", GUIDE, flags=re.MULTILINE)

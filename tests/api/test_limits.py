@@ -1,4 +1,4 @@
-"""Admission of chain requests: whose key holds, and how many a minute. Contract, "API keys on chain endpoints"."""
+"""Admission of chain requests: valid keys, and requests per minute. docs/http-api.md, "Keys" and "Rate limits"."""
 
 import asyncio
 import random
@@ -13,13 +13,15 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 
-from api import rate_limit, tokens
+from api import tokens
 from api import valkey as valkeys
-from api.caller import Callers
-from api.rate_limit import LEASE_S, AskPostgres, GoodKey, LocalMinutes, SharedMinutes, Taken, Told
+from api.caller import Callers, KeyReader
+from api.rate_limit import LEASE_S, AskPostgres, GoodKey, KeyLease, LocalMinutes, SharedMinutes, Taken
+from api.turns import FairPool
 from shared import database
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
+from tests.api.minutes import good_key, shorten_minute
 from tests.api.own_valkey import OwnValkey
 from tests.api.partners import BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, partner_of
 from tests.processes.relay import Relay
@@ -29,7 +31,7 @@ RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
 @pytest.fixture
 def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
-    """A Valkey of this test's own."""
+    """A separate Valkey for this test."""
     server = OwnValkey(tmp_path / "valkey")
     server.start()
     yield server
@@ -44,12 +46,7 @@ async def second(environment: dict[str, str], api: Client) -> AsyncIterator[Clie
         yield client
 
 
-def good_key(limit: int = 10_000) -> GoodKey:
-    """What Postgres says of some key."""
-    return GoodKey(uuid4(), 1, limit, None)
-
-
-# Whose key holds ------------------------------------------------------------------------------------------------------
+# Valid keys -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_missing_or_malformed_header_is_401(api: Client, key: str) -> None:
@@ -67,8 +64,8 @@ async def test_an_unknown_key_is_403(api: Client, key: str, partner: Partner) ->
         assert not any(name in reply.headers for name in RATE_HEADERS)
 
 
-async def test_a_key_works_on_its_own_network_only(api: Client, issue_key: IssueKey, db: asyncpg.Connection) -> None:
-    """Spec 1.4: preview is indexed here, the others are not."""
+async def test_a_key_works_only_on_its_network(api: Client, issue_key: IssueKey, db: asyncpg.Connection) -> None:
+    """Preview is indexed here, the others are not."""
     await db.execute(
         "INSERT INTO chain_preview.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"
         " VALUES (1, 1, $1, 0, 0, 'live')",
@@ -101,7 +98,7 @@ async def test_a_pending_account_is_not_active(partner: Partner, db: asyncpg.Con
     assert (await partner.api.get(CHAIN_PATH, key)).error == "User account is not active"
 
 
-async def test_a_key_expires_on_time_though_valkey_knows_it(partner: Partner) -> None:
+async def test_a_key_expires_on_time_although_valkey_caches_it(partner: Partner) -> None:
     expires_at = datetime.now(UTC) + timedelta(seconds=1)
     _, key = await partner.issued(await partner.user(), expires_at=expires_at.isoformat(), rate_limit_per_minute=10_000)
     while (started := datetime.now(UTC)) < expires_at + timedelta(seconds=0.3):
@@ -112,10 +109,10 @@ async def test_a_key_expires_on_time_though_valkey_knows_it(partner: Partner) ->
             assert reply.status == NOTHING_INDEXED
 
 
-async def test_a_revoked_key_is_refused_by_the_next_request_though_others_race_with_it(
+async def test_a_revoked_key_is_refused_by_the_next_request_despite_concurrent_ones(
     api: Client, second: Client, partner: Partner
 ) -> None:
-    """Requests on both processes fill the cache all the time; none that begins after the answer may pass."""
+    """Requests to both processes fill the cache all the time; none that begins after the answer may be admitted."""
     user = await partner.user()
 
     async def hammer(client: Client, key: str, revoked: asyncio.Event) -> list[Reply]:
@@ -140,31 +137,32 @@ async def test_a_revoked_key_is_refused_by_the_next_request_though_others_race_w
             assert [(reply.status, reply.error) for reply in late] == [(403, "Invalid API key")] * 3
 
 
-async def test_what_postgres_said_before_a_withdrawal_is_not_kept(redis_url: str) -> None:
-    """The race in slow motion: asked, withdrawn, and only then told."""
+async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) -> None:
+    """The race in slow motion: Postgres is asked, the key is withdrawn, and only then the answer is cached."""
     async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
         await minutes.fence([key_hash])
-        assert isinstance(await minutes.take(key_hash, Told(key, asked.until_us)), Taken)
+        assert isinstance(await minutes.take(key_hash, KeyLease(key, asked.until_us)), Taken)
         assert isinstance(await minutes.take(key_hash), AskPostgres)
 
 
-async def test_what_postgres_said_too_long_ago_is_not_kept(redis_url: str) -> None:
-    """Nothing outlives LEASE_S from before Postgres was asked, so a withdrawal can be waited out."""
+async def test_a_key_read_too_long_ago_is_not_cached(redis_url: str) -> None:
+    """No cached key outlives LEASE_S from before Postgres was asked, so a withdrawal can wait for that time."""
     async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
-        late = Told(key, asked.until_us - LEASE_S * 1_000_000)
+        late = KeyLease(key, asked.until_us - LEASE_S * 1_000_000)
         assert isinstance(await minutes.take(key_hash, late), Taken)
         assert isinstance(await minutes.take(key_hash), AskPostgres)
-        soon_over = Told(key, asked.until_us - (LEASE_S - 1) * 1_000_000)
+        soon_over = KeyLease(key, asked.until_us - (LEASE_S - 2) * 1_000_000)
         assert isinstance(await minutes.take(key_hash, soon_over), Taken)
         assert isinstance(await minutes.take(key_hash), Taken)
-        await asyncio.sleep(1.1)
-        assert isinstance(await minutes.take(key_hash), AskPostgres)
+        async with asyncio.timeout(10):
+            while not isinstance(await minutes.take(key_hash), AskPostgres):
+                await asyncio.sleep(0.05)
 
 
 async def test_a_known_key_is_admitted_in_one_round_trip(
@@ -174,7 +172,7 @@ async def test_a_known_key_is_admitted_in_one_round_trip(
         partner = await partner_of(api, "ACME")
         _, key = await partner.issued(await partner.user())
         await api.get(CHAIN_PATH, key)
-        await db.execute("ALTER TABLE partner.credential RENAME TO hidden")  # whoever asks Postgres fails
+        await db.execute("ALTER TABLE partner.credential RENAME TO hidden")  # queries fail
         before: Any = valkey.client.info("commandstats")
         for _ in range(10):
             assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
@@ -188,7 +186,9 @@ async def test_a_known_key_is_admitted_in_one_round_trip(
 # Without Valkey, and when it comes back -------------------------------------------------------------------------------
 
 
-async def test_without_valkey_the_api_goes_on_and_limits_alone(environment: dict[str, str], valkey: OwnValkey) -> None:
+async def test_without_valkey_the_api_answers_and_each_process_limits_alone(
+    environment: dict[str, str], valkey: OwnValkey
+) -> None:
     async with serving(environment | {"REDIS_URL": valkey.url}) as api:
         partner = await partner_of(api, "ACME")
         _, key = await partner.issued(await partner.user(), rate_limit_per_minute=5)
@@ -199,26 +199,34 @@ async def test_without_valkey_the_api_goes_on_and_limits_alone(environment: dict
         assert b"ledgerline_rate_limits_shared 0.0" in await metrics(api)
         assert (await api.get(CHAIN_PATH, tokens.new_api_key())).status == 403
         valkey.start()
-        await asyncio.sleep(1.1)
-        refused = await api.get(CHAIN_PATH, key)  # which Valkey knows nothing of, but this process does
+        await limits_are_shared(api)
+        refused = await api.get(CHAIN_PATH, key)  # which this process knows, but Valkey does not
         assert (refused.status, refused.headers["RateLimit-Remaining"]) == (429, "0")
         assert (await api.get(CHAIN_PATH, tokens.new_api_key())).status == 403
         assert b"ledgerline_rate_limits_shared 1.0" in await metrics(api)
 
 
 async def metrics(api: Client) -> bytes:
-    """What Prometheus would read."""
+    """The text of /metrics."""
     reply = await api.get("/metrics")
     assert reply.status == 200
     text: bytes = reply.body
     return text
 
 
+async def limits_are_shared(api: Client) -> None:
+    """Send requests with unknown keys until Valkey is used again."""
+    async with asyncio.timeout(30):
+        while b"ledgerline_rate_limits_shared 0.0" in await metrics(api):
+            assert (await api.get(CHAIN_PATH, tokens.new_api_key())).status == 403
+            await asyncio.sleep(0.05)
+
+
 @pytest.mark.parametrize("trouble", ["killed", "frozen", "back with older data"])
 async def test_a_revocation_without_valkey_holds_when_valkey_is_back(
     environment: dict[str, str], valkey: OwnValkey, trouble: str, tmp_path: Path
 ) -> None:
-    """Its data, from before the revocation, say that the key is good. The answer waits until nobody believes them."""
+    """Its data, from before the revocation, say that the key is good. The answer waits until no process trusts them."""
     async with serving(environment | {"REDIS_URL": valkey.url}) as api:
         partner = await partner_of(api, "ACME")
         credential, key = await partner.issued(await partner.user())
@@ -241,16 +249,16 @@ async def test_a_revocation_without_valkey_holds_when_valkey_is_back(
             valkey.kill()
             valkey.put_back(tmp_path / "older")
             valkey.start()
-        for _ in range(20):
+        for _ in range(20):  # while Valkey is away, while it comes back, and after that
             reply = await api.get(CHAIN_PATH, key)
             assert (reply.status, reply.error) == (403, "Invalid API key")
             await asyncio.sleep(0.1)
 
 
-async def test_a_process_that_cannot_tell_valkey_waits_until_what_it_keeps_is_over(
+async def test_a_process_that_cannot_reach_valkey_waits_until_cached_keys_expire(
     api: Client, partner: Partner, environment: dict[str, str], redis_url: str
 ) -> None:
-    """The revoking process has lost Valkey, the one that is asked has not."""
+    """The revoking process has lost Valkey, the serving one has not."""
     credential, key = await partner.issued(await partner.user())
     relay = Relay()
     try:
@@ -266,13 +274,50 @@ async def test_a_process_that_cannot_tell_valkey_waits_until_what_it_keeps_is_ov
         relay.end()
 
 
-async def test_a_process_that_dies_right_after_its_commit_has_told_valkey_before(
+async def test_a_key_that_is_cached_again_before_the_commit_is_refused_after_it(
+    api: Client, partner: Partner, db: asyncpg.Connection, database_url: str, redis_url: str
+) -> None:
+    """Valkey loses its data, and with it the first fence, while the revocation is not committed yet."""
+    credential, key = await partner.issued(await partner.user())
+    async with (
+        await database.create_pool(database_url, None, most=1) as pool,
+        valkeys.opened(redis_url) as client,
+        Callers(pool, client, None).withdrawing() as withdrawal,
+        db.transaction(),
+    ):
+        await db.execute("UPDATE partner.credential SET revoked_at = now() WHERE id = $1", UUID(credential["id"]))
+        await withdrawal.of([tokens.hash_of(key)])
+        await client.ask(valkeys.packed(b"FLUSHDB"))
+        assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
+    assert (await api.get(CHAIN_PATH, key)).error == "Invalid API key"
+
+
+async def test_requests_that_wait_for_a_connection_share_a_reading_that_begins_after_them(
+    partner: Partner, db: asyncpg.Connection, database_url: str
+) -> None:
+    _, key = await partner.issued(await partner.user())
+    key_hash = tokens.hash_of(key)
+    async with await database.create_pool(database_url, None, most=1) as pool:
+        fair = FairPool(pool, 1)
+        keys = KeyReader(fair)
+        async with fair.acquire():
+            waiting = [asyncio.create_task(keys.read(key_hash)) for _ in range(3)]
+            await asyncio.sleep(0)
+            await db.execute("UPDATE partner.credential SET revoked_at = now() WHERE key_hash = $1", key_hash)
+        first, *others = await asyncio.gather(*waiting)
+        assert first is not None
+        assert first.revoked
+        assert all(other is first for other in others)
+        assert await keys.read(key_hash) is not first
+
+
+async def test_a_process_that_dies_right_after_its_commit_has_fenced_the_keys_before(
     api: Client, partner: Partner, db: asyncpg.Connection, database_url: str, redis_url: str
 ) -> None:
     credential, key = await partner.issued(await partner.user())
     assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
     async with await database.create_pool(database_url, None, most=1) as pool, valkeys.opened(redis_url) as client:
-        withdrawing = Callers(pool, client, None).withdrawing()
+        withdrawing = Callers(FairPool(pool, 1), client, None).withdrawing()
         withdrawal = await withdrawing.__aenter__()
         async with db.transaction():
             await db.execute("UPDATE partner.credential SET revoked_at = now() WHERE id = $1", UUID(credential["id"]))
@@ -280,12 +325,10 @@ async def test_a_process_that_dies_right_after_its_commit_has_told_valkey_before
     assert (await api.get(CHAIN_PATH, key)).error == "Invalid API key"
 
 
-# How many a minute ----------------------------------------------------------------------------------------------------
+# Requests per minute --------------------------------------------------------------------------------------------------
 
 
-async def test_every_chain_answer_carries_the_rate_and_a_429_when_to_come_again(
-    api: Client, issue_key: IssueKey
-) -> None:
+async def test_every_chain_answer_has_rate_headers_and_a_429_also_retry_after(api: Client, issue_key: IssueKey) -> None:
     key = await issue_key(per_minute=4)
     paths = [CHAIN_PATH, "/v1/tx/hash/nonsense", "/v1/tx/history/nonsense?limit=0", CHAIN_PATH]
     for remaining, path in zip((3, 2, 1, 0), paths, strict=True):
@@ -311,7 +354,7 @@ async def test_the_limit_is_exact_over_all_processes(api: Client, second: Client
     assert sorted(int(reply.headers["RateLimit-Remaining"]) for reply in admitted) == list(range(50))
 
 
-async def test_the_limit_is_exact_for_more_connections_than_valkey_is_given(api: Client, issue_key: IssueKey) -> None:
+async def test_the_limit_is_exact_for_more_callers_than_connections_to_valkey(api: Client, issue_key: IssueKey) -> None:
     key = await issue_key(per_minute=100)
     request = f"GET {CHAIN_PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\r\n"
     answers = await asyncio.gather(*(api.raw(request.encode()) for _ in range(300)))
@@ -323,7 +366,7 @@ async def test_the_limit_is_exact_for_more_connections_than_valkey_is_given(api:
 async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bursts and pauses on four connections, against a minute of 0.2 s; refused requests do not count."""
     window_s, limit = 0.2, 7
-    monkeypatch.setattr(rate_limit, "_SCRIPT", rate_limit._SCRIPT.replace("60000000", str(int(window_s * 1e6))))
+    shorten_minute(monkeypatch, window_s)
     admitted: list[tuple[float, float]] = []
     refused = 0
     key = good_key(limit)
@@ -333,10 +376,11 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
         chance = random.Random(seed)
         async with valkeys.opened(redis_url) as client:
             minutes = SharedMinutes(client)
+            await minutes.take(bytes(31) + b"1", KeyLease(good_key(), 2**60))  # begins this life of Valkey's data
             ends_at = time.monotonic() + 3
             while time.monotonic() < ends_at:
                 before = time.monotonic()
-                taken = await minutes.take(bytes(32), Told(key, 2**60))
+                taken = await minutes.take(bytes(32), KeyLease(key, 2**60))
                 after = time.monotonic()
                 assert isinstance(taken, Taken)
                 if taken.admitted:
@@ -353,9 +397,9 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
 
 
 async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "_SCRIPT", rate_limit._SCRIPT.replace("60000000", "1000000"))
+    shorten_minute(monkeypatch, 1)
     async with valkeys.opened(redis_url) as client:
-        minutes, told = SharedMinutes(client), Told(good_key(1), 2**60)
+        minutes, told = SharedMinutes(client), KeyLease(good_key(1), 2**60)
         assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
         refused = await minutes.take(bytes(32), told)
         assert isinstance(refused, Taken)
@@ -366,52 +410,45 @@ async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypat
 
 async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
     async with valkeys.opened(redis_url) as valkey, Redis.from_url(redis_url) as client:
-        minutes, told = SharedMinutes(valkey), Told(good_key(3), 2**60)
+        minutes, told = SharedMinutes(valkey), KeyLease(good_key(3), 2**60)
         for _ in range(20):
             await minutes.take(bytes(32), told)
-        name = f"ledgerline:minute:{bytes(32).hex()}"
+        (name,) = await client.keys(f"ledgerline:minute:*:{told.key.credential_id}")
         assert await client.llen(name) == 3
         assert 0 < await client.pttl(name) <= 61_000
 
 
 def test_a_process_alone_keeps_the_same_minute() -> None:
-    minutes, good = LocalMinutes(), good_key(3)
+    minutes, good, other = LocalMinutes(), good_key(3), good_key(3)
 
-    def take(at: float, key: bytes = b"key") -> Taken:
-        return minutes.take(key, good, at)
+    def take(at: float, key: GoodKey = good, share: int = 3) -> Taken:
+        return minutes.take(key, share, now_s=at)
 
     assert [take(at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]
     assert take(60).admitted
     refused = take(61)
     assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 9)
-    assert take(61, b"other").remaining == 2
+    assert take(61, other).remaining == 2
+    refused = take(61, share=1)
+    assert (refused.admitted, refused.remaining, refused.reset_s) == (False, 0, 59)
     assert take(70).admitted
     assert take(500).remaining == 2
 
 
-def test_what_valkey_has_admitted_counts_where_it_is_gone_and_the_other_way_round() -> None:
-    minutes, good, key = LocalMinutes(), good_key(3), b"key"
+def test_admissions_by_valkey_count_without_it_and_are_not_reported_twice() -> None:
+    minutes, good, other = LocalMinutes(), good_key(3), uuid4()
+    key = good.credential_id
     minutes.note(key, 0)
-    assert not minutes.is_full(key, 1)
-    assert [minutes.take(key, good, at).admitted for at in (10, 20, 30)] == [True, True, False]
-    assert [minutes.is_full(key, at) for at in (40, 59.9, 60)] == [True, True, False]
-    minutes.note(key, 61)
-    assert minutes.is_full(key, 62)
-    assert not minutes.is_full(b"other", 62)
-    assert not minutes.is_full(key, 80)  # Valkey knows all of the minute now
-    minutes.note(b"other", 200)
-    assert minutes._admissions.keys() == {b"other"} and not minutes._alone
+    assert [minutes.take(good, 3, now_s=at).admitted for at in (10, 20, 30)] == [True, True, False]
+    assert minutes.all() == [(key, 0), (key, 10), (key, 20)]
+    assert minutes.take_unreported() == [(key, 10), (key, 20)]
+    assert minutes.take_unreported() == []
+    assert [minutes.count(key, at) for at in (59.9, 60, 75)] == [3, 2, 1]
+    minutes.note(other, 200)
+    assert minutes.all() == [(other, 200)]
 
 
-def test_valkey_alone_decides_as_long_as_it_is_there() -> None:
-    """Its clock admits one more before ours does."""
-    minutes = LocalMinutes()
-    for at in (0.0, 0.1, 0.2, 59.95):
-        minutes.note(b"key", at)
-        assert not minutes.is_full(b"key", at)
-
-
-async def test_no_minute_of_a_process_admits_more_while_valkey_goes_and_comes(
+async def test_no_minute_of_a_process_admits_more_while_valkey_stops_and_starts(
     environment: dict[str, str], redis_url: str, issue_key: IssueKey
 ) -> None:
     key = await issue_key(per_minute=4)
@@ -428,13 +465,14 @@ async def test_no_minute_of_a_process_admits_more_while_valkey_goes_and_comes(
             assert await statuses(3) == [NOTHING_INDEXED] * 2 + [429]
             relay.open()
             async with asyncio.timeout(20):
-                while (await apart.get("/ready")).error.endswith("rates are limited per process"):
+                while b"ledgerline_rate_limits_shared 0.0" in await metrics(apart):
                     await asyncio.sleep(0.1)
-            await asyncio.sleep(2)
+                    await apart.get(CHAIN_PATH, key)
             assert await statuses(3) == [429] * 3
         async with Redis.from_url(redis_url) as client:
-            # Those refused would keep the key out for longer than a minute.
-            assert await client.llen(f"ledgerline:minute:{tokens.hash_of(key).hex()}") == 2
+            # Admissions by Valkey and those reported to it. With refused ones, the key would be refused for longer.
+            (minute,) = await client.keys("ledgerline:minute:*")
+            assert await client.llen(minute) == 4
     finally:
         relay.end()
 
@@ -442,7 +480,7 @@ async def test_no_minute_of_a_process_admits_more_while_valkey_goes_and_comes(
 # Secrets --------------------------------------------------------------------------------------------------------------
 
 
-async def test_no_key_is_logged_or_measured(
+async def test_no_key_is_in_logs_or_metrics(
     api: Client, partner: Partner, capfd: pytest.CaptureFixture[str], db: asyncpg.Connection
 ) -> None:
     user = await partner.user()

@@ -1,4 +1,4 @@
-"""Stake pools over HTTP: one in full, and pages of its delegators."""
+"""Stake pools over HTTP: a single one, and pages of its delegators."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ async def register(preview: asyncpg.Connection, tx: int = 1, **changes: Any) -> 
     await preview.execute("INSERT INTO pool VALUES (1, $1) ON CONFLICT DO NOTHING", HASH)
     parameters = packed.pack_pool_parameters(packed.PoolParameters(**{**_fields(PARAMETERS), **changes}))
     await preview.execute(
-        "INSERT INTO pool_update (tx_id, pool_id, place, parameters) VALUES ($1, 1, 0, $2)", tx, parameters
+        "INSERT INTO pool_update (tx_id, pool_no, place, parameters) VALUES ($1, 1, 0, $2)", tx, parameters
     )
 
 
@@ -58,15 +58,15 @@ async def delegators(preview: asyncpg.Connection, amounts: list[int]) -> None:
         """
         WITH given AS (SELECT * FROM unnest($1::bigint[]) WITH ORDINALITY AS given (amount, number)),
         stakes AS (
-            INSERT INTO stake (stake_id, pool_id, active_epoch_no, balance, raw)
+            INSERT INTO stake (stake_no, pool_no, active_epoch_no, balance, raw)
             SELECT number, 1, number % 7, amount, '\\xe0' || decode(lpad(to_hex(number), 56, '0'), 'hex') FROM given
         )
-        INSERT INTO delegator (stake_id, pool_id, amount) SELECT number, 1, amount FROM given
+        INSERT INTO delegator (stake_no, pool_no, amount) SELECT number, 1, amount FROM given
         """,
         amounts,
     )
     await preview.execute(
-        "INSERT INTO delegator_bucket SELECT pool_id, bucket, count(*), sum(amount) FROM delegator GROUP BY 1, 2"
+        "INSERT INTO delegator_bucket SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY 1, 2"
     )
 
 
@@ -131,7 +131,7 @@ async def test_margins_keep_all_their_digits(
     assert said["data"]["margin"] == shown
 
 
-async def test_no_kind_of_relay_is_lost(api: Client, preview: asyncpg.Connection, key: str) -> None:
+async def test_every_kind_of_relay_is_shown(api: Client, preview: asyncpg.Connection, key: str) -> None:
     relays = [
         (packed.Relay(3001, ipv4="192.0.2.1"), {"port": 3001, "ipv4": "192.0.2.1"}),
         (packed.Relay(3001, "192.0.2.2", "2001:db8::2"), {"port": 3001, "ipv4": "192.0.2.2"}),
@@ -166,7 +166,7 @@ async def test_the_latest_certificate_counts(api: Client, preview: asyncpg.Conne
     assert await status() == ("active", None, "3")
 
 
-async def test_delegators_are_listed_by_amount_wherever_a_page_begins(
+async def test_delegators_are_listed_by_amount_at_any_offset(
     api: Client, preview: asyncpg.Connection, key: str
 ) -> None:
     amounts = [0, 3, 10**9, 10**9 + 1, 0, 45 * 10**15, 3, 64, 63, 65, 10**9, 1, 2, 31, 32, 33] + [
@@ -199,7 +199,7 @@ async def test_delegators_are_listed_by_amount_wherever_a_page_begins(
 
 
 async def test_a_page_of_delegators_costs_the_same_at_any_offset(preview: asyncpg.Connection) -> None:
-    """In blocks of the database that are read, amounts being spread as stakes are, a fifth of them nothing."""
+    """Measured in database blocks, with amounts distributed like stakes, a fifth of them 0."""
     count = 30_000
     await register(preview)
     await delegators(preview, [0 if n % 5 == 0 else 2 ** (n * 50 // count) + n * 7919 for n in range(count)])
@@ -252,7 +252,7 @@ async def test_limits_of_a_page(api: Client, preview: asyncpg.Connection, key: s
 
 
 @pytest.mark.parametrize("path", ["", "/delegators/list"])
-async def test_a_network_that_is_not_served_says_so(
+async def test_a_network_without_an_index_is_not_available(
     api: Client, preview: asyncpg.Connection, issue_key: IssueKey, path: str
 ) -> None:
     await register(preview)

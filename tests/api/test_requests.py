@@ -1,7 +1,8 @@
-"""What every path has in common: the envelope, the limits, malformed requests, faults."""
+"""Common to all paths: the envelope, limits, malformed requests, faults."""
 
 import asyncio
 import gzip
+import itertools
 import zlib
 
 import asyncpg
@@ -14,7 +15,7 @@ from shared.network import PREVIEW
 from tests.api.chains import Chain
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
-from tests.api.test_transactions import ALICE, pays
+from tests.api.payments import ALICE, pays
 from tests.processes.relay import Relay
 
 MIB = 1024**2
@@ -24,13 +25,13 @@ HISTORY = f"/v1/tx/history/{ALICE}"
 
 @pytest.fixture
 def environment(environment: dict[str, str]) -> dict[str, str]:
-    """With a bootstrap key, which may send bodies."""
+    """With a bootstrap key, because requests with bodies need one."""
     return {**environment, "BOOTSTRAP_ADMIN_KEY": ADMIN_KEY}
 
 
 async def test_unknown_paths_are_not_found(api: Client, key: str) -> None:
     for path in (
-        *("/", "//", "/v1", "/v1/", "/v2/tx/hash/0", "/nope", "/v1/tx/address", "/v1/tx/address/", "/health/"),
+        *("//", "/v1", "/v1/", "/v2/tx/hash/0", "/nope", "/v1/tx/address", "/v1/tx/address/", "/health/"),
         *(f"{HISTORY}/", f"{HISTORY}/x", f"/{HISTORY}", f"/v1//tx/history/{ALICE}", f"/V1/tx/history/{ALICE}"),
         *("/v1/tx%2Fhash/00", "/v1/tx/../../health", "/.", "/..", "/%2e", "/%00", "/%ff", "/docs/../routes.py"),
         *("/docs/..%2f..%2froutes.py", "/docs/", "/docs/swagger-ui", "/v1/admin"),
@@ -59,7 +60,7 @@ async def test_head_is_get_without_its_body(api: Client, chain: Chain, key: str)
     assert (await api.call("HEAD", "/nope")).status == 404
 
 
-async def test_no_answer_tells_versions(api: Client, key: str) -> None:
+async def test_no_answer_shows_versions(api: Client, key: str) -> None:
     for path in ("/health", "/docs", "/docs/swagger-ui.css", "/metrics", "/nope", HISTORY):
         assert (await api.get(path, key)).headers["Server"] == "ledgerline"
 
@@ -82,7 +83,7 @@ async def test_no_answer_tells_versions(api: Client, key: str) -> None:
         b"OPTIONS",
     ],
 )
-async def test_what_is_no_http_is_refused_in_the_envelope(api: Client, sent: bytes) -> None:
+async def test_malformed_http_is_refused_in_the_envelope(api: Client, sent: bytes) -> None:
     if sent == b"OPTIONS":
         sent += b"\r\n\r\n"
     head, _, body = (await api.raw(sent)).partition(b"\r\n\r\n")
@@ -110,20 +111,20 @@ def post(headers: bytes, body: bytes = b"") -> bytes:
         (post(b""), 400, "Invalid JSON body"),
     ],
 )
-async def test_bodies_that_break_off_or_lie_are_refused(api: Client, sent: bytes, status: int, error: str) -> None:
+async def test_incomplete_and_mislabelled_bodies_are_refused(api: Client, sent: bytes, status: int, error: str) -> None:
     head, _, body = (await api.raw(sent)).partition(b"\r\n\r\n")
     assert b" %d " % status in head.splitlines()[0]
     assert body == b'{"success":false,"error":"%b"}' % error.encode()
 
 
-async def test_a_body_that_does_not_arrive_is_not_waited_for(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_does_not_arrive_is_refused_in_time(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "_SEND_BODY_WITHIN_S", 0.3)
     answer = await api.raw(post(b"Content-Length: 20\r\n", b'{"entity'))
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert answer.endswith(b'{"success":false,"error":"Request timeout"}')
 
 
-async def test_a_client_that_waits_to_be_told_is_told_to_send_its_body(api: Client) -> None:
+async def test_expect_100_continue_is_answered(api: Client) -> None:
     sent = post(b"Expect: 100-continue\r\nContent-Length: 2\r\n", b"{}")
     answer = await api.raw(sent)
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 Bad Request\r\n")
@@ -143,6 +144,33 @@ async def test_a_body_may_have_one_mebibyte_however_it_is_sent(api: Client) -> N
     assert await name(gzip.compress(largest), **{"Content-Encoding": "gzip"}) == too_many_letters
     assert await name(zlib.compress(largest + b" "), **{"Content-Encoding": "deflate"}) == too_large
     assert await name(gzip.compress(b"\0" * 200 * MIB), **{"Content-Encoding": "gzip"}) == too_large
+
+
+ENCODINGS = (b"br", b"zstd", b"gzip", b"deflate", b"compress", b"gzip, br", b"\xff", b"a" * 500)
+BROKEN = (b"\x1f\x8b\x08\x00", gzip.compress(b"{}")[:-3], zlib.compress(b"{}")[:-3], b"{}", bytes(20))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+async def test_a_body_whose_encoding_is_unknown_or_broken_leaves_no_traceback(
+    api: Client,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    encoding: bytes,
+) -> None:
+    for start, body in itertools.product((b"POST /v1/admin/admin-keys", b"GET /health", b"GET /nope"), BROKEN):
+        for length, sent in (
+            (b"Content-Length: %d" % len(body), body),
+            (b"Transfer-Encoding: chunked", b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)),
+            (b"Transfer-Encoding: chunked", b"%x\r\n%b\r\nzz\r\n\r\n" % (len(body), body)),
+        ):
+            headers = post(b"Content-Encoding: %b\r\n%b\r\n" % (encoding, length)).partition(b" HTTP/1.1")[2]
+            answer = await api.raw(start + b" HTTP/1.1" + headers + sent)
+            status = int(answer.split()[1])
+            assert status == 400 or (start.startswith(b"GET") and status in (200, 404)), answer
+            if status == 400:
+                assert answer.endswith(b'{"success":false,"error":"Bad request"}'), answer
+    assert [record for record in caplog.records if record.levelname in ("ERROR", "WARNING")] == []
+    assert "Traceback" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -173,12 +201,12 @@ async def test_a_body_may_have_one_mebibyte_however_it_is_sent(api: Client) -> N
     ],
     ids=lambda data: repr(data[:30]),
 )
-async def test_what_is_no_json_object_that_can_be_kept_is_refused(api: Client, data: bytes) -> None:
+async def test_a_body_that_cannot_be_stored_is_refused(api: Client, data: bytes) -> None:
     reply = await api.call("POST", "/v1/admin/admin-keys", ADMIN_KEY, data=data)
     assert (reply.status, reply.error) == (400, "Invalid JSON body")
 
 
-async def test_text_that_is_no_utf_8_or_holds_nul_is_refused_in_queries_and_paths(api: Client) -> None:
+async def test_invalid_utf_8_and_nul_are_refused_in_queries_and_paths(api: Client) -> None:
     for text in ("%ED%A0%80", "%FF", "a%00b", "%F4%90%80%80"):
         reply = await api.get(f"/v1/admin/audit-logs?action={text}", ADMIN_KEY)
         assert (reply.status, reply.error) == (400, "action must be text of at most 255 characters"), text
@@ -187,14 +215,14 @@ async def test_text_that_is_no_utf_8_or_holds_nul_is_refused_in_queries_and_path
     assert (await api.get("/v1/admin/audit-logs?action=%E2%82%AC+%25&%FF=1", ADMIN_KEY)).status == 200
 
 
-async def test_the_caller_is_checked_before_what_it_asks(api: Client, key: str) -> None:
+async def test_the_caller_is_checked_before_the_parameters(api: Client, key: str) -> None:
     assert (await api.get("/v1/tx/hash/nonsense?groupByPolicy=x")).status == 401
     assert (await api.get("/v1/tx/hash/nonsense?groupByPolicy=x", key[:-1] + "g")).status == 403
     assert (await api.get("/v1/tx/hash/nonsense", key)).status == 400
     assert (await api.call("POST", "/v1/admin/admin-keys", data=b"nonsense")).status == 401
 
 
-async def test_rate_headers_stand_on_every_answer_of_a_chain_path(api: Client, issue_key: IssueKey) -> None:
+async def test_rate_headers_are_on_every_answer_of_a_chain_path(api: Client, issue_key: IssueKey) -> None:
     key = await issue_key(per_minute=4)
     statuses = []
     for path in ("/v1/tx/hash/x", HISTORY, f"{HISTORY}?limit=0", f"{HISTORY}?limit=1", HISTORY):
@@ -207,7 +235,9 @@ async def test_rate_headers_stand_on_every_answer_of_a_chain_path(api: Client, i
     assert statuses == [400, 503, 400, 503, 429]
 
 
-async def test_requests_wait_for_no_lock_of_the_indexer(api: Client, chain: Chain, key: str, database_url: str) -> None:
+async def test_requests_do_not_wait_for_locks_of_the_indexer(
+    api: Client, chain: Chain, key: str, database_url: str
+) -> None:
     await chain.append(10, pays("a", ALICE))
     connection = await database.connect(database_url, PREVIEW)
     async with connection.transaction():
@@ -219,7 +249,7 @@ async def test_requests_wait_for_no_lock_of_the_indexer(api: Client, chain: Chai
     assert (await api.get(HISTORY, key)).status == 200
 
 
-async def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_not(
+async def test_a_slow_request_is_cancelled_and_the_next_one_is_not(
     api: Client, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "LONGEST_REQUEST_S", 0.3)
@@ -231,7 +261,7 @@ async def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_not(
     assert [(await api.get(path, ADMIN_KEY)).status for _ in range(3)] == [200] * 3
 
 
-async def test_a_fault_of_ours_is_logged_and_not_told(
+async def test_an_internal_error_is_logged_and_not_shown(
     api: Client, chain: Chain, key: str, db: asyncpg.Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await chain.append(10, pays("a", ALICE))
@@ -241,7 +271,7 @@ async def test_a_fault_of_ours_is_logged_and_not_told(
     assert "UndefinedTableError" in capsys.readouterr().out
 
 
-async def test_a_database_that_drops_its_connections_is_no_fault_of_ours(
+async def test_a_dropped_connection_to_the_database_is_503(
     api: Client, chain: Chain, key: str, db: asyncpg.Connection
 ) -> None:
     await chain.append(10, pays("a", ALICE))
@@ -254,7 +284,7 @@ async def test_a_database_that_drops_its_connections_is_no_fault_of_ours(
 
 
 @pytest.mark.usefixtures("no_worker")
-async def test_a_replica_that_goes_away_is_passed_over(environment: dict[str, str], chain: Chain, key: str) -> None:
+async def test_a_lost_replica_is_skipped(environment: dict[str, str], chain: Chain, key: str) -> None:
     await chain.append(10, pays("a", ALICE))
     primary, relay = environment["DATABASE_URL"], Relay()
     environment["READ_DATABASE_URL"] = f"{primary},{relay.in_front_of(primary)}"

@@ -1,14 +1,18 @@
 """The open paths: health, readiness, metrics."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
-from shared import database
+from api import metrics
+from shared import database, leader, network_state, schema, tasks, version
 from shared.network import PREVIEW
 from tests.api.chains import Chain
 from tests.api.client import Client, serving
-from tests.api.test_transactions import ALICE, pays
+from tests.api.indexers import Indexer, slot_now
+from tests.api.partners import Partner
+from tests.api.payments import ALICE, pays
 from tests.processes.relay import Relay
 
 
@@ -17,51 +21,220 @@ async def test_health_says_that_the_process_answers(api: Client) -> None:
     assert (reply.status, reply.body) == (200, {"success": True, "data": {"status": "alive"}})
 
 
-async def test_ready_shows_each_network_that_is_indexed(api: Client, chain: Chain, database_url: str) -> None:
+async def test_ready_shows_each_network_that_is_indexed(api: Client, chain: Chain, indexer: Indexer) -> None:
+    slot_no = slot_now(12)
+    await chain.append(slot_no, pays("a", ALICE))
+    await indexer.beats("ledger state")
+    reply = await api.get("/ready")
+    (network,) = reply.body["data"].pop("networks")
+    reason = "the background task ledger state of the indexer of preview fails"
+    assert (reply.status, reply.body["data"]) == (200, {"status": "degraded", "reasons": [reason]})
+    ages = {"tip_age_s": 12, "node_tip_age_s": 5, "node_tip_unmoved_s": 5, "beat_age_s": 0}
+    assert all(0 <= network.pop(name) - least < 5 for name, least in ages.items())
+    assert network.pop("lag_slots") == network.pop("lag_s") in (6, 7, 8)
+    assert network.pop("block_time") == PREVIEW.slot_time(slot_no).isoformat().replace("+00:00", "Z")
+    assert network.pop("node_since") and slot_no < network.pop("node_slot_no") <= slot_now()
+    assert network == {
+        "network": "preview",
+        "network_id": 1,
+        "retired": False,
+        "ready": True,
+        "phase": "live",
+        "slot_no": slot_no,
+        "block_no": 0,
+        "epoch_no": slot_no // 86_400,
+        "first_block_no": 0,
+        "transactions": 0,
+        "lag_blocks": 7,
+        "network_synchronization": 1.0,
+        "sync_progress": 0.0,
+        "sync_left_s": None,
+        "node": "followed",
+        "node_connected": True,
+        "node_block_no": 7,
+        "indexer_running": True,
+        "indexer_version": version.VERSION,
+        "failing_tasks": ["ledger state"],
+        "refused": None,
+        "rollbacks": 0,
+        "last_rollback_at": None,
+        "last_rollback_blocks": None,
+        "pools_stake_mismatch": None,
+    }
+
+
+async def test_an_indexer_that_hangs_or_has_not_beaten_yet_does_not_count_as_running(
+    api: Client, chain: Chain, indexer: Indexer
+) -> None:
+    await chain.append(slot_now(), pays("a", ALICE))
+    assert await reasons(api) == ["no indexer is running for preview"]
+    await indexer.beats()
+    assert await reasons(api) == []
+    await indexer.writer.execute("UPDATE partner.leader SET beat_at = now() - interval '21 s'")
+    assert await reasons(api) == ["no indexer is running for preview"]
+    assert b'ledgerline_indexer_running{network="preview"} 0.0\n' in (await api.get("/metrics")).body
+    await indexer.writer.execute("UPDATE partner.leader SET beat_at = now(), backend_pid = 0")
+    assert await reasons(api) == ["no indexer is running for preview"], "another one's beat"
+
+
+async def test_a_network_is_ready_by_itself(api: Client, chain: Chain, indexer: Indexer) -> None:
+    async def answer(network: str = "preview") -> tuple[int, str]:
+        reply = await api.get(f"/ready/{network}")
+        return reply.status, reply.error if reply.status != 200 else ", ".join(reply.body["data"]["reasons"])
+
+    missing = "Not ready: no indexer is running for preprod; nothing is indexed for preprod yet"
+    assert (await answer("preprod"), await answer("nowhere")) == ((503, missing), (404, "Not found"))
+    await indexer.beats()
+    assert await answer() == (503, "Not ready: nothing is indexed for preview yet")
+    await chain.append(slot_now(290), pays("a", ALICE))
+    assert await answer() == (200, "")
+    await indexer.beats(node_connected=False)
+    assert await answer() == (200, "the node of preview is not connected")
+    await chain.append(slot_now(310), pays("b", ALICE))
+    status, error = await answer()
+    assert (status, error[:70]) == (503, "Not ready: the node of preview is not connected; the last block of pre")
+    await chain.set_phase("bulk")
+    await indexer.beats(sync_left_s=4_320.0, node_block_no=10_000)
+    left = "0.0% of the blocks, about 1 h 12 min left, then indexes are built"
+    assert await answer() == (503, f"Not ready: preview is syncing: {left}")
+    ready = await api.get("/ready")
+    assert (ready.status, ready.error) == (
+        503,
+        f"Not ready: no network is available yet; preview is syncing: {left}",
+    )
+    assert (await answer("preprod"))[0] == 503
+
+
+async def test_how_far_a_network_may_be_behind_is_a_setting(environment: dict[str, str], chain: Chain) -> None:
+    await chain.append(slot_now(290), pays("a", ALICE))
+    async with serving(environment | {"READY_LAG_S": "60"}) as api:
+        assert (await api.get("/ready/preview")).status == 503
+        assert (await api.get("/ready")).status == 200, "its requests are answered, and say as of when"
+
+
+async def test_a_retired_network_is_left_out(api: Client, chain: Chain, indexer: Indexer) -> None:
+    await chain.append(slot_now(), pays("a", ALICE))
+    await leader.retire(indexer.writer, PREVIEW)
+    reply = await api.get("/ready")
+    assert (reply.status, reply.body["data"]) == (200, {"status": "ready", "reasons": [], "networks": []})
+    assert b'network="preview"' not in (await api.get("/metrics")).body
+    refused = await api.get("/ready/preview")
+    assert (refused.status, refused.error) == (503, "Not ready: preview is retired")
+    assert await leader.unretire(indexer.writer, PREVIEW)
+    assert await reasons(api) == ["no indexer is running for preview"]
+
+
+async def test_metrics_tell_the_node_the_clock_and_the_rollbacks(api: Client, chain: Chain, indexer: Indexer) -> None:
+    slot_no = slot_now(1_000)
+    await chain.append(slot_no, pays("a", ALICE))
+    await indexer.beats(node_slot_no=slot_no, node_block_no=0, node_unmoved_s=1_000.0)
+    for most, blocks in ((1, 1), (1, 1), (5, 4), (network_state.DEEPER, 3_000)):
+        await indexer.writer.execute(
+            "INSERT INTO rollback_depth AS r VALUES ($1, 1, $2::integer, now(), $2) ON CONFLICT (blocks_at_most)"
+            " DO UPDATE SET rollbacks = r.rollbacks + 1, blocks = r.blocks + $2",
+            most,
+            blocks,
+        )
+    shown = (await api.get("/metrics")).body.decode()
+    figures = dict(line.rsplit(" ", 1) for line in shown.splitlines() if not line.startswith("#"))
+
+    def figure(name: str) -> float:
+        return float(figures[f'ledgerline_{name}{{network="preview"}}'])
+
+    assert 1_000 <= figure("chain_tip_age_seconds") < 1_010
+    assert 1_000 <= figure("node_tip_unmoved_seconds") < 1_010
+    assert (figure("node_connected"), figure("chain_ready"), figure("chain_live")) == (1, 0, 1)
+    assert figure("chain_network_synchronization") < 1
+    assert figures['ledgerline_node_state{network="preview",state="stalled"}'] == "1.0"
+    assert figures['ledgerline_node_state{network="preview",state="lost"}'] == "0.0"
+    assert figures['ledgerline_chain_phase{network="preview",phase="live"}'] == "1.0"
+    buckets = [figures[f'ledgerline_chain_rollback_blocks_bucket{{le="{le}",network="preview"}}'] for le in BUCKETS]
+    assert buckets == ["2.0", "2.0", "3.0", "3.0", "4.0"]
+    assert (figure("chain_rollback_blocks_count"), figure("chain_rollback_blocks_sum")) == (4, 3_006)
+    info = f'ledgerline_build_info{{schema_version="{schema.VERSION}",version="{version.VERSION}"}}'
+    assert figures[info] == "1.0"
+    named = {
+        line.split()[2].removeprefix("ledgerline_") for line in shown.splitlines() if line.startswith("# TYPE led")
+    }
+    # Another test may have imported the indexer, whose metrics the guide lists without their prefix.
+    shown_names = {name.removeprefix("indexer_") for name in named if not name.endswith("_created")}
+    assert [name for name in shown_names if name not in GUIDE] == []
+    await indexer.writer.execute("DELETE FROM partner.leader")
+    shown = (await api.get("/metrics")).body.decode()
+    assert "ledgerline_node_connected{" not in shown and "ledgerline_chain_lag_slots{" not in shown
+
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "signals.md").read_text()
+BUCKETS = ("1.0", "2.0", "5.0", "2160.0", "+Inf")
+
+
+async def test_a_newer_schema_refuses_changes_but_not_reads(
+    api: Client, chain: Chain, key: str, partner: Partner, database_url: str
+) -> None:
     await chain.append(10, pays("a", ALICE))
     writer = await database.connect(database_url, PREVIEW)
-    assert await database.become_writer(writer, PREVIEW)
-    await writer.execute("INSERT INTO node_tip (slot_no, block_no, seen_at) VALUES (17, 3, now())")
-    reply = await api.get("/ready")
-    assert (reply.status, reply.body) == (
-        200,
-        {
-            "success": True,
-            "data": {
-                "status": "ready",
-                "networks": [
-                    {
-                        "network": "preview",
-                        "network_id": 1,
-                        "phase": "live",
-                        "slot_no": 10,
-                        "block_no": 0,
-                        "lag_slots": 7,
-                        "unlike_pools": None,
-                        "indexer_running": True,
-                    }
-                ],
-            },
-        },
-    )
+    await writer.execute("UPDATE partner.schema_version SET version = 9999")
+    assert "schema version 9999" in (await reasons(api))[0]
+    assert (await api.get(f"/v1/tx/history/{ALICE}", key)).status == 200
+    assert b'ledgerline_chain_slot{network="preview"} 10.0\n' in (await api.get("/metrics")).body
+    reply = await partner.call("POST", "/users", {"name": "Bob"})
+    assert (reply.status, reply.error) == (503, "Service is being upgraded")
+    assert await writer.fetchval("SELECT count(*) FROM partner.user_account WHERE name = 'Bob'") == 0
     await writer.close()
 
 
-async def test_ready_says_what_is_missing(api: Client, chain: Chain) -> None:
-    async def reason() -> str:
+async def test_ready_is_503_only_if_no_network_is_available(api: Client, chain: Chain) -> None:
+    async def refused() -> str:
         reply = await api.get("/ready")
         assert reply.status == 503
         return reply.error
 
-    assert await reason() == "Not ready: no network is available yet"
-    await chain.append(10, pays("a", ALICE))
-    assert await reason() == "Not ready: no indexer is running for preview"
+    assert await refused() == "Not ready: no network is available yet"
+    await chain.append(slot_now(), pays("a", ALICE))
+    assert await reasons(api) == ["no indexer is running for preview"]
     await chain.set_phase("bulk")
-    assert await reason() == "Not ready: no network is available yet"
+    assert await refused() == (
+        "Not ready: no network is available yet; no indexer is running for preview; preview is syncing"
+    )
+
+
+async def test_ready_says_what_requests_do_without(
+    api: Client, chain: Chain, indexer: Indexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await chain.append(slot_now(), pays("a", ALICE))
+    await indexer.beats()
+    assert await reasons(api) == []
+    await indexer.beats(node_connected=False)
+    await indexer.writer.execute("UPDATE partner.schema_version SET version = 9999")
+    await indexer.writer.execute(
+        "INSERT INTO chain_preprod.tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"
+        " VALUES (1, 1, $1, 0, 0, 'bulk')",
+        bytes(32),
+    )
+    failure = tasks.TaskFailure("the rest", "OSError: secret", 0.0)
+    monkeypatch.setattr(tasks, "failing", lambda: [failure])
+    assert await reasons(api) == [
+        f"the database has schema version 9999, this program knows {schema.VERSION}: upgrade it",
+        "the node of preview is not connected",
+        "no indexer is running for preprod",
+        "preprod is syncing",
+        "the background task the rest fails",
+    ]
+
+
+async def reasons(api: Client) -> list[str]:
+    """The reasons of /ready, empty if nothing is degraded."""
+    reply = await api.get("/ready")
+    assert reply.status == 200
+    data = reply.body["data"]
+    assert data["status"] == ("degraded" if data["reasons"] else "ready")
+    found: list[str] = data["reasons"]
+    return found
 
 
 @pytest.mark.usefixtures("no_worker")
-async def test_ready_without_database_or_queue(environment: dict[str, str]) -> None:
+async def test_ready_without_database_or_queue(environment: dict[str, str], chain: Chain) -> None:
+    await chain.append(slot_now(), pays("a", ALICE))
     postgres, valkey = Relay(), Relay()
     environment["DATABASE_URL"] = postgres.in_front_of(environment["DATABASE_URL"])
     environment["REDIS_URL"] = valkey.in_front_of(environment["REDIS_URL"])
@@ -69,9 +242,7 @@ async def test_ready_without_database_or_queue(environment: dict[str, str]) -> N
     valkey.open()
     async with serving(environment) as client:
         valkey.close()
-        reply = await client.get("/ready")
-        assert reply.status == 503
-        assert "queue not available, rates are limited per process" in reply.error
+        assert "queue not available, rates are limited per process" in await reasons(client)
         postgres.close()
         reply = await client.get("/ready")
         assert reply.status == 503
@@ -80,8 +251,10 @@ async def test_ready_without_database_or_queue(environment: dict[str, str]) -> N
             assert (await client.get(path)).status == 200
         postgres.open()
         valkey.open()
-        await asyncio.sleep(1.5)
-        assert (await client.get("/ready")).error == "Not ready: no network is available yet"
+        async with asyncio.timeout(30):
+            while (await client.get("/ready")).status != 200 or len(await reasons(client)) > 1:
+                await asyncio.sleep(0.05)
+        assert await reasons(client) == ["no indexer is running for preview"]
     postgres.end()
     valkey.end()
 
@@ -105,3 +278,23 @@ async def test_metrics_count_requests_by_route_and_status(api: Client, chain: Ch
     assert b'ledgerline_indexer_running{network="preview"} 0.0\n' in reply.body
     for private in (ALICE, key, key[:13]):
         assert private.encode() not in reply.body
+
+
+async def test_metrics_leave_out_what_a_frozen_database_would_say(
+    environment: dict[str, str], chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scrape that hangs would look as if the API were down."""
+    await chain.append(slot_now(), pays("a", ALICE))
+    monkeypatch.setattr(metrics, "_MEASURED_WITHIN_S", 0.5)
+    postgres = Relay()
+    environment["DATABASE_URL"] = postgres.in_front_of(environment["DATABASE_URL"])
+    postgres.open()
+    async with serving(environment) as client:
+        assert b"ledgerline_chain_slot{" in (await client.get("/metrics")).body
+        postgres.freeze()
+        async with asyncio.timeout(20):
+            shown = (await client.get("/metrics")).body
+        assert b"ledgerline_chain_slot{" not in shown
+        assert b"ledgerline_requests_total{" in shown
+        postgres.thaw()
+    postgres.end()

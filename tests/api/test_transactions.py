@@ -1,45 +1,33 @@
 """Transactions over HTTP: pages of an address, and one by its hash."""
 
-import zlib
 from typing import Any
 
 import cbor2
 import pytest
 
+from indexer.blocks.effects import Output
 from shared import address
 from shared.network import MAINNET, PREPROD
-from shared.packed import Extra, Input, Output
-from tests.api.chains import Chain, Tx, hash_of
+from shared.packed import Extra
+from tests.api.chains import Chain, Input, Tx, hash_of
 from tests.api.client import Client
 from tests.api.conftest import IssueKey
+from tests.api.payments import (
+    ALICE,
+    BOB,
+    BYRON,
+    BYRON_ON_MAINNET,
+    KEY_HASH,
+    NOBODY,
+    ON_MAINNET,
+    OTHER_HASH,
+    STAKE,
+    byron,
+    pays,
+    raw,
+)
 
-KEY_HASH, OTHER_HASH = bytes(range(28)), bytes(range(28, 56))
-ALICE = address.show(b"\x60" + KEY_HASH)
-BOB = address.show(b"\x00" + OTHER_HASH + KEY_HASH)
-NOBODY = address.show(b"\x60" + OTHER_HASH)
-ON_MAINNET = address.show(b"\x61" + KEY_HASH)
-STAKE = address.show_stake(b"\xe0" + KEY_HASH)
 POLICY = bytes(28)
-
-
-def byron(attributes: dict[int, bytes]) -> bytes:
-    """The bytes of a Byron address (CDDL `byron_address`)."""
-    payload = cbor2.dumps([KEY_HASH, attributes, 0])
-    return cbor2.dumps([cbor2.CBORTag(24, payload), zlib.crc32(payload)])
-
-
-BYRON = byron({2: cbor2.dumps(1)})
-BYRON_ON_MAINNET = byron({})
-
-
-def raw(text: str) -> bytes:
-    """The bytes of a bech32 address of ours."""
-    return address.of_node(text)
-
-
-def pays(name: str, *texts: str) -> Tx:
-    """A transaction that pays 1 ada to each address."""
-    return Tx(name=name, outputs=[Output(raw(text), 1_000_000) for text in texts])
 
 
 async def names(api: Client, key: str, query: str, path: str = "history") -> list[str]:
@@ -146,13 +134,13 @@ async def test_a_collateral_return_keeps_its_index(api: Client, chain: Chain, ke
     assert [output["output_index"] for output in entry["outputs"]] == [3]
 
 
-async def test_figures_that_the_chain_does_not_give_are_null(api: Client, chain: Chain, key: str) -> None:
+async def test_unknown_figures_are_null(api: Client, chain: Chain, key: str) -> None:
     await chain.append(10, Tx(name="a", outputs=[Output(raw(ALICE), 5)], fee=None, size=None))
     (entry,) = (await api.get(f"/v1/tx/address/{ALICE}", key)).body["data"]
     assert entry["fee"] is entry["size"] is None
 
 
-async def test_a_history_entry_says_where_the_transaction_stands(api: Client, chain: Chain, key: str) -> None:
+async def test_a_history_entry_has_the_position_of_the_transaction(api: Client, chain: Chain, key: str) -> None:
     await chain.append(9)
     block_hash = await chain.append(10, pays("a", ALICE))
     reply = await api.get(f"/v1/tx/history/{ALICE}", key)
@@ -170,7 +158,7 @@ async def test_a_history_entry_says_where_the_transaction_stands(api: Client, ch
 
 @pytest.mark.usefixtures("history")
 @pytest.mark.parametrize("path", ["history", "address"])
-async def test_newest_first_unless_oldest_is_asked_for(api: Client, key: str, path: str) -> None:
+async def test_newest_first_is_the_default_order(api: Client, key: str, path: str) -> None:
     assert await names(api, key, "", path) == list("gfedcba")
     assert await names(api, key, "order=desc", path) == list("gfedcba")
     assert await names(api, key, "order=asc", path) == list("abcdefg")
@@ -220,7 +208,7 @@ async def test_from_slot_ends_a_list_at_that_slot(api: Client, key: str, query: 
         ("offset=9007199254740991", {"limit": 100, "offset": 2**53 - 1, "total": 7, "hasMore": False}),
     ],
 )
-async def test_a_page_says_where_the_next_one_begins(
+async def test_a_page_has_the_cursor_of_the_next_one(
     api: Client, key: str, query: str, pagination: dict[str, Any]
 ) -> None:
     assert (await api.get(f"/v1/tx/history/{ALICE}?{query}", key)).body["pagination"] == pagination
@@ -229,7 +217,7 @@ async def test_a_page_says_where_the_next_one_begins(
 @pytest.mark.usefixtures("history")
 @pytest.mark.parametrize("path", ["history", "address"])
 @pytest.mark.parametrize("order", ["asc", "desc"])
-async def test_walking_by_cursor_meets_each_transaction_once(api: Client, key: str, path: str, order: str) -> None:
+async def test_walking_by_cursor_yields_each_transaction_once(api: Client, key: str, path: str, order: str) -> None:
     for limit in range(1, 9):
         met: list[str] = []
         query: str | None = f"order={order}&limit={limit}"
@@ -242,7 +230,7 @@ async def test_walking_by_cursor_meets_each_transaction_once(api: Client, key: s
 
 
 def next_query(query: str, pagination: dict[str, Any]) -> str | None:
-    """The query of the next page, as the contract says to ask for it."""
+    """The query for the next page, by the rule in docs/http-api.md, "Chain data"."""
     asked = dict(part.split("=") for part in query.split("&"))
     if not pagination["hasMore"]:
         return None
@@ -254,7 +242,7 @@ def next_query(query: str, pagination: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.usefixtures("history")
-async def test_an_address_never_seen_has_an_empty_list(api: Client, key: str) -> None:
+async def test_an_unknown_address_has_an_empty_list(api: Client, key: str) -> None:
     for path in ("address", "history"):
         for text in (NOBODY, address.show(BYRON)):
             reply = await api.get(f"/v1/tx/{path}/{text}?fromSlot=30&limit=5", key)
@@ -278,7 +266,7 @@ async def test_a_path_may_be_percent_encoded(api: Client, key: str) -> None:
 
 
 @pytest.mark.usefixtures("history")
-async def test_a_key_sees_its_own_network_only(api: Client, issue_key: IssueKey) -> None:
+async def test_a_key_reads_only_its_network(api: Client, issue_key: IssueKey) -> None:
     on_preprod = await issue_key(network_id=PREPROD.network_id)
     for path in (f"history/{ALICE}", f"hash/{hash_of('a').hex()}"):
         reply = await api.get(f"/v1/tx/{path}", on_preprod)
@@ -333,7 +321,7 @@ NO_PAYMENT_ADDRESSES = (
 )
 
 
-async def test_what_is_no_payment_address_is_refused(api: Client, key: str) -> None:
+async def test_other_kinds_of_addresses_are_refused(api: Client, key: str) -> None:
     for path in ("address", "history"):
         for text in NO_PAYMENT_ADDRESSES:
             reply = await api.get(f"/v1/tx/{path}/{text}", key)
@@ -376,7 +364,7 @@ async def test_a_wrong_parameter_is_named(api: Client, key: str) -> None:
 
 
 @pytest.mark.usefixtures("history")
-async def test_what_is_no_parameter_of_the_endpoint_is_ignored(api: Client, key: str) -> None:
+async def test_unknown_parameters_are_ignored(api: Client, key: str) -> None:
     for query in ("page=2", "Limit=0", "from_slot=x", "groupByPolicy=7", "unknown=1&unknown=2", "&&", "=", "%00=%00"):
         assert (await api.get(f"/v1/tx/history/{ALICE}?{query}", key)).status == 200, query
 
@@ -384,14 +372,14 @@ async def test_what_is_no_parameter_of_the_endpoint_is_ignored(api: Client, key:
 async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) -> None:
     reward = b"\xe0" + KEY_HASH
     extra = Extra(
-        mint={POLICY: {b"coin": -5, b"": 2**63}},
         metadata_cbor={721: b"\xa1\x01\x02"},
         metadata_json={2**64 - 1: b'{"a": [1, 123456789012345678901234567890]}'},
         withdrawals={reward: 12},
         invalid_before=3,
         invalid_hereafter=2**64 - 1,
     )
-    tx = Tx(name="a", outputs=[Output(raw(ALICE), 5)], extra=extra)
+    mint = {POLICY: {b"coin": -5, b"": 2**63}}
+    tx = Tx(name="a", outputs=[Output(raw(ALICE), 5)], mint=mint, extra=extra)
     await chain.append(10, tx)
     tip_hash = await chain.append(20)
     listed = (await api.get(f"/v1/tx/address/{ALICE}", key)).body["data"][0]
@@ -403,8 +391,17 @@ async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) 
         | {
             "valid": True,
             "metadata": {
-                "721": {"cbor": "a10102"},
-                str(2**64 - 1): {"json": {"a": [1, 123456789012345678901234567890]}},
+                "721": {"cbor": "a10102", "json": {"map": [{"k": {"int": 1}, "v": {"int": 2}}]}},
+                str(2**64 - 1): {
+                    "json": {
+                        "map": [
+                            {
+                                "k": {"string": "a"},
+                                "v": {"list": [{"int": 1}, {"int": 123456789012345678901234567890}]},
+                            }
+                        ]
+                    }
+                },
             },
             "mint": {f"{POLICY.hex()}.{b'coin'.hex()}": -5, f"{POLICY.hex()}.": 2**63},
             "withdrawals": [{"stake_address": STAKE, "lovelace": 12}],
@@ -421,7 +418,7 @@ async def test_an_unknown_hash_is_not_found(api: Client, key: str) -> None:
     assert (reply.status, reply.error) == (404, "Transaction not found")
 
 
-async def test_what_is_no_transaction_hash_is_refused(api: Client, key: str) -> None:
+async def test_a_malformed_transaction_hash_is_refused(api: Client, key: str) -> None:
     wrong = (
         "a",
         "zz",

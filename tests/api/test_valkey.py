@@ -1,15 +1,22 @@
-"""The connection to Valkey: whatever address REDIS_URL names, whatever happens to the connection."""
+"""The connection to Valkey: every form of REDIS_URL, and every loss of the connection."""
 
 import asyncio
+import itertools
+import shutil
+import socket
 import ssl
+import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import dramatiq
 import pytest
+import redis
 import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,8 +24,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from redis.exceptions import RedisError, ResponseError
 
 from api import valkey as valkeys
+from api.usage.queue import ACTOR, QUEUE, broker_at
 from api.valkey import packed
-from tests.api.own_valkey import OwnValkey
+from shared import redis_url
+from tests.api.own_valkey import OwnSentinel, OwnValkey
+from tests.chain.harness import until
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 ECHO = packed(b"ECHO", b"hello")
@@ -26,7 +36,7 @@ ECHO = packed(b"ECHO", b"hello")
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[OwnValkey]:
-    """A Valkey of this test's own."""
+    """A separate Valkey for this test."""
     server = OwnValkey(tmp_path / "valkey")
     server.start()
     yield server
@@ -35,7 +45,7 @@ def own(tmp_path: Path) -> Iterator[OwnValkey]:
 
 @pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
-    """Runs a coroutine on each of the loops: their sockets are not the same."""
+    """Runs a coroutine on each of the loops, whose sockets differ."""
 
     def to_its_end(work: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
@@ -48,14 +58,14 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 async def answers(url: str) -> None:
-    """Assert that Valkey answers at an address: large replies too, and to many at once each its own."""
+    """Assert that Valkey answers at an address: large replies, too, and concurrent requests each with their own."""
     async with valkeys.opened(url) as valkey:
         await valkey.ping()
         texts = [b"%d" % number * (number * 100 + 1) for number in range(100)]
         assert await valkey.ask_all(packed(b"ECHO", text) for text in texts) == texts
 
 
-def test_every_form_of_an_address_leads_to_it(run: Run, own: OwnValkey) -> None:
+def test_every_form_of_an_address_connects(run: Run, own: OwnValkey) -> None:
     server: Any = own.client
     server.config_set("requirepass", "s3cret word")
     server.acl_setuser("someone", enabled=True, passwords=["+other"], commands=["+@all"], keys=["*"])
@@ -67,7 +77,7 @@ def test_every_form_of_an_address_leads_to_it(run: Run, own: OwnValkey) -> None:
         run(answers(f"redis://:wrong@{place}/0"))
 
 
-def test_a_socket_in_the_file_system_leads_to_it(run: Run, own: OwnValkey, tmp_path: Path) -> None:
+def test_a_unix_socket_connects(run: Run, own: OwnValkey, tmp_path: Path) -> None:
     async def through_a_file() -> None:
         async with forwarding(own, lambda handler: asyncio.start_unix_server(handler, tmp_path / "socket")):
             await answers(f"unix://{tmp_path}/socket?db=2")
@@ -75,7 +85,7 @@ def test_a_socket_in_the_file_system_leads_to_it(run: Run, own: OwnValkey, tmp_p
     run(through_a_file())
 
 
-def test_tls_leads_to_it(run: Run, own: OwnValkey, tmp_path: Path) -> None:
+def test_tls_connects(run: Run, own: OwnValkey, tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate(tmp_path))
 
@@ -86,6 +96,104 @@ def test_tls_leads_to_it(run: Run, own: OwnValkey, tmp_path: Path) -> None:
                 await answers(f"rediss://127.0.0.1:{port}/1")
 
     run(encrypted())
+
+
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason="needs a redis-server with TLS, as Debian's is")
+def test_a_tls_server_is_verified_by_its_authority(run: Run, tmp_path: Path) -> None:
+    file = certificate(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    tls = {"tls-port": port, "tls-cert-file": file, "tls-key-file": file, "tls-ca-cert-file": file}
+    words = [str(word) for name, value in ({"port": 0} | tls).items() for word in (f"--{name}", value)]
+    server = subprocess.Popen(
+        ["redis-server", "--dir", str(tmp_path), "--tls-auth-clients", "no", *words], stdout=subprocess.DEVNULL
+    )
+    try:
+        url = f"rediss://127.0.0.1:{port}/1?ssl_ca_certs={file}"
+        until("Redis answers", lambda: _answers(redis_url.client(url)))
+        run(answers(url))
+        broker_at(url).enqueue(_message())
+        with pytest.raises(RedisError):
+            run(answers(f"rediss://127.0.0.1:{port}/1"))
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[tuple[str, list[OwnValkey]]]:
+    """A primary, its replica and three Sentinels, and the address that these make."""
+    primary = OwnValkey(tmp_path / "primary")
+    primary.start()
+    replica = OwnValkey(tmp_path / "replica", replicaof=f"127.0.0.1 {primary.port}")
+    replica.start()
+    sentinels = [OwnSentinel(tmp_path / f"sentinel-{number}", "queue", primary) for number in (1, 2, 3)]
+    for sentinel in sentinels:
+        sentinel.start()
+    everybody = [primary, replica, *sentinels]
+    try:
+        yield f"redis+sentinel://{','.join(f'127.0.0.1:{each.port}' for each in sentinels)}/queue/1", everybody
+    finally:
+        for server in everybody:
+            server.kill()
+
+
+@pytest.mark.parametrize("loss", ["kill", "freeze", "switch"])
+def test_sentinels_lead_to_the_new_primary(run: Run, watched: tuple[str, list[OwnValkey]], loss: str) -> None:
+    url, (primary, replica, first, second, third) = watched
+    broker = broker_at(url)
+    until("the Sentinels know each other", lambda: _knows_all(second) and _knows_all(third))
+    until("an answer through them", lambda: _answers(broker.client))
+    broker.enqueue(_message())
+
+    async def outlived() -> None:
+        async with valkeys.opened(url) as valkey:
+            await valkey.ask(packed(b"SET", b"a", b"1"))
+            if loss == "switch":
+                sentinel: Any = second.client
+                sentinel.execute_command("SENTINEL", "FAILOVER", "queue")
+            else:
+                getattr(primary, loss)()
+                first.freeze()
+            deadline = asyncio.get_running_loop().time() + 30
+            for number in itertools.count():
+                await asyncio.sleep(0.05)
+                with suppress(RedisError, OSError):
+                    await valkey.ask(packed(b"SET", b"b", b"%d" % number))
+                    if server.role()[0] == b"master" and server.get("b") == b"%d" % number:
+                        break
+                assert asyncio.get_running_loop().time() < deadline
+
+    server: Any = redis.Redis.from_url(replica.url.removesuffix("/0") + "/1")
+    run(outlived())
+
+    def queued() -> bool:
+        with suppress(RedisError, OSError, dramatiq.errors.BrokerConnectionError):
+            broker.enqueue(_message())
+            return True
+        return False
+
+    until("the queue is reached", queued)
+
+
+def _message() -> dramatiq.Message[None]:
+    return dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=(), kwargs={}, options={})
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except (RedisError, OSError):
+        return False
+
+
+def _knows_all(sentinel: OwnValkey) -> bool:
+    try:
+        server: Any = sentinel.client
+        (told,) = server.sentinel_masters().values()
+        return (told["num-slaves"], told["num-other-sentinels"]) == (1, 2)
+    except (RedisError, OSError):
+        return False
 
 
 def test_the_database_of_the_address_is_used(run: Run, own: OwnValkey) -> None:
@@ -99,7 +207,7 @@ def test_the_database_of_the_address_is_used(run: Run, own: OwnValkey) -> None:
     assert server.get("where") == b"three"
 
 
-def test_an_error_is_its_commands_own(run: Run, own: OwnValkey) -> None:
+def test_an_error_belongs_to_its_command(run: Run, own: OwnValkey) -> None:
     async def some_are_wrong() -> None:
         async with valkeys.opened(own.url) as valkey:
             wrong = packed(b"NO-SUCH-COMMAND")
@@ -110,7 +218,7 @@ def test_an_error_is_its_commands_own(run: Run, own: OwnValkey) -> None:
     run(some_are_wrong())
 
 
-def test_who_leaves_takes_nobody_elses_reply(run: Run, own: OwnValkey) -> None:
+def test_a_cancelled_caller_takes_no_reply_of_another(run: Run, own: OwnValkey) -> None:
     async def some_leave() -> None:
         async with valkeys.opened(own.url) as valkey:
             await valkey.ping()
@@ -126,7 +234,7 @@ def test_who_leaves_takes_nobody_elses_reply(run: Run, own: OwnValkey) -> None:
     run(some_leave())
 
 
-def test_a_connection_that_was_cut_is_made_again_unnoticed(run: Run, own: OwnValkey) -> None:
+def test_a_cut_connection_is_reopened_transparently(run: Run, own: OwnValkey) -> None:
     async def cut() -> None:
         async with valkeys.opened(own.url) as valkey:
             await valkey.ping()
@@ -139,7 +247,7 @@ def test_a_connection_that_was_cut_is_made_again_unnoticed(run: Run, own: OwnVal
     run(cut())
 
 
-def test_without_a_server_everybody_is_told_at_once_and_with_it_all_goes_on(run: Run, own: OwnValkey) -> None:
+def test_without_a_server_callers_fail_at_once_and_recover_with_it(run: Run, own: OwnValkey) -> None:
     async def killed() -> None:
         async with valkeys.opened(own.url) as valkey:
             await valkey.ping()
@@ -153,7 +261,7 @@ def test_without_a_server_everybody_is_told_at_once_and_with_it_all_goes_on(run:
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_server_that_keeps_silent_is_given_up(run: Run, own: OwnValkey, connected: bool) -> None:
+def test_a_silent_server_times_out(run: Run, own: OwnValkey, connected: bool) -> None:
     async def frozen() -> None:
         loop = asyncio.get_running_loop()
         async with valkeys.opened(own.url) as valkey:
@@ -171,8 +279,8 @@ def test_a_server_that_keeps_silent_is_given_up(run: Run, own: OwnValkey, connec
 
 
 @pytest.mark.parametrize("nonsense", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n" * 100])
-def test_nonsense_in_place_of_replies_is_an_error(nonsense: bytes) -> None:
-    """Or more replies than there were commands: nobody may get another's."""
+def test_invalid_replies_are_an_error(nonsense: bytes) -> None:
+    """Or more replies than commands: no caller may get another's."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
@@ -187,16 +295,17 @@ def test_nonsense_in_place_of_replies_is_an_error(nonsense: bytes) -> None:
             async with valkeys.opened(f"redis://127.0.0.1:{port}/0?protocol=2") as valkey:
                 await valkey.ping()
                 await valkey.ask(ECHO)
-                await asyncio.sleep(0.1)
                 assert valkey._link is not None
-                assert valkey._link.lost
+                async with asyncio.timeout(10):
+                    while not valkey._link.lost:
+                        await asyncio.sleep(0.01)
 
     asyncio.run(talked_to())
 
 
 @asynccontextmanager
 async def forwarding(own: OwnValkey, start: Callable[[Any], Any]) -> AsyncIterator[int | None]:
-    """Another door to a Valkey; its port, where it has one."""
+    """A second way to a Valkey; its port, if it has one."""
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65_536):
@@ -213,12 +322,13 @@ async def forwarding(own: OwnValkey, start: Callable[[Any], Any]) -> AsyncIterat
 
 
 def certificate(folder: Path) -> Path:
-    """A key and a certificate that nobody has signed, in one file."""
+    """A key and a self-signed certificate, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
         .sign(key, hashes.SHA256())
         .public_bytes(serialization.Encoding.PEM)
     )

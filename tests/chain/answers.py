@@ -1,4 +1,4 @@
-"""Each list and object of the API, asked for in full and compared with the model."""
+"""Each list and object of the API, read completely and compared with the model."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query:
     counted = {"limit": limit, "offset": offset, "total": expected.total, "hasMore": expected.has_more}
     assert pagination == counted, (address, query, pagination)
     if expected.rows and expected.following is not None and expected.rows[-1].slot != expected.following.slot:
-        # Any slot after this page's last one and not beyond the next one's leads to the same next page.
+        # Any slot after this page's last one, up to that of the next row, gives the same next page.
         last, following = expected.rows[-1].slot, expected.following.slot
         assert cursor is not None, (address, query)
         assert last < cursor <= following if order == "asc" else following <= cursor < last, (address, query, cursor)
@@ -46,7 +46,7 @@ def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query:
 
 
 def walk(caller: Caller, path: str, limit: int, order: str, from_slot: int | None = None) -> list[Json]:
-    """All rows of an address list, as the contract says to walk it: by cursor while there is one, else by offset."""
+    """All rows of an address list, walked as docs/http-api.md says: by cursor while there is one, else by offset."""
     rows: list[Json] = []
     query: Json = {"limit": limit, "order": order} | ({} if from_slot is None else {"fromSlot": from_slot})
     offset = 0
@@ -63,7 +63,7 @@ def walk(caller: Caller, path: str, limit: int, order: str, from_slot: int | Non
 
 
 def collected(caller: Caller, path: str, count: int, total: bool, limit: int = 500, **query: Any) -> list[Json]:
-    """All rows of a list of so many, by offset, with the pagination of each page as the specification has it."""
+    """All rows of a list of so many, by offset. Checks the pagination of each page."""
     rows: list[Json] = []
     more = True
     while more:
@@ -78,7 +78,7 @@ def collected(caller: Caller, path: str, count: int, total: bool, limit: int = 5
 
 
 def check_sorted(rows: list[Json], expected: list[Json], figure: str, descending: bool) -> None:
-    """The same rows by a figure; those that tie in it come in an order that only the service knows."""
+    """The rows are sorted by a figure; the order of ties is not compared."""
     figures = [int(row[figure]) for row in rows]
     assert figures == sorted(figures, reverse=descending)
     assert sorted(rows, key=as_text) == sorted(expected, key=as_text)
@@ -99,7 +99,7 @@ def check_by_slot(caller: Caller, path: str, oldest_first: list[Json], total: bo
 
 
 def check_asset(caller: Caller, chain: Chain, asset: AssetKey, holders: list[Json]) -> None:
-    """Info, holders, transactions and mints of one asset."""
+    """Check info, holders, transactions and mints of one asset."""
     path = f"/v1/assets/{asset[0]}.{asset[1]}"
     told = caller.ok(path)["data"]
     metadata, source = chain.assets.metadata(asset)
@@ -111,14 +111,14 @@ def check_asset(caller: Caller, chain: Chain, asset: AssetKey, holders: list[Jso
 
 
 def check_policy(caller: Caller, chain: Chain, policy: str, holders: list[Json]) -> None:
-    """The assets of a policy and who holds them."""
+    """Check the assets of a policy and its holders."""
     listed = [chain.assets.listed(asset) for asset in chain.assets.of_policy(policy)]
     check_by_figure(caller, f"/v1/assets/policy/{policy}", listed, "total_supply", total=True)
     check_by_figure(caller, f"/v1/assets/policy/{policy}/holders", holders, "quantity", total=False)
 
 
 def check_pool(caller: Caller, chain: Chain, pool: str) -> None:
-    """A pool and its delegators, where the node reports no rewards."""
+    """Check a pool and its delegators, with a node that reports no rewards."""
     told = caller.ok(f"/v1/pools/{pool}")["data"]
     del told["saturation"]
     assert told == chain.pools.info(pool)

@@ -1,4 +1,4 @@
-"""Everything a chain's tables hold, in a form that two databases with the same chain have in common."""
+"""The content of a chain's tables, in a form that is equal for two databases with the same chain."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,36 +6,39 @@ from typing import Any
 
 import asyncpg
 
+from shared import packed
+
 Row = dict[str, Any]
 Dump = dict[str, list[Row]]
 
-# Tables that number byte strings. The numbers depend on the order of arrival and stay when a rollback leaves nothing
-# else of their row; a dump shows what they stand for instead. The columns named here say nothing beyond that.
+# Tables that number byte strings. The numbers depend on the order of arrival and survive rollbacks, so a dump shows
+# the byte strings instead. The columns named here have no other content.
 NATURAL_KEYS = {
     "stake": ("raw",),
-    "address": ("raw",),
-    "pool": ("hash",),
-    "policy": ("hash",),
-    "asset": ("policy_id", "name"),
+    "address": ("stake_no", "raw"),
+    "pool": ("pool_id",),
+    "policy": ("policy_id",),
+    "asset": ("policy_no", "name"),
 }
-# What the node said of itself and of its ledger, at some time: no part of the chain.
-NOT_OF_THE_CHAIN = {"node_tip", "ledger_state", "reward", "reward_due", "pool_reward"}
-# How the rows came here, in one go or over the bulk steps.
-NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step")}
+# Data that the node reported about its ledger, and the number of its rollbacks, which are not part of the chain.
+NOT_OF_THE_CHAIN = {"rollback_depth", "ledger_state", "reward", "reward_due", "pool_reward"}
+# How the rows were written: directly, or in the steps of bulk; and in which session.
+NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step"), ("tip", "numbering")}
 
 
 async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
-    """All rows of a chain, table by table, sorted, numbers of byte strings replaced by what they number.
+    """All rows of a chain, table by table, sorted, numbers of byte strings replaced by the byte strings.
 
-    A column that ends in `_id` and is an integer of 32 bits must number rows of a table in NATURAL_KEYS: a new table is
-    covered without being named here, and one that can't be understood fails.
+    A column of 32 bits whose name ends in `_no`, except epochs, must refer to a table in NATURAL_KEYS: so a new table
+    is covered without being named here, or fails the test.
     """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1", schema)
         names = [table["tablename"] for table in tables if table["tablename"] not in NOT_OF_THE_CHAIN]
         numbered = await connection.fetch(
             "SELECT table_name, column_name, data_type FROM information_schema.columns"
-            " WHERE table_schema = $1 AND column_name LIKE '%\\_id%' AND data_type IN ('integer', 'ARRAY')",
+            " WHERE table_schema = $1 AND column_name ~ '_nos?$' AND column_name !~ 'epoch_no$'"
+            " AND data_type IN ('integer', 'ARRAY')",
             schema,
         )
         keyed = await connection.fetch(
@@ -47,9 +50,10 @@ async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
     for name, columns in NATURAL_KEYS.items():
         if name in content:
             keys[name] = {
-                row[f"{name}_id"]: tuple(resolved(name, c, row[c], owners, keys) for c in columns)
+                row[f"{name}_no"]: tuple(resolved(name, c, row[c], owners, keys) for c in columns)
                 for row in content[name]
             }
+    content["tx"] = [unpacked(row, keys) for row in content["tx"]]
     in_key = {(each["table_name"], each["column_name"]) for each in keyed}
     for name in content.keys() - NATURAL_KEYS.keys():
         content[name] = [row for row in content[name] if not says_nothing(name, row, in_key)]
@@ -57,8 +61,27 @@ async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
     return {name: table_dump(name, rows, owners, keys, referenced) for name, rows in content.items()}
 
 
+def unpacked(row: Any, keys: dict[str, dict[int, Any]]) -> Row:
+    """A row of `tx` with what its packed bytes say, numbers replaced by what they number."""
+
+    def named(quantities: packed.Quantities) -> dict[Any, int]:
+        return {keys["asset"][asset_no]: quantity for asset_no, quantity in quantities.items()}
+
+    def output(one: packed.Output | None) -> Any:
+        return None if one is None else (keys["address"][one.address_no], one.lovelace, named(one.quantities))
+
+    first_index, paid = packed.unpack_outputs(row["outputs"])
+    return dict(row) | {
+        "outputs": (first_index, [output(one) for one in paid]),
+        "inputs": [
+            (spent.tx_hash, spent.output_index, output(spent.source)) for spent in packed.unpack_inputs(row["inputs"])
+        ],
+        "mint": named(packed.unpack_mint(row["mint"])),
+    }
+
+
 def owner_of(column: str) -> str:
-    stem = column.removesuffix("s").removesuffix("_id")
+    stem = column.removesuffix("s").removesuffix("_no")
     for name in NATURAL_KEYS:
         if stem == name or stem.endswith(f"_{name}"):
             return name
@@ -73,17 +96,19 @@ def resolved(
         return value
     if isinstance(value, list):
         return tuple(keys[owner][each] for each in value)
+    if value == 0 and column == "lowest_address_no":  # the first bucket begins before all holders
+        return None
     return keys[owner][value]
 
 
 def says_nothing(table: str, row: Any, in_key: set[tuple[str, str]]) -> bool:
-    """Whether a row is the same as none: it counts something, and there is none of it."""
+    """Whether a row is equivalent to no row: its counts are 0."""
     values = [value for column, value in row.items() if (table, column) not in in_key]
     return bool(values) and not any(values)
 
 
 def references(content: dict[str, Iterable[Any]], owners: dict[tuple[str, str], str]) -> dict[str, set[int]]:
-    """Which rows of the numbering tables are used by a row of another kind of table."""
+    """The rows of numbering tables to which rows of other tables refer."""
     used: dict[str, set[int]] = defaultdict(set)
     for (table, column), owner in owners.items():
         if table not in NATURAL_KEYS:
@@ -103,14 +128,14 @@ def table_dump(
     dumped = []
     for row in rows:
         natural = NATURAL_KEYS.get(name, ())
-        says = [value for column, value in row.items() if column not in (f"{name}_id", *natural)]
-        if natural and row[f"{name}_id"] not in referenced[name] and not any(says):
+        says = [value for column, value in row.items() if column not in (f"{name}_no", *natural)]
+        if natural and row[f"{name}_no"] not in referenced[name] and not any(says):
             continue
         dumped.append(
             {
                 column: resolved(name, column, value, owners, keys)
                 for column, value in row.items()
-                if not (natural and column == f"{name}_id") and (name, column) not in NOT_OF_THE_CHAIN_COLUMNS
+                if not (natural and column == f"{name}_no") and (name, column) not in NOT_OF_THE_CHAIN_COLUMNS
             }
         )
     return sorted(dumped, key=lambda row: tuple(sortable(value) for value in row.values()))

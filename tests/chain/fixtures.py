@@ -1,4 +1,4 @@
-"""The product on databases of its own, for the tests of chains and of processes."""
+"""The service on a separate database, for the tests of chains and of processes."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,9 +17,13 @@ NewLedgerline = Callable[[], Ledgerline]
 
 @pytest.fixture(scope="module")
 def new_ledgerline(
-    session_servers: Servers, template_database: str, finish: Finish, tmp_path_factory: pytest.TempPathFactory
+    session_servers: Servers,
+    service_redis_url: str,
+    template_database: str,
+    finish: Finish,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[NewLedgerline]:
-    """Makes one with a fresh database on each call; all are gone after the module."""
+    """Makes one with a new database on each call; all are removed after the module."""
     made: list[str] = []
 
     def new() -> Ledgerline:
@@ -28,7 +32,7 @@ def new_ledgerline(
         made.append(name)
         directory: Path = tmp_path_factory.mktemp("ledgerline")
         url = urlsplit(session_servers.database_url)._replace(path=f"/{name}").geturl()
-        return Ledgerline(url, session_servers.redis_url, directory)
+        return Ledgerline(url, service_redis_url, directory)
 
     yield new
     for name in made:

@@ -32,15 +32,20 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
+VECTORS = ROOT / "tests" / "vectors"
 NETWORK_IDS = {"mainnet": 0, "preview": 1, "preprod": 2}
 
 
-def recorded(name: str) -> Path:
-    """A file of real blocks; without it the test that needs it is skipped."""
-    path = SHARED / "chain" / name
-    if not path.exists():
-        pytest.skip(f"recorded blocks {name} are not beside the checkout")
-    return path
+def recorded(name: str, *, whole: bool = False) -> Path:
+    """A file of real blocks: the whole recording if it is beside the checkout, otherwise its beginning in
+    tests/vectors.
+
+    A test that needs the `whole` recording is skipped if that is absent.
+    """
+    for folder in (SHARED / "chain",) if whole else (SHARED / "chain", VECTORS):
+        if (folder / name).exists():
+            return folder / name
+    pytest.skip(f"needs the whole recording {name} in ../shared/chain")
 
 
 def blocks_of(path: Path) -> Iterator[Json]:
@@ -55,7 +60,7 @@ def free_port() -> int:
 
 
 def until(what: str, holds: Callable[[], Any], within_s: float = 60, every_s: float = 0.05) -> Any:
-    """Wait for something to be true, and give what it returned."""
+    """Wait until `ask` returns something true; returns that."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         found = holds()
@@ -66,7 +71,7 @@ def until(what: str, holds: Callable[[], Any], within_s: float = 60, every_s: fl
 
 
 class Process:
-    """A process of ours, its output in a file that a failed test can quote."""
+    """A process of the service. Its output goes to a file, which a failed test can quote."""
 
     def __init__(self, args: list[str], settings: dict[str, str], log: Path) -> None:
         self.log = log
@@ -84,7 +89,7 @@ class Process:
         return self.log.read_text(errors="replace")
 
     def says(self, *words: str, within_s: float = 30) -> None:
-        """Wait for one line of output with all these words."""
+        """Wait for a line of output with all these words."""
 
         def said() -> bool:
             if any(all(word in line for word in words) for line in self.output().splitlines()):
@@ -98,11 +103,11 @@ class Process:
             raise AssertionError(f"{missing}; the output is: {self.output()[-3000:]}") from None
 
     def ends(self, within_s: float) -> int:
-        """Wait for its exit and give the status."""
+        """Wait for its end; returns the exit status."""
         return self.popen.wait(within_s)
 
     def stop(self) -> int:
-        """SIGTERM: a process of ours ends within 10 s."""
+        """SIGTERM: every process of the service ends within 10 s."""
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGTERM)
         try:
@@ -129,13 +134,14 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
         "TOKEN_",
         "DATA_DIR",
         "LOG_",
+        "ACCESS_LOG",
     )
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return inherited | {"LOG_FORMAT": "json", "PYTHONUNBUFFERED": "1"} | settings
 
 
 class Rewardless(Server):
-    """A node whose accounts hold no rewards: what an index says of stake then follows from the blocks alone."""
+    """A node whose accounts hold no rewards: stakes in an index then depend on the blocks alone."""
 
     def query(self, session: Session, method: str, params: Any) -> Any:
         if method == "queryLedgerState/governanceProposals":
@@ -148,7 +154,7 @@ class Rewardless(Server):
 
 
 def asks_for_snapshot(method: str, params: Any) -> bool:
-    """Whether the stakes of the last snapshot are asked for: those that vote."""
+    """Whether a query asks for the stakes of the last snapshot, which vote."""
     return method == "queryLedgerState/stakePools" and bool(json.loads(bytes(params)).get("includeStake"))
 
 
@@ -162,9 +168,9 @@ def without_rewards(answer: Any) -> Any:
 
 
 class Node:
-    """The devnet server on a thread of its own, so that a test can kill, wait and ask in plain steps.
+    """The devnet server in a separate thread, so that a test can kill, wait and query in plain steps.
 
-    `do` runs a call in that thread and gives its result: everything that touches `server` goes through it.
+    `do` runs a call in that thread and returns its result; everything that uses `server` goes through it.
     """
 
     def __init__(self, chain: blocks.Chain, dialect: Dialect | None = None, port: int = 0) -> None:
@@ -226,7 +232,7 @@ class Caller:
 
 
 class Ledgerline:
-    """The product on a database of its own: indexers and API processes as a test needs them, and a caller with keys."""
+    """The service on a separate database: indexers and API processes as a test needs them, and a caller with keys."""
 
     caller: Caller
 
@@ -237,7 +243,7 @@ class Ledgerline:
         self._started = 0
 
     def start(self, *args: str) -> Process:
-        """Start one of our commands; who starts it ends it."""
+        """Start one of our commands; the caller ends it."""
         self._started += 1
         return Process(list(args), self.settings, self.directory / f"{self._started}-{args[0]}.log")
 
@@ -282,7 +288,7 @@ class Ledgerline:
             process.kill()
 
     def tip(self, network: str) -> tuple[int, str] | None:
-        """Slot and hash of the last committed block that can be asked for; None in bulk, or before the first."""
+        """Slot and hash of the last committed block; None in bulk, or before the first one."""
         found = self.rows(network, "SELECT slot_no, block_hash, phase FROM tip")
         return (found[0]["slot_no"], found[0]["block_hash"].hex()) if found and found[0]["phase"] == "live" else None
 
@@ -295,11 +301,11 @@ class Ledgerline:
         return tip is not None and tip[0] > slot
 
     def rows(self, network: str, statement: str) -> list[asyncpg.Record]:
-        """The rows of one statement on a network's tables; none while they are not there yet."""
+        """The rows of one statement on a network's tables; none until the tables exist."""
         return asyncio.run(query(self.database_url, network, statement))
 
     def reaches(self, network: str, block: Json, process: Process | None = None, within_s: float = 60) -> None:
-        """Wait until a block is the tip, as long as the indexer lives."""
+        """Wait until a block is the tip; fails if the indexer ends."""
 
         def reached() -> bool:
             assert process is None or process.popen.poll() is None, f"the indexer ended: {process.output()[-3000:]}"
@@ -323,7 +329,7 @@ class Ledgerline:
 
 
 async def query(database_url: str, network: str, statement: str, *args: Any) -> list[asyncpg.Record]:
-    """The rows of one statement on a connection of its own; none while the tables are not there yet."""
+    """The rows of one statement on a separate connection; none until the tables exist."""
     connection = await asyncpg.connect(database_url, server_settings={"search_path": f"chain_{network}"})
     try:
         found: list[asyncpg.Record] = await connection.fetch(statement, *args)
@@ -335,7 +341,7 @@ async def query(database_url: str, network: str, statement: str, *args: Any) -> 
 
 
 async def issue_keys(database_url: str, network: str, count: int = 12) -> list[str]:
-    """API keys straight in the partner tables, at the greatest rate that there is."""
+    """API keys, directly in the partner tables, with the highest rate limit."""
     connection = await asyncpg.connect(database_url)
     try:
         owner = await connection.fetchval(

@@ -1,8 +1,8 @@
-"""The ledger and its answers in plain lines: what the API must say of a chain.
+"""The ledger in plain lines: the answers that the API must give about a chain.
 
-Written from the specification and the ledger's rules, sharing nothing with the indexer, so that the two can disagree.
+Written from docs/http-api.md and the ledger's rules, sharing nothing with the indexer, so that the two can disagree.
 It reads blocks as Ogmios writes them, keeps everything in dictionaries, sorts and filters lists on each question,
-and knows no rollback: a chain after a rollback is another model fed with the blocks that survived.
+and has no rollback: a chain after a rollback is another model with the surviving blocks.
 """
 
 from collections import defaultdict
@@ -49,7 +49,7 @@ CLOCKS = {
 
 @dataclass(frozen=True)
 class Output:
-    """What an address was paid, with the datum that came along (hex of its CBOR, or its hash)."""
+    """An output, with its datum (hex of its CBOR, or its hash)."""
 
     address: str
     lovelace: int
@@ -60,7 +60,7 @@ class Output:
 
 @dataclass
 class Transaction:
-    """What one transaction did, failed scripts accounted for.
+    """The effects of one transaction, also with failed scripts.
 
     The source of an input is None if it was made before the first block of a chain that starts in the middle.
     """
@@ -85,7 +85,7 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Page:
-    """One page of a list, and what lies around it."""
+    """One page of a list, with its surroundings."""
 
     rows: list[Any]
     total: int
@@ -100,7 +100,7 @@ def page(rows: list[Any], limit: int, offset: int = 0) -> Page:
 
 
 class Ledger:
-    """Every block fed so far: transactions, who is concerned by them, and what is unspent."""
+    """The blocks so far: transactions, their addresses, and the unspent outputs."""
 
     def __init__(self, network: str, genesis: Iterable[Json] = ()) -> None:
         self.network = network
@@ -114,7 +114,7 @@ class Ledger:
         }
 
     def forward(self, block: Json) -> list[Transaction]:
-        """Apply a block, and tell the transactions that happened in it, in order."""
+        """Apply a block; returns its transactions in order."""
         self.slot, self.tip = self.slot_of(block), block
         return [self.apply(tx, block) for host in block.get("transactions", []) for tx in happened(host)]
 
@@ -144,7 +144,7 @@ class Ledger:
         return done
 
     def slot_of(self, block: Json) -> int:
-        """An epoch boundary block has no slot of its own: it stands at the first one of the epoch it opens."""
+        """An epoch boundary block has no slot; it gets the first one of its epoch."""
         if "slot" in block:
             return int(block["slot"])
         return 0 if self.tip is None else (self.clock.epoch_of(self.slot) + 1) * self.clock.byron_epoch
@@ -156,7 +156,7 @@ class Ledger:
         return {"slot_no": self.slot, "block_hash": self.tip["id"], "block_time": self.clock.time(self.slot)}
 
     def history(self, address: str, order: str = "desc", from_slot: int | None = None) -> list[Transaction]:
-        """All transactions of an address that a list with these filters walks through."""
+        """All transactions in an address' list with these filters."""
         rows = self.of_address.get(address, [])
         if order == "asc":
             return [tx for tx in rows if from_slot is None or tx.slot >= from_slot]
@@ -173,7 +173,7 @@ class Ledger:
         }
 
     def detail(self, tx: Transaction, grouped: bool = False) -> Json:
-        """One row of GET /v1/tx/address/:address, and what GET /v1/tx/hash/:hash says at least."""
+        """One row of GET /v1/tx/address/:address, and the minimum of GET /v1/tx/hash/:hash."""
         return self.entry(tx) | {
             "fee": tx.fee,
             "size": tx.size,
@@ -194,7 +194,7 @@ class Ledger:
 
 
 def happened(host: Json) -> Iterator[Json]:
-    """A transaction and what it carries: Dijkstra's sub-transactions come before it, and not at all if it failed."""
+    """A transaction, after its sub-transactions (Dijkstra), which do not happen if it failed."""
     if host.get("spends", "inputs") == "inputs":
         yield from host.get("subTransactions", [])
     yield host
@@ -225,9 +225,9 @@ def value_of(output: Output, grouped: bool) -> Json:
 def fee_of(
     tx: Json, block: Json, inputs: list[tuple[OutputReference, Output | None]], made: list[tuple[int, Output]]
 ) -> int | None:
-    """The declared fee; but Byron declares none, and failed scripts cost the collateral.
+    """The declared fee. Byron declares none, and failed scripts cost the collateral.
 
-    A sub-transaction declares none either: its host pays.
+    A sub-transaction declares none: its host pays.
     """
     valid = tx.get("spends", "inputs") == "inputs"
     if valid and block["era"] != "byron":

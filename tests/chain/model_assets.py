@@ -1,4 +1,4 @@
-"""What the API must say of native assets: see model.py."""
+"""The answers that the API must give about native assets; see model.py."""
 
 from collections import defaultdict
 from typing import Any
@@ -17,7 +17,7 @@ FIRST_MINT = {"tx": "tx_hash", "slot": "slot_no", "time": "block_time"}
 
 
 class Assets:
-    """Mints and movements of every asset; what is held now is counted from the unspent outputs on each question."""
+    """Mints and movements of every asset; holdings are summed from the unspent outputs on each query."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -78,7 +78,7 @@ class Assets:
         return [self.ledger.entry(tx) | {"quantity": str(quantity)} for tx, quantity in self.moved[asset]]
 
     def holdings(self) -> tuple[dict[AssetKey, list[Json]], dict[str, list[Json]]]:
-        """Who holds how much of each asset and of each policy, greatest first."""
+        """The holders of each asset and of each policy, greatest first."""
         by_asset: dict[Any, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         by_policy: dict[Any, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for output in self.ledger.unspent.values():
@@ -91,7 +91,7 @@ class Assets:
         )
 
     def cip68(self, asset: AssetKey) -> Json | None:
-        """What the datum next to the reference token says now, if there is one and it can be read."""
+        """The metadata in the current datum of the reference token, if it is readable."""
         policy, name = asset
         if not name.startswith(USER_TOKENS):
             return None
@@ -123,7 +123,7 @@ def holder_rows(held: dict[str, int]) -> list[Json]:
 
 
 def text_of(value: Any) -> str | None:
-    """Text that may be bytes, or cut into an array of pieces."""
+    """Text, which may be bytes or an array of pieces."""
     if isinstance(value, list | tuple):
         pieces = [text_of(piece) for piece in value]
         return None if None in pieces else "".join(piece for piece in pieces if piece is not None)
@@ -137,13 +137,13 @@ def text_of(value: Any) -> str | None:
 
 def described(entry: dict[Any, Any], fields: tuple[str, ...]) -> Json:
     texts = {name: text_of(entry.get(name)) for name in fields}
-    image = (texts.get("image") or "").replace("ipfs://ipfs/", "ipfs://", 1)
+    image = texts.get("image") or ""
     texts["image"] = image if image.startswith(("ipfs://", "https://", "data:")) else None
     return {name: text for name, text in texts.items() if text is not None}
 
 
 def cip25_entry(label: Json | None, policy: str, name: str) -> Json | None:
-    """What label 721 says of an asset: policy and name as bytes, as text, or as hex in text, whatever the version."""
+    """The entry of an asset under label 721: policy and name as bytes, text, or hex, in every version."""
     if label is None:
         return None
     body = cbor2.loads(bytes.fromhex(label["cbor"])) if "cbor" in label else label["json"]
@@ -153,7 +153,7 @@ def cip25_entry(label: Json | None, policy: str, name: str) -> Json | None:
 
 
 def by_hex(entries: Any, wanted: str, as_text: bool) -> Any:
-    """The value whose key is these bytes: as such, as UTF-8 text if names are written so, or else as hex."""
+    """The value under a key: as bytes, as UTF-8 text if names may have that form, or as hex."""
     if not isinstance(entries, dict):
         return None
     raw = bytes.fromhex(wanted)

@@ -1,14 +1,20 @@
 """The whole model: transactions, assets and pools of one chain, block by block."""
 
 from collections.abc import Iterable
+from hashlib import blake2b
 
-from tests.chain.model import Json, Ledger
+import base58
+
+from devnet.blocks import Genesis
+from tests.chain.model import Json, Ledger, bech32_payload
 from tests.chain.model_assets import Assets
 from tests.chain.model_pools import Pools
 
+ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4), ("dijkstra", 6))
+
 
 class Chain:
-    """A chain as fed so far. See model.py for what a model is and what it is not."""
+    """The chain so far. See model.py for the limits of a model."""
 
     def __init__(self, network: str, genesis: Iterable[Json] = ()) -> None:
         self.ledger = Ledger(network, genesis)
@@ -25,3 +31,13 @@ class Chain:
         for block in blocks:
             self.forward(block)
         return self
+
+
+def genesis_of(genesis: Genesis) -> list[Json]:
+    """Outputs that exist before the first block; their transaction's id is the hash of their address."""
+    funds = genesis.byron_funds | genesis.shelley_funds
+    raws = {a: bech32_payload(a) if a.startswith("addr") else base58.b58decode(a) for a in funds}
+    return [
+        {"tx": blake2b(raws[address], digest_size=32).hexdigest(), "index": 0, "address": address, "lovelace": lovelace}
+        for address, lovelace in funds.items()
+    ]

@@ -1,4 +1,4 @@
-"""What the API must say of stake pools, rewards aside: see model.py."""
+"""The answers that the API must give about stake pools, without rewards; see model.py."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -10,7 +10,7 @@ from tests.chain.model import Json, Ledger, Transaction, bech32, bech32_payload,
 class Pools:
     """Certificates in their order, blocks per pool, and the stake snapshot at each epoch boundary.
 
-    Pools and epochs go by the ledger's rules: at an epoch's first block the snapshot is taken first, then retiring
+    Pools and epochs follow the ledger's rules: at an epoch's first block the snapshot is taken first, then retiring
     pools are reaped and the delegations to them end for good.
     """
 
@@ -81,7 +81,7 @@ class Pools:
         return stakes
 
     def active_stake(self, pool: str) -> int:
-        """What counts in epoch N is the snapshot at the end of N-2, which the boundary into N-1 takes."""
+        """The snapshot that counts in epoch N is from the end of N-2: the boundary into N-1 takes it."""
         return self.snapshots.get(self.epoch - 1, {}).get(pool, 0)
 
     def delegators(self, pool: str) -> list[Json]:
@@ -100,7 +100,7 @@ class Pools:
         return "retiring" if pool in self.retiring else "active"
 
     def info(self, pool: str) -> Json:
-        """GET /v1/pools/:poolId, without its saturation, which blocks don't say."""
+        """GET /v1/pools/:poolId, without its saturation, which does not follow from blocks."""
         known = self.parameters[pool]
         metadata = known.get("metadata") or {}
         delegators = self.delegators(pool)
@@ -129,7 +129,7 @@ class Pools:
 def relay_of(relay: Json) -> Json | None:
     """A relay always has a port, 0 for none, and either an IPv4 address or a name; an IPv6 address alone is its name.
 
-    One that has neither can't be shown.
+    A relay with neither can't be shown.
     """
     port = relay.get("port", 0)
     if "ipv4" in relay:

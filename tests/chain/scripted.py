@@ -1,4 +1,4 @@
-"""Chains written by hand: blocks at given slots, with certificates of one's choice, on a ledger that follows."""
+"""Chains written by hand: blocks at chosen slots with chosen certificates, and their ledger."""
 
 from random import Random
 from typing import Self
@@ -20,7 +20,7 @@ ERA = "conway"
 
 
 class Scripted:
-    """A chain of preview. Its transactions are paid by the faucet; each certificate has one of its own if not told."""
+    """A chain of preview. The faucet pays for its transactions; by default each certificate has a separate one."""
 
     network = PREVIEW
     eras = ((ERA, 0),)
@@ -36,7 +36,7 @@ class Scripted:
         self._random = Random(seed)
 
     def grow(self, _: int) -> list[Block]:
-        """It grows by `block` alone."""
+        """Fail: the chain grows only by `block`."""
         return []
 
     def fork(self, after: int) -> Self:

@@ -1,4 +1,4 @@
-"""What bulk leaves to its end: how a way back between its steps goes, and what is not kept until then."""
+"""The end of bulk: rollbacks between its steps, and tables that are built only then."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from indexer import bulk, store
-from indexer.genesis import Genesis
+from indexer.blocks.genesis import Genesis
+from indexer.store import finish_bulk
+from indexer.store import writer as store
 from shared import address, database, packed
 from shared.network import PREVIEW
 from tests.chain.harness import Ledgerline
@@ -29,8 +30,8 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def end_until(db: asyncpg.Connection, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End bulk, but for what comes after some steps."""
-    rebuild = bulk._rebuild
+    """Run only the first steps of the end of bulk."""
+    rebuild = finish_bulk._rebuild
 
     async def interrupted(*arguments: object) -> None:
         position = await store.position(db)
@@ -40,9 +41,9 @@ async def end_until(db: asyncpg.Connection, steps: int, monkeypatch: pytest.Monk
         await rebuild(*arguments)  # type: ignore[arg-type]  # whatever it takes
 
     with monkeypatch.context() as patched:
-        patched.setattr(bulk, "_rebuild", interrupted)
+        patched.setattr(finish_bulk, "_rebuild", interrupted)
         with pytest.raises(Interrupted):
-            await bulk.finalize(db, 0)
+            await finish_bulk.finalize(db, 0)
 
 
 @pytest.mark.parametrize("steps", range(1, STEPS))
@@ -59,7 +60,7 @@ def test_a_resync_between_the_steps_ends_bulk_first(
         await end_until(db, steps, monkeypatch)
         point = await store.last_at_or_before(db, 100)
         assert point is not None
-        with pytest.raises(AssertionError, match="being ended"):
+        with pytest.raises(AssertionError, match="end of bulk"):
             await store.rollback(db, PREVIEW, point)
         await db.close()
 
@@ -71,7 +72,7 @@ def test_a_resync_between_the_steps_ends_bulk_first(
 
 
 @pytest.mark.parametrize("in_bulk", [False, True])
-async def test_what_delegators_of_the_genesis_spend_is_no_reward(db: asyncpg.Connection, in_bulk: bool) -> None:
+async def test_spending_by_genesis_delegators_is_not_a_reward(db: asyncpg.Connection, in_bulk: bool) -> None:
     raw = address.of_node(person("ann", staked=True))
     account, pool = address.stake_of(raw), bytes(27) + b"\1"
     assert account is not None

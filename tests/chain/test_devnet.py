@@ -1,4 +1,4 @@
-"""The devnet server speaks as Ogmios does: over real WebSockets, by Ogmios' own schemas, in both major versions."""
+"""The devnet behaves like Ogmios: over real WebSockets, by Ogmios' own schemas, in both major versions."""
 
 import asyncio
 import lzma
@@ -24,11 +24,10 @@ from devnet.generator import Generated, Options, options_of
 from devnet.networks import MAINNET, PREVIEW
 from devnet.parameters import MAX_SUPPLY
 from devnet.server import Server
+from tests.chain.harness import SHARED, recorded
 
 Json = dict[str, Any]
 
-SHARED = Path(__file__).parents[2] / "../shared"
-CHAINS = SHARED / "chain"
 SCHEMAS = {(6, 14): SHARED / "ogmios/v6.14", (7, 0): SHARED / "ogmios/v7.0"}
 NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
@@ -37,11 +36,10 @@ LEDGER_QUERIES = (
 )  # fmt: skip
 
 needs_schemas = pytest.mark.skipif(not SCHEMAS[7, 0].exists(), reason="Ogmios' schemas are not beside the checkout")
-needs_chains = pytest.mark.skipif(not CHAINS.exists(), reason="the recorded chains are not beside the checkout")
 
 
 class Client:
-    """A connection that asks, and waits for each answer unless told otherwise."""
+    """A client: `ask` waits for the answer, `send` does not."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.socket = socket
@@ -78,13 +76,13 @@ def chain() -> Generated:
 
 
 def validator(version: tuple[int, int], answer: str) -> Any:
-    """Checks an answer by Ogmios' own schema, whose slips are put right."""
+    """Checks an answer against Ogmios' own schema, of which it corrects two mistakes."""
     files = ("ogmios.json", "cardano.json")
     documents = {name: msgspec.json.decode((SCHEMAS[version] / name).read_bytes()) for name in files}
     value = documents["cardano.json"]["definitions"]["Value"]
-    value["propertyNames"]["pattern"] = "^([0-9a-f]{56}|ada)$"  # forbids the "ada" that it demands
+    value["propertyNames"]["pattern"] = "^([0-9a-f]{56}|ada)$"  # the schema requires "ada" and forbids it
     byron = documents["cardano.json"]["definitions"]["Genesis<Byron>"]
-    byron["required"].remove("protocolParameters")  # demanded under a name that the same schema forbids
+    byron["required"].remove("protocolParameters")  # the schema requires this name and forbids it
     byron["properties"]["updatableParameters"] = {"$ref": "cardano.json#/definitions/BootstrapProtocolParameters"}
     registry: Any = referencing.Registry().with_resources(
         (name, DRAFT7.create_resource(content)) for name, content in documents.items()
@@ -101,7 +99,7 @@ def answered(dialect: Dialect, block: Block) -> Json:
 @needs_schemas
 @pytest.mark.parametrize("detailed", [False, True])
 @pytest.mark.parametrize("version", SCHEMAS)
-def test_blocks_of_every_era_are_what_ogmios_writes(version: tuple[int, int], detailed: bool) -> None:
+def test_blocks_of_every_era_match_the_schema(version: tuple[int, int], detailed: bool) -> None:
     dialect = Dialect(version, detailed=detailed, metadata_cbor=not detailed)
     check = validator(version, "NextBlockResponse")
     eras: tuple[tuple[str, int], ...] = (("shelley", 0), ("mary", 1), ("alonzo", 2), ("babbage", 3), ("conway", 4))
@@ -121,7 +119,7 @@ def test_blocks_of_every_era_are_what_ogmios_writes(version: tuple[int, int], de
 
 @needs_schemas
 @pytest.mark.parametrize("version", SCHEMAS)
-def test_the_schemas_as_put_right_accept_what_ogmios_wrote(version: tuple[int, int]) -> None:
+def test_the_corrected_schemas_accept_answers_of_ogmios(version: tuple[int, int]) -> None:
     answers = SHARED / "ogmios/answers/v{}.{}".format(*version)
     for folder in answers.iterdir():
         name = folder.name.partition("_")[0].removesuffix("Response") + "Response"
@@ -131,7 +129,7 @@ def test_the_schemas_as_put_right_accept_what_ogmios_wrote(version: tuple[int, i
 
 @needs_schemas
 @pytest.mark.parametrize("version", SCHEMAS)
-async def test_answers_to_queries_are_what_ogmios_writes(chain: Generated, version: tuple[int, int]) -> None:
+async def test_answers_to_queries_match_the_schema(chain: Generated, version: tuple[int, int]) -> None:
     accounts = chain.ledger.accounts
     credentials = {
         "keys": [who.hash for who in accounts if not who.is_script],
@@ -160,7 +158,7 @@ async def test_answers_to_queries_are_what_ogmios_writes(chain: Generated, versi
 
 @needs_schemas
 @pytest.mark.parametrize("version", SCHEMAS)
-async def test_intersections_and_rollbacks_are_what_ogmios_writes(chain: Generated, version: tuple[int, int]) -> None:
+async def test_intersections_and_rollbacks_match_the_schema(chain: Generated, version: tuple[int, int]) -> None:
     async with Server(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
         for points in (["origin"], [{"slot": 5, "id": "11" * 32}], [{"slot": 0, "id": chain.blocks[0].id}]):
             await ogmios.send("findIntersection", points=points)
@@ -169,7 +167,7 @@ async def test_intersections_and_rollbacks_are_what_ogmios_writes(chain: Generat
             validator(version, "NextBlockResponse").validate(await ogmios.receive())
 
 
-async def test_a_chain_is_followed_from_its_origin(chain: Generated) -> None:
+async def test_a_client_can_follow_the_chain_from_its_origin(chain: Generated) -> None:
     async with Server(chain) as node, client(node) as ogmios:
         found = await ogmios.ask("findIntersection", points=["origin"])
         assert found == {"intersection": "origin", "tip": point_of(chain.blocks[-1]) | {"height": 329}}
@@ -190,7 +188,7 @@ async def test_an_intersection_is_the_first_known_point(chain: Generated) -> Non
         assert (await ogmios.ask("nextBlock"))["block"]["id"] == chain.blocks[41].id
         refusal = await ogmios.ask("findIntersection", points=[unknown])
         assert (refusal["code"], refusal["data"]["tip"]["height"]) == (1000, 329)
-        # A search in vain leaves the client where it was.
+        # A failed search leaves the client at its position.
         assert (await ogmios.ask("nextBlock"))["block"]["id"] == chain.blocks[42].id
 
 
@@ -203,7 +201,7 @@ async def test_answers_come_in_the_order_of_requests(chain: Generated) -> None:
         assert [answer["result"]["block"]["height"] for answer in answers[1:]] == list(range(100))
 
 
-async def test_at_the_tip_an_answer_waits_for_a_block_and_queries_do_not() -> None:
+async def test_at_the_tip_next_block_waits_and_queries_do_not() -> None:
     growing = Generated(Options(seed=3), 5)
     async with Server(growing) as node, client(node) as ogmios:
         await ogmios.ask("findIntersection", points=[point_of(growing.blocks[-1])])
@@ -217,14 +215,14 @@ async def test_at_the_tip_an_answer_waits_for_a_block_and_queries_do_not() -> No
 
 
 async def query(ogmios: Client, method: str) -> Any:
-    """A query's answer, while a `nextBlock` that came first is still waiting for its own."""
+    """The answer to a query, while an earlier `nextBlock` is still waiting."""
     id_ = await ogmios.send(method)
     answer = await ogmios.receive()
     assert answer["id"] == id_
     return answer["result"]
 
 
-async def test_a_fork_rolls_each_client_back_to_what_it_shares() -> None:
+async def test_a_fork_rolls_each_client_back_to_its_last_common_block() -> None:
     growing = Generated(Options(seed=3), 40)
     fork = growing.fork(29, seed=4, blocks=12)
     async with Server(growing) as node, client(node) as ahead, client(node) as behind:
@@ -239,14 +237,14 @@ async def test_a_fork_rolls_each_client_back_to_what_it_shares() -> None:
         assert answer["result"]["point"] == point_of(growing.blocks[29])
         assert answer["result"]["tip"]["id"] == fork.blocks[-1].id
         assert (await ahead.ask("nextBlock"))["block"]["id"] == fork.blocks[30].id
-        # Who stood below the fork never hears of it.
+        # A client below the fork gets no rollback.
         for block in fork.blocks[10:]:
             assert (await behind.ask("nextBlock"))["block"]["id"] == block.id
         refusal = await ahead.ask("findIntersection", points=[point_of(growing.blocks[35])])
         assert refusal["code"] == 1000
 
 
-async def test_a_fork_may_leave_nothing_behind() -> None:
+async def test_a_fork_may_remove_every_block() -> None:
     growing = Generated(Options(seed=3), 3)
     async with Server(growing) as node, client(node) as ogmios:
         for _ in range(4):
@@ -258,7 +256,7 @@ async def test_a_fork_may_leave_nothing_behind() -> None:
         assert (await ogmios.ask("nextBlock"))["block"]["height"] == 0
 
 
-async def test_ledger_queries_speak_of_the_acquired_point(chain: Generated) -> None:
+async def test_ledger_queries_answer_for_the_acquired_point(chain: Generated) -> None:
     async with Server(chain) as node, client(node) as ogmios:
         at = chain.blocks[120]
         await ogmios.ask("acquireLedgerState", point=point_of(at))
@@ -274,7 +272,7 @@ async def test_ledger_queries_speak_of_the_acquired_point(chain: Generated) -> N
         assert (await ogmios.ask("queryLedgerState/epoch"))["code"] == 2003
 
 
-async def test_ledger_queries_follow_a_fork() -> None:
+async def test_ledger_queries_answer_for_the_new_chain_after_a_fork() -> None:
     growing = Generated(Options(seed=3, blocks_per_epoch=20), 300)
     fork = growing.fork(251, seed=4, blocks=60)
     async with Server(growing) as node, client(node) as ogmios:
@@ -287,7 +285,7 @@ async def test_ledger_queries_follow_a_fork() -> None:
 
 
 async def live_stakes(ogmios: Client) -> dict[str, int]:
-    """Lovelace by pool, as the shares in all that circulates say."""
+    """Live stake by pool in lovelace, computed from the fractions of the circulating supply."""
     shares = await ogmios.ask("queryLedgerState/liveStakeDistribution")
     pots = await ogmios.ask("queryLedgerState/treasuryAndReserves")
     circulating = MAX_SUPPLY - pots["reserves"]["ada"]["lovelace"]
@@ -296,7 +294,7 @@ async def live_stakes(ogmios: Client) -> dict[str, int]:
     return {pool: int(stake) for pool, stake in stakes.items()}
 
 
-async def test_voting_stakes_are_those_of_the_last_snapshot_with_deposits_of_proposals() -> None:
+async def test_voting_stakes_are_the_last_snapshot_plus_proposal_deposits() -> None:
     chain = Generated(Options(seed=11, blocks_per_epoch=30, density=8, plain=0.1, eras=(("babbage", 0), ("conway", 1))))
     retired = deposited = 0
     async with Server(chain) as node, client(node) as ogmios:
@@ -320,7 +318,7 @@ async def test_voting_stakes_are_those_of_the_last_snapshot_with_deposits_of_pro
     assert retired and deposited
 
 
-async def test_reward_accounts_in_the_words_of_each_version(chain: Generated) -> None:
+async def test_reward_accounts_have_the_form_of_each_version(chain: Generated) -> None:
     who, account = next((who, account) for who, account in chain.ledger.accounts.items() if account.pool)
     params = {"scripts" if who.is_script else "keys": [who.hash, "00" * 28]}
     pool, rewards = {"id": account.pool}, {"ada": {"lovelace": account.rewards}}
@@ -338,7 +336,7 @@ async def test_reward_accounts_in_the_words_of_each_version(chain: Generated) ->
     ]
 
 
-async def test_what_is_no_request_is_refused_and_the_rest_goes_on(chain: Generated) -> None:
+async def test_an_invalid_request_is_refused_and_the_connection_stays(chain: Generated) -> None:
     async with Server(chain) as node, client(node) as ogmios:
         await ogmios.socket.send_str("{not json")
         assert (await ogmios.receive())["error"]["code"] == -32700
@@ -352,7 +350,7 @@ async def test_what_is_no_request_is_refused_and_the_rest_goes_on(chain: Generat
         assert (await ogmios.ask("findIntersection", points="origin"))["code"] == -32602
 
 
-async def test_a_test_can_drop_delay_and_distort(chain: Generated) -> None:
+async def test_tests_can_drop_connections_and_delay_or_replace_answers(chain: Generated) -> None:
     async with Server(chain) as node, client(node) as ogmios:
         node.inject(b"[1, 2")
         await ogmios.send("nextBlock")
@@ -370,7 +368,7 @@ async def test_a_test_can_drop_delay_and_distort(chain: Generated) -> None:
 
 
 @pytest.mark.parametrize("version", [(6, 13), (6, 14), (7, 0)])
-async def test_versions_differ_in_fields_that_hold_nothing(chain: Generated, version: tuple[int, int]) -> None:
+async def test_versions_differ_in_empty_fields(chain: Generated, version: tuple[int, int]) -> None:
     block = next(block for block in reversed(chain.blocks) if block.decoded()["transactions"])
     shown = msgspec.json.decode(Dialect(version).block(block.content))["transactions"]
     plain = [tx for tx in shown if not tx.get("treasury", {}) and not tx.get("validityInterval", {})]
@@ -380,7 +378,7 @@ async def test_versions_differ_in_fields_that_hold_nothing(chain: Generated, ver
         assert ("treasury" in tx) is (version == (6, 14))
 
 
-async def test_flags_decide_what_blocks_say(chain: Generated) -> None:
+async def test_flags_select_the_forms_of_metadata_and_cbor(chain: Generated) -> None:
     content = next(
         block.content for block in chain.blocks for tx in block.decoded()["transactions"]
         if "61284" in tx.get("metadata", {"labels": {}})["labels"]
@@ -396,14 +394,12 @@ async def test_flags_decide_what_blocks_say(chain: Generated) -> None:
     assert labels["61284"]["json"]["map"][0]["v"].keys() == {"bytes"}
 
 
-@needs_chains
 @pytest.mark.parametrize("name", ["mainnet-byron-from-genesis", "mainnet-conway", "mainnet-conway-defaults"])
-async def test_recorded_blocks_pass_as_they_are(name: str) -> None:
-    path = CHAINS / f"{name}.jsonl.xz"
+async def test_recorded_blocks_are_served_unchanged(name: str) -> None:
+    path = recorded(f"{name}.jsonl.xz")
     with lzma.open(path) as file:
         lines = [file.readline().strip() for _ in range(20)]
-    recorded = Recorded(path, MAINNET, visible=10)
-    async with Server(recorded) as node, client(node) as ogmios:
+    async with Server(Recorded(path, MAINNET, visible=10)) as node, client(node) as ogmios:
         assert node.grow(10) == 10
         await ogmios.ask("findIntersection", points=["origin"])
         await ogmios.ask("nextBlock")
@@ -412,23 +408,22 @@ async def test_recorded_blocks_pass_as_they_are(name: str) -> None:
             assert line in (await ogmios.socket.receive()).data.encode()
 
 
-@needs_chains
-def test_a_recorded_chain_keeps_the_ledger_in_balance() -> None:
-    genesis = read_genesis(CHAINS / "genesis-preview-outputs.json")
-    recorded = Recorded(CHAINS / "preview-from-genesis.jsonl.xz", PREVIEW, genesis, visible=20_000)
-    ledger = Server(recorded).ledger_after(19_999)
+def test_a_recorded_chain_neither_creates_nor_loses_lovelace() -> None:
+    genesis = read_genesis(recorded("genesis-preview-outputs.json"))
+    path = recorded("preview-from-genesis.jsonl.xz", whole=True)
+    ledger = Server(Recorded(path, PREVIEW, genesis, visible=20_000)).ledger_after(19_999)
     assert ledger.unknown_inputs == 0
     assert ledger.total() == 45_000_000_000_000_000
 
 
-async def test_a_written_chain_plays_like_the_one_it_came_from(chain: Generated, tmp_path: Path) -> None:
+async def test_a_chain_read_from_a_file_equals_the_chain_written_to_it(chain: Generated, tmp_path: Path) -> None:
     write(tmp_path / "chain.jsonl.xz", [Dialect().block(block.content) for block in chain.blocks])
-    recorded = Recorded(tmp_path / "chain.jsonl.xz", PREVIEW)
-    assert [block.point for block in recorded.blocks] == [block.point for block in chain.blocks]
-    assert recorded.blocks[7].decoded() == msgspec.json.decode(Dialect().block(chain.blocks[7].content))
+    played = Recorded(tmp_path / "chain.jsonl.xz", PREVIEW)
+    assert [block.point for block in played.blocks] == [block.point for block in chain.blocks]
+    assert played.blocks[7].decoded() == msgspec.json.decode(Dialect().block(chain.blocks[7].content))
 
 
-async def test_the_command_serves_grows_and_ends_on_sigterm(tmp_path: Path) -> None:
+async def test_the_command_serves_grows_forks_and_stops_on_sigterm(tmp_path: Path) -> None:
     command = ["serve", "--port", "0", "--blocks", "30", "--pace", "50", "--fork-every", "5", "--ogmios", "7"]
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -1,4 +1,4 @@
-"""The loop between socket and store, in this process, with limits so small that short chains reach them."""
+"""The loop between socket and store, in this process, with limits small enough for short chains."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,11 +11,14 @@ import pytest
 from devnet.generator import Generated, Options
 from devnet.server import Server
 from devnet.session import Session
-from indexer import batches, known, store
-from indexer.flags import Flags
-from indexer.follow import Follower
-from indexer.progress import Progress
-from shared import database
+from indexer.blocks.node_warnings import NodeWarnings
+from indexer.ledger import reader
+from indexer.rows import caches
+from indexer.store import writer as store
+from indexer.sync import batches
+from indexer.sync.follow import Follower
+from indexer.sync.progress import Progress
+from shared import database, leader, tasks
 from shared.network import PREVIEW
 from tests.chain.dump import Dump, differences, dump
 
@@ -24,7 +27,7 @@ from tests.chain.dump import Dump, differences, dump
 async def following(database_url: str, node: Server) -> AsyncIterator[asyncio.Task[None]]:
     """An indexer of preview, which stops at the end of the block."""
     stop = asyncio.Event()
-    follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), Flags())
+    follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
     task = asyncio.create_task(follower.run(stop))
     try:
         yield task
@@ -34,7 +37,7 @@ async def following(database_url: str, node: Server) -> AsyncIterator[asyncio.Ta
 
 
 async def reaches(db: asyncpg.Connection, node: Server, task: asyncio.Task[None]) -> None:
-    """Wait until the node's tip is ours. Raises what ended the indexer."""
+    """Wait until the index has the node's tip. Raises the error that ended the indexer."""
     assert node.tip is not None
     async with asyncio.timeout(60):
         while not await db.fetchval("SELECT true FROM tip WHERE block_hash = $1", bytes.fromhex(node.tip.id)):
@@ -44,7 +47,7 @@ async def reaches(db: asyncpg.Connection, node: Server, task: asyncio.Task[None]
 
 
 async def indexed(db: asyncpg.Connection, database_url: str, node: Server) -> Dump:
-    """Everything that a fresh index of the node's chain holds, which is erased again."""
+    """A dump of a new index of the node's chain, which is erased again."""
     async with following(database_url, node) as task:
         await reaches(db, node, task)
     content = await dump(db, PREVIEW.schema)
@@ -59,15 +62,27 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def test_caches_that_forget_at_once_still_know_what_is_not_committed(
+async def test_caches_without_room_still_hold_uncommitted_rows(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Server(Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)) as node:
         straight = await indexed(db, database_url, node)
-        for most in ("_REMEMBERED_OUTPUTS", "_REMEMBERED_NUMBERS", "_REMEMBERED_PAYEES"):
-            monkeypatch.setattr(known, most, 2)
+        for most in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
+            monkeypatch.setattr(caches, most, 2)
         monkeypatch.setattr(batches, "MOST_BLOCKS", 1)
         assert differences(straight, await indexed(db, database_url, node)) == []
+
+
+async def test_each_session_has_another_numbering(db: asyncpg.Connection, database_url: str) -> None:
+    """Postgres may have lost commits before it, and with them numbers that an API has seen."""
+    async with Server(Generated(Options(seed=3), 5)) as node:
+        async with following(database_url, node) as task:
+            await reaches(db, node, task)
+        before = await db.fetchval("SELECT numbering FROM tip")
+        async with following(database_url, node) as task, asyncio.timeout(60):
+            while before == await db.fetchval("SELECT numbering FROM tip"):
+                assert not task.done()
+                await asyncio.sleep(0.02)
 
 
 BEYOND: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -81,9 +96,7 @@ BEYOND: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("case", BEYOND)
-async def test_figures_that_no_ledger_has_are_not_in_the_way_of_following(
-    db: asyncpg.Connection, database_url: str, case: str
-) -> None:
+async def test_impossible_figures_do_not_stop_following(db: asyncpg.Connection, database_url: str, case: str) -> None:
     name, beyond = BEYOND[case]
 
     class Nonsense(Server):
@@ -100,3 +113,89 @@ async def test_figures_that_no_ledger_has_are_not_in_the_way_of_following(
         node.grow(5)
         await reaches(db, node, task)
         assert not task.done()
+
+
+async def test_a_fault_of_a_background_task_does_not_stop_following(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> bool:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(reader.LedgerReader, "_step", fails)
+    async with Server(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        async with asyncio.timeout(20):
+            while not [failure for failure in tasks.failing() if failure.task == "ledger state"]:
+                await asyncio.sleep(0.02)
+        node.grow(5)
+        await reaches(db, node, task)
+        failing: list[list[str]] = []
+        async with asyncio.timeout(20):
+            while ["ledger state"] not in failing:
+                failing = [each.failing for each in (await leader.leaders(db)).values()]
+                await asyncio.sleep(0.1)
+
+
+async def test_an_unexpected_error_is_retried(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Server(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        for error in (asyncpg.UndefinedTableError("gone"), RuntimeError("odd"), ExceptionGroup("odd", [OSError("x")])):
+            left = [error]
+            append = store.append
+
+            async def once(*arguments: Any, left: list[Exception] = left, append: Any = append, **named: Any) -> None:
+                if left:
+                    raise left.pop()
+                await append(*arguments, **named)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(store, "append", once)
+                node.grow(1)
+                await reaches(db, node, task)
+            assert not left
+
+
+async def test_a_prepared_batch_is_written_before_the_indexer_stops(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, writing, free = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    append = store.append
+
+    async def slow(*arguments: Any, **named: Any) -> None:
+        writing.set()
+        await free.wait()
+        await append(*arguments, **named)
+
+    async with Server(Generated(Options(seed=3), 10)) as node:
+        follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
+        task = asyncio.create_task(follower.run(stop))
+        await reaches(db, node, task)
+        monkeypatch.setattr(store, "append", slow)
+        node.grow(1)
+        async with asyncio.timeout(20):
+            await writing.wait()
+        stop.set()
+        await asyncio.wait((task,), timeout=0.5)  # time for a cancellation to take effect, if there is one
+        free.set()
+        async with asyncio.timeout(20):
+            await task
+        assert node.tip is not None
+        assert await db.fetchval("SELECT block_hash FROM tip") == bytes.fromhex(node.tip.id)
+
+
+async def test_a_failed_assertion_stops_the_indexer(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wrong(*_: object, **__: object) -> None:
+        raise AssertionError("an amount below zero")
+
+    async with Server(Generated(Options(seed=3), 10)) as node:
+        with pytest.raises(AssertionError, match="an amount below zero"):
+            async with following(database_url, node) as task:
+                await reaches(db, node, task)
+                monkeypatch.setattr(store, "append", wrong)
+                node.grow(1)
+                async with asyncio.timeout(20):
+                    await asyncio.shield(task)

@@ -1,7 +1,7 @@
-"""Whatever happens on the way, the index is that of the blocks which survived.
+"""The index is always that of the surviving blocks.
 
-Chains grow, fork and roll back, connections drop, the indexer is killed, in an order that a seed decides; what is left
-in the database equals, row by row, what the surviving blocks leave when they are indexed straight.
+Chains grow, fork and roll back, connections drop, the indexer is killed, in an order that a seed decides. The
+database then equals, row by row, an index made from the surviving blocks without faults.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ DIALECTS = [
 
 
 class Hardship:
-    """A node and an indexer of it that nobody is kind to. `story` tells what happened to them."""
+    """A node and its indexer, to which faults happen; `story` lists them."""
 
     def __init__(self, random: Random, ledgerline: Ledgerline, node: Node, chain: Generated) -> None:
         self.random, self.ledgerline, self.node, self.chain = random, ledgerline, node, chain
@@ -43,7 +43,7 @@ class Hardship:
         self.node.do(self.node.server.grow, count)
 
     def fork(self, deepest: int) -> None:
-        """Roll back up to so many blocks, to a chain that may be shorter."""
+        """Roll back up to so many blocks, to a possibly shorter chain."""
         depth = self.random.randint(1, min(deepest, len(self.chain.blocks) - 1))
         self._fork(depth, self.random.randint(0, depth + 5))
 
@@ -62,7 +62,7 @@ class Hardship:
         self.node.do(self.node.server.drop_connections)
 
     def kill(self) -> None:
-        """SIGKILL, at an instant of which nobody knows what it interrupts."""
+        """SIGKILL, at a random instant."""
         self.story.append("kill")
         self.process.kill()
         self.process = self.started()
@@ -71,7 +71,7 @@ class Hardship:
         time.sleep(self.random.uniform(least_s, most_s))
 
     def finalized(self) -> int:
-        """How many steps from bulk to live the running process has committed."""
+        """The number of steps from bulk to live that the running process has committed."""
         return self.process.output().count("bulk.finalized")
 
     def has_begun(self) -> bool:
@@ -86,7 +86,7 @@ class Hardship:
             raise AssertionError(f"{failure} after {self.story}") from None
 
     def end(self, straight: Ledgerline) -> None:
-        """Compare with the index of the same blocks on a database where nothing else happened."""
+        """Compare with an index of the same blocks without faults."""
         self.settle()
         assert self.process.stop() == 0
         with Node(self.chain, self.node.server.dialect) as node, straight.indexing("preview", node.url) as process:
@@ -98,8 +98,8 @@ class Hardship:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", range(4))
-def test_an_index_that_suffered_equals_one_made_straight(new_ledgerline: NewLedgerline, seed: int) -> None:
-    """At the tip: forks within and across epochs, of all features that a chain has."""
+def test_an_index_with_faults_equals_one_without(new_ledgerline: NewLedgerline, seed: int) -> None:
+    """At the tip: forks within and across epochs, on chains with every feature."""
     random = Random(seed)
     dialect, eras = DIALECTS[seed % len(DIALECTS)]
     chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=3, eras=eras), random.randint(1, 200))
@@ -129,8 +129,8 @@ def test_an_index_that_suffered_equals_one_made_straight(new_ledgerline: NewLedg
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", [200, 201])
-def test_buckets_of_lists_survive(new_ledgerline: NewLedgerline, seed: int) -> None:
-    """Every second number opens a bucket, not one in a thousand, so that lists of eight have some."""
+def test_buckets_of_lists_survive_faults(new_ledgerline: NewLedgerline, seed: int) -> None:
+    """Every second number opens a bucket, instead of one in a thousand, so that short lists have buckets."""
     random, ledgerline = Random(seed), new_ledgerline()
     opens = (
         "chain_preview.opens_bucket(number integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT number % 2 = 0'"
@@ -157,7 +157,7 @@ def test_buckets_of_lists_survive(new_ledgerline: NewLedgerline, seed: int) -> N
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", range(100, 102))
 def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: int) -> None:
-    """Far from the tip: killed and dropped amid bulk, forked below what is committed, then far below its end."""
+    """Far from the tip: killed and disconnected in bulk, forked below the committed blocks, then far below its end."""
     random = Random(seed)
     dialect, eras = DIALECTS[seed % len(DIALECTS)]
     chain = Generated(Options(seed=seed, blocks_per_epoch=400, density=0.6, eras=eras), 4500)
@@ -182,7 +182,7 @@ def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("forked", [False, True])
 def test_each_step_from_bulk_to_live_survives_a_kill(new_ledgerline: NewLedgerline, forked: bool) -> None:
-    """Killed as soon as each step is committed; then, in the other case, the chain is gone that was half made live."""
+    """Killed as soon as each step is committed; in the second case the node then switches to another chain."""
     chain = Generated(Options(seed=7, blocks_per_epoch=400, density=0.6, eras=ERAS), 4500)
     with Node(chain) as node:
         hardship = Hardship(Random(7), new_ledgerline(), node, chain)
@@ -194,7 +194,7 @@ def test_each_step_from_bulk_to_live_survives_a_kill(new_ledgerline: NewLedgerli
                 kills += 1
                 if forked and kills == 1:
                     hardship.fork_all()
-                # A run that begins with steps to do does them before it looks for an intersection.
+                # A run completes the remaining steps before it looks for an intersection.
                 until("the next step or none is left", hardship.has_begun, 60, every_s=0.0005)
             assert kills > 1, "the steps were too quick"
             hardship.end(new_ledgerline())

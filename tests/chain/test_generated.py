@@ -1,33 +1,17 @@
 """Generated chains: failed scripts, nested transactions, every certificate, quantities beyond 63 bits, all eras.
 
-What recorded blocks hold too little of. The devnet's own ledger, the model and the service must agree.
+Recorded blocks have too few of these. The devnet's ledger, the model and the service must agree.
 """
 
-from hashlib import blake2b
 from random import Random
 
-import base58
 import pytest
 
-from devnet.blocks import Genesis
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from tests.chain.answers import check_asset, check_page, check_policy, check_pool, walk
-from tests.chain.harness import Json, Ledgerline, Node
-from tests.chain.model import bech32_payload
-from tests.chain.model_chain import Chain
-
-ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4), ("dijkstra", 6))
-
-
-def genesis_of(genesis: Genesis) -> list[Json]:
-    """Outputs that exist before the first block; their transaction's id is the hash of their address."""
-    funds = genesis.byron_funds | genesis.shelley_funds
-    raws = {a: bech32_payload(a) if a.startswith("addr") else base58.b58decode(a) for a in funds}
-    return [
-        {"tx": blake2b(raws[address], digest_size=32).hexdigest(), "index": 0, "address": address, "lovelace": lovelace}
-        for address, lovelace in funds.items()
-    ]
+from tests.chain.harness import Ledgerline, Node
+from tests.chain.model_chain import ERAS, Chain, genesis_of
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +43,9 @@ def test_the_model_and_the_devnet_agree(generated: Generated) -> None:
 
 
 @pytest.mark.parametrize("dialect", [Dialect((7, 0)), Dialect((7, 0), metadata_cbor=False, detailed=True)])
-def test_every_answer_of_a_generated_chain(ledgerline: Ledgerline, generated: Generated, dialect: Dialect) -> None:
+def test_every_answer_of_a_generated_chain_is_right(
+    ledgerline: Ledgerline, generated: Generated, dialect: Dialect
+) -> None:
     with (
         Node(generated, dialect) as node,
         ledgerline.indexing("preview", node.url) as process,
@@ -87,7 +73,7 @@ def test_every_answer_of_a_generated_chain(ledgerline: Ledgerline, generated: Ge
 
 @pytest.mark.parametrize("seed", range(2))
 def test_pools_answer_at_every_step_of_their_lives(ledgerline: Ledgerline, seed: int) -> None:
-    """Founded, changed, retired, taken up again, delegated to, left: forward, back through it, and on another fork."""
+    """Registration, changes, retirement, re-registration, delegations: forward, rolled back, and on another fork."""
     random = Random(seed)
     chain = Generated(Options(seed=seed, blocks_per_epoch=12, density=5, plain=0.1, eras=ERAS), 40)
     statuses = set()
@@ -102,7 +88,7 @@ def test_pools_answer_at_every_step_of_their_lives(ledgerline: Ledgerline, seed:
             for pool in model.pools.parameters:
                 check_pool(caller, model, pool)
                 statuses.add(model.pools.status(pool))
-            # What the node tells of its snapshots, without rewards here, would mend ours unseen.
+            # The node's snapshots, which have no rewards here, would hide errors in ours.
             assert ledgerline.rows("preview", "SELECT * FROM pool_reward") == []
             if random.random() < 0.25:
                 depth = random.randint(1, 30)

@@ -1,4 +1,4 @@
-"""The buckets of long lists of holders stay right, however holders move, and come and go with the list's length."""
+"""The buckets of long lists of holders stay right when holders change, and exist only for long lists."""
 
 from collections.abc import AsyncIterator
 from random import Random
@@ -6,7 +6,7 @@ from random import Random
 import asyncpg
 import pytest
 
-from indexer import verify
+from indexer.verify import run as verify
 from shared import address, database
 from shared.network import PREVIEW
 from tests.chain.written import Written, mints, pays, person, tx
@@ -36,8 +36,8 @@ async def buckets(db: asyncpg.Connection) -> list[tuple[object, ...]]:
 
 
 async def openers(db: asyncpg.Connection) -> list[int]:
-    """The people whose addresses open buckets, by their place among MANY."""
-    rows = await db.fetch("SELECT raw FROM holder JOIN address USING (address_id) WHERE opens_bucket(address_id)")
+    """The people whose addresses open buckets, by their index in MANY."""
+    rows = await db.fetch("SELECT raw FROM holder JOIN address USING (address_no) WHERE opens_bucket(address_no)")
     opening = {bytes(row["raw"]) for row in rows}
     return [number for number in range(MANY) if raw_of(number) in opening]
 
@@ -47,7 +47,7 @@ def raw_of(number: int) -> bytes:
 
 
 async def spread(chain: Written) -> None:
-    """Everybody gets 10 to 16."""
+    """Give everybody 10 to 16."""
     quantities = [10 + number % 7 for number in range(MANY)]
     outputs = [pays(person(f"p{number}"), (COIN, quantity)) for number, quantity in enumerate(quantities)]
     await chain.append(10, tx("spread", *outputs, mint=mints((COIN, sum(quantities)))))
@@ -91,7 +91,7 @@ async def test_a_list_that_becomes_short_has_no_buckets(db: asyncpg.Connection) 
     assert len(await buckets(db)) == 2 * (len(opening) + 1)
 
 
-async def test_bulk_counts_the_same_at_its_end(db: asyncpg.Connection) -> None:
+async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) -> None:
     chain = Written(db, bulk=True)
     await spread(chain)
     assert await buckets(db) == []

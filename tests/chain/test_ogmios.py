@@ -1,4 +1,4 @@
-"""The connection to Ogmios, where there is something else than Ogmios."""
+"""The connection to Ogmios, with another server in its place."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,12 +8,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from indexer import ogmios
+from indexer.ogmios import connection as ogmios
 
 
 @asynccontextmanager
 async def something(answer: bytes | None) -> AsyncIterator[str]:
-    """The address, with a parameter, of a server that answers everything so, or never."""
+    """The address, with a parameter, of a server that gives every request this answer, or none."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -29,7 +29,7 @@ async def something(answer: bytes | None) -> AsyncIterator[str]:
         yield f"ws://{host}:{port}/?token=secret"
 
 
-async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_never_answers_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ogmios, "CONNECT_WITHIN_S", 0.2)
     async with something(None) as url, asyncio.timeout(5):
         with pytest.raises(OSError, match="no WebSocket"):
@@ -43,7 +43,7 @@ async def test_a_refusal_shows_no_parameter_of_the_address() -> None:
     assert "secret" not in str(refusal.value)
 
 
-async def test_a_query_without_an_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_query_without_an_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ogmios, "ANSWER_WITHIN_S", 0.2)
 
     async def listen(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""The buckets of policies with many assets stay right, however supplies move, and lead to every page of their lists."""
+"""The buckets of policies with many assets stay right when supplies change, and every page of their lists is found."""
 
 from collections.abc import AsyncIterator
 from random import Random
@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from api.chain import assets
-from indexer import verify
+from indexer.verify import run as verify
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.written import POLICY, Written, mints, pays, person, tx
@@ -29,7 +29,7 @@ def piece(number: int) -> str:
 
 
 async def collect(chain: Written, slot: int = 10, many: int = MANY) -> None:
-    """Mint one of most pieces, and some more of every fifth."""
+    """Mint one of most assets, and some more of every fifth."""
     pieces = [(piece(number), 1 if number % 5 else number % 9 + 1) for number in range(many)]
     await chain.append(slot, tx("collect", pays(person("p"), *pieces), mint=mints(*pieces)))
 
@@ -39,19 +39,19 @@ async def buckets(db: asyncpg.Connection) -> list[tuple[object, ...]]:
 
 
 async def openers(db: asyncpg.Connection) -> list[str]:
-    """The pieces that open buckets."""
-    return [row["name"].hex() for row in await db.fetch("SELECT name FROM asset WHERE opens_bucket(asset_id)")]
+    """The assets that open buckets."""
+    return [row["name"].hex() for row in await db.fetch("SELECT name FROM asset WHERE opens_bucket(asset_no)")]
 
 
 async def holds(db: asyncpg.Connection, random: Random) -> None:
-    """The buckets are those of the list, and pages at every kind of offset are what sorting all of it says."""
+    """Check that the buckets are those of the list, and pages at all kinds of offsets those of the sorted list."""
     assert [str(difference) for difference in await CHECK.all(db, 5)] == []
     listed = {bytes(name): supply for name, supply in await db.fetch(ALL)}
     ranked = sorted(listed, key=lambda name: (-int(listed[name]), name))
     for order, names in (("desc", ranked), ("asc", ranked[::-1])):
         ends = [0, 999, 1_000, len(names) - 1, len(names), len(names) + 5_000]
         for offset in [*ends, *(random.randrange(1_000, len(names)) for _ in range(6))]:
-            rows = await assets.policy_assets_of[order].all(db, bytes.fromhex(POLICY), 100, offset)
+            rows = await assets.policy_assets_pages[order].all(db, bytes.fromhex(POLICY), 100, offset)
             page = [(row.name, row.supply) for row in rows if row.name is not None]
             assert page == [(name, listed[name]) for name in names[offset : offset + 100]], (order, offset)
             assert rows[0].total == len(names)
@@ -90,7 +90,7 @@ async def test_a_list_has_buckets_while_it_is_long(db: asyncpg.Connection) -> No
     assert await buckets(db) == []
 
 
-async def test_bulk_counts_the_same_at_its_end(db: asyncpg.Connection) -> None:
+async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) -> None:
     chain = Written(db, bulk=True)
     await collect(chain)
     assert await buckets(db) == []

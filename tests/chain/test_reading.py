@@ -1,4 +1,4 @@
-"""What another process reads ahead is what this one would have read, and no end of either leaves the other behind."""
+"""The second process reads the same blocks as the first would, and each ends when the other does."""
 
 import asyncio
 import multiprocessing
@@ -11,9 +11,11 @@ import pytest
 
 from devnet.generator import Generated, Options
 from devnet.server import Server
-from indexer import frames, ogmios, reading
-from indexer.ogmios import Backward
-from indexer.parcels import Parcel
+from indexer.blocks.packed_block import PackedBlock
+from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
+from indexer.ogmios.connection import RollBackward
+from indexer.sync import block_source
 from shared.ledger import Point
 from shared.network import PREVIEW
 
@@ -26,54 +28,54 @@ async def node() -> AsyncIterator[Server]:
         yield server
 
 
-def apart(node: Server, point: Point | None = None) -> AsyncGenerator[reading.Step, None]:
-    return reading.apart(partial(ogmios.connect, node.url), PREVIEW, point)
+def apart(node: Server, point: Point | None = None) -> AsyncGenerator[block_source.Step, None]:
+    return block_source.apart(partial(ogmios.connect, node.url), PREVIEW, point)
 
 
-async def take(steps: AsyncGenerator[reading.Step, None], count: int) -> list[reading.Step]:
+async def take(steps: AsyncGenerator[block_source.Step, None], count: int) -> list[block_source.Step]:
     async with asyncio.timeout(30):
         return [await anext(steps) for _ in range(count)]
 
 
-def comparable(step: reading.Step) -> object:
-    """A step without the order of names, which means nothing. Only Names and the bytes depend on it."""
-    if isinstance(step, Backward):
+def comparable(step: block_source.Step) -> object:
+    """A step without the order of its look-ups, which means nothing. Only Lookups and the bytes depend on it."""
+    if isinstance(step, RollBackward):
         return step
-    names = step.names
-    told = [names.addresses, names.assets]
-    rest = [sorted(each) for each in (names.made, names.spent, names.accounts, names.pools)]
-    return msgspec.structs.replace(step, names=None), told, rest
+    lookups = step.lookups
+    told = [lookups.addresses, lookups.assets]
+    unordered = (lookups.tx_hashes, lookups.spent, lookups.stake_addresses, lookups.pool_ids)
+    return msgspec.structs.replace(step, lookups=None), told, [sorted(each) for each in unordered]
 
 
 async def test_both_ways_of_reading_give_the_same(node: Server) -> None:
     connection = await ogmios.connect(node.url)
     await connection.intersect([])
-    async with aclosing(reading.here(connection, PREVIEW)) as steps:
+    async with aclosing(block_source.here(connection, PREVIEW)) as steps:
         expected = await take(steps, 1 + BLOCKS)
     await connection.close()
     async with aclosing(apart(node)) as steps:
         found = await take(steps, 1 + BLOCKS)
-    assert isinstance(found[0], Backward) and sum(isinstance(step, Parcel) for step in found) == BLOCKS
+    assert isinstance(found[0], RollBackward) and sum(isinstance(step, PackedBlock) for step in found) == BLOCKS
     assert [comparable(step) for step in found] == [comparable(step) for step in expected]
-    assert any(parcel.unpack() for parcel in found if isinstance(parcel, Parcel))
+    assert any(block.unpack() for block in found if isinstance(block, PackedBlock))
 
 
-async def test_it_goes_on_behind_a_block_and_follows_forks_and_growth(node: Server) -> None:
+async def test_the_second_process_continues_after_a_block_and_follows_forks(node: Server) -> None:
     async with aclosing(apart(node)) as steps:
         found = await take(steps, 1 + BLOCKS)
     fifth, tip = found[5], found[-1]
-    assert isinstance(fifth, Parcel) and isinstance(tip, Parcel)
+    assert isinstance(fifth, PackedBlock) and isinstance(tip, PackedBlock)
     async with aclosing(apart(node, fifth.point)) as steps:
-        back, *parcels = await take(steps, 1 + BLOCKS - 5)
-        assert isinstance(back, Backward) and back.point == fifth.point
-        assert [step.point for step in parcels if isinstance(step, Parcel)] == [
-            step.point for step in found[6:] if isinstance(step, Parcel)
+        back, *blocks = await take(steps, 1 + BLOCKS - 5)
+        assert isinstance(back, RollBackward) and back.point == fifth.point
+        assert [step.point for step in blocks if isinstance(step, PackedBlock)] == [
+            step.point for step in found[6:] if isinstance(step, PackedBlock)
         ]
         node.switch(Generated(Options(seed=5, blocks_per_epoch=30, density=3), BLOCKS - 10))
         (back,) = await take(steps, 1)
-        assert isinstance(back, Backward)
+        assert isinstance(back, RollBackward)
         node.grow(2)
-        assert all(isinstance(step, Parcel) for step in await take(steps, 2))
+        assert all(isinstance(step, PackedBlock) for step in await take(steps, 2))
 
 
 async def test_a_block_that_the_node_has_left_ends_it(node: Server) -> None:
@@ -82,8 +84,8 @@ async def test_a_block_that_the_node_has_left_ends_it(node: Server) -> None:
             await take(steps, 1)
 
 
-async def test_a_node_that_is_not_there_ends_it() -> None:
-    steps = reading.apart(partial(ogmios.connect, "ws://127.0.0.1:9"), PREVIEW, None)
+async def test_an_unreachable_node_ends_it() -> None:
+    steps = block_source.apart(partial(ogmios.connect, "ws://127.0.0.1:9"), PREVIEW, None)
     with pytest.raises(ConnectionError, match=r"127\.0\.0\.1"):
         await take(steps, 1)
 
@@ -95,7 +97,7 @@ async def test_a_node_that_is_not_there_ends_it() -> None:
         (b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"no more"}}', ogmios.Refused, "no more"),
     ],
 )
-async def test_what_can_not_be_read_is_named_as_in_one_process(
+async def test_an_unreadable_block_is_named_as_in_one_process(
     node: Server, answer: bytes, error: type[Exception], message: str
 ) -> None:
     async with aclosing(apart(node)) as steps:
@@ -106,16 +108,26 @@ async def test_what_can_not_be_read_is_named_as_in_one_process(
             await take(steps, 3)
 
 
-async def test_a_fault_of_ours_is_no_passing_trouble() -> None:
+async def test_a_bug_in_the_second_process_is_not_retried() -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        await take(reading.apart(_faulty, PREVIEW, None), 1)
+        await take(block_source.apart(_faulty, PREVIEW, None), 1)
 
 
 async def _faulty() -> ogmios.Ogmios:
     raise ZeroDivisionError
 
 
-async def test_its_end_is_noticed_and_it_is_gone_after_ours(node: Server) -> None:
+async def test_a_failed_assertion_reaches_the_parent_as_one_and_names_its_place() -> None:
+    """After an AssertionError the follower stops; it retries after any other error that it does not know."""
+    with pytest.raises(AssertionError, match=r"(?s)_asserting.*an amount below zero"):
+        await take(block_source.apart(_asserting, PREVIEW, None), 1)
+
+
+async def _asserting() -> ogmios.Ogmios:
+    raise AssertionError("an amount below zero")
+
+
+async def test_its_end_is_noticed_and_it_ends_with_its_parent(node: Server) -> None:
     async with aclosing(apart(node)) as steps:
         await take(steps, 1 + BLOCKS)
         (process,) = multiprocessing.active_children()

@@ -1,46 +1,13 @@
-"""Real blocks of other eras and networks: indexed from where their files begin, what lies before them unknown."""
+"""Real blocks of every era and network, indexed from the beginning of their files; outputs from before are unknown."""
 
-import json
-from dataclasses import dataclass
 from itertools import islice
 
 import pytest
 
-from devnet.blocks import Genesis, Recorded, read_genesis
-from devnet.networks import BY_NAME
 from tests.chain.answers import check_page, walk
 from tests.chain.fixtures import NewLedgerline
-from tests.chain.harness import Json, Ledgerline, Node, blocks_of, recorded
-from tests.chain.model_chain import Chain
-
-
-@dataclass(frozen=True)
-class File:
-    """A recorded file, and what to begin with where it begins at the origin."""
-
-    name: str
-    network: str
-    genesis: str | None = None
-
-    def blocks(self) -> list[Json]:
-        return list(blocks_of(recorded(self.name)))
-
-    def model(self) -> Chain:
-        outputs = json.loads(recorded(self.genesis).read_bytes()) if self.genesis else ()
-        return Chain(self.network, outputs).feed(self.blocks())
-
-    def played(self) -> Recorded:
-        genesis = read_genesis(recorded(self.genesis)) if self.genesis else Genesis()
-        return Recorded(recorded(self.name), BY_NAME[self.network], genesis)
-
-
-FILES = {
-    "byron": File("mainnet-byron-from-genesis.jsonl.xz", "mainnet", "genesis-mainnet-vouchers.json"),
-    "allegra": File("mainnet-allegra.jsonl.xz", "mainnet"),
-    "babbage": File("preprod-babbage.jsonl.xz", "preprod"),
-    "conway": File("mainnet-conway.jsonl.xz", "mainnet"),
-    "conway-defaults": File("mainnet-conway-defaults.jsonl.xz", "mainnet"),
-}
+from tests.chain.harness import Ledgerline, Node
+from tests.chain.recordings import FILES, File
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES.keys())
@@ -64,11 +31,11 @@ def test_a_recorded_chain_answers(ledgerline: Ledgerline, file: File) -> None:
             entries = [model.entry(tx) for tx in model.history(busiest, order)]
             assert walk(caller, f"/v1/tx/history/{busiest}", 3, order) == entries
         status = ledgerline.run("indexer", "status", "--network", file.network)
-        assert status.returncode == 0, status.stderr
+        assert status.returncode == 0, status.stdout + status.stderr
         assert ("partial" in status.stdout) == (file.genesis is None)
 
 
-def test_missing_flags_are_told_once_with_what_they_cost(new_ledgerline: NewLedgerline) -> None:
+def test_missing_flags_are_logged_once_with_their_effect(new_ledgerline: NewLedgerline) -> None:
     file = FILES["conway-defaults"]
     ledgerline = new_ledgerline()
     with Node(file.played()) as node, ledgerline.indexing(file.network, node.url) as process:

@@ -1,4 +1,4 @@
-"""Rewards in live and active stake, as the node's ledger counts them, on chains that don't wait for who reads them."""
+"""Rewards in live and active stake, as the node's ledger counts them, on chains that grow while they are read."""
 
 import json
 import time
@@ -21,10 +21,9 @@ CONWAY = (("babbage", 0), ("conway", 2))
 
 
 class Telling(Server):
-    """A node that pays rewards and tells of them, but not of snapshots if it `withholds` them.
+    """A node that pays rewards and reports them, but not its snapshots if it `withholds` them.
 
-    It knows its ledger at no point while it is `silent`, at none before the slot `oldest`, and once only at the slot
-    `once`.
+    It has no ledger state while it is `silent`, none before the slot `oldest`, and that of the slot `once` only once.
     """
 
     withholds = False
@@ -59,25 +58,25 @@ def events(process: Process, name: str) -> list[Json]:
 
 
 def complete(ledgerline: Ledgerline, epoch_no: int) -> None:
-    """Wait until an epoch's round is through and nothing is left to be read."""
-    unread = "next_stake_id IS NOT NULL OR EXISTS (SELECT FROM reward_due)"
+    """Wait until all rewards of an epoch are read."""
+    unread = "next_stake_no IS NOT NULL OR EXISTS (SELECT FROM reward_due)"
     statement = f"SELECT 1 FROM ledger_state WHERE complete_epoch_no = {epoch_no} AND NOT ({unread})"  # noqa: S608
     until(f"all rewards of epoch {epoch_no} are read", lambda: ledgerline.rows("preview", statement))
 
 
 def off_by(caller: Caller, ledger: Ledger) -> dict[str, int]:
-    """What active stakes of pools, reaped ones too, have more than the ledger's."""
+    """The excess of active stakes, also of reaped pools, over the ledger's."""
     told = {pool: caller.ok(f"/v1/pools/{pool}")["data"]["active_stake"] for pool in ledger.active_stakes()}
     return {pool: int(told[pool]) - stake for pool, stake in ledger.active_stakes().items()}
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", [5, 6])
-def test_every_comparison_with_a_fast_node_finds_all_alike(ledgerline: Ledgerline, seed: int) -> None:
+def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed: int) -> None:
     """Blocks with withdrawals, and epochs, begin while rewards are read and stakes are compared."""
     chain = Generated(Options(seed=seed, blocks_per_epoch=12, density=2, plain=0.1, eras=CONWAY), 100)
     node = Rewarding(chain)
-    node.server.delay_s = 0.005  # a block or two come while the reader asks what it needs for one comparison
+    node.server.delay_s = 0.005  # a block or two arrive during the queries of one comparison
     with node, ledgerline.indexing("preview", node.url) as process:
         ledgerline.reaches("preview", node.tip(), process)
         for _ in range(360):
@@ -86,9 +85,9 @@ def test_every_comparison_with_a_fast_node_finds_all_alike(ledgerline: Ledgerlin
         ledgerline.reaches("preview", node.tip(), process)
         complete(ledgerline, chain.ledger.epoch)
         compared = events(process, "ledger_state.compared")
-    # Where the indexer is slow the first one may be at a block before any pool.
+    # With a slow indexer the first one may be at a block before any pool.
     assert sum(event["pools"] > 0 for event in compared) > 5
-    assert [event for event in compared if event["unlike"]] == []
+    assert [event for event in compared if event["mismatched_pools"]] == []
 
 
 @pytest.mark.timeout(180)
@@ -110,7 +109,7 @@ def test_active_stakes_are_the_ledgers_to_the_lovelace(
         ledgerline.serving("preview") as caller,
     ):
         ledgerline.reaches("preview", node.tip(), process)
-        # Never two epochs at once where only the accounts tell of a snapshot, and the rewards after it can't be told.
+        # Not two epochs at once if snapshots follow from accounts only, which include later rewards.
         undone = 9 if eras[0][0] == "conway" else 5
         for step in range(30):
             if step % 5 == 4:
@@ -124,7 +123,7 @@ def test_active_stakes_are_the_ledgers_to_the_lovelace(
                 continue
             reaped += sum(pool not in chain.ledger.pools for pool in chain.ledger.active_stakes())
             found = off_by(caller, chain.ledger)
-            if withholds:  # proposals' deposits come back right after the snapshot, and who knows whose
+            if withholds:  # proposals' deposits are refunded right after the snapshot, to unknown accounts
                 assert all(more >= 0 and more % PROPOSAL_DEPOSIT == 0 for more in found.values()), list(found.values())
             else:
                 assert not any(found.values()), (chain.ledger.epoch, found)
@@ -133,10 +132,10 @@ def test_active_stakes_are_the_ledgers_to_the_lovelace(
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_after_indexing_from_scratch_active_stakes_are_right_as_soon_as_the_node_tells(
+def test_after_indexing_from_scratch_active_stakes_are_right_once_rewards_are_read(
     ledgerline: Ledgerline, remembers: bool
 ) -> None:
-    """Two snapshots were taken before anybody read a reward: the newest is told, the other where the node remembers."""
+    """Two snapshots precede the first reading of rewards: the node reports the newest, and possibly the other."""
     eras = CONWAY if remembers else (("babbage", 0),)
     chain = Generated(Options(seed=8, blocks_per_epoch=30, density=6, plain=0.1, eras=eras), 300)
     node = Rewarding(chain)
@@ -148,7 +147,7 @@ def test_after_indexing_from_scratch_active_stakes_are_right_as_soon_as_the_node
         complete(ledgerline, epoch_no)
         found = off_by(caller, chain.ledger)
         assert any(found.values()) is not remembers
-        # What the node does not tell has the rewards that came where the epoch began as well.
+        # A snapshot that the node does not report includes the rewards from the beginning of the epoch.
         assert all(more >= 0 for more in found.values()), found
         while chain.ledger.epoch == epoch_no:
             node.do(node.server.grow, 1)
@@ -157,9 +156,7 @@ def test_after_indexing_from_scratch_active_stakes_are_right_as_soon_as_the_node
 
 
 @pytest.mark.parametrize("withholds", [True, False])
-def test_what_happens_between_a_snapshot_and_its_reading_changes_it_not(
-    ledgerline: Ledgerline, withholds: bool
-) -> None:
+def test_changes_between_a_snapshot_and_its_reading_do_not_count(ledgerline: Ledgerline, withholds: bool) -> None:
     chain = Scripted()
     pool, other = chain.cast.pools[0], chain.cast.pools[1]
     ann, bob, carol = chain.cast.stakers[:3]
@@ -209,7 +206,7 @@ def test_what_happens_between_a_snapshot_and_its_reading_changes_it_not(
         follow()
         counts()
         follow()
-        # The same epoch on another fork, where ann took hers before it began; nobody reads anything meanwhile.
+        # The same epoch on another fork, where ann withdrew hers before it began; nothing is read meanwhile.
         chain = chain.fork(before)
         chain.withdraw(3 * EPOCH + 80_000, ann)
         chain.block(4 * EPOCH + 3, by=pool)
@@ -218,8 +215,8 @@ def test_what_happens_between_a_snapshot_and_its_reading_changes_it_not(
         counts()
 
 
-def test_accounts_to_be_read_in_an_epoch_that_is_taken_back_are_read_in_the_one_before(ledgerline: Ledgerline) -> None:
-    """The reader has just begun the epoch, and asked for nothing yet."""
+def test_accounts_due_in_a_rolled_back_epoch_are_read_in_the_one_before(ledgerline: Ledgerline) -> None:
+    """The reader has just begun the epoch, without a query yet."""
     chain = Scripted()
     pool, ann = chain.cast.pools[0], chain.cast.stakers[0]
     chain.block(0, [chain.registration(pool)])
@@ -245,10 +242,8 @@ def test_accounts_to_be_read_in_an_epoch_that_is_taken_back_are_read_in_the_one_
 
 
 @pytest.mark.parametrize("forks", [[4], [5, 4], [5, 3]])
-def test_snapshots_that_one_fork_after_another_takes_back_are_read_again(
-    ledgerline: Ledgerline, forks: list[int]
-) -> None:
-    """Each fork goes back to the end of an epoch; the reader sees none of them before the last has grown."""
+def test_snapshots_of_repeatedly_rolled_back_epochs_are_read_again(ledgerline: Ledgerline, forks: list[int]) -> None:
+    """Each fork goes back to the end of an epoch; the reader sees only the last one."""
     chain = Scripted()
     pool, ann = chain.cast.pools[0], chain.cast.stakers[0]
     chain.block(0, [chain.registration(pool)])
@@ -284,8 +279,8 @@ def test_snapshots_that_one_fork_after_another_takes_back_are_read_again(
         assert off_by(caller, chain.ledger) == {pool.id: 0}
 
 
-def test_a_first_round_that_a_fork_takes_back_completes_both_snapshots(ledgerline: Ledgerline) -> None:
-    """Indexed from scratch to the beginning of an epoch; its rewards are not read yet when it is taken back."""
+def test_a_rolled_back_first_round_completes_both_snapshots(ledgerline: Ledgerline) -> None:
+    """Indexed from scratch to the beginning of an epoch, which is rolled back before its rewards are read."""
     chain = Generated(Options(seed=8, blocks_per_epoch=30, density=6, plain=0.1, eras=CONWAY), 300)
     epoch_no = chain.ledger.epoch + 1
     while chain.ledger.epoch < epoch_no:

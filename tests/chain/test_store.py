@@ -1,14 +1,16 @@
-"""What a commit costs, and what it offers to a node."""
+"""The cost of a commit, and the points offered to a node."""
 
 from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
 
-from indexer import known, store
+from indexer.rows import resolver
+from indexer.store import writer as store
 from shared import database
 from shared.ledger import Point, tx_id
 from shared.network import PREVIEW
+from tests.chain.written import Written
 
 FIRST, SECOND = Point(21_600, bytes(31) + b"\1"), Point(21_700, bytes(31) + b"\2")
 BOUNDARY = Point(21_600, bytes(31) + b"\3")
@@ -36,8 +38,19 @@ async def test_a_node_is_offered_a_block_before_the_boundary_block_of_its_slot(d
     assert await store.points(db) == [SECOND, FIRST, BOUNDARY]
 
 
-async def test_a_rollback_reads_no_history_from_end_to_end(db: asyncpg.Connection) -> None:
-    """Histories in which the order of rows says nothing of their time, as bulk leaves them."""
+@pytest.mark.parametrize(("bulk", "to_tip", "waits"), [(False, 100, True), (False, 101, False), (True, 101, False)])
+async def test_a_commit_waits_for_the_disk_near_the_tip(
+    database_url: str, bulk: bool, to_tip: int, waits: bool
+) -> None:
+    db, statements = await database.connect(database_url, PREVIEW), list[str]()
+    db.add_query_logger(lambda statement: statements.append(statement.query))
+    await Written(db, bulk=bulk).append(10, to_tip=to_tip)
+    await db.close()
+    assert any("synchronous_commit = off" in statement for statement in statements) is not waits
+
+
+async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
+    """Histories whose row order is unrelated to time, as after bulk."""
     await db.execute(
         "INSERT INTO address_tx SELECT address, seq, (seq::bigint * 20 << 16) + address % 50"
         " FROM generate_series(1, 50) AS address, generate_series(0, 1000) AS seq ORDER BY address, seq"
@@ -46,31 +59,33 @@ async def test_a_rollback_reads_no_history_from_end_to_end(db: asyncpg.Connectio
     await db.execute("ANALYZE address_tx")
     before = await scans(db)
     await store.rollback(db, PREVIEW, FIRST)
-    assert await db.fetchval("SELECT count(*) FROM address_tx WHERE address_id = 0") == 0
+    assert await db.fetchval("SELECT count(*) FROM address_tx WHERE address_no = 0") == 0
     assert await scans(db) == before
 
 
 async def scans(db: asyncpg.Connection) -> int:
-    """How often histories of addresses were read from end to end."""
+    """The number of sequential scans of address histories."""
     await db.execute("SELECT pg_stat_force_next_flush()")
     return int(await db.fetchval("SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 'address_tx'::regclass"))
 
 
 async def test_an_asset_is_looked_up_without_the_others_of_its_policy(db: asyncpg.Connection) -> None:
-    """By the plan, too, that Postgres keeps for a prepared statement, whatever the arrays are that it will get."""
+    """Also by the generic plan that Postgres keeps for a prepared statement."""
     policies, names = 100, [number.to_bytes(2) for number in range(100)]
     await db.copy_records_to_table(
-        "policy", columns=("policy_id", "hash"), records=[(number, number.to_bytes(28)) for number in range(policies)]
+        "policy",
+        columns=("policy_no", "policy_id"),
+        records=[(number, number.to_bytes(28)) for number in range(policies)],
     )
     keys = [policy.to_bytes(28) + name for name in names for policy in range(policies)]
     await db.copy_records_to_table(
         "asset",
-        columns=("asset_id", "policy_id", "name"),
+        columns=("asset_no", "policy_no", "name"),
         records=[(number, int.from_bytes(key[:28]), key[28:]) for number, key in enumerate(keys)],
     )
     await db.execute("SET plan_cache_mode = force_generic_plan")
-    assert {row.number for row in await known._assets.all(db, keys[::20])} == set(range(0, len(keys), 20))
-    await db.execute(f"PREPARE looked_up (bytea[]) AS {known._assets.text}")
+    assert {row.number for row in await resolver._assets.all(db, keys[::20])} == set(range(0, len(keys), 20))
+    await db.execute(f"PREPARE looked_up (bytea[]) AS {resolver._assets.text}")
     wanted = ",".join(rf"'\x{key.hex()}'::bytea" for key in keys[::20])
     (plan,) = await db.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE looked_up (ARRAY[{wanted}])")
     assert plan["Plan"]["Shared Hit Blocks"] < 20 * len(keys[::20])

@@ -1,4 +1,4 @@
-"""`verify` finds what is wrong in each derived table, and nothing where nothing is."""
+"""`verify` finds errors in each derived table, and none in a correct index."""
 
 import asyncio
 import sys
@@ -9,7 +9,8 @@ import asyncpg
 import cbor2
 import pytest
 
-from indexer import checksums, verify
+from indexer.verify import checksums
+from indexer.verify import run as verify
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.harness import ROOT, Ledgerline
@@ -29,13 +30,13 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def verified(database_url: str) -> dict[str, list[str]]:
-    """What `verify` finds, by check."""
+    """The differences that `verify` finds, by check."""
     connection = await database.connect(database_url, PREVIEW)
     try:
-        found = await verify.verify(connection, database_url, PREVIEW, lambda *_: None, processes=1)
+        _, found = await verify.verify(connection, database_url, PREVIEW, lambda *_: None, processes=1)
     finally:
         await connection.close()
-    return {finding.check: [str(difference) for difference in finding.differences] for finding in found}
+    return {result.check: [str(difference) for difference in result.differences] for result in found}
 
 
 def label_721() -> Json:
@@ -60,7 +61,7 @@ async def write(chain: Written) -> None:
 
 
 @pytest.mark.parametrize("bulk", [False, True])
-async def test_nothing_is_found_where_nothing_is_wrong(database_url: str, db: asyncpg.Connection, bulk: bool) -> None:
+async def test_a_correct_index_has_no_differences(database_url: str, db: asyncpg.Connection, bulk: bool) -> None:
     chain = Written(db, bulk=bulk)
     await write(chain)
     if bulk:
@@ -73,8 +74,8 @@ async def test_nothing_is_found_where_nothing_is_wrong(database_url: str, db: as
     assert await verified(database_url) == {}
 
 
-async def test_what_an_older_program_summed_up_in_bulk_does_not_stay(database_url: str, db: asyncpg.Connection) -> None:
-    """Before schema version 2 supplies moved with each batch in bulk, and a rollback since then doesn't move them."""
+async def test_bulk_sums_of_an_older_program_are_replaced(database_url: str, db: asyncpg.Connection) -> None:
+    """Before schema version 2 bulk updated supplies with each batch; rollbacks in bulk no longer do."""
     chain = Written(db, bulk=True)
     await chain.append(10, tx("stays", pays(person("x"), (COIN, 3)), mint=mints((COIN, 3))))
     await chain.append(20, tx("goes", pays(person("x"), (PIECE, 5)), mint=mints((PIECE, 5))))
@@ -87,7 +88,7 @@ async def test_what_an_older_program_summed_up_in_bulk_does_not_stay(database_ur
     assert await verified(database_url) == {}
 
 
-async def test_a_reference_token_that_goes_nowhere_is_spent(database_url: str, db: asyncpg.Connection) -> None:
+async def test_a_reference_token_that_is_burned_is_spent(database_url: str, db: asyncpg.Connection) -> None:
     chain = Written(db)
     await chain.append(10, tx("made", pays(person("p"), (REFERENCE, 1)), mint=mints((REFERENCE, 1))))
     await chain.append(20, tx("burned", pays(person("p")), spends=(("made", 0),), mint=mints((REFERENCE, -1))))
@@ -104,7 +105,7 @@ async def test_the_spending_of_a_reference_token_is_never_lost(db: asyncpg.Conne
     assert await db.fetchval("SELECT slot_no FROM tip") == 10
 
 
-async def test_nothing_is_found_beside_an_indexer_that_writes(database_url: str, db: asyncpg.Connection) -> None:
+async def test_verify_beside_a_writing_indexer_finds_no_difference(database_url: str, db: asyncpg.Connection) -> None:
     chain = Written(db)
     await write(chain)
     written, enough = 0, asyncio.Event()
@@ -127,12 +128,12 @@ async def test_nothing_is_found_beside_an_indexer_that_writes(database_url: str,
     assert await verified(database_url) == {}
 
 
-# Table -> what goes wrong in it, and what verify says of that at least.
+# Table -> an error in it, and the least that verify must report.
 PLANTED: dict[str, tuple[str, str]] = {
     "tip": ("UPDATE tip SET tx_count = tx_count + 1", "tx_count of tip: indexed 9, recomputed 8"),
     "block": ("UPDATE block SET tx_count = 2 WHERE slot_no = 10", "tx_count of block 10: indexed 2, recomputed 1"),
     "address": (
-        "INSERT INTO address SELECT 1000000, raw FROM address WHERE address_id = 17",
+        "INSERT INTO address SELECT 1000000, stake_no, raw FROM address WHERE address_no = 17",
         "recomputed one number",
     ),
     "policy": ("UPDATE policy SET asset_count = 2", f"asset_count of policy {POLICY}: indexed 2, recomputed 3"),
@@ -142,9 +143,9 @@ PLANTED: dict[str, tuple[str, str]] = {
     ),
     "asset_bucket": (
         "INSERT INTO asset_bucket VALUES (1, 0, '', 5)",
-        "asset_bucket of policy_id 1 from supply 0, name : indexed 5, recomputed None",
+        "asset_bucket of policy_no 1 from supply 0, name : indexed 5, recomputed None",
     ),
-    "address_tx": ("DELETE FROM address_tx WHERE address_id = 21", "address_tx of addr_test1"),
+    "address_tx": ("DELETE FROM address_tx WHERE address_no = 21", "address_tx of addr_test1"),
     "asset_tx": (
         "UPDATE asset_tx SET quantity = quantity - 1 WHERE seq = 1 AND quantity > 5",
         f"asset_tx of asset {POLICY}.{COIN}: ",
@@ -160,11 +161,11 @@ PLANTED: dict[str, tuple[str, str]] = {
     ),
     "holder_bucket": (
         "UPDATE holder_bucket SET holders = holders - 1 WHERE lowest_quantity = 0",
-        "from quantity 0, address_id 0",
+        "from quantity 0, address_no 0",
     ),
     "policy_holder_bucket": (
-        "DELETE FROM policy_holder_bucket WHERE lowest_address > 0",
-        "policy_holder_bucket of policy_id 1 from quantity",
+        "DELETE FROM policy_holder_bucket WHERE lowest_address_no > 0",
+        "policy_holder_bucket of policy_no 1 from quantity",
     ),
     "stake": ("UPDATE stake SET balance = balance - 1", "balance of stake credential e0"),
     "reference_output": (
@@ -188,39 +189,40 @@ async def test_an_error_in_each_derived_table_is_found_and_named(database_url: s
         assert any(said in difference for difference in found[check]), (check, found[check])
 
 
-# What each error changes alone: a row moved, one that belongs to another, a figure off by the size of a machine word.
+# Single errors: a moved row, a row with a wrong owner, a figure off by the size of a machine word.
 SUBTLE = (
-    "UPDATE address_tx SET tx_id = tx_id + 1 WHERE address_id = 21 AND seq = 0",
-    "UPDATE address_tx SET address_id = 1000001 WHERE address_id = 21",
-    "UPDATE address_tx SET seq = seq + 100 WHERE seq = 0 AND address_id = 21",
+    "UPDATE address_tx SET tx_id = tx_id + 1 WHERE address_no = 21 AND seq = 0",
+    "UPDATE address_tx SET address_no = 1000001 WHERE address_no = 21",
+    "UPDATE address_tx SET seq = seq + 100 WHERE seq = 0 AND address_no = 21",
     "UPDATE address_tx SET tx_id = 1966080 + 2621440 - tx_id WHERE tx_id IN (1966080, 2621440)",
-    "UPDATE asset_tx SET asset_id = 1000001, seq = 0 WHERE tx_id = 655360",
+    "UPDATE asset_tx SET asset_no = 1000001, seq = 0 WHERE tx_id = 655360",
     "DELETE FROM asset_tx WHERE tx_id = 655360",
-    "INSERT INTO asset_tx SELECT asset_id, max(seq) + 1, max(tx_id) + 1, 0 FROM asset_tx GROUP BY asset_id",
+    "INSERT INTO asset_tx SELECT asset_no, max(seq) + 1, max(tx_id) + 1, 0 FROM asset_tx GROUP BY asset_no",
     "UPDATE mint SET quantity = quantity + 1 WHERE quantity = -5",
-    "INSERT INTO mint SELECT asset_id, max(seq) + 1, max(tx_id) + 1, 0, NULL, false FROM mint GROUP BY asset_id",
+    "INSERT INTO mint SELECT asset_no, max(seq) + 1, max(tx_id) + 1, 0, NULL, false FROM mint GROUP BY asset_no",
     "DELETE FROM mint WHERE quantity = -5",
     "UPDATE holder SET quantity = quantity + 18446744073709551616 WHERE quantity > 9223372036854775807",
-    "UPDATE holder SET address_id = 1000001 WHERE quantity > 9223372036854775807",
-    "UPDATE holder SET asset_id = 1000001 WHERE quantity > 9223372036854775807",
+    "UPDATE holder SET address_no = 1000001 WHERE quantity > 9223372036854775807",
+    "UPDATE holder SET asset_no = 1000001 WHERE quantity > 9223372036854775807",
     "UPDATE policy_holder SET quantity = quantity + 18446744073709551616 WHERE quantity > 9223372036854775807",
-    "UPDATE asset SET first_tx_id = first_tx_id + 1 WHERE asset_id = 1",
-    "UPDATE asset SET first_mint_tx_id = NULL WHERE asset_id = 1",
-    "UPDATE asset SET mint_count = mint_count + 1 WHERE asset_id = 1",
+    "UPDATE asset SET first_tx_id = first_tx_id + 1 WHERE asset_no = 1",
+    "UPDATE asset SET first_mint_tx_id = NULL WHERE asset_no = 1",
+    "UPDATE asset SET mint_count = mint_count + 1 WHERE asset_no = 1",
     "UPDATE asset SET burn_count = burn_count - 1 WHERE burn_count > 0",
-    "DELETE FROM asset WHERE asset_id = 1",
+    "DELETE FROM asset WHERE asset_no = 1",
     "UPDATE reference_output SET output_index = 7",
     "UPDATE reference_output SET spent_tx_id = spent_tx_id + 1 WHERE spent_tx_id IS NOT NULL",
     "DELETE FROM reference_output WHERE spent_tx_id IS NULL",
 )
 
 
-async def test_no_error_alone_escapes_the_checksums(db: asyncpg.Connection) -> None:
-    """Errors that no check of its own would tell: without unlike checksums nothing would be counted anew."""
+async def test_no_single_error_escapes_the_checksums(db: asyncpg.Connection) -> None:
+    """Errors that only checksums reveal: if these matched, nothing would be recomputed."""
     await write(Written(db))
     await verify.make_tables(db)
-    history = checksums.of(await db.fetch("SELECT tx_id, outputs, inputs, extra FROM tx ORDER BY tx_id"))
-    alone = {*verify.OF_THEIR_OWN, "datum"}
+    rows = await db.fetch("SELECT tx_id, outputs, inputs, mint, extra FROM tx ORDER BY tx_id")
+    history = await checksums.of(db, map(tuple, rows))
+    alone = {*verify.WITHOUT_CHECKSUM, "datum"}
     planted = [statement for check, (statement, _) in PLANTED.items() if check not in alone]
     for statement in (None, *planted, *SUBTLE):
         undone = db.transaction()
@@ -243,22 +245,22 @@ async def test_an_error_in_the_very_first_transaction_is_found(database_url: str
     assert (await verified(database_url)).keys() == {"address_tx"}
 
 
-# What was numbered twice, its figures divided between the two: each sum over both is right.
+# Byte strings with two numbers, and their figures split between both: every sum over both is right.
 TWICE = {
-    "stake_id": """WITH less AS (UPDATE stake SET balance = balance - 5 WHERE balance > 5 RETURNING raw)
-        INSERT INTO stake (stake_id, balance, raw) SELECT 1000001, 5, raw FROM less""",
-    "pool_id": "INSERT INTO pool (pool_id, hash) SELECT 1000001, hash FROM pool LIMIT 1",
-    "policy_id": "INSERT INTO policy (policy_id, hash) SELECT 1000001, hash FROM policy",
-    "asset_id": """UPDATE mint SET asset_id = 1000001, seq = 0 WHERE quantity = -1;
+    "stake_no": """WITH less AS (UPDATE stake SET balance = balance - 5 WHERE balance > 5 RETURNING raw)
+        INSERT INTO stake (stake_no, balance, raw) SELECT 1000001, 5, raw FROM less""",
+    "pool_no": "INSERT INTO pool (pool_no, pool_id) SELECT 1000001, pool_id FROM pool LIMIT 1",
+    "policy_no": "INSERT INTO policy (policy_no, policy_id) SELECT 1000001, policy_id FROM policy",
+    "asset_no": """UPDATE mint SET asset_no = 1000001, seq = 0 WHERE quantity = -1;
         UPDATE asset SET supply = 1, burn_count = 0 WHERE supply = 0;
         UPDATE policy SET asset_count = asset_count + 1;
-        INSERT INTO asset SELECT 1000001, policy_id, name, -1, 0, 1, 2621440 FROM asset
+        INSERT INTO asset SELECT 1000001, policy_no, name, -1, 0, 1, 2621440 FROM asset
         WHERE first_tx_id = 1966080 AND left(encode(name, 'hex'), 8) = '000de140'""",
 }
 
 
 @pytest.mark.parametrize("number", TWICE)
-async def test_what_has_two_numbers_is_found(database_url: str, db: asyncpg.Connection, number: str) -> None:
+async def test_a_byte_string_with_two_numbers_is_found(database_url: str, db: asyncpg.Connection, number: str) -> None:
     await write(Written(db))
     assert (await db.execute(TWICE[number])).endswith(" 1")
     assert any(said.startswith(f"{number} of ") for said in (await verified(database_url))["address"])
@@ -272,17 +274,17 @@ async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Co
     assert found.keys() == {"asset_tx", "mint"}
 
 
-# Verifies as far as its processes are at work, and stays there.
+# Verifies until its processes are at work, and then waits.
 _AT_WORK = """
 import asyncio, sys
-from indexer import verify
+from indexer.verify import run as verify
 from shared import database
 from shared.network import PREVIEW
 
 async def main(url):
     db = await database.connect(url, PREVIEW)
     async with db.transaction(isolation="repeatable_read"), verify._history(db, url, PREVIEW, 1) as history:
-        async for _ in history.read(verify._checksums_of):
+        async for _ in history.read(verify._recomputed):
             print("at work", flush=True)
             await asyncio.sleep(60)
 
@@ -290,8 +292,8 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-async def test_killed_it_leaves_no_process_behind(database_url: str, db: asyncpg.Connection) -> None:
-    """One would keep its snapshot, and Postgres every dead row since then."""
+async def test_a_killed_verify_leaves_no_process_behind(database_url: str, db: asyncpg.Connection) -> None:
+    """A remaining one would keep its snapshot, and Postgres every dead row since."""
     others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     await Written(db).append(10, tx("a", pays(person("x"))))
     killed = await asyncio.create_subprocess_exec(
@@ -309,7 +311,7 @@ async def test_killed_it_leaves_no_process_behind(database_url: str, db: asyncpg
     raise AssertionError("still connected 10 s after the kill")
 
 
-def test_the_command_tells_what_it_finds_and_exits_with_1(ledgerline: Ledgerline, finish: Any) -> None:
+def test_the_command_prints_differences_and_exits_with_1(ledgerline: Ledgerline, finish: Any) -> None:
     async def spoil() -> None:
         db = await database.connect(ledgerline.database_url, PREVIEW)
         chain = Written(db)

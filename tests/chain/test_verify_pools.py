@@ -1,20 +1,20 @@
-"""`verify` finds what is wrong with stake, pools and epochs, and nothing where nothing is."""
+"""`verify` finds errors in stake, pools and epochs, and none in a correct index."""
 
-from indexer import verify_pools
+from indexer.verify import stake
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.harness import Ledgerline, Node
+from tests.chain.pool_life import life_of
 from tests.chain.scripted import Scripted
-from tests.chain.test_pool_life import life_of
 
-# Check -> what goes wrong, and what verify says of that at least.
+# Check -> an error, and the least that verify must report.
 PLANTED = {
     "delegation": (
-        "UPDATE stake SET active_epoch_no = active_epoch_no + 1 WHERE pool_id IS NOT NULL",
-        "from epoch 12, recomputed pool_id",
+        "UPDATE stake SET active_epoch_no = active_epoch_no + 1 WHERE pool_no IS NOT NULL",
+        "from epoch 12, recomputed pool_no",
     ),
     "reaping": (
-        "INSERT INTO pool_retirement SELECT 1::bigint << 40, pool_id, 11, 0 FROM stake WHERE pool_id IS NOT NULL",
+        "INSERT INTO pool_retirement SELECT 1::bigint << 40, pool_no, 11, 0 FROM stake WHERE pool_no IS NOT NULL",
         "retired in epoch 11: indexed alive, recomputed ended",
     ),
     "pool_epoch": (
@@ -25,7 +25,7 @@ PLANTED = {
         "UPDATE pool_epoch SET active_stake = active_stake - 1 WHERE epoch_no = 11",
         "in epoch 11: indexed 1499999999, recomputed 1500000000",
     ),
-    "delegator": ("UPDATE delegator SET amount = amount + 1", "indexed 1 in the list of pool_id"),
+    "delegator": ("UPDATE delegator SET amount = amount + 1", "indexed 1 in the list of pool_no"),
     "delegator_bucket": (
         "UPDATE delegator_bucket SET lovelace = lovelace + 5 WHERE delegators > 0",
         "indexed 1 delegators with 5",
@@ -41,10 +41,10 @@ async def test_an_error_in_each_table_of_stake_and_pools_is_found(ledgerline: Le
         process.says("ledger_state.compared")
         assert process.stop() == 0
     db = await database.connect(ledgerline.database_url, PREVIEW)
-    found = await verify_pools.findings(db, PREVIEW)
-    assert [finding.differences for finding in found] == [[]] * len(PLANTED)
+    found = await stake.check(db, PREVIEW)
+    assert [result.differences for result in found] == [[]] * len(PLANTED)
     for statement, _ in PLANTED.values():
         assert int((await db.execute(statement)).split()[-1]) >= 1, statement
-    for finding in await verify_pools.findings(db, PREVIEW):
-        assert any(PLANTED[finding.check][1] in str(difference) for difference in finding.differences), finding
+    for result in await stake.check(db, PREVIEW):
+        assert any(PLANTED[result.check][1] in str(difference) for difference in result.differences), result
     await db.close()

@@ -1,4 +1,4 @@
-"""Walking pages while the chain moves: each transaction is met once; what was rolled back during the walk aside."""
+"""Walks over pages while the chain moves: each transaction that is not rolled back occurs once."""
 
 import threading
 from collections.abc import Iterator
@@ -11,15 +11,14 @@ import pytest
 from devnet.generator import Generated, Options
 from tests.chain.answers import address_list, walk
 from tests.chain.harness import Ledgerline, Node, until
-from tests.chain.model_chain import Chain
-from tests.chain.test_generated import ERAS, genesis_of
+from tests.chain.model_chain import ERAS, Chain, genesis_of
 
 DEEPEST = 4
 
 
 @contextmanager
 def moving(node: Node, chain: Generated, random: Random) -> Iterator[None]:
-    """Let the chain grow and fork at its tip meanwhile. It never gets shorter: only its last blocks are unsure."""
+    """Let the chain grow and fork at its tip meanwhile. It never gets shorter, and only its last blocks change."""
     stop = threading.Event()
 
     def move() -> None:
@@ -43,7 +42,7 @@ def moving(node: Node, chain: Generated, random: Random) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_walk_meets_each_transaction_once_while_the_chain_moves(ledgerline: Ledgerline, seed: int) -> None:
+def test_a_walk_yields_each_transaction_once_while_the_chain_moves(ledgerline: Ledgerline, seed: int) -> None:
     random = Random(seed)
     chain = Generated(Options(seed=seed, blocks_per_epoch=60, density=6, eras=ERAS), 300)
     with (

@@ -1,6 +1,6 @@
-"""Chains of a few transactions that a test writes down, indexed by the indexer's own steps on a connection.
+"""Chains of a few transactions written in a test, indexed by the indexer's own steps.
 
-They begin at block 1, so that nothing has to balance: inputs from before it are unknown.
+They begin at block 1, so that transactions need not balance: inputs from before it are unknown.
 """
 
 import hashlib
@@ -9,9 +9,13 @@ from typing import Any
 
 import asyncpg
 
-from indexer import balance, bulk, effects, frames, parcels, rows, staking, store
-from indexer.known import known_to
-from indexer.ogmios import Forward
+from indexer.blocks import effects, packed_block
+from indexer.ogmios import frames
+from indexer.rows import rows, staking, value_check
+from indexer.rows.histories import Histories
+from indexer.rows.resolver import new_resolver
+from indexer.store import finish_bulk
+from indexer.store import writer as store
 from shared import address
 from shared.network import PREVIEW
 
@@ -19,7 +23,7 @@ Json = dict[str, Any]
 POLICY = hashlib.blake2b(b"policy", digest_size=28).hexdigest()
 ADA = 1_000_000
 
-_RULES = balance.Rules(stake_deposit=2 * ADA, pool_deposit=500 * ADA, from_origin=False)
+_RULES = value_check.Rules(stake_deposit=2 * ADA, pool_deposit=500 * ADA, from_origin=False)
 
 
 def hash_of(name: str) -> str:
@@ -28,7 +32,7 @@ def hash_of(name: str) -> str:
 
 
 def person(name: str, *, staked: bool = False) -> str:
-    """The address of somebody, with a stake part or without."""
+    """A made-up person's address, with or without a stake part."""
     key = hashlib.blake2b(name.encode(), digest_size=28).digest()
     return address.show(b"\x00" + key + key if staked else b"\x60" + key)
 
@@ -42,7 +46,7 @@ def pays(to: str, *assets: tuple[str, int], policy: str = POLICY, **datum: str) 
 
 
 def tx(name: str, *outputs: Json, spends: tuple[tuple[str, int], ...] = (), **rest: Any) -> Json:
-    """A transaction: its outputs, what it spends (name, index), and anything else in Ogmios' words."""
+    """A transaction: its outputs, what it spends (name, index), and other fields of Ogmios."""
     return {
         "id": hash_of(name),
         "inputs": [{"transaction": {"id": hash_of(source)}, "index": index} for source, index in spends],
@@ -63,8 +67,8 @@ class Written:
     def __init__(self, db: asyncpg.Connection, *, bulk: bool = False) -> None:
         self._db, self.bulk = db, bulk
 
-    async def append(self, slot_no: int, *transactions: Json) -> str:
-        """Index a block; returns its hash."""
+    async def append(self, slot_no: int, *transactions: Json, to_tip: int = 0) -> str:
+        """Index a block, so many blocks before the node's tip; returns its hash."""
         present = await store.position(self._db)
         tip = None if present is None else present.point
         block_no = 1 if present is None else present.block_no + 1
@@ -81,15 +85,17 @@ class Written:
         frame = {"result": {"direction": "forward", "block": block, "tip": "origin"}}
         answer = frames.read(json.dumps(frame).encode())
         assert isinstance(answer, frames.NextBlock) and answer.block is not None
-        node_tip = frames.NodePoint(slot_no, answer.block.id, block_no)
-        parcel = parcels.pack(Forward(effects.of_block(answer.block), node_tip), PREVIEW)
-        known = await known_to(self._db, PREVIEW, bulk=self.bulk)
-        unborn = await known.learn(self._db, [parcel.names])
-        crossed = staking.boundaries(tip, parcel.point, PREVIEW)
-        prepared = rows.of([parcel], unborn, crossed)
-        rows.add(prepared, parcel, known, _RULES)
-        await store.append(self._db, prepared, node_tip, bulk=self.bulk)
-        return parcel.point.block_hash.hex()
+        node_tip = frames.NodePoint(slot_no, answer.block.id, block_no + to_tip)
+        packed = packed_block.pack(effects.of_block(answer.block), node_tip, PREVIEW)
+        resolver = await new_resolver(self._db, PREVIEW)
+        first_seen = await resolver.look_up(self._db, [packed.lookups])
+        crossed = staking.boundaries(tip, packed.point, PREVIEW)
+        built = await rows.of([packed], first_seen, crossed, resolver, _RULES)
+        if self.bulk:
+            await store.stage(self._db, built.rows, node_tip)
+        else:
+            await store.append(self._db, built.rows, await Histories().number(self._db, built.rows), node_tip)
+        return packed.point.block_hash.hex()
 
     async def back_to(self, slot_no: int) -> None:
         """Roll back to the block at a slot."""
@@ -100,5 +106,5 @@ class Written:
 
     async def finalize(self) -> None:
         """End bulk."""
-        await bulk.finalize(self._db, 0)
+        await finish_bulk.finalize(self._db, 0)
         self.bulk = False

@@ -1,4 +1,4 @@
-"""An indexer of preview's first blocks, as often as a test wants it."""
+"""Indexers of preview's first blocks."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice

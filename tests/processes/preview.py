@@ -1,4 +1,4 @@
-"""The first blocks of preview, as a node plays them that tests can let grow."""
+"""The first blocks of preview, played by a node that grows on request."""
 
 from devnet.blocks import Recorded, read_genesis
 from devnet.networks import PREVIEW
@@ -7,5 +7,9 @@ from tests.chain.harness import recorded
 FILE, GENESIS = "preview-from-genesis.jsonl.xz", "genesis-preview-outputs.json"
 
 
+IN_VECTORS = 1_500  # blocks; more are in the whole recording only
+
+
 def preview(visible: int) -> Recorded:
-    return Recorded(recorded(FILE), PREVIEW, read_genesis(recorded(GENESIS)), visible=visible)
+    path = recorded(FILE, whole=visible > IN_VECTORS)
+    return Recorded(path, PREVIEW, read_genesis(recorded(GENESIS)), visible=visible)

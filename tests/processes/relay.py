@@ -1,4 +1,4 @@
-"""A door in front of a server, that a test can shut."""
+"""A relay in front of a server, which a test can close or freeze."""
 
 import asyncio
 import threading
@@ -19,6 +19,8 @@ class Relay:
         self._target = ("", 0)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -35,6 +37,14 @@ class Relay:
 
     def close(self) -> None:
         self._run(self._close())
+
+    def freeze(self) -> None:
+        """Forward nothing until `thaw`; connections stay open."""
+        self._loop.call_soon_threadsafe(self._flowing.clear)
+
+    def thaw(self) -> None:
+        """Forward everything that has waited."""
+        self._loop.call_soon_threadsafe(self._flowing.set)
 
     def end(self) -> None:
         self.close()
@@ -57,7 +67,11 @@ class Relay:
         await asyncio.sleep(0.1)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, to_there = await asyncio.open_connection(*self._target)
+        try:
+            there, to_there = await asyncio.open_connection(*self._target)
+        except ConnectionError:  # the server is away
+            writer.close()
+            return
         self._writers |= {writer, to_there}
         await asyncio.gather(self._pass(reader, to_there), self._pass(there, writer))
         self._writers -= {writer, to_there}
@@ -65,9 +79,11 @@ class Relay:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while received := await reader.read(65536):
+                await self._flowing.wait()
                 writer.write(received)
                 await writer.drain()
         except ConnectionError:
             pass
         finally:
+            await self._flowing.wait()
             writer.close()

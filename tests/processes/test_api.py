@@ -1,13 +1,13 @@
-"""The API as processes: how it starts, waits, loses workers and ends."""
+"""The API as processes: start, waiting, loss of workers, end."""
 
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -20,38 +20,12 @@ from api import tokens
 from tests.chain.fixtures import execute
 from tests.chain.harness import Process, free_port, until
 from tests.conftest import Finish
+from tests.processes.api_process import BOOTSTRAP_KEY, get, running
 from tests.processes.relay import Relay
-
-BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
-
-
-@contextmanager
-def running(environment: dict[str, str], tmp_path: Path, *args: str) -> Iterator[tuple[Process, int]]:
-    """An API on a free port, which need not answer yet; it is ended and must end well."""
-    port = free_port()
-    api = Process(["api", "--port", str(port), *args], environment, tmp_path / "api.log")
-    try:
-        yield api, port
-        if api.popen.poll() is None:
-            assert api.stop() == 0
-    finally:
-        api.kill()
-
-
-def get(port: int, path: str = "/health") -> int | None:
-    """The status of an answer; None where nobody answers."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status
-    except OSError:
-        return None
-    finally:
-        connection.close()
 
 
 def alive_process(pid: int) -> psutil.Process | None:
-    """A process that has not ended, not even to be buried by its parent."""
+    """A process that has not ended; None for a zombie."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process
@@ -73,7 +47,7 @@ def workers_of(api: Process, count: int) -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_it_answers_and_ends_when_told(environment: dict[str, str], tmp_path: Path, workers: str) -> None:
+def test_it_answers_and_stops_on_sigterm(environment: dict[str, str], tmp_path: Path, workers: str) -> None:
     with running(environment, tmp_path, "--workers", workers) as (api, port):
         until("an answer", lambda: get(port) == 200)
         found = workers_of(api, int(workers))
@@ -84,7 +58,7 @@ def test_it_answers_and_ends_when_told(environment: dict[str, str], tmp_path: Pa
     assert "Traceback" not in api.output()
 
 
-def test_a_killed_worker_is_replaced_and_the_others_go_on(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced_while_the_others_answer(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, port):
         before = workers_of(api, 2)
         before[0].kill()
@@ -105,7 +79,67 @@ def test_workers_do_not_outlive_their_parent(environment: dict[str, str], tmp_pa
         until("the end of the workers", lambda: not any(alive_process(worker.pid) for worker in found), within_s=15)
 
 
-def test_a_worker_that_hangs_holds_nobody_up(environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_next_start_removes_the_metrics_of_a_killed_process_and_no_others(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    places = tmp_path / "temporary"
+    places.mkdir()
+    settings = {**environment, "TMPDIR": str(places)}
+    with running(settings, tmp_path, "--workers", "2") as (killed, _), running(settings, tmp_path, "--workers", "2"):
+        until("both serve", lambda: killed.output().count("api.listening") == 4)
+        killed.kill()
+        left = set(places.glob("ledgerline-metrics-*"))
+        assert len(left) == 2
+        with running(settings, tmp_path, "--workers", "2") as (_, port):
+            until("an answer", lambda: get(port, "/metrics") == 200)
+            now = set(places.glob("ledgerline-metrics-*"))
+            assert len(now) == 2
+            assert len(now & left) == 1, "that of the living process stays"
+    assert list(places.glob("ledgerline-metrics-*")) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_half_open_connections_do_not_use_up_the_descriptors(
+    environment: dict[str, str], tmp_path: Path, workers: str
+) -> None:
+    raise_descriptors()
+    with running(environment, tmp_path, "--workers", workers) as (api, port), ExitStack() as opened:
+        resource.prlimit(api.popen.pid, resource.RLIMIT_NOFILE, (256, 256))  # before it has begun to serve
+        until("an answer", lambda: get(port) == 200)
+        of_old = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        opened.callback(of_old.close)
+        assert answered(of_old) == 200
+        for number in range(2_300):
+            attacker = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+            with suppress(ConnectionError):
+                attacker.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
+            if number % 100 == 99:
+                asked = time.monotonic()
+                assert get(port) == 200, f"with {number + 1} half-open connections"
+                assert time.monotonic() - asked < 3
+        assert answered(of_old) == 200, "a connection that has asked something is kept"
+        assert get(port, "/ready") == 503
+        for worker in workers_of(api, int(workers)):
+            assert worker.num_fds() < 256
+    assert "Traceback" not in api.output()
+    assert "Too many open files" not in api.output()
+
+
+def raise_descriptors() -> None:
+    """Raise this process' limit of descriptors to its maximum."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def answered(connection: http.client.HTTPConnection) -> int:
+    """The status of an answer over this connection, which stays open."""
+    connection.request("GET", "/health")
+    response = connection.getresponse()
+    response.read()
+    return response.status
+
+
+def test_a_worker_that_hangs_delays_no_request(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, _):
         found = workers_of(api, 2)
         found[0].suspend()
@@ -124,10 +158,9 @@ def test_requests_under_way_are_answered_before_the_end(
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             head = f"GET /v1/admin/admin-keys HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {BOOTSTRAP_KEY}\r\n\r\n"
             connection.sendall(head.encode())
-            time.sleep(0.5)
+            until("the request waits for the table", lambda: finish(db.fetch("SELECT FROM pg_locks WHERE NOT granted")))
             api.popen.send_signal(signal.SIGTERM)
-            time.sleep(0.5)
-            assert get(port) is None, "nobody new is let in"
+            until("nobody new is let in", lambda: get(port) is None)
             finish(db.execute("COMMIT"))
             assert connection.recv(65_536).startswith(b"HTTP/1.1 200 OK\r\n")
         finish(db.close())
@@ -135,7 +168,7 @@ def test_requests_under_way_are_answered_before_the_end(
 
 
 @pytest.mark.parametrize(("name", "what"), [("DATABASE_URL", "postgres"), ("REDIS_URL", "valkey")])
-def test_it_waits_for_a_server_and_says_so(environment: dict[str, str], tmp_path: Path, name: str, what: str) -> None:
+def test_it_waits_for_a_server_and_logs_that(environment: dict[str, str], tmp_path: Path, name: str, what: str) -> None:
     relay = Relay()
     settings = {**environment, name: relay.in_front_of(environment[name])}
     with running(settings, tmp_path) as (api, port):
@@ -147,7 +180,7 @@ def test_it_waits_for_a_server_and_says_so(environment: dict[str, str], tmp_path
     relay.end()
 
 
-def test_it_waits_for_a_database_that_is_not_there_yet(
+def test_it_waits_for_a_database_that_does_not_exist_yet(
     environment: dict[str, str], tmp_path: Path, finish: Finish
 ) -> None:
     name = f"ledgerline_test_{uuid4().hex}"
@@ -164,7 +197,7 @@ def test_it_waits_for_a_database_that_is_not_there_yet(
         finish(db.close())
 
 
-def test_it_can_be_told_to_stop_while_it_waits(environment: dict[str, str], tmp_path: Path) -> None:
+def test_it_stops_while_it_waits(environment: dict[str, str], tmp_path: Path) -> None:
     with running({**environment, "DATABASE_URL": f"postgresql://127.0.0.1:{free_port()}/x"}, tmp_path) as (api, _):
         api.says("waiting", "postgres")
         assert api.stop() == 0
@@ -211,10 +244,13 @@ def test_a_port_that_is_taken_is_refused_in_one_line(environment: dict[str, str]
     assert f"127.0.0.1:{port}" in api.output()
 
 
-def test_a_newer_schema_is_refused_in_one_line(environment: dict[str, str], tmp_path: Path, finish: Finish) -> None:
-    finish(execute(environment["DATABASE_URL"], "UPDATE partner.schema_version SET version = 9999"))
+@pytest.mark.parametrize(("version", "cause"), [(9999, "upgrade it"), (5, "create a new one")])
+def test_a_schema_that_cannot_be_migrated_is_refused_in_one_line(
+    environment: dict[str, str], tmp_path: Path, finish: Finish, version: int, cause: str
+) -> None:
+    finish(execute(environment["DATABASE_URL"], f"UPDATE partner.schema_version SET version = {version}"))  # noqa: S608
     for command in ("migrate", f"--port={free_port()}"):
         api = Process(["api", command], environment, tmp_path / f"{command}.log")
         assert api.ends(20) == 2
         assert api.output().count("\n") == 1
-        assert "9999" in api.output()
+        assert f"schema version {version}," in api.output() and cause in api.output()

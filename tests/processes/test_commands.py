@@ -1,14 +1,23 @@
-"""Commands that can't do what they are asked to say so in one line, and end when they are told to."""
+"""Commands that fail say why in one line, and stop on a signal."""
 
 import asyncio
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
-from tests.chain.harness import Json, Ledgerline, Node, Process, until
+from devnet.dialect import Dialect
+from devnet.generator import Generated, options_of
+from shared import schema
+from shared.version import VERSION
+from tests.chain.fixtures import execute
+from tests.chain.harness import ROOT, Json, Ledgerline, Node, Process, until
 from tests.processes.preview import preview
 
 
@@ -16,7 +25,7 @@ from tests.processes.preview import preview
     "command", [["status"], ["resync", "--from-slot", "1"], ["verify"]], ids=lambda words: words[0]
 )
 @pytest.mark.parametrize("wrong", ["_not_there", "?sslmode=bogus"])
-def test_an_unusable_database_is_told_in_one_line(ledgerline: Ledgerline, command: list[str], wrong: str) -> None:
+def test_an_unusable_database_is_refused_in_one_line(ledgerline: Ledgerline, command: list[str], wrong: str) -> None:
     ledgerline.settings["DATABASE_URL"] += wrong
     told = ledgerline.run("indexer", *command, "--network", "preview")
     assert told.returncode in (1, 2)
@@ -25,7 +34,7 @@ def test_an_unusable_database_is_told_in_one_line(ledgerline: Ledgerline, comman
 
 
 @pytest.mark.parametrize("command", [["migrate"], ["keys", "list"]], ids=lambda words: words[0])
-def test_so_it_is_by_the_api_commands(ledgerline: Ledgerline, command: list[str]) -> None:
+def test_api_commands_refuse_an_unusable_database_in_one_line(ledgerline: Ledgerline, command: list[str]) -> None:
     ledgerline.settings["DATABASE_URL"] += "_not_there"
     told = ledgerline.run("api", *command)
     assert told.returncode == 2
@@ -39,14 +48,89 @@ def test_a_node_of_another_network_is_not_recorded(ledgerline: Ledgerline, tmp_p
         options = ["--from-slot", "0", "--blocks", "1", "--out", str(out), "--ogmios-url", node.url]
         told = ledgerline.run("indexer", "record", "--network", "preprod", *options)
     assert told.returncode == 1
-    assert told.stderr.startswith("the node's network began ")
+    assert told.stderr.splitlines()[1].startswith("the node's network began ")
     assert not out.exists()
 
 
-def test_a_slot_beyond_all_slots_is_refused(ledgerline: Ledgerline) -> None:
+def test_a_slot_beyond_the_highest_is_refused(ledgerline: Ledgerline) -> None:
     told = ledgerline.run("indexer", "resync", "--network", "preview", "--from-slot", str(1 << 64))
     assert told.returncode == 2
     assert "--from-slot" in told.stderr
+
+
+def test_a_one_off_command_creates_no_database_unasked(tmp_path: Path) -> None:
+    alone = Ledgerline("", "", tmp_path)
+    told = alone.run("indexer", "verify", "--network", "preview")
+    assert told.returncode == 2
+    assert told.stderr == (
+        f"DATABASE_URL is unset and there is no embedded database in {tmp_path}/data: "
+        "set DATABASE_URL, or create a database here with --embedded\n"
+    )
+    assert not (tmp_path / "data").exists()
+    made = alone.run("api", "keys", "create", "--entity-name", "x", "--embedded")
+    assert made.returncode == 0, made.stderr
+    assert f"database: the embedded one in {tmp_path}/data/postgres" in made.stderr
+
+
+def test_every_command_line_tells_its_version() -> None:
+    for program in ("api", "indexer"):
+        command = [sys.executable, "-m", program, "--version"]
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert (told.returncode, told.stdout) == (0, f"ledgerline {VERSION}, schema version {schema.VERSION}\n")
+
+
+def test_a_file_that_cannot_be_written_is_named(ledgerline: Ledgerline, tmp_path: Path) -> None:
+    out = tmp_path / "nowhere" / "x"
+    options = ["--from-slot", "0", "--blocks", "1", "--out", str(out), "--ogmios-url", "ws://127.0.0.1:1"]
+    told = ledgerline.run("indexer", "record", "--network", "preview", *options)
+    assert told.returncode == 2
+    assert told.stderr == f"--out is '{out}', expected a file in a folder that exists and can be written\n"
+
+
+def test_a_check_tries_each_server_and_shows_no_secret(ledgerline: Ledgerline) -> None:
+    ledgerline.settings |= {"BOOTSTRAP_ADMIN_KEY": "iiak_admin_" + "5" * 40, "OGMIOS_URL_PREPROD": "ws://127.0.0.1:1"}
+    of_api = ledgerline.run("api", "check")
+    assert of_api.returncode == 0, of_api.stdout + of_api.stderr
+    assert "all 2 passed" in of_api.stdout
+    with Node(Generated(options_of("preview"), 60), dialect=Dialect(metadata_cbor=False)) as node:
+        ledgerline.settings["OGMIOS_URL_PREVIEW"] = node.url
+        of_indexer = ledgerline.run("indexer", "check")
+    assert of_indexer.returncode == 1
+    assert "2 of 3 failed" in of_indexer.stdout
+    of_node = of_indexer.stdout.partition("\nogmios of preview\n")[2].partition("\nogmios of preprod\n")
+    for fact in ("v6.14.0", "round trip", "clock", "with its genesis and eras"):
+        assert fact in of_node[0]
+    assert re.search(r"--include-transaction-cbor +yes", of_node[0])
+    assert "--include-metadata-cbor (or --metadata-detailed-schema) is missing" in of_node[0]
+    assert "Connect call failed" in of_node[2]
+    password = urlsplit(ledgerline.database_url).password
+    assert password and password not in of_api.stdout + of_indexer.stdout
+    assert "5" * 40 not in of_api.stdout
+
+
+def test_a_check_names_what_is_wrong_with_a_server(ledgerline: Ledgerline) -> None:
+    with Node(preview(30)) as node:
+        command = ("indexer", "check", "--network", "preprod", "--ogmios-url", node.url)
+        told = ledgerline.run(*command)
+    assert told.returncode == 1
+    assert "WrongNetwork: the node's network began" in told.stdout
+
+
+def test_a_resync_that_removes_much_asks_first(ledgerline: Ledgerline) -> None:
+    chain = """
+        INSERT INTO chain_preview.block (slot_no, block_no, tx_count, hash)
+        SELECT n, n, 2, sha256(n::text::bytea) FROM generate_series(0, 2171) AS n;
+        INSERT INTO chain_preview.tip (slot_no, block_hash, block_no, first_block_no, tx_count, phase)
+        SELECT slot_no, hash, block_no, 0, 4344, 'live' FROM chain_preview.block WHERE block_no = 2171
+    """
+    asyncio.run(execute(ledgerline.database_url, chain))
+    resync = ("indexer", "resync", "--network", "preview", "--from-slot")
+    told = ledgerline.run(*resync, "10")
+    assert told.returncode == 2
+    assert told.stderr.endswith("this removes 2,161 blocks with 4,322 transactions of preview: add --yes to confirm\n")
+    assert ledgerline.rows("preview", "SELECT FROM tip WHERE block_no = 2171")
+    told = ledgerline.run(*resync, "0", "--yes")
+    assert told.returncode == 0, told.stderr
 
 
 def test_sigterm_ends_a_resync_that_waits_for_postgres(

@@ -1,4 +1,4 @@
-"""A node whose clock is not the one that we know stops the indexer; one that can't say is followed."""
+"""A node with a different clock stops the indexer; one that can't report its clock is accepted."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.chain.scripted import Scripted
 
 
 class Differing(Rewardless):
-    """Answers some queries in its own way."""
+    """A node that answers some queries differently."""
 
     def __init__(self, chain: Chain, answers: dict[str, Any]) -> None:
         super().__init__(chain)
@@ -56,7 +56,7 @@ def test_another_start_stops_the_indexer_and_is_named(ledgerline: Ledgerline) ->
 
 
 @pytest.mark.parametrize("asked", ["Network_startTime", "LedgerState_eraSummaries"])
-def test_a_node_that_can_not_say_is_followed(ledgerline: Ledgerline, asked: str) -> None:
+def test_a_node_that_cannot_report_its_eras_is_followed(ledgerline: Ledgerline, asked: str) -> None:
     refusal = Refusal(-32601, "Unknown method.")
     with differing(**{asked: refusal}) as node, ledgerline.indexing("preview", node.url) as process:
         ledgerline.reaches("preview", node.tip(), process)

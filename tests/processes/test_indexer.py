@@ -1,8 +1,9 @@
-"""The indexer as a process: what it waits for, how it stops, who takes over, what status and resync do."""
+"""The indexer as a process: waiting, stopping, takeover, status and resync."""
 
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,9 @@ def values(told: Any) -> Iterator[Any]:
         yield told
 
 
-def test_an_unreachable_ogmios_is_waited_for(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+def test_the_indexer_waits_for_an_unreachable_ogmios(
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json]
+) -> None:
     port = free_port()
     process = indexer(f"ws://127.0.0.1:{port}")
     process.says("waiting", str(port))
@@ -42,7 +45,7 @@ def test_an_unreachable_ogmios_is_waited_for(ledgerline: Ledgerline, indexer: St
     assert process.stop() == 0
 
 
-def test_an_unreachable_postgres_is_waited_for(
+def test_the_indexer_waits_for_an_unreachable_postgres(
     ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: Relay
 ) -> None:
     ledgerline.settings["DATABASE_URL"] = relay.in_front_of(ledgerline.database_url)
@@ -54,7 +57,7 @@ def test_an_unreachable_postgres_is_waited_for(
         assert process.stop() == 0
 
 
-def test_a_lost_postgres_is_waited_for(
+def test_the_indexer_waits_for_a_lost_postgres(
     ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: Relay
 ) -> None:
     ledgerline.settings["DATABASE_URL"] = relay.in_front_of(ledgerline.database_url)
@@ -69,7 +72,7 @@ def test_a_lost_postgres_is_waited_for(
         ledgerline.reaches("preview", blocks[39], process)
 
 
-def test_a_lost_postgres_is_noticed_although_no_block_comes(
+def test_a_lost_postgres_is_noticed_without_a_new_block(
     ledgerline: Ledgerline, indexer: Start, blocks: list[Json]
 ) -> None:
     others = "SELECT {} FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -84,7 +87,7 @@ def test_a_lost_postgres_is_noticed_although_no_block_comes(
         assert process.stop() == 0
 
 
-def test_a_lost_ogmios_is_waited_for(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+def test_the_indexer_waits_for_a_lost_ogmios(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
     port = free_port()
     with Node(preview(30), port=port):
         process = indexer(f"ws://127.0.0.1:{port}")
@@ -108,7 +111,7 @@ def test_sigterm_ends_it_at_the_tip(ledgerline: Ledgerline, indexer: Start, bloc
         assert process.stop() == 0
 
 
-def test_sigterm_ends_it_amid_blocks_and_the_next_run_goes_on(ledgerline: Ledgerline, indexer: Start) -> None:
+def test_sigterm_ends_it_between_blocks_and_the_next_run_continues(ledgerline: Ledgerline, indexer: Start) -> None:
     with Node(preview(6000)) as node:
         process = indexer(node.url)
         until("some blocks are committed", lambda: ledgerline.rows("preview", "SELECT FROM tip"))
@@ -119,12 +122,14 @@ def test_sigterm_ends_it_amid_blocks_and_the_next_run_goes_on(ledgerline: Ledger
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_process_that_reads_ahead_ends_with_it(ledgerline: Ledgerline, indexer: Start, number: int) -> None:
-    """Killed alone, or asked to end together with all its processes, as a terminal and a supervisor do."""
+    """Killed alone, or stopped together with all its processes, as by a terminal or a service manager."""
     with Node(preview(45_000)) as node:
+        node.server.delay_s = 0.001  # so that bulk is far from its end whenever the test looks
         process = indexer(node.url)
-        until("some blocks are committed", lambda: ledgerline.rows("preview", "SELECT FROM tip"))
-        helpers = psutil.Process(process.popen.pid).children(recursive=True)
-        assert ledgerline.rows("preview", "SELECT phase FROM tip") == [("bulk",)] and helpers
+        parent = psutil.Process(process.popen.pid)
+        helpers = until("a process reads ahead", lambda: parent.children(recursive=True))
+        until("some blocks are committed", lambda: ledgerline.rows("preview", "SELECT FROM block LIMIT 1"))
+        assert ledgerline.rows("preview", "SELECT phase FROM tip") == [("bulk",)]
         if number == signal.SIGKILL:
             process.popen.kill()
         else:
@@ -160,23 +165,42 @@ def test_a_standby_ends_on_sigterm(ledgerline: Ledgerline, indexer: Start, block
         assert second.stop() == 0
 
 
-def test_status_tells_where_the_index_stands(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
+def test_status_shows_the_tip_of_the_index(ledgerline: Ledgerline, indexer: Start, blocks: list[Json]) -> None:
     with Node(preview(30)) as node:
         process = indexer(node.url)
         ledgerline.reaches("preview", blocks[29], process)
         told = ledgerline.run("indexer", "status", "--network", "preview", "--json")
-        assert told.returncode == 0, told.stderr
+        assert told.returncode == 0, told.stdout + told.stderr
         state = json.loads(told.stdout)
         assert {blocks[29]["slot"], blocks[29]["id"]} <= set(values(state))
+        for name, table in state["tables"].items():
+            (counted,) = ledgerline.rows("preview", f"SELECT count(*) FROM {name}")  # noqa: S608 - a table of ours
+            assert (table["rows"], table["exact"]) == (counted[0], True), name
         empty = ledgerline.run("indexer", "status", "--network", "preprod", "--json")
         assert json.loads(empty.stdout).keys() == state.keys()
         for_people = ledgerline.run("indexer", "status", "--network", "preview")
         assert for_people.returncode == 0 and str(blocks[29]["slot"]) in for_people.stdout
 
 
+def test_status_waits_for_nobody(ledgerline: Ledgerline, relay: Relay) -> None:
+    frozen = relay.in_front_of(ledgerline.database_url)
+    relay.open()
+    relay.freeze()  # it takes connections, and answers nothing
+    took_s: list[float] = []
+    for setting in ("postgresql://127.0.0.1:1/none", frozen):
+        ledgerline.settings["DATABASE_URL"] = setting
+        began = time.monotonic()
+        told = ledgerline.run("indexer", "status", "--network", "preview")
+        took_s.append(time.monotonic() - began)
+        assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1)
+        assert told.stderr.startswith("DATABASE_URL is ") and "expected a database that answers" in told.stderr
+    relay.thaw()
+    assert took_s[1] < 2 * took_s[0] + 6, "a connection may take 10 s otherwise"
+
+
 def test_status_of_a_network_never_indexed(ledgerline: Ledgerline) -> None:
     told = ledgerline.run("indexer", "status", "--network", "preprod", "--json")
-    assert told.returncode == 0, told.stderr
+    assert told.returncode == 1, told.stderr
     empty = json.loads(told.stdout)
     assert (empty["state"], empty["tip"], empty["transactions"]) == ("empty", None, 0)
 
@@ -192,7 +216,9 @@ def test_resync_rolls_back_and_the_next_run_follows_again(
         assert process.stop() == 0
         told = ledgerline.run("indexer", "resync", "--network", "preview", "--from-slot", str(slot))
         assert told.returncode == 0, told.stderr
-        left = [block for block in blocks[:60] if block["slot"] <= slot]
+        left = [block for block in blocks[:60] if block["slot"] <= slot] if slot else []
+        transactions = sum(len(block.get("transactions", ())) for block in blocks[len(left) : 60])
+        assert f"removed {60 - len(left)} blocks with {transactions} transactions of preview" in told.stdout
         if slot:
             assert ledgerline.tip("preview") == (left[-1]["slot"], left[-1]["id"])
         else:
@@ -203,7 +229,7 @@ def test_resync_rolls_back_and_the_next_run_follows_again(
 
 
 @pytest.mark.parametrize("arguments", [["--network", "nowhere"], [], ["--network", "preview", "--from-slot", "-1"]])
-def test_a_wrong_command_line_ends_with_a_line_for_its_reader(ledgerline: Ledgerline, arguments: list[str]) -> None:
+def test_a_wrong_command_line_ends_with_one_line(ledgerline: Ledgerline, arguments: list[str]) -> None:
     told = ledgerline.run("indexer", "resync", *arguments)
     assert told.returncode == 2
     assert "Traceback" not in told.stderr

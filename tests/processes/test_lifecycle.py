@@ -1,8 +1,9 @@
-"""How every long-running process ends, and how it waits for what is not there yet."""
+"""How every long-running process ends, and how it waits for servers that are not up yet."""
 
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ WAITS = """
 
 
 def started(body: str, once: str = "") -> subprocess.Popen[str]:
-    """A process that runs `body` as its main, and has begun to."""
+    """A process that runs `body` as its main function, after its start."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM.format(body=body, once=once)],
         cwd=CHECKOUT,
@@ -59,7 +60,7 @@ def test_a_signal_lets_it_finish_and_the_status_is_0(number: signal.Signals) -> 
     assert [json.loads(line)["event"] for line in err.splitlines()] == ["process.stopping"]
 
 
-def test_what_does_not_stop_is_cut_short_with_status_0() -> None:
+def test_work_that_does_not_stop_is_cancelled_with_status_0() -> None:
     process = started(NEVER_STOPS)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=20)
@@ -67,8 +68,8 @@ def test_what_does_not_stop_is_cut_short_with_status_0() -> None:
     assert [json.loads(line)["event"] for line in err.splitlines()] == ["process.stopping", "process.cut_short"]
 
 
-def test_what_can_not_even_be_cancelled_ends_all_the_same() -> None:
-    """As where a connection is closed whose server is frozen."""
+def test_work_that_cannot_be_cancelled_is_abandoned() -> None:
+    """As when a connection to a frozen server is closed."""
     process = started(
         """
     while True:
@@ -110,7 +111,7 @@ def test_a_process_that_waits_for_a_server_can_be_stopped() -> None:
     assert "Traceback" not in err
 
 
-def test_the_status_is_that_of_main_and_a_fault_is_not_hidden() -> None:
+def test_the_status_is_that_of_main_and_errors_propagate() -> None:
     process = started("return 3")
     process.communicate(timeout=20)
     assert process.returncode == 3
@@ -120,7 +121,7 @@ def test_the_status_is_that_of_main_and_a_fault_is_not_hidden() -> None:
     assert "RuntimeError: ours" in err
 
 
-async def test_waiting_says_for_what_and_why_at_once_and_not_with_every_attempt() -> None:
+async def test_waiting_is_logged_at_once_and_not_with_every_attempt() -> None:
     attempts = 0
 
     async def fourth_time() -> str:
@@ -143,7 +144,7 @@ async def test_waiting_says_for_what_and_why_at_once_and_not_with_every_attempt(
     ]
 
 
-async def test_waiting_reminds_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_is_logged_again_at_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "REMIND_EVERY_S", 0.0)
     stop = asyncio.Event()
     attempts = 0
@@ -170,9 +171,33 @@ async def test_an_attempt_that_hangs_ends_with_the_process() -> None:
     assert time.monotonic() - began_at < 10
 
 
-async def test_a_fault_is_not_waited_out() -> None:
+async def test_a_bug_is_not_retried() -> None:
     async def wrong() -> None:
         raise KeyError("ours")
 
     with pytest.raises(KeyError):
         await lifecycle.wait_for("postgres", wrong, asyncio.Event())
+
+
+@pytest.mark.parametrize("command", [["indexer", "run", "--network", "preview"], ["api"]])
+def test_sigterm_during_the_imports_ends_a_process_orderly(command: list[str], environment: dict[str, str]) -> None:
+    """At any time after the first statement of the program. Before it, the interpreter itself ends with -15."""
+    waits_for_ogmios = {**environment, "OGMIOS_URL_PREVIEW": "ws://127.0.0.1:9"}
+    for after_s in (0, 0.15, 0.4, 0.7):
+        process = subprocess.Popen([sys.executable, "-m", *command], env=waits_for_ogmios, stderr=subprocess.PIPE)
+        _wait_until_sigterm_is_caught(process.pid)
+        time.sleep(after_s)
+        process.terminate()
+        _, stderr = process.communicate(timeout=10)
+        assert process.returncode == 0, (after_s, stderr)
+
+
+def _wait_until_sigterm_is_caught(pid: int) -> None:
+    """By the kernel's mask of caught signals."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        (caught,) = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.005)
+    raise AssertionError("the process never installed a handler for SIGTERM")

@@ -21,7 +21,7 @@ def answer(result: Any) -> bytes:
 
 
 def changed(block: Json, **fields: Any) -> bytes:
-    """The block to come with other values; a value of ... leaves the field out."""
+    """The next block with other values; a value of ... removes the field."""
     merged = {key: value for key, value in (block | fields).items() if value is not ...}
     tip = {"slot": block["slot"], "id": block["id"], "height": block["height"]}
     return answer({"direction": "forward", "block": merged, "tip": tip})
@@ -46,7 +46,7 @@ def ada(lovelace: Any) -> Json:
     return {"ada": {"lovelace": lovelace}}
 
 
-# The node's fault for a moment, or for good: the indexer may try again or end, but says where it stands.
+# Temporary or permanent faults of the node: the indexer may retry or end, but logs its position.
 NONSENSE: dict[str, Callable[[Json], bytes]] = {
     "no JSON": lambda _: b'{"jsonrpc":"2.0","method":"nextBl',
     "not UTF-8": lambda _: b'{"jsonrpc":"2.0","method":"nextBlock\xff\xfe"}',
@@ -104,7 +104,7 @@ NONSENSE: dict[str, Callable[[Json], bytes]] = {
 
 
 class Scene:
-    """A node and an indexer that has its blocks up to the one before last; each test leaves them so."""
+    """A node, and an indexer with its blocks except the last; each test restores this state."""
 
     def __init__(self, ledgerline: Ledgerline, node: Node, blocks: list[Block]) -> None:
         self.ledgerline, self.node, self.blocks = ledgerline, node, blocks
@@ -138,13 +138,13 @@ def scene(new_ledgerline: Callable[[], Ledgerline]) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE.values(), ids=NONSENSE.keys())
-def test_nonsense_is_named_and_leaves_nothing_behind(scene: Scene, nonsense: Callable[[Json], bytes]) -> None:
-    """The indexer ends or tries again, and says near which point. Then all is as if it never was."""
+def test_nonsense_is_logged_and_leaves_no_trace(scene: Scene, nonsense: Callable[[Json], bytes]) -> None:
+    """The indexer ends or retries, and logs the nearest point. The index is not affected."""
     scene.shorten(BUSY - 2)
     scene.reaches(BUSY - 2)
     said = len(scene.process.output())
     scene.node.do(scene.node.server.inject, nonsense(scene.blocks[BUSY].decoded()))
-    # The request that waits already gets a fresh block, the next one the injected answer.
+    # The waiting request gets a new block, the next one the injected answer.
     scene.extend(BUSY - 1, BUSY - 1)
     near = scene.blocks[BUSY - 2 : BUSY + 1]
     until("the point is named", lambda: complaints(scene.process.output()[said:], near), within_s=20)

@@ -1,4 +1,4 @@
-"""The embedded servers: shared by processes, kept up while somebody holds them, gone with the last holder."""
+"""The embedded servers: shared by processes, running while any process holds them, stopped with the last one."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ import stat
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ import pytest
 import redis.asyncio
 
 from shared import lifecycle, servers, settings
+from tests.chain.harness import Process, free_port
+from tests.processes.process_list import processes_of, words_of
 
 CHECKOUT = Path(__file__).parents[2]
 # Generous: a machine that runs tests in parallel is a slow one.
@@ -28,24 +31,24 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the se
 
 
 class Holder:
-    """Another process that holds the servers."""
+    """A second process that holds the servers."""
 
     def __init__(self, process: asyncio.subprocess.Process, addresses: str) -> None:
         self.process = process
         self.database_url, self.redis_url = addresses.split()
 
     async def end(self, number: signal.Signals) -> int:
-        """Send the signal; returns the exit status, which is the signal's number below zero where it killed."""
+        """Send the signal; returns the exit status: minus the signal's number if it killed the process."""
         self.process.send_signal(number)
         return await asyncio.wait_for(self.process.wait(), 10.0)
 
 
-Hold = Callable[[], Awaitable[Holder]]
+Hold = Callable[..., Awaitable[Holder]]
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A DATA_DIR to be made. What runs in it after the test is killed, and fails the test."""
+    """A DATA_DIR that does not exist yet. Processes that still use it after the test are killed, and fail the test."""
     with tempfile.TemporaryDirectory(prefix="ledgerline-") as name:
         Path(name).chmod(0o755)
         yield Path(name) / "data"
@@ -60,16 +63,16 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 async def hold(folder: Path) -> AsyncIterator[Hold]:
-    """Starts another process that holds the servers in `folder`, and returns when it has them."""
+    """Starts a process that holds the servers in `folder`, and returns when it has them."""
     started: list[asyncio.subprocess.Process] = []
 
-    async def one() -> Holder:
+    async def one(**environment: str) -> Holder:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "tests.processes.holder",
             cwd=CHECKOUT,
-            env={"PATH": os.environ["PATH"], "DATA_DIR": str(folder)},
+            env={"PATH": os.environ["PATH"], "DATA_DIR": str(folder), **environment},
             stdout=asyncio.subprocess.PIPE,
         )
         started.append(process)
@@ -97,6 +100,18 @@ async def test_processes_share_the_servers_and_the_last_one_out_stops_them(hold:
     await assert_written(again)
 
 
+async def test_no_secret_of_a_holder_is_in_the_environment_of_a_server(hold: Hold, folder: Path) -> None:
+    await hold(BOOTSTRAP_ADMIN_KEY="iiak_admin_" + "5" * 40, LOG_LEVEL="info")
+    processes = processes_of(folder)
+    assert {process.name() for process in processes} >= {"postgres", "valkey-server"}
+    for process in processes:
+        if "tests.processes.holder" not in process.cmdline():
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+            names = {entry.partition(b"=")[0].decode() for entry in environment if entry}
+            # Postgres adds variables there, and Python the locale that it chose.
+            assert {name for name in names if not name.startswith("PG")} <= {*servers.INHERITED, "LC_CTYPE"}, names
+
+
 async def test_a_killed_holder_leaves_no_orphan(hold: Hold, folder: Path) -> None:
     one, other = await hold(), await hold()
     await one.end(signal.SIGKILL)
@@ -114,20 +129,41 @@ async def test_a_killed_server_comes_back_while_it_is_held(hold: Hold, folder: P
 
 
 @pytest.mark.parametrize("name", ["postgres", "valkey"])
-async def test_a_killed_keeper_is_replaced_and_the_server_goes_on(hold: Hold, folder: Path, name: str) -> None:
+async def test_a_killed_supervisor_is_replaced_while_the_server_runs_on(hold: Hold, folder: Path, name: str) -> None:
     holder = await hold()
     await write(holder)
-    server, [keeper] = server_of(folder, name), keepers_of(folder, name)
-    keeper.kill()
-    await eventually(lambda: keepers_of(folder, name) not in ([], [keeper]))
+    server, [supervisor] = server_of(folder, name), supervisors_of(folder, name)
+    supervisor.kill()
+    await eventually(lambda: supervisors_of(folder, name) not in ([], [supervisor]))
     assert server_of(folder, name) == server
-    keepers_of(folder, name)[0].kill()
+    supervisors_of(folder, name)[0].kill()
     server.kill()
     await assert_written(holder)
     assert await holder.end(signal.SIGTERM) == 0
 
 
-async def test_the_next_process_starts_what_was_killed_all_at_once(hold: Hold, folder: Path) -> None:
+async def test_a_failure_in_the_parent_of_workers_is_in_their_metrics(folder: Path) -> None:
+    port = free_port()
+    args = ["api", "--port", str(port), "--workers", "2"]
+    api = Process(args, {"DATA_DIR": str(folder)}, folder.parent / "api.log")
+    try:
+        api.says("api.listening")
+        supervisors_of(folder, "valkey")[0].kill()
+        await eventually(lambda: b'ledgerline_task_failures_total{task="valkey supervision"} 1.0' in metrics_of(port))
+        await eventually(lambda: supervisors_of(folder, "valkey") != [])
+        assert api.stop() == 0
+    finally:
+        api.kill()
+        await eventually(lambda: not processes_of(folder))
+
+
+def metrics_of(port: int) -> bytes:
+    """The text of /metrics."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return bytes(answer.read())
+
+
+async def test_the_next_process_restarts_killed_servers(hold: Hold, folder: Path) -> None:
     holder = await hold()
     await write(holder)
     for process in (*processes_of(folder), psutil.Process(holder.process.pid)):
@@ -144,7 +180,7 @@ async def test_a_pid_file_that_names_a_foreign_process_stops_no_start(hold: Hold
     await hold()
 
 
-async def test_a_port_taken_by_another_program_is_changed_before_anybody_uses_it(hold: Hold, folder: Path) -> None:
+async def test_an_occupied_port_is_changed_before_the_start(hold: Hold, folder: Path) -> None:
     await (await hold()).end(signal.SIGTERM)
     ports = [int((folder / name / "port").read_text()) for name in ("postgres", "valkey")]
     async with await closing_at_once(ports[0]), await closing_at_once(ports[1]):
@@ -154,7 +190,7 @@ async def test_a_port_taken_by_another_program_is_changed_before_anybody_uses_it
         assert f":{ports[1]}/" not in holder.redis_url
 
 
-async def test_what_an_interrupted_creation_left_is_thrown_away(hold: Hold, folder: Path) -> None:
+async def test_leftovers_of_an_interrupted_creation_are_removed(hold: Hold, folder: Path) -> None:
     (folder / "postgres" / "cluster.unfinished" / "base").mkdir(parents=True)
     await write(await hold())
 
@@ -187,7 +223,7 @@ async def test_postgres_sorts_text_by_its_bytes_and_folds_unicode(hold: Hold) ->
         assert await connection.fetchval("SHOW server_encoding") == "UTF8"
 
 
-async def test_named_servers_are_handed_through_and_nothing_is_started(folder: Path) -> None:
+async def test_named_servers_are_used_and_none_is_started(folder: Path) -> None:
     environ = {"DATABASE_URL": "postgresql://db/x", "REDIS_URL": "redis://queue", "DATA_DIR": str(folder)}
     async with servers.running(settings.read(environ)) as found:
         assert (found.database_url, found.redis_url) == ("postgresql://db/x", "redis://queue")
@@ -210,7 +246,7 @@ async def test_the_reason_of_a_failed_start_reaches_the_caller_in_one_line(folde
 
 
 @needs_root
-async def test_root_runs_them_as_somebody_else_also_where_that_one_may_not_go(hold: Hold, folder: Path) -> None:
+async def test_root_runs_them_as_another_account_even_in_a_closed_folder(hold: Hold, folder: Path) -> None:
     folder.parent.chmod(0o700)
     await write(await hold())
     place = (folder / "postgres").resolve()
@@ -220,7 +256,7 @@ async def test_root_runs_them_as_somebody_else_also_where_that_one_may_not_go(ho
 
 
 @needs_root
-async def test_root_leaves_an_ordinary_user_his_folder(hold: Hold, folder: Path) -> None:
+async def test_root_leaves_the_folder_to_its_owner(hold: Hold, folder: Path) -> None:
     folder.mkdir()
     user = pwd.getpwnam("daemon").pw_uid
     os.chown(folder, user, user)
@@ -238,7 +274,7 @@ async def write(holder: Holder) -> None:
 
 
 async def assert_written(holder: Holder) -> None:
-    """At the address that the holder has had all the time, as soon as the servers answer."""
+    """Check the row and the key, at the holder's unchanged addresses, as soon as the servers answer."""
 
     async def row() -> object:
         async with connected(holder.database_url) as connection:
@@ -254,7 +290,7 @@ async def assert_written(holder: Holder) -> None:
 
 
 async def closing_at_once(port: int) -> asyncio.Server:
-    """Another program on that port, with nothing to say."""
+    """Another program on that port, which sends nothing."""
     return await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", port)
 
 
@@ -274,30 +310,11 @@ async def eventually(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
-def processes_of(folder: Path) -> list[psutil.Process]:
-    """The keepers and servers of a DATA_DIR, and what these started."""
-    places = {str(folder), *(str(path.resolve()) for path in folder.glob("*") if path.is_dir())}
-    found: set[psutil.Process] = set()
-    for process in psutil.process_iter():
-        if any(place in word for word in words_of(process) for place in places):
-            with suppress(psutil.NoSuchProcess):
-                found.update((process, *process.children(recursive=True)))
-    return list(found)
-
-
 def server_of(folder: Path, name: str) -> psutil.Process:
     file = {"postgres": "cluster/postmaster.pid", "valkey": "valkey.pid"}[name]
     return psutil.Process(int((folder / name / file).read_text().split()[0]))
 
 
-def keepers_of(folder: Path, name: str) -> list[psutil.Process]:
-    words = ["-m", "shared.keeper", name, str(folder)]
+def supervisors_of(folder: Path, name: str) -> list[psutil.Process]:
+    words = ["-m", "shared.servers.supervisor", name, str(folder)]
     return [process for process in psutil.process_iter() if words_of(process)[1:] == words]
-
-
-def words_of(process: psutil.Process) -> list[str]:
-    """Its command line, empty where it has just ended."""
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []

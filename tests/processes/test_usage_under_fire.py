@@ -1,4 +1,4 @@
-"""Each answered request of a credential is counted once, whatever is killed: style.md, test 4."""
+"""Each answered request of a credential is counted once, even if processes are killed."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -16,14 +17,16 @@ import msgspec
 import psutil
 import pytest
 
+from api.usage.spool import HEADER_BYTES
 from shared import servers, settings
-from shared.embedded import Postgres, Server, Valkey
+from shared.servers.embedded import Postgres, Server, Valkey
 from tests.chain.harness import Process, free_port
-from tests.processes.test_servers import processes_of
+from tests.processes.process_list import processes_of
 
 CONNECTIONS = 20
-REQUESTS = 20_000
-# Requests are spread over the time of all kills, each of which is given this long to be recovered from.
+REQUESTS = 5_000
+RESTARTS = 6
+# Requests continue during the kills; this is the time to recover from each.
 BETWEEN_KILLS_S = 2.0
 SETTLED_WITHIN_S = 30.0
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
@@ -32,11 +35,11 @@ PATHS = (f"/v1/tx/history/{NOBODY}", "/v1/tx/history/nonsense", "/v1/tx/hash/" +
 
 
 class Answered(msgspec.Struct):
-    """What the clients saw."""
+    """The answers that the clients saw."""
 
     authenticated: Counter[bool] = msgspec.field(default_factory=Counter)  # by success
     refused: int = 0  # before the key was known to be good, as with Postgres and Valkey both away
-    broken: int = 0  # connections that ended without an answer: counted or not, nobody can know
+    broken: int = 0  # connections that ended without an answer: possibly counted
 
     @property
     def requests(self) -> int:
@@ -44,7 +47,7 @@ class Answered(msgspec.Struct):
 
 
 class Service:
-    """An API with two workers and an aggregator on embedded servers of their own."""
+    """An API with two workers and an aggregator on separate embedded servers."""
 
     def __init__(self, folder: Path) -> None:
         self.data_dir = folder / "data"
@@ -70,23 +73,23 @@ class Service:
         random.choice(workers).kill()
 
     def kill_aggregator(self) -> None:
-        """Its worker or, with it, the main process; whoever runs it starts it again."""
+        """Kill its worker or its main process; the test restarts it."""
         whole = psutil.Process(self.aggregator.popen.pid)
         random.choice([whole, *whole.children()]).kill()
 
     def kill_server(self, kind: type[Server]) -> None:
-        """Postgres or Valkey; its keeper starts it again."""
+        """Kill Postgres or Valkey; its supervisor restarts it."""
         pid = kind(self.data_dir).pid()
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
 
     def keep_aggregator(self) -> None:
-        """Start it again where it ended, as systemd or a container's runner would."""
+        """Restart it if it has ended, as systemd or a container runtime would."""
         if self.aggregator.popen.poll() is not None:
             self.aggregator = self._start_aggregator()
 
     def stop(self) -> None:
-        """End both in good order."""
+        """Stop both with SIGTERM."""
         for process in (self.api, self.aggregator):
             process.stop()
 
@@ -111,14 +114,14 @@ def service() -> Iterator[Service]:
 
 
 class Connection:
-    """A client's connection, opened anew when it breaks."""
+    """A client's connection, reopened when it breaks."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, method: str, path: str, key: str, body: bytes = b"") -> tuple[int, bytes, bytes]:
-        """Status, head and body of the answer. Raises OSError or IncompleteReadError where there is none."""
+        """Status, head and body of the answer. Raises OSError or IncompleteReadError without an answer."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -134,7 +137,7 @@ class Connection:
             raise
 
 
-async def test_each_answered_request_is_counted_once_whatever_is_killed(service: Service) -> None:
+async def test_each_answered_request_is_counted_once_while_processes_are_killed(service: Service) -> None:
     await until(lambda: ready(service), 60)
     keys = await new_keys(service.port)
     async with servers.running(settings.read({"DATA_DIR": str(service.data_dir)})) as found:
@@ -170,10 +173,10 @@ async def test_each_answered_request_is_counted_once_whatever_is_killed(service:
     service.stop()
 
 
-async def call(port: int, keys: list[str], answered: Answered, firing: asyncio.Event) -> None:
-    """Ask over one connection until the firing is over and everybody together has asked REQUESTS times."""
+async def call(port: int, keys: list[str], answered: Answered, firing: asyncio.Event, requests: int = REQUESTS) -> None:
+    """Send requests over one connection until the kills are over and all clients together have sent so many."""
     connection, chance = Connection(port), random.Random(0)
-    while not firing.is_set() or answered.requests < REQUESTS:
+    while not firing.is_set() or answered.requests < requests:
         try:
             status, head, _ = await connection.ask("GET", chance.choice(PATHS), chance.choice(keys))
         except ConnectionRefusedError:
@@ -218,7 +221,7 @@ async def new_keys(port: int) -> list[str]:
     admin_key = msgspec.json.decode((await made("admin-keys", BOOTSTRAP_KEY, entity_name="x"))["key"], type=str)
     user_id = msgspec.json.decode((await made("users", admin_key, name="x"))["id"], type=str)
     keys = []
-    for limit in (10_000, 10_000, 2_000):
+    for limit in (10_000, 10_000, 500):
         fields = {"name": "x", "user_account_id": user_id, "network_id": 1, "rate_limit_per_minute": limit}
         keys.append(msgspec.json.decode((await made("credentials", admin_key, **fields))["api_key"], type=str))
     return keys
@@ -236,11 +239,16 @@ async def play_a_chain(database_url: str) -> None:
 
 
 async def requests_in_table(database_url: str) -> Counter[bool]:
-    """What the aggregator has added up, by success."""
+    """The counts in the table, by success. The breakdown has the same."""
     connection = await asyncpg.connect(database_url)
     row = await connection.fetchrow("SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0) FROM partner.usage")
+    by_hour = await connection.fetchrow(
+        "SELECT coalesce(sum(requests) FILTER (WHERE status_class < 4), 0),"
+        " coalesce(sum(requests) FILTER (WHERE status_class >= 4), 0) FROM partner.usage_hour"
+    )
     await connection.close()
     assert row is not None
+    assert row == by_hour
     return Counter({True: int(row[0]), False: int(row[1])})
 
 
@@ -253,5 +261,41 @@ async def settled(database_url: str, service: Service) -> bool:
         await connection.close()
     except (OSError, asyncpg.PostgresError):
         return False
-    files = {path.stem: path.stat().st_size for path in (service.data_dir / "usage").glob("*.spool")}
+    files = {path.stem: path.stat().st_size - HEADER_BYTES for path in (service.data_dir / "usage").glob("*.spool")}
     return all(marks.get(name, 0) == size for name, size in files.items())
+
+
+async def test_usage_goes_on_after_ordinary_restarts_of_postgres(service: Service) -> None:
+    """A fast shutdown ends connections with any kind of error, also unlisted ones."""
+    await until(lambda: ready(service), 60)
+    keys = await new_keys(service.port)
+    async with servers.running(settings.read({"DATA_DIR": str(service.data_dir)})) as found:
+        await play_a_chain(found.database_url)
+        answered, firing = Answered(), asyncio.Event()
+        clients = [asyncio.create_task(call(service.port, keys, answered, firing, 0)) for _ in range(CONNECTIONS)]
+        for _ in range(RESTARTS):
+            await until(partial(asked_since, answered, answered.authenticated.total() + 200), 30)
+            pid = Postgres(service.data_dir).pid()
+            assert pid is not None
+            os.kill(pid, signal.SIGINT)
+            await until(partial(has_restarted, service, pid), 30)
+        firing.set()
+        await asyncio.gather(*clients)
+        await until(lambda: settled(found.database_url, service), SETTLED_WITHIN_S)
+        counted = await requests_in_table(found.database_url)
+        _, _, metrics = await Connection(service.port).ask("GET", "/metrics", "")
+    assert answered.authenticated.total() <= counted.total() <= answered.authenticated.total() + answered.broken
+    assert b"ledgerline_usage_lag_seconds 0.0\n" in metrics
+    assert b"ledgerline_usage_waiting_bytes 0.0\n" in metrics
+    service.stop()
+
+
+async def asked_since(answered: Answered, count: int) -> bool:
+    """Whether that many requests have been answered."""
+    return answered.authenticated.total() >= count
+
+
+async def has_restarted(service: Service, pid: int) -> bool:
+    """Whether Postgres has been restarted since, and accepts connections."""
+    server = Postgres(service.data_dir)
+    return server.pid() not in (None, pid) and await server.state() == "up"

@@ -1,4 +1,4 @@
-"""Addresses and encodings against pycardano, which shares no code with ours, and against real ones."""
+"""Addresses and encodings, compared with pycardano, which shares no code with ours, and with real ones."""
 
 import contextlib
 import string
@@ -73,6 +73,25 @@ def test_bech32_survives_and_needs_its_checksum(hrp: str, payload: bytes) -> Non
         encoding.bech32_decode(wrong)
 
 
+@given(
+    st.sampled_from(["addr_test", "asset", "stake"]),
+    st.integers(1, 64).flatmap(lambda length: st.lists(st.binary(min_size=length, max_size=length), max_size=20)),
+)
+def test_a_page_of_texts_is_the_text_of_each(hrp: str, payloads: list[bytes]) -> None:
+    assert encoding.bech32_encode_all(hrp, payloads) == [encoding.bech32_encode(hrp, payload) for payload in payloads]
+
+
+@given(st.lists(st.one_of(shelley_addresses(0), shelley_addresses(1), st.just(encoding.base58_decode(MAINNET_BYRON)))))
+def test_a_page_of_addresses_is_the_text_of_each(raws: list[bytes]) -> None:
+    assert address.show_all(raws) == [address.show(raw) for raw in raws]
+
+
+@given(st.lists(hashes), st.sampled_from([MAINNET, PREVIEW]))
+def test_a_page_of_stake_addresses_is_the_text_of_each(hashes: list[bytes], network: Network) -> None:
+    accounts = [address.reward_account(key_hash, "verificationKey", network) for key_hash in hashes]
+    assert address.show_stakes(accounts, network) == [address.show_stake(account) for account in accounts]
+
+
 @given(st.binary(max_size=100))
 def test_base58_survives(payload: bytes) -> None:
     assert encoding.base58_decode(encoding.base58_encode(payload)) == payload
@@ -143,7 +162,7 @@ def test_a_pointer_is_three_numbers(tail: str) -> None:
         address.parse(address.show(b"\x40" + bytes(28) + bytes.fromhex(tail)), PREVIEW)
 
 
-def test_bytes_after_a_base_address_are_no_part_of_its_stake() -> None:
+def test_bytes_after_a_base_address_do_not_change_its_stake() -> None:
     raw = b"\x01" + bytes(28) + b"\x07" * 28
     assert address.stake_of(raw + bytes(22)) == address.stake_of(raw) == b"\xe1" + b"\x07" * 28
 

@@ -1,6 +1,7 @@
-"""Generated chains are valid: replayed here from their JSON alone, by the ledger's rules in plain lines."""
+"""Generated chains are valid. Their JSON alone is replayed here, by a plain version of the ledger's rules."""
 
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from msgspec import json
 from devnet.addresses import genesis_output_id, raw, reward_credential
 from devnet.blocks import Block
 from devnet.dialect import Dialect
-from devnet.generator import Generated, Options, options_of
+from devnet.generator import Generated, Options, options_of, options_until_now
 from devnet.ledger import Ledger, genesis_outputs
+from devnet.parameters import SECURITY_PARAMETER
+from devnet.server import Server
 
 Json = dict[str, Any]
 
@@ -42,12 +45,12 @@ def preview() -> Generated:
 
 
 class Replay:
-    """Unspent values by output, and the pools there are: all that tells whether a transaction balances."""
+    """The unspent outputs' values and the registered pools, which decide whether a transaction balances."""
 
     def __init__(self, chain: Generated) -> None:
         self.chain = chain
         self.unspent: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
-        self.pools: dict[str, int | None] = {}  # with the epoch in which they retire
+        self.pools: dict[str, int | None] = {}  # and the epoch in which each retires
         self.epoch = 0
         for address, lovelace in genesis_outputs(chain.network, chain.genesis):
             self.unspent[genesis_output_id(address), 0] = Counter({("ada", "lovelace"): lovelace})
@@ -71,7 +74,7 @@ class Replay:
         assert tx.get("totalCollateral", ada(lost.total())) == ada(lost.total())
 
     def check(self, tx: Json) -> None:
-        """A batch balances as a whole; nothing is paid or spent twice."""
+        """A transaction and its sub-transactions balance as a whole and spend no output twice."""
         parts = [*tx.get("subTransactions", ()), tx]
         ids = [reference(source) for part in parts for source in part["inputs"]]
         assert ids, "a transaction spends something"
@@ -89,14 +92,14 @@ class Replay:
                 left.subtract(value(output["value"]))
             left.update(value(part.get("mint", {})))
             left["ada", "lovelace"] += self.other_lovelace(part)
-        if "fee" not in tx:  # Byron: what is left is the fee
+        if "fee" not in tx:  # in Byron the remainder is the fee
             assert self.chain.eras[0][0] == "byron"
             assert left.pop(("ada", "lovelace")) > 0
         assert not +left
         assert not -left
 
     def other_lovelace(self, tx: Json) -> int:
-        """Withdrawals and refunds, less fee, deposits and gifts."""
+        """Withdrawals and refunds, less fee, deposits, credits and donations."""
         lovelace = sum(lovelace_of(amount) for amount in tx.get("withdrawals", {}).values())
         lovelace -= sum(lovelace_of(amount) for amount in tx.get("credits", {}).values())
         lovelace -= sum(lovelace_of(proposal.get("deposit", ada(0))) for proposal in tx.get("proposals", ()))
@@ -105,7 +108,7 @@ class Replay:
         return lovelace - sum(self.deposit(certificate) for certificate in tx.get("certificates", ()))
 
     def deposit(self, certificate: Json) -> int:
-        """What a certificate takes, negative for what it gives back."""
+        """The deposit of a certificate; negative if it refunds one."""
         match certificate["type"]:
             case "stakeCredentialRegistration":
                 assert certificate.get("deposit", ada(2_000_000)) == ada(2_000_000)
@@ -155,14 +158,14 @@ def transactions(chain: Generated) -> list[Json]:
     return [tx for block in chain.blocks for tx in block.decoded().get("transactions", ())]
 
 
-def test_every_transaction_balances_and_spends_what_is_there(chain: Generated) -> None:
+def test_every_transaction_balances_and_spends_existing_outputs(chain: Generated) -> None:
     replay = Replay(chain)
     for block in chain.blocks:
         replay.follow(block)
     assert replay.unspent.keys() == chain.ledger.unspent.keys()
 
 
-def test_blocks_follow_each_other(chain: Generated) -> None:
+def test_every_block_follows_its_parent(chain: Generated) -> None:
     for parent, block in zip(chain.blocks, chain.blocks[1:], strict=False):
         assert block.ancestor == parent.id
         if "slot" in block.content:
@@ -177,13 +180,13 @@ def test_blocks_follow_each_other(chain: Generated) -> None:
     assert len({block.id for block in chain.blocks}) == len(chain.blocks)
 
 
-def test_no_lovelace_is_made_or_lost(chain: Generated) -> None:
+def test_no_lovelace_is_created_or_lost(chain: Generated) -> None:
     assert chain.ledger.total() == 45_000_000_000_000_000
     assert chain.ledger.unknown_inputs == 0
     assert all(account.rewards >= 0 for account in chain.ledger.accounts.values())
 
 
-def test_withdrawals_are_all_that_the_account_holds(chain: Generated) -> None:
+def test_withdrawals_empty_the_account(chain: Generated) -> None:
     blocks = [index for index, block in enumerate(chain.blocks) if b"withdrawals" in json.encode(block.content)]
     assert blocks
     for index in blocks[:40]:
@@ -195,7 +198,7 @@ def test_withdrawals_are_all_that_the_account_holds(chain: Generated) -> None:
             ledger.apply_transaction(tx)
 
 
-def test_supplies_are_what_outputs_hold(chain: Generated) -> None:
+def test_supplies_equal_the_sums_over_outputs(chain: Generated) -> None:
     held: Counter[tuple[str, str]] = Counter()
     for output in chain.ledger.unspent.values():
         held.update(value(output["value"]))
@@ -211,7 +214,19 @@ def test_the_same_seed_makes_the_same_chain() -> None:
     assert once.blocks[0].id != Generated(Options(seed=12), 1).blocks[0].id
 
 
-def test_a_fork_shares_its_past_and_stays_valid(preview: Generated) -> None:
+def test_a_chain_on_time_ends_now_and_grows_with_the_clock() -> None:
+    started = datetime.now(UTC)
+    chain = Generated(options_until_now(Options(seed=12, density=1), 300), 300)
+    assert started - timedelta(days=4) < chain.network.time_of(chain.blocks[-1].slot) < started
+    chain.on_time = True
+    chain.grow(2)
+    fork = chain.fork(298, seed=5, blocks=3)
+    times = [chain.network.time_of(block.slot) for block in (*chain.blocks[-2:], *fork.blocks[-3:])]
+    assert all(abs(time - started) < timedelta(seconds=60) for time in times)
+    assert len({block.slot for block in fork.blocks}) == len(fork.blocks) == 302
+
+
+def test_a_fork_is_a_valid_chain_with_the_same_first_blocks(preview: Generated) -> None:
     for after in (-1, 0, 700, 1_249, len(preview.blocks) - 1):
         fork = preview.fork(after, seed=99, blocks=30)
         assert fork.blocks[: after + 1] == preview.blocks[: after + 1]
@@ -222,7 +237,7 @@ def test_a_fork_shares_its_past_and_stays_valid(preview: Generated) -> None:
         assert replay.unspent.keys() == fork.ledger.unspent.keys()
 
 
-def test_a_fork_of_a_fork_leaves_the_first_as_it_was(preview: Generated) -> None:
+def test_a_fork_of_a_fork_does_not_change_the_chains_it_leaves(preview: Generated) -> None:
     before, tip = preview.ledger.total(), preview.blocks[-1]
     first = preview.fork(1_000, seed=1, blocks=300)
     second = first.fork(1_200, seed=2, blocks=10)
@@ -230,7 +245,74 @@ def test_a_fork_of_a_fork_leaves_the_first_as_it_was(preview: Generated) -> None
     assert (preview.ledger.total(), preview.blocks[-1]) == (before, tip)
 
 
-def test_all_that_chains_can_hold_occurs(preview: Generated) -> None:
+def state(ledger: Ledger) -> Json:
+    """The content of a ledger, in order where the generator depends on the order."""
+    found = {name: value for name, value in vars(ledger).items() if name not in ("_undo", "_undos", "genesis")}
+    found["wallets"] = {address: list(wallet.items()) for address, wallet in ledger.wallets.items() if wallet}
+    for name in ("accounts", "pools", "representatives", "proposals"):
+        found[name] = list(found[name].items())
+    return found
+
+
+def test_a_rewound_ledger_equals_one_that_never_went_further(chain: Generated) -> None:
+    replayed, length = Ledger(chain.network, chain.genesis), 0
+    stops = sorted({0, 1, 2, *range(40, len(chain.blocks), 97), len(chain.blocks) - 1, len(chain.blocks)})
+    states = {}
+    for length in stops:
+        replayed.advance(chain.blocks, length)
+        states[length] = state(replayed.copy())
+    assert state(chain.ledger) == states[length]
+    rewound = chain.ledger.copy()
+    for length in reversed(stops):
+        rewound.rewind(length)
+        assert state(rewound) == states[length], length
+    rewound.advance(chain.blocks, len(chain.blocks))
+    assert state(rewound) == state(chain.ledger)
+
+
+def test_rewinding_takes_back_an_unfinished_block(preview: Generated) -> None:
+    ledger = preview.ledger.copy()
+    ledger.rewind(700)
+    before = state(ledger.copy())
+    ledger.enter(preview.blocks[700].slot + 200_000)
+    for tx in preview.blocks[700].decoded()["transactions"]:
+        ledger.apply_transaction(tx)
+    assert state(ledger) != before
+    ledger.rewind(700)
+    assert state(ledger) == before
+
+
+def test_a_rollback_beyond_the_security_parameter_starts_over_from_genesis() -> None:
+    chain = Generated(Options(seed=6, density=0.2), SECURITY_PARAMETER + 40)
+    fork = chain.fork(20, seed=1, blocks=3)
+    replayed = Ledger(chain.network, chain.genesis)
+    replayed.advance(fork.blocks, 24)
+    assert state(fork.ledger) == state(replayed)
+
+
+def test_a_fork_replays_no_common_block(preview: Generated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaying blocks holds up every client, because it happens in the event loop."""
+    applied: list[Json] = []
+    apply = Ledger.apply
+
+    def count(ledger: Ledger, block: Json) -> None:
+        applied.append(block)
+        apply(ledger, block)
+
+    node = Server(preview)
+    node.ledger_after(len(preview.blocks) - 1)
+    monkeypatch.setattr(Ledger, "apply", count)
+    for depth in (1, 3, 100, 600):
+        fork = preview.fork(len(preview.blocks) - 1 - depth, seed=depth, blocks=depth + 1)
+        assert not applied
+        for chain in (fork, preview):
+            common = node.switch(chain)
+            assert state(node.ledger_after(len(node.blocks) - 1)) == state(chain.ledger)
+            assert applied == [block.content for block in chain.blocks[common + 1 :]]
+            applied.clear()
+
+
+def test_chains_hold_every_kind_of_content(preview: Generated) -> None:
     found = transactions(preview)
     certificates = [certificate for tx in found for certificate in tx.get("certificates", ())]
     assert {certificate["type"] for certificate in certificates} == CERTIFICATES
@@ -259,10 +341,10 @@ def test_all_that_chains_can_hold_occurs(preview: Generated) -> None:
     assert any(not block.decoded()["transactions"] for block in preview.blocks)
 
 
-def test_a_pool_lives_more_than_once(preview: Generated) -> None:
-    """Some pool is reaped and registers again, some retirement is taken back, some is moved."""
+def test_pools_return_and_retirements_are_cancelled_and_moved(preview: Generated) -> None:
+    """At least one pool registers again after it was reaped; one retirement is cancelled, one moved."""
     registered: dict[str, int | None] = {}
-    reborn = cancelled = moved = 0
+    returned = cancelled = moved = 0
     known: set[str] = set()
     for block in preview.blocks:
         epoch = preview.network.epoch_of(block.slot)
@@ -271,7 +353,7 @@ def test_a_pool_lives_more_than_once(preview: Generated) -> None:
             for certificate in tx.get("certificates", ()) if tx["spends"] == "inputs" else ():
                 if certificate["type"] == "stakePoolRegistration":
                     id_ = certificate["stakePool"]["id"]
-                    reborn += id_ in known and id_ not in registered
+                    returned += id_ in known and id_ not in registered
                     cancelled += registered.get(id_) is not None
                     registered[id_] = None
                     known.add(id_)
@@ -279,14 +361,14 @@ def test_a_pool_lives_more_than_once(preview: Generated) -> None:
                     id_ = certificate["stakePool"]["id"]
                     moved += registered[id_] is not None
                     registered[id_] = certificate["stakePool"]["retirementEpoch"]
-    assert reborn
+    assert returned
     assert cancelled
     assert moved
     assert registered.keys() == preview.ledger.pools.keys()
 
 
 def test_a_reaped_pool_loses_its_delegators(preview: Generated) -> None:
-    """For good: those who delegated to a pool's former life are not found in its next one."""
+    """They stay without a pool even if it registers again."""
     ledger = Ledger(preview.network, preview.genesis)
     reaped = 0
     for block in preview.blocks:
@@ -308,7 +390,7 @@ def test_byron_vouchers_are_redeemed() -> None:
     assert {"slot", "size"}.isdisjoint(chain.blocks[0].decoded())
 
 
-def test_one_address_is_far_busier_than_most(preview: Generated) -> None:
+def test_one_address_receives_far_more_than_most(preview: Generated) -> None:
     paid = Counter(output["address"] for tx in transactions(preview) for output in tx["outputs"])
     people = [paid[address] for address in preview.cast.people]
     assert people[0] > 20 * sorted(people)[len(people) // 2]
@@ -317,5 +399,5 @@ def test_one_address_is_far_busier_than_most(preview: Generated) -> None:
 def test_addresses_of_every_kind_are_paid(preview: Generated) -> None:
     paid = {output["address"] for tx in transactions(preview) for output in tx["outputs"]}
     headers = {raw(address)[0] >> 4 for address in paid if address.startswith("addr_test1")}
-    assert headers == {0, 1, 2, 3, 4, 6, 7}  # CIP-19: four of base addresses, pointers, two without stake
-    assert any(address.startswith(("2cWKMJ", "FHnt4N")) for address in paid)  # Byron's
+    assert headers == {0, 1, 2, 3, 4, 6, 7}  # CIP-19: base (four), pointer (one of two), enterprise (two)
+    assert any(address.startswith(("2cWKMJ", "FHnt4N")) for address in paid)  # Byron

@@ -1,20 +1,22 @@
-"""What a transaction did: failed scripts, sub-transactions, sizes, metadata, and whether value is preserved."""
+"""Effects of transactions: failed scripts, sub-transactions, sizes, metadata, and the preservation of value."""
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
-from indexer import effects, frames, parcels, rows
-from indexer.balance import Rules, Unbalanced
-from indexer.effects import BlockEffects, Effects
-from indexer.known import Known, NextNumbers, Unborn
-from indexer.ogmios import Forward
+from indexer.blocks import effects, packed_block
+from indexer.blocks.effects import BlockEffects, Effects, Output
+from indexer.ogmios import frames
+from indexer.rows import rows
+from indexer.rows.caches import NumberedOutput, outputs_of
+from indexer.rows.resolver import FirstFree, FirstSeen, Resolver
+from indexer.rows.value_check import Rules, Unbalanced
 from shared import address, packed
 from shared.encoding import bech32_encode
-from shared.ledger import Point
+from shared.ledger import AddressNo, AssetNo, Point, PolicyNo, PoolNo, StakeNo
 from shared.network import PREVIEW
-from shared.packed import Output
 
 PAYMENT = address.show(b"\x60" + bytes(28))
 POLICY = "ab" * 28
@@ -62,7 +64,7 @@ def test_failed_scripts_spend_collateral_and_pay_its_return_after_the_declared_o
     found = _only(_tx(**FAILED, collateralReturn=_output(40), totalCollateral=_ada(60)))
     assert [packed.output_of(key) for key in found.inputs] == [(bytes.fromhex(_id(5)), 0)]
     assert (found.first_index, [output.lovelace for output in found.outputs], found.fee) == (3, [40], 60)
-    assert found.mint == {} and found.extra.mint == {} and found.extra.withdrawals == {} and not found.extra.valid
+    assert found.mint == {} and found.extra.withdrawals == {} and not found.extra.valid
 
 
 def test_failed_scripts_without_a_return_lose_all_collateral() -> None:
@@ -71,7 +73,7 @@ def test_failed_scripts_without_a_return_lose_all_collateral() -> None:
     assert _fee(found, 100) == 100
 
 
-def test_sub_transactions_come_before_their_host_and_pay_no_fee_of_their_own() -> None:
+def test_sub_transactions_precede_their_host_and_pay_no_fee() -> None:
     sub = {"id": _id(2), "inputs": [_spend(3)], "outputs": [_output(5)]}
     found = effects.of(_tx(subTransactions=[sub], outputs=[_output(1)]), "dijkstra")
     assert [tx.tx_hash.hex() for tx in found] == [_id(2), _id(1)]
@@ -96,14 +98,14 @@ def test_quantities_of_zero_mean_nothing() -> None:
     assert found.mint == {}
 
 
-def test_metadata_is_kept_as_cbor_where_there_is_cbor() -> None:
+def test_metadata_is_kept_as_cbor_if_the_node_sends_it() -> None:
     labels = {"721": {"cbor": "a0", "json": {}}, "18446744073709551615": {"json": {"a": [1]}}}
     extra = _only(_tx(metadata={"hash": "", "labels": labels})).extra
     assert extra.metadata_cbor == {721: b"\xa0"}
     assert {label: msgspec.json.decode(text) for label, text in extra.metadata_json.items()} == {2**64 - 1: {"a": [1]}}
 
 
-def test_ogmios_6_14_writes_an_empty_treasury_where_there_is_none() -> None:
+def test_an_empty_treasury_of_ogmios_6_14_is_read() -> None:
     assert _fee(_only(_tx(treasury={}, outputs=[_output(90)])), 100) == 10
 
 
@@ -116,7 +118,7 @@ def test_ogmios_6_14_writes_an_empty_treasury_where_there_is_none() -> None:
         {"outputs": [{"address": "addr1!", "value": _ada(1)}]},
     ],
 )
-def test_what_is_not_hex_or_an_address_is_unreadable_and_names_the_block(part: dict[str, Any]) -> None:
+def test_invalid_hex_and_addresses_are_unreadable_and_name_the_block(part: dict[str, Any]) -> None:
     block = frames.Block(
         type="praos", era="conway", id=_id(4), ancestor=_id(3), height=1, slot=7, transactions=[_tx(**part)]
     )
@@ -130,7 +132,7 @@ def test_what_is_not_hex_or_an_address_is_unreadable_and_names_the_block(part: d
 def test_numbers_beyond_64_bits_are_unreadable_and_name_the_transaction(part: dict[str, Any]) -> None:
     block = BlockEffects(AT, 1, "", False, None, [[_only(_tx(**part))]])
     with pytest.raises(frames.Unreadable, match=f"{'00' * 32} at slot 7: transaction {_id(1)}"):
-        parcels.pack(Forward(block, frames.NodePoint(7, _id(0))), PREVIEW)
+        packed_block.pack(block, frames.NodePoint(7, _id(0)), PREVIEW)
 
 
 def test_an_output_is_spent_once() -> None:
@@ -149,21 +151,26 @@ def _fee(tx: Effects, spent: int, rules: Rules = RULES) -> int | None:
 
 def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RULES) -> int | None:
     """The fee in the row of a transaction whose inputs spend the first outputs of transactions by number."""
-    known = Known(PREVIEW, NextNumbers(1, 1, 1, 1, 1), bulk=True)
+    resolver = Resolver(PREVIEW, FirstFree(AddressNo(1), StakeNo(1), PoolNo(1), PolicyNo(1), AssetNo(1)))
     outputs = [*sources.values(), *(output for tx in group for output in tx.outputs)]
     for bundle in (*(output.assets for output in outputs), *(tx.mint for tx in group)):
         for policy, quantities in bundle.items():
-            known.assets.update({policy + name: len(known.assets) + place for place, name in enumerate(quantities)})
-    known.payees.update({output.address: (1, None) for output in outputs})
+            resolver.assets.update(
+                {policy + name: AssetNo(len(resolver.assets) + place) for place, name in enumerate(quantities)}
+            )
+    resolver.addresses.update({output.address: (AddressNo(1), None) for output in outputs})
     for account in ((b"\xe0" + bytes(28)), b"\xf0" + bytes(28)):
-        known.stakes[account] = 1
-    known.pools[bytes(28)] = 1
+        resolver.stakes[account] = StakeNo(1)
+    resolver.pools[bytes(28)] = PoolNo(1)
     for number, output in sources.items():
-        known.unspent.add(bytes.fromhex(_id(number)), 0, known.numbered([output]))
-    block = parcels.pack(Forward(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0))), PREVIEW)
-    prepared = rows.of([block], Unborn([], [], [], [], [], set()), [])
-    rows.add(prepared, block, known, rules)
-    return prepared.txs[-1][1]
+        named = {policy + name: quantity for policy, some in output.assets.items() for name, quantity in some.items()}
+        held = {resolver.assets[asset]: quantity for asset, quantity in named.items()}
+        in_row = packed.pack_output(AddressNo(1), output.lovelace, held)
+        numbered = NumberedOutput(in_row, output.lovelace, AddressNo(1), None, held, 0)
+        resolver.unspent.add(outputs_of(bytes.fromhex(_id(number)), 0, [numbered]))
+    block = packed_block.pack(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0)), PREVIEW)
+    built = asyncio.run(rows.of([block], FirstSeen([], [], [], [], []), [], resolver, rules))
+    return built.rows.txs[-1][1]
 
 
 REGISTRATION = {"type": "stakeCredentialRegistration", "credential": "00" * 28, "from": "verificationKey"}
@@ -208,9 +215,7 @@ def test_value_is_preserved_by_every_kind_of_deposit_and_refund(parts: dict[str,
 
 
 @pytest.mark.parametrize(("certificates", "deposits"), [([], 1), ([POOL], 2), ([POOL, POOL], 3)])
-def test_no_more_pool_deposits_are_taken_than_pools_are_registered(
-    certificates: list[dict[str, Any]], deposits: int
-) -> None:
+def test_pool_deposits_are_at_most_those_of_new_pools(certificates: list[dict[str, Any]], deposits: int) -> None:
     with pytest.raises(Unbalanced):
         _fee(_only(_tx(certificates=certificates)), 10 + deposits * RULES.pool_deposit)
 

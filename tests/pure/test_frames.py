@@ -1,17 +1,17 @@
-"""What Ogmios may send that a decoder is stricter about than JSON is."""
+"""Valid JSON from Ogmios that decoders may reject."""
 
 import json
 from typing import Any
 
 import pytest
 
-from indexer import frames
+from indexer.ogmios import frames
 
 PLAIN: dict[str, Any] = {"674": {"cbor": "a0", "json": {"msg": ['a "quoted" [text] with { brackets \\']}}}
 
 
 def frame(**parts: str) -> bytes:
-    """A block whose only transaction has these parts, which are JSON as it stands."""
+    """A block whose only transaction has these parts, in raw JSON."""
     tx = {"id": "01" * 32, "spends": "inputs", "inputs": [], "outputs": [], "fee": {"ada": {"lovelace": 7}}}
     members = [*(f'"{name}":{json.dumps(value)}' for name, value in tx.items())]
     members += [f'"{name}":{text}' for name, text in parts.items()]
@@ -31,7 +31,7 @@ def only(raw: bytes) -> frames.Transaction:
 
 @pytest.mark.parametrize("depth", [100, 500, 3_000, 40_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"list":[', "]}"), ('{"clause":"all","from":[', "]}")])
-def test_nothing_is_nested_too_deep_to_be_followed(opening: str, closing: str, depth: int) -> None:
+def test_deep_nesting_does_not_stop_the_decoder(opening: str, closing: str, depth: int) -> None:
     nested = opening * depth + '"[{"' + closing * depth
     labels = f'{{"labels":{{"1":{{"cbor":"81","json":{nested}}},{json.dumps(PLAIN)[1:]}}}'
     raw = frame(metadata=labels, scripts=f'{{"aa":{{"json":{nested},"language":"native"}}}}', cbor='"0102"')
@@ -43,7 +43,7 @@ def test_nothing_is_nested_too_deep_to_be_followed(opening: str, closing: str, d
     assert found is not None and found[0] == 6 and json.loads(found[1])["height"] == 5
 
 
-def test_what_is_no_json_stays_unreadable_however_deep() -> None:
+def test_invalid_json_is_unreadable_at_any_depth() -> None:
     for broken in (b"[" * 50_000, frame()[:-5], frame(metadata="[" * 5_000)):
         with pytest.raises(frames.Unreadable):
             frames.read(broken)

@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from indexer.genesis import redeem_address
+from indexer.blocks.genesis import redeem_address
 from shared import address
 from shared.network import MAINNET
 

@@ -1,4 +1,4 @@
-"""What the node says of its ledger and its eras, read from Ogmios' own golden answers and in the forms before them."""
+"""The node's answers about its ledger and its eras: Ogmios' own golden answers, and older forms."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from indexer import frames
-from indexer.eras import EraSummary, disagreement_of
-from indexer.ledger_answers import (
+from indexer.blocks.eras import EraSummary, disagreement_of
+from indexer.ledger.answers import (
     Comparison,
     Parameters,
     PoolView,
@@ -25,7 +24,8 @@ from indexer.ledger_answers import (
     rewards_of,
     snapshot_of,
 )
-from indexer.ledger_state import moved_by
+from indexer.ledger.reader import moved_by
+from indexer.ogmios import frames
 from shared.encoding import bech32_encode, bech32_payload
 from shared.network import MAINNET, MAX_SUPPLY, PREPROD, PREVIEW
 from shared.packed import Extra
@@ -37,7 +37,7 @@ POOLS = [bech32_encode("pool", pool) for pool in HASHES]
 
 
 def _answers(name: str, kind: Any) -> Iterator[tuple[Any, Any]]:
-    """Each golden answer as plain JSON and as we read it; refusals are left out."""
+    """Each golden answer as plain JSON and as decoded, without refusals."""
     if not ANSWERS.exists():
         pytest.skip("Ogmios' golden answers are not beside the checkout")
     for path in sorted(ANSWERS.glob(f"*/QueryLedgerState{name}/*.json")):
@@ -63,7 +63,7 @@ def test_rewards_are_read_as_ogmios_wrote_them_before_6_13() -> None:
     assert rewards_of(msgspec.convert({}, Summaries)) == rewards_of(msgspec.convert([], Summaries)) == {}
 
 
-def test_ids_that_are_none_are_unreadable_and_name_the_answer() -> None:
+def test_invalid_ids_are_unreadable_and_name_the_answer() -> None:
     summaries = msgspec.convert({"xyz": {"rewards": {"ada": {"lovelace": 1}}}}, Summaries)
     with pytest.raises(frames.Unreadable, match="reward account summaries"):
         rewards_of(summaries)
@@ -111,12 +111,12 @@ def test_golden_eras_are_read() -> None:
 
 def test_live_stakes_are_compared_pool_by_pool() -> None:
     ours, theirs = ({HASHES[n]: stakes[n] for n in range(4) if stakes[n]} for stakes in ((5, 7, 22, 0), (5, 10, 20, 1)))
-    assert compare(ours, theirs) == Comparison(4, unlike=3, difference=6)
-    assert compare({HASHES[0]: 0, HASHES[1]: 4}, {}) == Comparison(2, unlike=1, difference=4)
+    assert compare(ours, theirs) == Comparison(4, mismatched=3, difference=6)
+    assert compare({HASHES[0]: 0, HASHES[1]: 4}, {}) == Comparison(2, mismatched=1, difference=4)
 
 
-def test_live_stakes_are_shares_of_what_circulates() -> None:
-    """As the ledger has it (poolsByTotalStakeFraction): maximum supply less reserves, in lowest terms."""
+def test_live_stakes_are_shares_of_the_circulating_supply() -> None:
+    """As in the ledger (poolsByTotalStakeFraction): of maximum supply less reserves, in lowest terms."""
     stake, reserves = 67_123_456_789_012, 8_300_000_000_000_001
     share = Fraction(stake, MAX_SUPPLY - reserves)
     assert live_stakes_of({POOLS[1]: Share(str(share))}, reserves) == {HASHES[1]: stake}
@@ -136,7 +136,7 @@ def test_voting_stakes_less_deposits_of_proposals_are_the_snapshot() -> None:
     assert snapshot_of(dict.fromkeys(POOLS, PoolView(ada(0))), deposits, delegations) == {}
 
 
-def test_what_left_an_account_less_what_came_is_what_it_held_before() -> None:
+def test_withdrawals_less_credits_give_the_earlier_reward() -> None:
     one, two = HASHES[:2]
     extras = [Extra(withdrawals={one: 5}), Extra(withdrawals={one: 2, two: 0}, credits={two: 3}), Extra()]
     assert moved_by(extras) == {one: 7, two: -3}

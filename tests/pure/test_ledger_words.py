@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.ledger import fingerprint, label_of, label_prefix
+from shared.ledger import fingerprint, fingerprints, label_of, label_prefix
 
 # CIP-14, test vectors: policy id, asset name, fingerprint.
 FINGERPRINTS = [
@@ -69,7 +69,9 @@ LABELS = [
 
 @pytest.mark.parametrize(("policy_id", "asset_name", "expected"), FINGERPRINTS)
 def test_fingerprints_are_those_of_cip_14(policy_id: str, asset_name: str, expected: str) -> None:
-    assert fingerprint(bytes.fromhex(policy_id), bytes.fromhex(asset_name)) == expected
+    policy, name = bytes.fromhex(policy_id), bytes.fromhex(asset_name)
+    assert fingerprint(policy, name) == expected
+    assert fingerprints(policy, [name, b"another", name]) == [expected, fingerprint(policy, b"another"), expected]
 
 
 @pytest.mark.parametrize(("label", "prefix"), LABELS)

@@ -1,4 +1,4 @@
-"""Log lines: one per event, in the form that was asked for, libraries included, above whatever a progress bar draws."""
+"""Log lines: one per event, in the configured form, also of libraries, and above a progress bar."""
 
 import io
 import json
@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import structlog
 
-from shared import log
+from shared import log, schema
+from shared.version import VERSION
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Other tests log as if these had not been."""
+    """Restores the logging of other tests."""
     root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in log.LIBRARIES}
     handlers, level = root.handlers[:], root.level
     yield
@@ -33,7 +34,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in found.err.splitlines()]
 
 
-def test_an_event_is_one_line_of_json_with_its_words_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_event_is_one_line_of_json_with_unchanged_values(capsys: pytest.CaptureFixture[str]) -> None:
     log.configure("info", "json")
     structlog.get_logger().info("store.appended", slot_no=2**63, text="ä\nb")
     [line] = lines(capsys)
@@ -48,7 +49,7 @@ def test_a_library_logs_in_the_same_form_and_names_itself(capsys: pytest.Capture
     assert (line["event"], line["level"], line["logger"]) == ("lost it", "warning", "dramatiq.worker")
 
 
-def test_an_exception_stays_in_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_is_in_the_same_line(capsys: pytest.CaptureFixture[str]) -> None:
     log.configure("info", "json")
     try:
         raise ValueError("why")
@@ -67,6 +68,27 @@ def test_the_level_holds_for_ours_and_for_libraries(capsys: pytest.CaptureFixtur
     logging.getLogger("aiohttp.access").info("never, at any level")
     structlog.get_logger().warning("heard")
     assert [line["event"] for line in lines(capsys)] == ["heard"]
+
+
+def test_a_line_of_a_request_has_its_id(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("info", "json")
+    token = log.request_id.set("abc")
+    structlog.get_logger().info("within")
+    logging.getLogger("aiohttp.server").warning("within, of a library")
+    log.request_id.reset(token)
+    structlog.get_logger().info("after")
+    assert [line.get("request_id") for line in lines(capsys)] == ["abc", "abc", None]
+
+
+def test_the_first_line_names_program_and_versions(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure("info", "json")
+    log.started("indexer", network="preview")
+    assert not capsys.readouterr().err, "a refusal to start is one line"
+    structlog.get_logger().info("waiting")
+    line, other = lines(capsys)
+    assert other["event"] == "waiting"
+    assert (line["event"], line["process"], line["network"]) == ("process.started", "indexer", "preview")
+    assert (line["version"], line["schema_version"]) == (VERSION, schema.VERSION)
 
 
 def test_without_a_terminal_the_form_is_json(capsys: pytest.CaptureFixture[str]) -> None:

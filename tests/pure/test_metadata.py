@@ -1,4 +1,4 @@
-"""CIP-25 and CIP-68 as the CIPs have them and as they are found on chain: one test for each wild case."""
+"""CIP-25 and CIP-68 as specified and as found on the chain: one test for each unusual case."""
 
 import json
 from typing import Any
@@ -95,7 +95,7 @@ def test_a_version_of_any_kind(version: Any) -> None:
     assert cip25(cbor({POLICY: {NAME: ENTRY}, "version": version})) == SPACE_BUD
 
 
-def test_a_text_key_goes_before_the_same_as_hex() -> None:
+def test_a_text_key_overrides_the_same_key_in_hex() -> None:
     key = "6162"
     found = cip25(cbor({POLICY.hex(): {key: {"name": "text"}, key.encode().hex(): {"name": "hex"}}}), key.encode())
     assert found == Metadata(name="text")
@@ -106,7 +106,7 @@ def test_the_empty_name() -> None:
     assert cip25(cbor({POLICY: {b"": ENTRY}}), b"") == SPACE_BUD
 
 
-def test_a_name_that_is_no_text() -> None:
+def test_a_name_other_than_text_is_ignored() -> None:
     assert cip25(cbor({POLICY.hex(): {"ff00": ENTRY}}), b"\xff\x00") == SPACE_BUD
 
 
@@ -116,13 +116,13 @@ def test_arrays_of_text_are_joined() -> None:
     assert cip25(cbor({POLICY.hex(): {NAME.decode(): entry}})) == expected
 
 
-def test_an_array_of_other_things_is_no_text() -> None:
+def test_an_array_of_other_values_is_not_text() -> None:
     assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"name": ["a", 1], "description": {"a": "b"}}}})) == Metadata()
 
 
-def test_a_gateways_path_is_no_part_of_an_ipfs_address() -> None:
+def test_an_image_stays_as_it_is_on_chain() -> None:
     entry = {"image": ["ipfs://ipfs/", "QmX"]}
-    assert cip25(cbor({POLICY.hex(): {NAME.decode(): entry}})) == Metadata(image="ipfs://QmX")
+    assert cip25(cbor({POLICY.hex(): {NAME.decode(): entry}})) == Metadata(image="ipfs://ipfs/QmX")
 
 
 @pytest.mark.parametrize("image", ["ipfs://Qm", "https://example.org/a.png", "data:image/svg+xml;base64,AA=="])
@@ -131,11 +131,11 @@ def test_an_image_with_a_scheme_of_the_specification(image: str) -> None:
 
 
 @pytest.mark.parametrize("image", ["Qmabc", "http://example.org", "javascript:alert(1)", "ar://x", "", 7, {"a": 1}])
-def test_an_image_of_another_kind_is_none(image: Any) -> None:
+def test_an_image_of_another_type_is_ignored(image: Any) -> None:
     assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"image": image}}})) == Metadata()
 
 
-def test_decimals_and_logo_are_no_fields_of_cip_25() -> None:
+def test_cip_25_has_neither_decimals_nor_logo() -> None:
     assert cip25(cbor({POLICY.hex(): {NAME.decode(): {"decimals": 6, "logo": "https://x"}}})) == Metadata()
 
 
@@ -175,7 +175,7 @@ def test_a_label_that_does_not_name_the_asset(label: Any) -> None:
 @pytest.mark.parametrize(
     "broken", [b"", b"\xff", b"\x81" * 20_000, b"\xa1\x61", b"\xd8\x1c\xd8\x1d\x00", b"\xc0\x61x", b"\xa1\xa0\x01"]
 )
-def test_broken_cbor_says_nothing(broken: bytes) -> None:
+def test_broken_cbor_is_ignored(broken: bytes) -> None:
     assert cip25(Extra(metadata_cbor={721: broken})) is None
     assert metadata.of_datum(broken, POLICY, NFT) is None
 
@@ -183,7 +183,7 @@ def test_broken_cbor_says_nothing(broken: bytes) -> None:
 @pytest.mark.parametrize(
     "broken", [b"", b"{", b"[" * 200_000, b'{"map":[1,{"k":{"int":1}}]}', b'{"map":[{"k":{"odd":1},"v":{"int":1}}]}']
 )
-def test_broken_json_says_nothing(broken: bytes) -> None:
+def test_broken_json_is_ignored(broken: bytes) -> None:
     assert cip25(Extra(metadata_json={721: broken})) is None
 
 
@@ -192,7 +192,7 @@ def test_keys_that_are_maps_do_not_hide_the_others() -> None:
     assert cip25(plain(label)) == SPACE_BUD
 
 
-def test_without_label_721_there_is_nothing() -> None:
+def test_without_label_721_there_is_no_metadata() -> None:
     assert cip25(Extra()) is None
     assert cip25(Extra(metadata_cbor={20: cbor2.dumps({POLICY: {NAME: ENTRY}})})) is None
 
@@ -227,7 +227,7 @@ def test_version_4_nests_many_assets() -> None:
 
 
 @pytest.mark.parametrize("extra", [(1, constructor()), (1,), (), (2, [], 7), (constructor(),)])
-def test_the_fields_beside_the_metadata_say_nothing(extra: tuple[Any, ...]) -> None:
+def test_the_fields_beside_the_metadata_are_ignored(extra: tuple[Any, ...]) -> None:
     assert cip68(constructor(ON_DATUM, *extra)) == FROM_DATUM
 
 
@@ -241,20 +241,20 @@ def test_a_constructor_in_the_general_form() -> None:
 
 
 def test_text_in_chunks() -> None:
-    long = {b"name": [b"Space", b"Bud"], b"image": [b"ipfs://", b"ipfs/", b"test"]}
+    long = {b"name": [b"Space", b"Bud"], b"image": [b"ipfs://", b"te", b"st"]}
     assert cip68(constructor(long, 1)) == FROM_DATUM
     chunked = bytes.fromhex("d87982a1446e616d655f455370616365" + "43427564ff01")
     assert metadata.of_datum(chunked, POLICY, NFT) == Metadata(name="SpaceBud", decimals=0)
 
 
 @pytest.mark.parametrize("decimals", [b"6", True, -1, 256, 2**64, pytest.param(10**5_000, id="huge")])
-def test_decimals_that_are_none(decimals: object) -> None:
+def test_invalid_decimals_are_ignored(decimals: object) -> None:
     assert cip68(constructor({b"decimals": decimals}, 1)) == Metadata(decimals=0)
 
 
 @pytest.mark.parametrize("depth", [100, 500, 700, 900, 980, 5_000])
 @pytest.mark.parametrize("form", [cbor, plain, detailed])
-def test_whatever_is_nested_deep_says_nothing(form: Any, depth: int) -> None:
+def test_deeply_nested_metadata_is_ignored(form: Any, depth: int) -> None:
     nested = f"[{'[' * depth}{']' * depth}]".encode()
     extra = form({POLICY.hex(): {NAME.decode(): {"name": "N", "image": "NESTED"}}})
     if form is cbor:
@@ -269,11 +269,11 @@ def test_whatever_is_nested_deep_says_nothing(form: Any, depth: int) -> None:
     assert cip25(extra) in (Metadata(name="N"), None)
 
 
-def test_ticker_and_logo_are_no_fields_of_cip_68() -> None:
+def test_cip_68_has_neither_ticker_nor_logo() -> None:
     assert cip68(constructor({b"ticker": b"T", b"logo": b"https://x"}, 1)) == Metadata(decimals=0)
 
 
-def test_keys_of_a_datum_that_are_no_text() -> None:
+def test_keys_of_a_datum_other_than_text() -> None:
     assert cip68(constructor({**ON_DATUM, b"\xff": 1, 7: 1, (1,): 2}, 1)) == FROM_DATUM
 
 
@@ -295,14 +295,14 @@ def test_a_datum_of_another_shape(datum: Any) -> None:
         constructor({n: n for n in range(300)}, *range(30)),
     ],
 )
-def test_what_can_be_read_also_looks_so(datum: Any) -> None:
+def test_every_readable_datum_passes_the_quick_check(datum: Any) -> None:
     """In each of the encodings that CBOR has for it."""
     assert cip68(datum) is not None
     assert metadata.may_describe(cbor2.dumps(datum).hex().encode())
 
 
 @pytest.mark.parametrize("datum", ["d8799fa0ff", "d8799fbfff01ff", "d8798398", "d87980", "d8799f01ff", "00", ""])
-def test_other_datums_do_not(datum: str) -> None:
+def test_other_datums_fail_the_quick_check(datum: str) -> None:
     assert metadata.may_describe(datum.encode()) == datum.startswith(("d8799fa", "d8799fb"))
 
 

@@ -23,7 +23,7 @@ from shared.network import MAINNET, NETWORKS, PREPROD, PREVIEW, Network
         (PREVIEW, 86_400, datetime(2022, 10, 26, tzinfo=UTC), 1),
     ],
 )
-def test_slots_have_the_time_and_epoch_that_the_networks_gave_them(
+def test_slots_have_the_times_and_epochs_of_the_networks(
     network: Network, slot_no: int, time: datetime, epoch_no: int
 ) -> None:
     assert network.slot_time(slot_no) == time

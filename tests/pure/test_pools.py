@@ -1,4 +1,4 @@
-"""What certificates change, in their order, whatever era and Ogmios they come from; and margins as exact decimals."""
+"""The changes of certificates in order, for every era and version of Ogmios; and margins as exact decimals."""
 
 from fractions import Fraction
 from typing import Any
@@ -7,13 +7,14 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from api.chain.pools import PoolId, show_ratio, show_relay
+from api.chain.pools import PoolIdKind, show_ratio, show_relay
 from api.chain.pools import Relay as ShownRelay
-from indexer import effects, frames, parcels, pools, staking
-from indexer.flags import Flags
-from indexer.ogmios import Forward
-from indexer.parcels import Parcel
-from indexer.pools import PoolRetirement, PoolUpdate, StakeChange
+from indexer.blocks import certificates, effects, packed_block
+from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange
+from indexer.blocks.node_warnings import NodeWarnings
+from indexer.blocks.packed_block import PackedBlock
+from indexer.ogmios import frames
+from indexer.rows import staking
 from shared.encoding import bech32_encode
 from shared.ledger import Point, tx_id
 from shared.network import MAINNET, PREVIEW
@@ -39,13 +40,18 @@ REGISTRATION: dict[str, Any] = {
 }
 
 
-def _changes(*certificates: dict[str, Any], **parts: Any) -> list[pools.Change]:
-    declared = {"id": "00" * 32, "spends": "inputs", "fee": {"ada": {"lovelace": 1}}, "certificates": certificates}
+def _changes(*declared_certificates: dict[str, Any], **parts: Any) -> list[certificates.Change]:
+    declared = {
+        "id": "00" * 32,
+        "spends": "inputs",
+        "fee": {"ada": {"lovelace": 1}},
+        "certificates": declared_certificates,
+    }
     tx = msgspec.json.decode(msgspec.json.encode(declared | parts), type=frames.Transaction)
     return [
         change
         for found in effects.of(tx, "conway")
-        for change in pools.changes_of(found.certificates, found.tx_hash, PREVIEW)
+        for change in certificates.changes_of(found.certificates, found.tx_hash, PREVIEW)
     ]
 
 
@@ -61,19 +67,19 @@ def test_certificates_change_stake_in_their_order() -> None:
     ]
 
 
-def test_a_vote_delegation_counts_where_it_carries_a_pool_only() -> None:
+def test_a_vote_delegation_counts_only_with_a_pool() -> None:
     vote = {"type": "stakeDelegation", **CREDENTIAL, "delegateRepresentative": {"type": "abstain"}}
     assert _changes(vote, vote | {"stakePool": {"id": POOL}}) == [StakeChange("delegation", KEY_ACCOUNT, OTHER_HASH)]
 
 
-def test_a_registration_that_delegates_too_does_both() -> None:
+def test_a_registration_may_also_delegate() -> None:
     assert _changes({"type": "stakeCredentialRegistration", **CREDENTIAL, "stakePool": {"id": POOL}}) == [
         StakeChange("registration", KEY_ACCOUNT),
         StakeChange("delegation", KEY_ACCOUNT, OTHER_HASH),
     ]
 
 
-def test_pools_come_with_all_that_their_certificate_says() -> None:
+def test_pools_have_all_parameters_of_their_certificate() -> None:
     update, retirement = _changes(
         {"type": "stakePoolRegistration", "stakePool": REGISTRATION},
         {"type": "stakePoolRetirement", "stakePool": {"id": POOL, "retirementEpoch": 300}},
@@ -119,7 +125,7 @@ def test_other_and_unknown_certificates_change_nothing() -> None:
     )
 
 
-def test_a_pool_whose_id_is_none_is_reported() -> None:
+def test_an_invalid_pool_id_is_reported() -> None:
     with pytest.raises(frames.Unreadable, match="certificates of transaction 0000"):
         _changes({"type": "stakeDelegation", **CREDENTIAL, "stakePool": {"id": "pool1!"}})
 
@@ -166,7 +172,7 @@ def test_relays_of_every_kind_have_a_port_and_one_name() -> None:
 
 
 def test_pools_are_named_in_hex_and_bech32_of_either_case() -> None:
-    kind = PoolId()
+    kind = PoolIdKind()
     for text in (POOL, POOL.upper(), OTHER_HASH.hex(), OTHER_HASH.hex().upper()):
         assert kind.of_text(text) == OTHER_HASH
     wrong = [POOL[:-1], POOL[:-1] + "q", POOL[:5] + POOL[5:].upper(), bech32_encode("stake", OTHER_HASH), "ab" * 27]
@@ -175,17 +181,17 @@ def test_pools_are_named_in_hex_and_bech32_of_either_case() -> None:
             kind.of_text(text)
 
 
-def test_unknown_certificates_are_told_once_by_kind() -> None:
-    flags = Flags()
+def test_unknown_certificates_are_logged_once_by_type() -> None:
+    warnings = NodeWarnings()
     with capture_logs() as logs:
         for _ in range(2):
-            flags.look([_parcel("neverHeardOf", "stakeDelegation", "neverHeardOf"), _parcel("another")])
+            warnings.look([_block("neverHeardOf", "stakeDelegation", "neverHeardOf"), _block("another")])
     told = [entry["kind"] for entry in logs if entry["event"] == "ogmios.certificate_unknown"]
     assert told == ["neverHeardOf", "another"]
 
 
-def _parcel(*kinds: str) -> Parcel:
+def _block(*kinds: str) -> PackedBlock:
     tx = {"id": "00" * 32, "spends": "inputs", "cbor": "00", "certificates": [{"type": kind} for kind in kinds]}
     block = {"type": "praos", "era": "conway", "id": "00" * 32, "ancestor": "", "height": 1, "slot": 1}
     read = msgspec.json.decode(msgspec.json.encode(block | {"transactions": [tx]}), type=frames.Block)
-    return parcels.pack(Forward(effects.of_block(read), frames.NodePoint(1, "00" * 32)), PREVIEW)
+    return packed_block.pack(effects.of_block(read), frames.NodePoint(1, "00" * 32), PREVIEW)

@@ -1,17 +1,18 @@
-"""The environment: what is read from it, and what is refused in which words."""
+"""Settings from the environment, and the texts of refusals."""
 
+import re
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
-from shared import settings
+from shared import hosts, settings
 from shared.settings import SettingsError
 
 KEY = "iiak_admin_" + "0123456789abcdef" * 2 + "01234567"
 
 
-def test_nothing_set_gives_the_defaults_of_the_contract() -> None:
+def test_unset_variables_have_the_documented_defaults() -> None:
     found = settings.read({})
     assert (found.database_url, found.read_database_urls, found.redis_url) == (None, (), None)
     assert (found.ogmios_urls, found.bootstrap_admin_key, found.token_registry_url) == ({}, None, None)
@@ -35,6 +36,7 @@ def test_every_variable_is_read() -> None:
             "DATA_DIR": "/srv/ledgerline",
             "LOG_LEVEL": "WARNING",
             "LOG_FORMAT": "json",
+            "ACCESS_LOG": "OFF",
         }
     )
     assert found.database_url == "postgresql://u:p@db:5432/ledger"
@@ -46,9 +48,45 @@ def test_every_variable_is_read() -> None:
     assert found.token_registry_url == "https://tokens.example/metadata/{subject}"
     assert found.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("192.168.1.7/32"), ip_network("fd00::/8"))
     assert (found.data_dir, found.log_level, found.log_format) == (Path("/srv/ledgerline"), "warning", "json")
+    assert not found.access_log
 
 
-def test_an_empty_variable_is_an_unset_one() -> None:
+def test_an_address_of_several_hosts_is_accepted_and_shown_without_its_password() -> None:
+    url = "postgresql://u:hush@h1:5432,h2:5433,h3/db?sslmode=disable"
+    found = settings.read({"DATABASE_URL": url, "READ_DATABASE_URL": f"{url},postgres://r/db", "REPLICA_LAG_S": "2.5"})
+    assert found.database_url == url
+    each = tuple(f"postgresql://u:hush@{host}/db?sslmode=disable" for host in ("h1:5432", "h2:5433", "h3"))
+    assert hosts.each(url) == each
+    assert found.read_database_urls == (*each, "postgres://r/db")
+    assert found.replica_lag_s == 2.5
+    assert settings.masked(url) == "'postgresql://u:***@h1:5432,h2:5433,h3/db?***'"
+
+
+def test_a_value_may_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("postgresql://u:hush@db/ledger\n")
+    assert settings.read({"DATABASE_URL_FILE": str(file)}).database_url == "postgresql://u:hush@db/ledger"
+    port = tmp_path / "port"
+    port.write_text("http")
+    (tmp_path / "empty").touch()
+    assert settings.read({"API_PORT_FILE": str(tmp_path / "empty"), "DATABASE_URL_FILE": ""}) == settings.read({})
+    for environ, line in (
+        ({"API_PORT_FILE": str(port)}, f"API_PORT in {port} is 'http', expected a port from 1 to 65535"),
+        (
+            {"API_PORT_FILE": str(tmp_path / "none")},
+            f"API_PORT_FILE is '{tmp_path}/none', expected a text file that can be read",
+        ),
+        (
+            {"API_PORT_FILE": str(port), "API_PORT": "80"},
+            "API_PORT and API_PORT_FILE are both set, expected one of them",
+        ),
+    ):
+        with pytest.raises(SettingsError) as refused:
+            settings.read(environ)
+        assert str(refused.value) == line
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
     assert settings.read({"DATABASE_URL": "", "API_PORT": " ", "LOG_FORMAT": ""}) == settings.read({})
 
 
@@ -64,6 +102,19 @@ def test_an_empty_variable_is_an_unset_one() -> None:
             "mysql://db/ledger",
             "DATABASE_URL is 'mysql://db/ledger', expected postgresql://user:password@host:port/database",
         ),
+        (
+            "DATABASE_URL",
+            "postgresql://h1:5432,h2:x/ledger",
+            "DATABASE_URL is 'postgresql://h1:5432,h2:x/ledger', expected postgresql://user:password@host:port/database",
+        ),
+        (
+            "DATABASE_URL",
+            "postgresql://u:p@h1,,h2/ledger",
+            "DATABASE_URL is 'postgresql://u:***@h1,,h2/ledger', expected postgresql://user:password@host:port/database",
+        ),
+        ("READY_LAG_S", "-5", "READY_LAG_S is '-5', expected seconds, more than 0"),
+        ("REPLICA_LAG_S", "0", "REPLICA_LAG_S is '0', expected seconds, more than 0"),
+        ("REPLICA_LAG_S", "soon", "REPLICA_LAG_S is 'soon', expected seconds, more than 0"),
         (
             "READ_DATABASE_URL",
             "postgresql://r1/x,r2",
@@ -127,6 +178,21 @@ def test_an_empty_variable_is_an_unset_one() -> None:
             "REDIS_URL is 'rediss://queue/0?***', expected redis://, rediss:// or unix:// and an address",
         ),
         (
+            "REDIS_URL",
+            "redis+sentinel://:p@h1,h2",
+            "REDIS_URL is 'redis+sentinel://:***@h1,h2', expected redis://, rediss:// or unix:// and an address",
+        ),
+        (
+            "REDIS_URL",
+            "redis+sentinel://h1:x/primary/0",
+            "REDIS_URL is 'redis+sentinel://h1:x/primary/0', expected redis://, rediss:// or unix:// and an address",
+        ),
+        (
+            "REDIS_URL",
+            "rediss://queue/0?ssl_ca_certs=/nowhere.pem",
+            "REDIS_URL is 'rediss://queue/0?***', expected redis://, rediss:// or unix:// and an address",
+        ),
+        (
             "DATA_DIR",
             f"{__file__}/x",
             f"DATA_DIR is '{__file__}/x', expected a folder, existing or not",
@@ -146,7 +212,7 @@ def test_an_empty_variable_is_an_unset_one() -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_named_and_what_is_expected_said(name: str, value: str, line: str) -> None:
+def test_a_wrong_value_is_refused_with_the_expected_form(name: str, value: str, line: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         settings.read({name: value})
     assert str(refusal.value) == line
@@ -159,6 +225,8 @@ def test_a_wrong_value_is_named_and_what_is_expected_said(name: str, value: str,
         ("DATABASE_URL", "postgres://db/ledger?sslmode=verify_full&application_name=x"),
         ("DATABASE_URL", "postgresql://db/ledger?passfile=/nowhere&sslmode=disable&sslcert=/nowhere"),
         ("REDIS_URL", "redis://queue:6379/"),
+        ("REDIS_URL", "redis+sentinel://:p%40w@h1:26379,h2,h3:1/primary/2?sentinel_password=x&socket_timeout=1"),
+        ("REDIS_URL", "rediss+sentinel://h1/primary?ssl_cert_reqs=none"),
         ("REDIS_URL", "redis://queue/0/"),
         ("REDIS_URL", "redis:///1"),
         ("REDIS_URL", "unix:///run/valkey.sock?db=1"),
@@ -168,7 +236,7 @@ def test_a_wrong_value_is_named_and_what_is_expected_said(name: str, value: str,
         ("API_HOST", "api.example"),
     ],
 )
-def test_every_form_of_an_address_is_taken(name: str, value: str) -> None:
+def test_every_form_of_an_address_is_accepted(name: str, value: str) -> None:
     assert value in (settings.read({name: value}).database_url, settings.read({name: value}).redis_url) or (
         settings.read({name: value}).api_host == value
     )
@@ -209,7 +277,18 @@ def test_settings_do_not_show_their_secrets() -> None:
     assert KEY not in repr(settings.read({"BOOTSTRAP_ADMIN_KEY": KEY}))
 
 
-def test_an_option_of_the_command_line_is_refused_by_its_own_name() -> None:
+def test_a_wrong_command_line_option_is_named() -> None:
     assert settings.ogmios_url("--ogmios-url", "ws://o") == "ws://o"
     with pytest.raises(SettingsError, match=r"^--ogmios-url is 'o', expected ws://"):
         settings.ogmios_url("--ogmios-url", "o")
+
+
+def test_every_setting_of_the_guide_is_among_those_in_effect() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    section = guide.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    named = {name for cell in re.findall(r"^\|([^|]*)\|", section, flags=re.MULTILINE) for name in NAMES.findall(cell)}
+    assert "READY_LAG_S" in named
+    assert named <= settings.effective(settings.read({})).keys()
+
+
+NAMES = re.compile(r"`([A-Z][A-Z_]+)`")

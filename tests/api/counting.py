@@ -1,0 +1,51 @@
+"""Shared by the tests of usage: counts in the table, gauges, a full disk."""
+
+import asyncio
+import errno
+import time
+from pathlib import Path
+from uuid import UUID
+
+import asyncpg
+
+from api.routes import ROUTES
+from api.usage.queue import BreakdownSum, UsageBatch
+
+CHECKOUT = Path(__file__).parents[2]
+VISIBLE_WITHIN_S = 5.0
+ENDPOINTS = {route.number: route.name for route in ROUTES}
+(HISTORY,) = (route for route in ROUTES if route.operation == "list_transaction_history")
+
+
+async def counted(db: asyncpg.Connection) -> tuple[int, int]:
+    """Successful and failed requests in the table."""
+    by_minute, by_day = await db.fetch(
+        "SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0) FROM partner.usage"
+        " UNION ALL SELECT coalesce(sum(successful), 0), coalesce(sum(failed), 0) FROM partner.usage_day"
+    )
+    assert by_minute == by_day
+    return int(by_minute[0]), int(by_minute[1])
+
+
+async def until_counted(db: asyncpg.Connection, expected: tuple[int, int], within_s: float) -> None:
+    """Wait until the table has these counts, and check that they do not rise a moment later."""
+    deadline = time.monotonic() + within_s
+    while await counted(db) != expected:
+        assert time.monotonic() < deadline, (await counted(db), expected)
+        await asyncio.sleep(0.05)
+
+
+def mine_of(batch: UsageBatch, credential_id: UUID) -> list[BreakdownSum]:
+    """The parts of a batch that are one credential's."""
+    return [part for part in batch.breakdown if part.credential_id == credential_id.hex]
+
+
+def figure(text: bytes, name: str) -> float | None:
+    """One gauge of /metrics."""
+    lines = [line for line in text.decode().splitlines() if line.startswith(f"{name} ")]
+    return float(lines[0].split()[1]) if lines else None
+
+
+def full(_file: int, _data: bytes, _offset: int) -> int:
+    """A replacement of os.pwrite: the disk is full."""
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -1,0 +1,22 @@
+"""Shared by the tests of limits: a key with a limit, and a shorter minute."""
+
+from uuid import uuid4
+
+import pytest
+
+from api import rate_limit
+from api.rate_limit import GoodKey, Quota
+
+
+def good_key(limit: int = 10_000, quota: Quota | None = None) -> GoodKey:
+    """A key as Postgres returns it."""
+    return GoodKey(uuid4(), 1, limit, None, quota)
+
+
+def shorten_minute(monkeypatch: pytest.MonkeyPatch, window_s: float) -> None:
+    """Shorten the minute, both in Valkey and in the processes."""
+    for name in ("_SCRIPT", "_BEAT"):
+        text = getattr(rate_limit, name)
+        assert "60000000" in text, name
+        monkeypatch.setattr(rate_limit, name, text.replace("60000000", str(int(window_s * 1e6))))
+    monkeypatch.setattr(rate_limit, "_MINUTE_S", window_s)

@@ -1,0 +1,140 @@
+"""The access log: one line for each answer, found by the id of its request, and without keys."""
+
+import asyncio
+import json
+import re
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from api import access_log
+from api.access_log import AccessLog
+from shared import settings
+from tests.api.chains import Chain
+from tests.api.client import Client, Reply, serving
+from tests.api.partners import BOOTSTRAP_KEY, Partner
+from tests.api.payments import ALICE, pays
+
+HISTORY = f"/v1/tx/history/{ALICE}"
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+async def logged(capsys: pytest.CaptureFixture[str], *ids: str) -> list[dict[str, Any]]:
+    """The lines of these requests in the access log, once they are written."""
+    lines: dict[str, dict[str, Any]] = {}
+    async with asyncio.timeout(30):
+        while not lines.keys() >= set(ids):
+            await asyncio.sleep(access_log.WRITTEN_WITHIN_S / 2)
+            written = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+            lines |= {line["request_id"]: line for line in written if line["event"] == "request.answered"}
+    return [lines[each] for each in ids]
+
+
+def id_of(reply: Reply) -> str:
+    """The id of an answered request."""
+    return reply.headers["X-Request-Id"]
+
+
+async def test_an_answer_to_an_api_key_is_one_line(
+    api: Client, chain: Chain, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await chain.append(10, pays("a", ALICE))
+    reply = await api.get(f"{HISTORY}?limit=1", key)
+    [line] = await logged(capsys, id_of(reply))
+    assert (line["level"], line["method"], line["status"]) == ("info", "GET", 200)
+    assert line["route"] == "/v1/tx/history/{address}"
+    assert line["network"] == "preview"
+    assert UUID(line["credential_id"])
+    assert line["bytes"] == int(reply.headers["Content-Length"])
+    assert 0 < line["ms"] < 60_000
+    assert line["timestamp"].endswith("Z")
+
+
+async def test_every_answer_has_its_line_and_none_has_a_key(
+    api: Client, partner: Partner, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = [
+        await api.get("/v1/nowhere"),
+        await api.get(HISTORY),
+        await api.get(HISTORY, key),
+        await api.get(f"/v1/nowhere/{key}", key),
+        await api.call("GET", "/health", headers={"X-Request-Id": key}),
+        await api.call("GET", "/health", headers={"X-Request-Id": BOOTSTRAP_KEY}),
+        await partner.get("/users"),
+    ]
+    malformed = await api.raw(b"nonsense\r\n\r\n")
+    of_malformed = re.search(rb"X-Request-Id: ([0-9a-f]{32})\r\n", malformed)
+    assert of_malformed
+    lines = await logged(capsys, *map(id_of, sent), of_malformed[1].decode())
+    assert [line["status"] for line in lines] == [404, 401, 503, 404, 200, 200, 200, 400]
+    assert UUID(lines[-2]["admin_key_id"])
+    assert [line["route"] for line in lines].count("none") == 3
+    assert "iiak_" not in json.dumps(lines)
+    assert ALICE not in json.dumps(lines)
+
+
+@pytest.mark.parametrize(("sent", "kept"), [("abc-1:2/3", True), ("", False), ("a b", False), ("x" * 129, False)])
+async def test_a_valid_id_is_kept_and_another_is_replaced(api: Client, sent: str, kept: bool) -> None:
+    reply = await api.call("GET", "/health", headers={"X-Request-Id": sent})
+    assert id_of(reply)
+    assert (id_of(reply) == sent) == kept
+
+
+async def test_two_requests_have_two_ids(api: Client) -> None:
+    assert len({id_of(await api.get("/health")) for _ in range(20)}) == 20
+
+
+async def test_an_audit_entry_names_its_request(partner: Partner) -> None:
+    made = await partner.call("POST", "/users", {"name": "Bob"}, headers={"X-Request-Id": "of-the-partner"})
+    assert made.status == 201
+    [entry] = await partner.data("GET", "/audit-logs?limit=1")
+    assert entry["details"]["request_id"] == "of-the-partner"
+
+
+async def test_a_trace_reaches_the_log_unless_it_is_none(api: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    sent = [await api.call("GET", "/health", headers={"traceparent": trace}) for trace in (TRACE, TRACE.upper(), "x")]
+    assert [line.get("traceparent") for line in await logged(capsys, *map(id_of, sent))] == [TRACE, None, None]
+
+
+async def test_it_can_be_off(environment: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for off in ({"ACCESS_LOG": "off"}, {"LOG_LEVEL": "warning"}):
+        async with serving(environment | off) as api:
+            await api.get("/health")
+        assert "request.answered" not in capsys.readouterr().err
+
+
+async def test_lines_are_whole_in_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    class Pipe:
+        def write(self, text: str) -> None:
+            written.append(text)
+
+        def flush(self) -> None:
+            pass
+
+    monkeypatch.setattr("sys.stderr", Pipe())
+    monkeypatch.setattr(access_log, "is_json", lambda _form: True)
+    log = AccessLog(settings.read({"LOG_FORMAT": "json"}))
+    async with log.opened():
+        for number in range(100):
+            line = msgspec.convert(
+                {
+                    "event": "request.answered",
+                    "level": "info",
+                    "timestamp": "2026-01-01T00:00:00Z",
+                    "request_id": str(number) * 40,
+                    "method": "GET",
+                    "route": "/",
+                    "status": 200,
+                    "ms": 1.0,
+                    "bytes": 0,
+                },
+                access_log.Line,
+            )
+            log.add(line)
+    assert len("".join(written).splitlines()) == 100
+    assert 1 < len(written) < 50
+    assert all(text.endswith("\n") and len(text) <= 4_096 for text in written)

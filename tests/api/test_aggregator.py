@@ -1,0 +1,176 @@
+"""The aggregator: each batch is added once, in order, and its process ends orderly."""
+
+import asyncio
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from api import worker
+from api.usage import queue
+from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
+from shared import database
+from tests.api.counting import (
+    CHECKOUT,
+    ENDPOINTS,
+    HISTORY,
+    counted,
+)
+from tests.chain.harness import Process
+
+
+def batch(credential_id: UUID, offset: int, end: int, spool: str = "s", **sums: int) -> UsageBatch:
+    """Some requests of one credential."""
+    used = UsageSum(credential_id.hex, 29_000_000, **({"successful": 1} | sums))
+    return UsageBatch(spool, offset, end, [used], [])
+
+
+async def test_a_batch_is_added_once_however_often_it_is_delivered(db: asyncpg.Connection, credential_id: UUID) -> None:
+    first, second = batch(credential_id, 0, 32), batch(credential_id, 32, 64, failed=2, successful=0)
+    assert await worker.add(db, first)
+    assert not await worker.add(db, first)
+    assert await worker.add(db, second)
+    for stale in (first, second, first):
+        assert not await worker.add(db, stale)
+    assert await counted(db) == (1, 2)
+
+
+async def test_a_batch_is_never_added_before_its_predecessor(db: asyncpg.Connection, credential_id: UUID) -> None:
+    assert not await worker.add(db, batch(credential_id, 32, 64))
+    assert await worker.add(db, batch(credential_id, 0, 32))
+    assert not await worker.add(db, batch(credential_id, 64, 96))
+    assert await worker.add(db, batch(credential_id, 32, 64))
+    assert await counted(db) == (2, 0)
+
+
+async def test_one_of_two_batches_with_the_same_offset_is_added(db: asyncpg.Connection, credential_id: UUID) -> None:
+    """A process that died after queueing 0 to 32 is taken over by one that queues 0 to 64."""
+    longer, shorter = batch(credential_id, 0, 64, successful=2), batch(credential_id, 0, 32)
+    assert await worker.add(db, shorter)
+    assert not await worker.add(db, longer)
+    assert await worker.add(db, batch(credential_id, 32, 64))
+    assert await counted(db) == (2, 0)
+
+
+async def test_the_same_batch_at_the_same_time_is_added_once(
+    db: asyncpg.Connection, credential_id: UUID, database_url: str
+) -> None:
+    async with await database.create_pool(database_url, None, most=8) as pool:
+
+        async def add(each: UsageBatch) -> bool:
+            async with pool.acquire() as connection:
+                return await worker.add(connection, each)
+
+        for round_ in range(20):
+            same = [batch(credential_id, 32 * round_, 32 * round_ + 32)] * 4
+            others = [batch(credential_id, 0, 32, spool=f"{round_}-{number}") for number in range(4)]
+            added = await asyncio.gather(*(add(each) for each in same + others))
+            assert (sum(added[:4]), sum(added[4:])) == (1, 4)
+    assert await counted(db) == (100, 0)
+
+
+async def test_many_credentials_in_opposite_orders_never_block_each_other(
+    db: asyncpg.Connection, credential_id: UUID, database_url: str
+) -> None:
+    ids = [credential_id] + [
+        await db.fetchval(
+            """
+            INSERT INTO partner.credential
+                (user_account_id, admin_key_id, rate_limit_per_minute, network_id, key_hash, api_key_prefix, name)
+            SELECT user_account_id, admin_key_id, 60, 1, $1, '', 'x' FROM partner.credential LIMIT 1 RETURNING id
+            """,
+            bytes([1, number]),
+        )
+        for number in range(30)
+    ]
+    async with await database.create_pool(database_url, None, most=8) as pool:
+
+        async def add(number: int) -> bool:
+            order = ids if number % 2 else ids[::-1]
+            sums = [UsageSum(each.hex, 29_000_000 + number % 3, 1, 0, 5, number) for each in order]
+            parts = [
+                BreakdownSum(each.hex, 483_333 + number % 3, HISTORY.name, 2, 1, 5, [(5 << 48) + 1]) for each in order
+            ]
+            async with pool.acquire() as connection:
+                return await worker.add(connection, UsageBatch(str(number), 0, 32, sums, parts))
+
+        assert all(await asyncio.gather(*(add(number) for number in range(24))))
+    assert await counted(db) == (24 * len(ids), 0)
+    hours = await db.fetch("SELECT requests, took_us, durations FROM partner.usage_hour")
+    assert [tuple(row) for row in hours] == [(8, 40, [(5 << 48) + 8])] * 3 * len(ids)
+
+
+async def test_an_unknown_credential_is_left_out(db: asyncpg.Connection, credential_id: UUID) -> None:
+    mixed = UsageBatch(
+        "s", 0, 64, [UsageSum(uuid4().hex, 29_000_000, 5), UsageSum(credential_id.hex, 29_000_000, 1)], []
+    )
+    assert await worker.add(db, mixed)
+    assert await counted(db) == (1, 0)
+
+
+async def test_the_last_use_only_moves_forward(db: asyncpg.Connection, credential_id: UUID) -> None:
+    for offset, last_us in ((0, 2_000_000), (32, 1_000_000), (64, 3_500_000)):
+        assert await worker.add(db, batch(credential_id, offset, offset + 32, last_us=last_us))
+    last = await db.fetchval("SELECT last_used_at FROM partner.credential WHERE id = $1", credential_id)
+    assert last == datetime.fromtimestamp(3.5, UTC)
+
+
+async def test_names_are_forgotten_only_long_after_their_spool(
+    db: asyncpg.Connection, database_url: str, redis_url: str, data_dir: Path
+) -> None:
+    await db.execute(
+        "INSERT INTO partner.usage_batch (spool, next_offset, closed_at) VALUES"
+        " ('open', 32, NULL), ('recent', 32, now() - interval '29 days'), ('old', 32, now() - interval '31 days')"
+    )
+    assert queue.LONGEST_QUEUED_S < 29 * 86_400, "no message may outlive its name"
+    (data_dir / "usage").mkdir()
+    (data_dir / "usage" / f"{uuid4().hex}.spool").touch()
+    pool = await database.create_pool(database_url, None, most=2)
+    async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS):
+        async with asyncio.timeout(30):
+            while await db.fetchval("SELECT count(*) FROM partner.usage_batch") > 2:
+                await asyncio.sleep(0.05)
+    rows = await db.fetch("SELECT spool FROM partner.usage_batch ORDER BY 1")
+    assert [row["spool"] for row in rows] == ["open", "recent"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, ("worker.ready",)),
+        ({"DATABASE_URL": "postgresql://postgres@127.0.0.1:1/nowhere"}, ("waiting", "postgres")),
+    ],
+    ids=["at work", "waiting for Postgres"],
+)
+def test_the_aggregator_stops_orderly_on_sigterm(
+    environment: dict[str, str], tmp_path: Path, settings: dict[str, str], says: tuple[str, ...]
+) -> None:
+    process = Process(["dramatiq", "api.worker", "-p", "1", "-t", "2"], environment | settings, tmp_path / "worker.log")
+    try:
+        process.says(*says)
+        assert process.stop() == 0
+    finally:
+        process.kill()
+
+
+async def test_an_aggregator_that_finds_a_newer_schema_ends_with_one_line_each_time(
+    environment: dict[str, str], db: asyncpg.Connection
+) -> None:
+    await db.execute("UPDATE partner.schema_version SET version = 9999")
+    command = [sys.executable, "-m", "dramatiq", "api.worker", "-p", "1", "-t", "2"]
+
+    def start() -> tuple[int, str]:
+        ended = subprocess.run(
+            command, cwd=CHECKOUT, env=environment, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+        return ended.returncode, ended.stderr
+
+    for _ in range(5):
+        for status, said in await asyncio.gather(asyncio.to_thread(start), asyncio.to_thread(start)):
+            assert status == 2, said
+            assert [line.startswith("the database has") for line in said.splitlines() if "9999" in line] == [True], said
+            assert "Traceback" not in said

@@ -1,0 +1,95 @@
+"""Third-party generators of clients accept all of /openapi.json, without a warning."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from api.openapi import document
+from api.routes import ROUTES
+
+INSTALL_WITHIN_S, GENERATE_WITHIN_S = 180, 120
+OPERATIONS = {route.operation for route in ROUTES}
+
+
+@pytest.fixture
+def openapi_json(tmp_path: Path) -> Path:
+    path = tmp_path / "openapi.json"
+    path.write_bytes(msgspec.json.encode(document(ROUTES, {})))
+    return path
+
+
+def installed(*command: str, folder: Path) -> None:
+    """Install packages from an index; without one the test is skipped."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"{command[0]} installs nothing here: {done.stderr.strip()[-200:]}")
+
+
+def output_of(*command: str, folder: Path) -> str:
+    """The output of a generator."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=GENERATE_WITHIN_S,
+        check=False,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_openapi_python_client_generates_every_operation(openapi_json: Path, tmp_path: Path) -> None:
+    # NOTE: in a separate environment, because it requires an older typer than ours.
+    venv.create(tmp_path / "venv", with_pip=True)
+    scripts = tmp_path / "venv" / "bin"
+    installed(str(scripts / "pip"), "install", "--quiet", "openapi-python-client==0.29.1", folder=tmp_path)
+    shown = output_of(
+        str(scripts / "openapi-python-client"),
+        "generate",
+        "--path",
+        str(openapi_json),
+        "--meta",
+        "none",
+        "--output-path",
+        "client",
+        "--fail-on-warning",
+        folder=tmp_path,
+    )
+    assert "warning" not in shown.lower(), shown
+    modules = {path.stem for path in (tmp_path / "client" / "api").glob("*/*.py")} - {"__init__"}
+    assert modules == OPERATIONS
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.js and npm")
+def test_generators_for_typescript_generate_every_operation(openapi_json: Path, tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"name": "generated", "private": true, "type": "module"}')
+    packages = ("openapi-typescript@7.13.0", "@hey-api/openapi-ts@0.99.0", "typescript@5.9.3")
+    installed("npm", "install", "--silent", "--no-audit", "--no-fund", *packages, folder=tmp_path)
+    scripts = tmp_path / "node_modules" / ".bin"
+
+    shown = output_of(str(scripts / "openapi-typescript"), str(openapi_json), "-o", "types.ts", folder=tmp_path)
+    assert "warn" not in shown.lower(), shown
+    types = (tmp_path / "types.ts").read_text()
+    assert set(re.findall(r"^    (\w+): \{$", types.partition("export interface operations")[2], re.MULTILINE)) == (
+        OPERATIONS
+    )
+
+    shown = output_of(str(scripts / "openapi-ts"), "-i", str(openapi_json), "-o", "sdk", folder=tmp_path)
+    assert "warn" not in shown.lower(), shown
+    functions = set(re.findall(r"^export const (\w+) =", (tmp_path / "sdk" / "sdk.gen.ts").read_text(), re.MULTILINE))
+    assert functions == {_camel_case(operation) for operation in OPERATIONS}
+    output_of(str(scripts / "tsc"), "--noEmit", "--strict", "--skipLibCheck", "types.ts", folder=tmp_path)
+
+
+def _camel_case(words: str) -> str:
+    first, *others = words.split("_")
+    return first + "".join(word.capitalize() for word in others)

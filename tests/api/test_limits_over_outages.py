@@ -1,0 +1,269 @@
+"""Limits when Valkey loses its data, is unreachable, or has its clock set back. Decision 0021."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from api import rate_limit
+from api import valkey as valkeys
+from api.rate_limit import AskPostgres, KeyLease, SharedMinutes, Taken
+from tests.api.client import Client, serving
+from tests.api.conftest import IssueKey
+from tests.api.minutes import good_key, shorten_minute
+from tests.api.own_valkey import OwnValkey
+from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED
+from tests.processes.relay import Relay
+
+KEY = bytes(32)
+SETTLED_WITHIN_S = 10.0
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
+    """A separate Valkey for this test."""
+    server = OwnValkey(tmp_path / "valkey")
+    server.start()
+    yield server
+    server.kill()
+
+
+@asynccontextmanager
+async def processes(url: str, count: int) -> AsyncIterator[list[SharedMinutes]]:
+    """The limits of as many API processes, each with its own connection and heartbeats."""
+    async with AsyncExitStack() as stack:
+        found = []
+        for _ in range(count):
+            minutes = SharedMinutes(await stack.enter_async_context(valkeys.opened(url)))
+            beating = asyncio.create_task(minutes.beat())
+            stack.callback(beating.cancel)
+            found.append(minutes)
+        async with asyncio.timeout(SETTLED_WITHIN_S):
+            while any(minutes.processes != count or not minutes._settled for minutes in found):
+                await asyncio.sleep(0.02)
+        yield found
+
+
+@asynccontextmanager
+async def served(environment: dict[str, str], count: int) -> AsyncIterator[list[Client]]:
+    """As many API processes, as far as limits can tell, that know of each other."""
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(serving(environment)) for _ in range(count)]
+        await all_know_each_other(environment["REDIS_URL"], count)
+        yield clients
+
+
+async def all_know_each_other(url: str, count: int) -> None:
+    """Wait until so many processes have sent two heartbeats since the last of them started."""
+    async with Redis.from_url(url) as client, asyncio.timeout(SETTLED_WITHIN_S):
+        for _ in range(2):
+            seconds, microseconds = await client.time()
+            while await client.zcount("ledgerline:beats", seconds * 1_000_000 + microseconds, "+inf") < count:
+                await asyncio.sleep(0.02)
+
+
+async def admitted(minutes: SharedMinutes, told: KeyLease) -> bool:
+    """Whether one request is admitted, with Valkey or without, as Callers does it."""
+    try:
+        taken = None if minutes.away else await minutes.take(KEY, told)
+    except (OSError, RedisError):
+        taken = None
+    if not isinstance(taken, Taken):
+        taken = minutes.take_alone(told.key)
+    assert isinstance(taken, Taken)
+    return taken.admitted
+
+
+def fullest(moments: Sequence[tuple[float, float]], limit: int, window_s: float) -> bool:
+    """Whether more than `limit` of these were certainly within one window. Each is the times of request and answer."""
+    ordered = sorted(moments)
+    return any(later[1] - earlier[0] < window_s for earlier, later in zip(ordered, ordered[limit:], strict=False))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_a_key_does_not_get_its_limit_twice_when_valkey_loses_its_data(
+    environment: dict[str, str], redis_url: str, issue_key: IssueKey, count: int
+) -> None:
+    key = await issue_key(per_minute=30)
+    async with served(environment, count) as clients, Redis.from_url(redis_url) as client:
+        found = []
+        for flush in (False, True, True):
+            if flush:
+                await client.flushdb()
+            replies = await asyncio.gather(*(api.get(CHAIN_PATH, key) for api in clients for _ in range(40)))
+            found += [reply for reply in replies if reply.status == NOTHING_INDEXED]
+        assert len(found) == 30
+        assert (await clients[0].get(CHAIN_PATH, await issue_key(per_minute=1))).status == NOTHING_INDEXED
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_window_admits_more_than_the_limit_when_data_are_lost_at_any_time(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Against a minute of 3 s, and processes that ask at random, each of them busy or idle for a while."""
+    window_s, limit, chance = 3.0, 20, random.Random(seed)
+    shorten_minute(monkeypatch, window_s)
+    moments: list[tuple[float, float]] = []
+    refused = flushes = 0
+    told = KeyLease(good_key(limit), 2**60)
+    ends_at = time.monotonic() + 9
+
+    async def ask(minutes: SharedMinutes, busy: random.Random) -> None:
+        nonlocal refused
+        while time.monotonic() < ends_at:
+            before = time.monotonic()
+            if await admitted(minutes, told):
+                moments.append((before, time.monotonic()))
+            else:
+                refused += 1
+            await asyncio.sleep(busy.choice([0, 0.01, 0.05, 0.3]))
+
+    async with processes(redis_url, 2 + seed % 2) as found, Redis.from_url(redis_url) as client:
+        asking = [asyncio.create_task(ask(minutes, random.Random(chance.random()))) for minutes in found]
+        while time.monotonic() < ends_at:
+            await asyncio.sleep(chance.choice([0.05, 0.3, 1, 2]))
+            await client.flushdb()
+            flushes += 1
+        await asyncio.gather(*asking)
+        assert not any(minutes.away for minutes in found)
+    assert not fullest(moments, limit, window_s)
+    assert refused > 20
+    assert flushes >= 3
+    assert len(moments) >= limit * 2, "what has left the window is granted again"
+
+
+@pytest.mark.parametrize("count", [2, 3])
+async def test_processes_share_the_limit_while_valkey_is_away_and_report_afterwards(
+    environment: dict[str, str], valkey: OwnValkey, issue_key: IssueKey, count: int
+) -> None:
+    key, used, scarce = [await issue_key(per_minute=limit) for limit in (12, 12, 1)]
+    async with served(environment | {"REDIS_URL": valkey.url}, count) as clients:
+        assert (await clients[0].get(CHAIN_PATH, used)).headers["RateLimit-Remaining"] == "11"
+        valkey.kill()
+
+        async def ask(key: str) -> list[int]:
+            """The number of requests that each process admits."""
+            statuses = [[(await api.get(CHAIN_PATH, key)).status for _ in range(14)] for api in clients]
+            return [found.count(NOTHING_INDEXED) for found in statuses]
+
+        assert await ask(key) == [12 // count] * count
+        assert await ask(used) == [12 // count - 1] + [12 // count] * (count - 1)
+        assert await ask(scarce) == [1] * count
+        valkey.start()
+        await all_know_each_other(valkey.url, count)
+        for one in (key, used, scarce):
+            async with asyncio.timeout(SETTLED_WITHIN_S):
+                assert await ask(one) == [0] * count
+        assert (await clients[0].get(CHAIN_PATH, await issue_key(per_minute=1))).status == NOTHING_INDEXED
+
+
+async def test_what_was_admitted_during_an_outage_counts_for_all_when_the_data_have_survived(
+    environment: dict[str, str], redis_url: str, issue_key: IssueKey
+) -> None:
+    key = await issue_key(per_minute=10)
+    relays = [Relay(), Relay()]
+    async with AsyncExitStack() as stack:
+        clients = []
+        for relay in relays:
+            stack.callback(relay.end)
+            relay.open()
+            clients.append(
+                await stack.enter_async_context(serving(environment | {"REDIS_URL": relay.in_front_of(redis_url)}))
+            )
+        await all_know_each_other(redis_url, 2)
+        for relay in relays:
+            relay.close()
+        statuses = [(await api.get(CHAIN_PATH, key)).status for api in clients for _ in range(7)]
+        assert statuses.count(NOTHING_INDEXED) == 10
+        for relay in relays:
+            relay.open()
+        for _ in range(20):
+            assert [(await api.get(CHAIN_PATH, key)).status for api in clients] == [429, 429]
+            await asyncio.sleep(0.1)
+
+
+async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> None:
+    """It may have admitted the whole limit, so the others grant only their shares until its minute is over."""
+    told = KeyLease(good_key(10), 0)
+    async with (
+        processes(redis_url, 2) as (speaking, _),
+        Redis.from_url(redis_url) as client,
+        valkeys.opened(redis_url) as connection,
+    ):
+        silent = SharedMinutes(connection)
+        await silent._say_hello()
+        async with asyncio.timeout(SETTLED_WITHIN_S):
+            while speaking.processes != 3:
+                await asyncio.sleep(0.02)
+        await client.flushdb()
+        started = time.monotonic()
+        assert isinstance(await speaking.take(KEY), AskPostgres)
+        answers = [await speaking.take(KEY, told) for _ in range(5)]
+        assert time.monotonic() - started < rate_limit.HOLD_S + 1
+        assert [isinstance(taken, Taken) and taken.admitted for taken in answers] == [True] * 3 + [False] * 2
+        refused = answers[-1]
+        assert isinstance(refused, Taken)
+        assert 50 <= refused.reset_s <= 60
+        silent.own.note(told.key.credential_id)
+        assert isinstance(taken := await silent.take(KEY, told), Taken)
+        assert (taken.admitted, taken.remaining) == (True, 5)
+        async with asyncio.timeout(SETTLED_WITHIN_S):
+            while not (isinstance(taken := await speaking.take(KEY, told), Taken) and taken.remaining == 4):
+                await asyncio.sleep(0.02)
+
+
+async def test_a_clock_set_back_refuses_a_key_for_at_most_a_minute(redis_url: str) -> None:
+    told = KeyLease(good_key(3), 2**60)
+    async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
+        minutes = SharedMinutes(connection)
+        assert [await admitted(minutes, told) for _ in range(4)] == [True] * 3 + [False]
+        (minute,) = await client.keys("ledgerline:minute:*")
+        hour_us = 3_600_000_000
+        for index, moment in enumerate(await client.lrange(minute, 0, -1)):
+            await client.lset(minute, index, str(int(moment) + hour_us))
+        for field in ("began", "opens"):
+            await client.hincrby("ledgerline:limits", field, hour_us)
+        await client.zunionstore("ledgerline:beats", {"ledgerline:beats": 1_000})
+        refused = await minutes.take(KEY, told)
+        assert isinstance(refused, Taken)
+        assert (refused.admitted, refused.reset_s) == (False, 60)
+        another = SharedMinutes(connection)
+        assert isinstance(taken := await another.take(bytes(31) + b"1", KeyLease(good_key(3), 2**60)), Taken)
+        assert taken.admitted
+
+
+async def test_a_repeated_report_counts_once(redis_url: str) -> None:
+    told = KeyLease(good_key(10), 2**60)
+    async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
+        minutes = SharedMinutes(connection)
+        for _ in range(4):
+            assert await admitted(minutes, told)
+        await client.flushdb()
+        minutes._owe(minutes.own.all())
+        batch = minutes._owed[0]
+        life, _ = await minutes._say_hello()
+        for _ in range(2):  # as where the reply is lost
+            minutes._owed.appendleft(batch)
+            assert await minutes._reported_all(life)
+        (minute,) = await client.keys("ledgerline:minute:*")
+        assert await client.llen(minute) == 4
+
+
+async def test_many_admissions_are_reported_in_batches(redis_url: str) -> None:
+    keys = {number.to_bytes(32): KeyLease(good_key(10_000), 2**60) for number in range(300)}
+    async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
+        minutes = SharedMinutes(connection)
+        for told in keys.values():
+            for _ in range(20):
+                minutes.own.note(told.key.credential_id)
+        await client.flushdb()
+        for key, told in keys.items():
+            taken = await minutes.take(key, told)
+            assert isinstance(taken, Taken)
+            assert taken.remaining == 10_000 - 21

@@ -1,0 +1,76 @@
+"""`/v1/status` shows what an operator would look for first, at a bounded cost."""
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from api.shared_reading import SharedReading
+from shared import schema, version
+from tests.api.chains import Chain
+from tests.api.client import Client
+from tests.api.indexers import Indexer, slot_now
+from tests.api.payments import ALICE, pays
+
+
+async def test_an_empty_service_has_no_networks(api: Client) -> None:
+    reply = await api.get("/v1/status")
+    assert reply.status == 200
+    found = reply.body["data"]
+    assert found.pop("at").endswith("Z")
+    assert found == {
+        "version": version.VERSION,
+        "schema_version": schema.VERSION,
+        "networks": [],
+        "usage": {"queued": 0, "waiting_bytes": 0, "lag_s": 0.0},
+    }
+
+
+async def test_a_network_shows_its_last_hour_and_its_last_verification(
+    api: Client, chain: Chain, indexer: Indexer, db: asyncpg.Connection
+) -> None:
+    for age_s in (3_700, 3_500, 95, 90, 5):
+        await chain.append(slot_now(age_s), pays(str(age_s), ALICE))
+    await indexer.beats()
+    await db.execute(
+        "INSERT INTO partner.verification VALUES"
+        " (1, now() - interval '2 h', now() - interval '1 h', 10, 1, 500, '{holder,policy_holder}')"
+    )
+    (network,) = (await api.get("/v1/status")).body["data"]["networks"]
+    assert (network["network"], network["state"], network["block_no"]) == ("preview", "in_step", 4)
+    blocks = network["last_hour"]["blocks"]
+    assert (len(blocks), sum(blocks), blocks[59]) == (60, 4, 1)
+    assert sum(blocks[:3]) == 1 and sum(blocks[57:59]) == 2
+    verified = network["last_verify"]
+    assert verified.pop("began_at") < verified.pop("ended_at")
+    assert verified == {"slot_no": 10, "block_no": 1, "node_blocks": 500, "differing": ["holder", "policy_holder"]}
+
+
+async def test_a_network_without_blocks_shows_no_figures(api: Client, indexer: Indexer, db: asyncpg.Connection) -> None:
+    await indexer.beats()
+    await db.execute("INSERT INTO partner.verification VALUES (1, now(), now(), 10, 1, NULL, '{}')")
+    (network,) = (await api.get("/v1/status")).body["data"]["networks"]
+    assert (network["state"], network["last_hour"], network["last_verify"]) == ("empty", None, None)
+
+
+async def test_callers_share_a_reading_and_its_error() -> None:
+    readings, gate = 0, asyncio.Event()
+
+    async def read() -> int:
+        nonlocal readings
+        readings += 1
+        await gate.wait()
+        if readings == 2:
+            raise ConnectionError
+        return readings
+
+    kept = SharedReading(60.0)
+    first, gone = asyncio.create_task(kept.get(read)), asyncio.create_task(kept.get(read))
+    await asyncio.sleep(0)
+    gone.cancel()
+    gate.set()
+    assert (await first, await kept.get(read), readings) == (1, 1, 1)
+    brief = SharedReading(-1.0)
+    with pytest.raises(ConnectionError):
+        await brief.get(read)
+    assert await brief.get(read) == 3

@@ -1,0 +1,151 @@
+"""The page at /status in a browser: live, in both colour schemes, at each width, by keyboard, for screen readers."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import msgspec
+
+from tests.api.chains import Chain
+from tests.api.client import Client
+from tests.api.indexers import Indexer, slot_now
+from tests.api.payments import ALICE, pays
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+
+PATIENCE_MS = 60_000
+WIDTHS = (320, 768, 1440)
+NETWORKS = ("Mainnet", "Preview", "Preprod")
+
+
+@asynccontextmanager
+async def opened(browser: "Browser", api: Client, status: Any = None, **options: Any) -> AsyncIterator["Page"]:
+    """The page, which may fetch nothing from elsewhere and log no error; `status` replaces the API's answer."""
+    context = await browser.new_context(base_url=f"http://127.0.0.1:{api.port}", **options)
+    page = await context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    errors, elsewhere = list[str](), list[str]()
+    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda asked: None if f":{api.port}/" in asked.url else elsewhere.append(asked.url))
+    if status is not None:
+        await page.route("**/v1/status", lambda route: route.fulfill(json=status))
+    await page.goto("/status")
+    yield page
+    assert (errors, [url for url in elsewhere if not url.startswith("data:")]) == ([], [])
+    await context.close()
+
+
+async def violations(page: "Page") -> list[str]:
+    """What axe finds once no colour is on its way to another."""
+    from axe_playwright_python.async_playwright import Axe
+
+    await page.evaluate("Promise.all(document.getAnimations().map(animation => animation.finished))")
+    found = await Axe().run(page)
+    return [f"{each['id']}: {[node['html'] for node in each['nodes']]}" for each in found.response["violations"]]
+
+
+async def test_the_page_is_live_and_accessible(
+    browser: "Browser", api: Client, chain: Chain, indexer: Indexer, db: asyncpg.Connection
+) -> None:
+    for age_s in range(3_000, 40, -40):
+        await chain.append(slot_now(age_s), pays(str(age_s), ALICE))
+    await indexer.beats()
+    await db.execute("INSERT INTO partner.verification VALUES (1, now(), now(), 10, 1, 500, '{}')")
+    async with opened(browser, api) as page:
+        network = page.get_by_role("article", name="Preview")
+        await network.get_by_text("In step").wait_for()
+        await network.get_by_text("block 73,").wait_for()
+        await network.get_by_text("clean up to block 1, 500 blocks compared with the node").wait_for()
+        assert await page.get_by_role("status").inner_text() == "Preview is in step."
+        await chain.append(slot_now(), pays("new", ALICE))
+        await network.get_by_text("block 74,").wait_for()
+        chart = network.get_by_role("img", name=re.compile("^Blocks of Preview in the last hour: 75, from 0 to 2 "))
+        assert await chart.locator("canvas").count() == 1
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme)
+            for width in WIDTHS:
+                await page.set_viewport_size({"width": width, "height": 900})
+                assert await violations(page) == [], (scheme, width)
+                assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), width
+
+
+async def test_updates_pause_by_keyboard(browser: "Browser", api: Client, chain: Chain, indexer: Indexer) -> None:
+    await chain.append(slot_now(60), pays("first", ALICE))
+    await indexer.beats()
+    async with opened(browser, api) as page:
+        await page.get_by_text("block 0,").wait_for()
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        again = page.get_by_role("button", name="Update again")
+        await again.wait_for()
+        assert await again.evaluate("button => button === document.activeElement")
+        await chain.append(slot_now(), pays("second", ALICE))
+        async with page.expect_response("**/v1/status"):
+            await page.keyboard.press("Enter")
+        await page.get_by_text("block 1,").wait_for()
+        for target in ("/v1/status", "/docs"):
+            await page.keyboard.press("Tab")
+            assert await page.evaluate("document.activeElement.getAttribute('href')") == target
+
+
+SYNCING = {"state": "syncing", "phase": "bulk", "sync_progress": 0.4321, "sync_left_s": 4_320}
+EMPTY = {"state": "empty", "block_no": None, "last_hour": None, "last_verify": None, "sync_progress": None}
+STATES: list[tuple[tuple[dict[str, Any], ...], list[str]]] = [
+    (
+        ({**SYNCING, "first_block_no": 5_000_000}, {"state": "node_lost", "lag_blocks": None}, EMPTY),
+        ["43.21 %, about 1 h 12 min left", "block 5,000,000", "Node lost", "unknown", "Nothing is indexed yet."],
+    ),
+    (
+        ({"state": "down"}, {"state": "behind", "sync_left_s": None}, {"state": "node_stalled"}),
+        ["Indexer down", "Behind", "Node stalled", "differences in holder, stake", "time left unknown"],
+    ),
+    (
+        (
+            {**SYNCING, "phase": "finishing"},
+            {"state": "retired"},
+            {"state": "in_step", "last_rollback_at": "2026-01-01T00:00:00Z", "last_rollback_blocks": 5},
+        ),
+        ["the indexes are being built", "Retired", "5 blocks, "],
+    ),
+]
+"""What each network's state is replaced by, and what the page says of them."""
+
+
+async def test_each_state_is_said_in_words(
+    browser: "Browser", api: Client, chain: Chain, indexer: Indexer, db: asyncpg.Connection
+) -> None:
+    await chain.append(slot_now(60), pays("a", ALICE))
+    await indexer.beats()
+    await db.execute("INSERT INTO partner.verification VALUES (1, now(), now(), 10, 1, NULL, '{holder,stake}')")
+    answer = (await api.get("/v1/status")).body
+    (usual,) = answer["data"]["networks"]
+    for states, told in STATES:
+        networks = [
+            {**usual, **state, "network": name.lower(), "network_id": number}
+            for number, (name, state) in enumerate(zip(NETWORKS, states, strict=True))
+        ]
+        data = {**answer["data"], "networks": networks, "usage": {"queued": None, "waiting_bytes": 0, "lag_s": 3_700.0}}
+        async with opened(browser, api, {"success": True, "data": data}, color_scheme="dark") as page:
+            for words in (*told, "not available, usage waits on disk", "1 h 1 min"):
+                await page.get_by_text(words).first.wait_for()
+            assert await violations(page) == []
+
+
+async def test_a_service_that_fails_is_told_with_the_age_of_the_figures(
+    browser: "Browser", api: Client, chain: Chain, indexer: Indexer
+) -> None:
+    await chain.append(slot_now(60), pays("a", ALICE))
+    await indexer.beats()
+    async with opened(browser, api) as page:
+        await page.get_by_text("block 0,").wait_for()
+        refusal = msgspec.json.encode({"success": False, "error": "Database not available"}).decode()
+        await page.route("**/v1/status", lambda route: route.fulfill(body=refusal, content_type="application/json"))
+        await page.get_by_role("status").get_by_text("Database not available.").wait_for()
+        await page.get_by_text(re.compile(r"^What follows is \d+\ss old\.$")).wait_for()
+        assert await page.get_by_text("block 0,").count() == 1
+        await page.unroute("**/v1/status")
+        await page.get_by_role("status").get_by_text("Preview is in step.").wait_for()

@@ -1,0 +1,175 @@
+"""`python -m tests.campaigns.soak --minutes 60 --rate 200`: nothing grows at the tip.
+
+The whole service follows a chain that grows each second and forks, under a steady rate of requests. Memory and
+descriptors of every process are sampled. After a warm-up of a sixth of the time, the sixth that follows is compared
+with the last one: the median of memory may grow by FLAT_WITHIN, and that of descriptors by MORE_DESCRIPTORS. A small
+process may take up to ARENAS more, if its memory no longer grows in the last third.
+
+For our processes it is resident memory. For Postgres and Valkey, each taken with all its processes, it is the memory
+that they do not share: pages of the shared buffers count as resident in each process that has touched them.
+"""
+
+import asyncio
+import os
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Annotated
+
+import msgspec
+import psutil
+import typer
+import uvloop
+
+from shared import log
+from shared.servers.embedded import Postgres, Valkey
+from tests.campaigns import world as worlds
+from tests.campaigns.load import Load, new_keys, paths_of
+from tests.campaigns.world import World
+
+SAMPLE_EVERY_S = 2.0
+FLAT_WITHIN = 0.02
+MORE_DESCRIPTORS = 3  # pools open connections as they are needed; of a server with all its processes FLAT_WITHIN
+CONNECTIONS = 16
+LIMITS = (10_000,) * 6
+MIB = 1 << 20
+ARENAS = (
+    2 * MIB
+)  # Python's allocator takes 1 MiB at a time, at the highest peak so far: more than 2 % of a small process
+SETTLED_WITHIN = 0.005
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """The memory and descriptors of a process, or of a server with all its processes, at one moment."""
+
+    at: float
+    memory: int
+    descriptors: int
+
+
+class Course(msgspec.Struct, frozen=True):
+    """Medians of one process, over the beginning and over the end."""
+
+    name: str
+    memory: tuple[float, float, float]  # over the second, the fourth and the last sixth of the time
+    descriptors: tuple[float, float]  # over the second and the last
+
+    @property
+    def growth(self) -> float:
+        """The growth of its memory, as a fraction of that at the beginning."""
+        return self.memory[2] / self.memory[0] - 1
+
+    @property
+    def flat(self) -> bool:
+        """Whether it did not grow, or took no more than some arenas and has stopped taking any."""
+        first, between, last = self.memory
+        settled = last - first <= ARENAS and last <= between * (1 + SETTLED_WITHIN)
+        before, after = self.descriptors
+        few_descriptors = after - before <= max(MORE_DESCRIPTORS, before * FLAT_WITHIN)
+        return (self.growth <= FLAT_WITHIN or settled) and few_descriptors
+
+
+def sampled(world: World) -> Iterator[tuple[str, Sample]]:
+    """One sample of every process. A process that was replaced is another row."""
+    now = time.monotonic()
+    for part in world.parts:
+        whole = psutil.Process(part.pid)
+        for process in (whole, *whole.children(recursive=True)):
+            name = part.name if process.pid == whole.pid else f"{part.name} child {process.pid}"
+            yield name, Sample(now, process.memory_info().rss, process.num_fds())
+    for kind in (Postgres, Valkey):
+        memory = descriptors = 0
+        for process in world.server_processes(kind):
+            try:
+                found = process.memory_info()
+                memory, descriptors = memory + found.rss - found.shared, descriptors + process.num_fds()
+            except psutil.NoSuchProcess:  # a session that has just ended
+                continue
+        yield kind.name, Sample(now, memory, descriptors)
+
+
+def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> list[Course]:
+    """Each process' beginning, after the warm-up, and end. A process that did not live long enough is left out."""
+    part = (ended - began) / 6
+    found = []
+    for name, each in sorted(samples.items()):
+        first = [sample for sample in each if began + part <= sample.at < began + 2 * part]
+        between = [sample for sample in each if began + 3 * part <= sample.at < began + 4 * part]
+        last = [sample for sample in each if sample.at >= ended - part]
+        if first and between and last:
+            first_memory, between_memory, last_memory = (
+                median(sample.memory for sample in samples_of) for samples_of in (first, between, last)
+            )
+            found.append(
+                Course(
+                    name,
+                    (first_memory, between_memory, last_memory),
+                    (median(sample.descriptors for sample in first), median(sample.descriptors for sample in last)),
+                )
+            )
+    return found
+
+
+def median(figures: Iterator[int]) -> float:
+    """The median, which a short peak does not change."""
+    return statistics.median(figures)
+
+
+async def run(folder: Path, minutes: float, rate: float) -> bool:
+    """Soak the service; returns whether everything stayed flat."""
+    samples: dict[str, list[Sample]] = defaultdict(list)
+    async with worlds.opened(folder, seed=1) as world:
+        keys = await new_keys(world.database_url, worlds.NETWORK, LIMITS)
+        load = Load([host.port for host in world.hosts], keys, paths_of(world.chain), rate, CONNECTIONS)
+        growing = asyncio.create_task(world.grow(Random(1)))
+        began = time.monotonic()
+        ended = began + minutes * 60
+        async with load.running():
+            while time.monotonic() < ended:
+                for name, sample in await asyncio.to_thread(lambda: list(sampled(world))):
+                    samples[name].append(sample)
+                assert not growing.done(), "the chain has stopped growing"
+                for part in world.parts:
+                    assert not part.has_ended(), f"{part.name} ended: {part.process.output()[-1000:]}"
+                await asyncio.sleep(SAMPLE_EVERY_S)
+        growing.cancel()
+        slot_no = (await world.rows(f"SELECT slot_no FROM chain_{worlds.NETWORK}.tip"))[0]["slot_no"]  # noqa: S608
+        behind = sum(block.slot > slot_no for block in world.chain.blocks)
+        print(
+            f"{load.requests:,} requests in {minutes:g} minutes, {load.requests / minutes / 60:.0f} per second,"
+            f" {load.broken} broken, {load.refused} refused; {behind} blocks behind at the end"
+        )
+        found = courses(samples, began, ended)
+        lasting = {name for name, each in samples.items() if each[-1].at > ended - 60}
+    print(f"{'process':34}{'memory, MiB':>29}{'growth':>9}{'descriptors':>14}")
+    for course in found:
+        first, between, last = (each / MIB for each in course.memory)
+        print(
+            f"{course.name:34}{first:9.1f} {between:9.1f} {last:9.1f}{course.growth:9.1%}"
+            f"{course.descriptors[0]:7.0f} {course.descriptors[1]:6.0f}{'' if course.flat else '   GREW'}"
+        )
+    for name in sorted(samples.keys() - lasting):
+        print(f"{name} did not live to the end")
+    return all(course.flat for course in found) and not load.broken and behind <= 2
+
+
+def main(
+    minutes: Annotated[float, typer.Option(min=0.5, help="Length of the run.")] = 60,
+    rate: Annotated[float, typer.Option(min=1, help="Requests per second.")] = 200,
+) -> None:
+    """Run the service at the tip under load; exit status 1 if anything grows."""
+    log.configure("error", "console")
+    with worlds.own_folder("soak") as folder:
+        if not uvloop.run(run(folder, minutes, rate)):
+            print(f"Something grew, broke, or fell behind. The logs are in {folder}.")
+            sys.stdout.flush()
+            os._exit(1)  # the folder stays
+    print("Everything stayed flat.")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,103 @@
+"""Errors planted in an index, one at a time, and the findings of `verify`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import asyncpg
+
+from indexer.ogmios import connection as ogmios
+from indexer.verify import against_node, ledger_state
+from indexer.verify import run as verify
+from indexer.verify.results import CheckResult
+from indexer.verify.run import Answer, History, Item, Work
+from shared.network import Network
+
+Find = Callable[[asyncpg.Connection], Awaitable[dict[str, list[str]]]]
+
+
+class InTurns(asyncpg.Connection):  # type: ignore[misc]
+    """A connection whose statements wait for each other."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._turn = asyncio.Lock()
+
+    async def fetch(self, *args: Any, **kwargs: Any) -> Any:
+        async with self._turn:
+            return await super().fetch(*args, **kwargs)
+
+    async def fetchrow(self, *args: Any, **kwargs: Any) -> Any:
+        async with self._turn:
+            return await super().fetchrow(*args, **kwargs)
+
+    async def fetchval(self, *args: Any, **kwargs: Any) -> Any:
+        async with self._turn:
+            return await super().fetchval(*args, **kwargs)
+
+    async def execute(self, *args: Any, **kwargs: Any) -> Any:
+        async with self._turn:
+            return await super().execute(*args, **kwargs)
+
+
+class Here(History):
+    """History, read on the connection of the snapshot, so that its uncommitted changes are visible."""
+
+    def __init__(self, db: asyncpg.Connection, parts: list[verify.Range]) -> None:
+        super().__init__(parts)
+        self._db = db
+
+    async def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
+        for item in items:
+            yield await work(self._db, item), item
+
+
+async def within(db: asyncpg.Connection, network: Network) -> dict[str, list[str]]:
+    """The differences that verify finds in the open transaction, by check."""
+    history = Here(db, await verify.parts_of(db))
+    return told(await verify.check_all(db, history, network, lambda *_: None))
+
+
+async def against(db: asyncpg.Connection, network: Network, url: str) -> dict[str, list[str]]:
+    """The same, compared with a node."""
+
+    async def connect() -> ogmios.Ogmios:
+        return await ogmios.connect(url)
+
+    found = (await against_node.compare(db, connect, network, lambda *_: None)).results
+    node = await connect()
+    try:
+        found += await ledger_state.check(db, node, network, 100.0) or []
+    finally:
+        await node.close()
+    return told(found)
+
+
+def told(found: list[CheckResult]) -> dict[str, list[str]]:
+    """Differences by check, as the command prints them."""
+    return {result.check: list(map(str, result.differences)) for result in found if result.differences}
+
+
+async def planted(
+    db: asyncpg.Connection, statement: str, *finds: Find, arguments: tuple[Any, ...] = ()
+) -> dict[str, list[str]] | None:
+    """Run a statement, and return the result of the first method that finds something; the statement is then undone.
+
+    None if the database itself refuses the row. Fails if the statement changes nothing.
+    """
+    undone = db.transaction(isolation="repeatable_read")
+    await undone.start()
+    try:
+        try:
+            tag = await db.execute(statement, *arguments)
+        except (asyncpg.IntegrityConstraintViolationError, asyncpg.NumericValueOutOfRangeError):
+            return None
+        assert not tag.endswith(" 0"), statement
+        await verify.make_tables(db)
+        for find in finds:
+            found = await find(db)
+            if found:
+                return found
+        return {}
+    finally:
+        await undone.rollback()

@@ -1,0 +1,328 @@
+"""`verify` finds an error in each column and each row of every table of a chain."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+
+from devnet.blocks import Chain
+from devnet.generator import Generated, options_of
+from devnet.server import Server
+from shared import packed
+from shared.network import PREPROD
+from tests.chain.harness import Ledgerline, Node, until
+from tests.chain.planted import InTurns, against, planted, within
+
+# Errors that neither history nor the node reveals, and why they do no harm. "X, deleted" is a row of X.
+EXEMPT = {
+    "rollback_depth": "counts what has happened on the way to this chain, for status and metrics",
+    "tip.phase": "what is not live is not verified, and the command says so with status 1",
+    "tip, deleted": "the same: nothing is indexed",
+    "tip.numbering": "names a set of cached numbers: another one is a new, empty cache",
+    "ledger_state, deleted": "an index without one has not read it yet, and the indexer does",
+    "ledger_state.slot_no": "when figures were read: at any other slot of the epoch they are the same",
+    "ledger_state.next_stake_no": "how far the reading of an epoch's rewards is: what is not read is not compared",
+    "ledger_state.complete_epoch_no": "the last epoch in which all rewards were read: they are compared themselves",
+    "ledger_state.compared_pools": "what a comparison found that can't be made again, as the ledger has moved on",
+    "ledger_state.pools_stake_mismatch": "the same",
+    "ledger_state.difference": "the same",
+    "reward.slot_no": "when a reward was read, which nothing asks: the reward itself is compared",
+}
+# The rows of a table that matter: snapshots that answers show now or in the next epoch, and numbers that are used (a
+# rollback leaves unused ones).
+TELLING = {
+    "address": "address_no IN (SELECT address_no FROM address_tx)",
+    "asset": "first_tx_id IS NOT NULL",
+    "policy": "asset_count > 0",
+    "pool": "pool_no IN (SELECT pool_no FROM block)",
+    "stake": "stake_no IN (SELECT stake_no FROM stake_event)",
+    "delegator_bucket": "delegators > 0",
+    "pool_epoch": "epoch_no = (SELECT max(epoch_no) FROM pool_epoch)",
+    "pool_reward": "epoch_no = (SELECT max(epoch_no) FROM pool_reward)",
+}
+PARTS = 4
+"""The number of tests into which the tables are divided, so that each is short."""
+PLACES = (0.3, 0.9)
+
+
+class Paying(Node):
+    """A node whose accounts hold rewards."""
+
+    def __init__(self, chain: Chain) -> None:
+        super().__init__(chain)
+        self.server = Server(chain)
+
+
+@pytest.fixture(scope="module")
+def indexed(new_ledgerline: Callable[[], Ledgerline]) -> Iterator[tuple[Ledgerline, str]]:
+    """A chain of all eras with blocks of all kinds, which has forked, and the node that it came from."""
+    chain = Generated(options_of("preprod", seed=3, blocks_per_epoch=16, density=5, plain=0.2), 330)
+    ledgerline = new_ledgerline()
+    with Paying(chain) as node:
+        with ledgerline.indexing("preprod", node.url) as process:
+            ledgerline.reaches("preprod", node.tip(), process)
+            chain = chain.fork(len(chain.blocks) - 20, 5, 24)
+            node.do(node.server.switch, chain)
+            ledgerline.reaches("preprod", node.tip(), process)
+            read = "SELECT 1 FROM ledger_state WHERE next_stake_no IS NULL AND NOT EXISTS (SELECT FROM reward_due)"
+            until("all rewards are read", lambda: ledgerline.rows("preprod", read))
+            assert process.stop() == 0
+        yield ledgerline, node.url
+
+
+@pytest.fixture
+async def db(indexed: tuple[Ledgerline, str]) -> AsyncIterator[asyncpg.Connection]:
+    settings = {"search_path": PREPROD.schema}
+    connection = await asyncpg.connect(indexed[0].database_url, connection_class=InTurns, server_settings=settings)
+    yield connection
+    await connection.close()
+
+
+async def test_a_correct_index_has_no_differences(db: asyncpg.Connection, indexed: tuple[Ledgerline, str]) -> None:
+    await db.execute("CREATE TEMPORARY TABLE one (one integer)")
+    assert await planted(db, "INSERT INTO one VALUES (1)", partial(within, network=PREPROD)) == {}
+    assert await against(db, PREPROD, indexed[1]) == {}
+
+
+# Wrong values by type; if the database refuses one, the next is used.
+WRONG = {
+    "int2": ("{0} + 1", "{0} + 30"),
+    "int4": ("{0} + 1", "{0} - 1", "{0} + 1000000"),
+    "int8": ("{0} + 1", "{0} - 1", "{0} + 1000000"),
+    "numeric": ("{0} + 1",),
+    "bytea": ("set_byte({0}, length({0}) - 1, get_byte({0}, length({0}) - 1) # 1)",),
+    "bool": ("NOT {0}",),
+    "text": ("CASE {0} WHEN 'registration' THEN 'deregistration' ELSE 'registration' END",),
+    "timestamptz": ("{0} + interval '1 hour'",),
+    "uuid": ("gen_random_uuid()",),
+}
+# A column that no row of this chain has.
+UNUSED = {"mint.large": "UPDATE mint SET large = quantity::numeric + 1, quantity = NULL WHERE mint.ctid = '(0,1)'"}
+COLUMNS = """
+SELECT relname, attname, typname, attnotnull
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid JOIN pg_type ON pg_type.oid = atttypid
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
+  AND attgenerated = ''
+ORDER BY relname, attnum
+"""
+# Rows of tables that a chain of this length leaves empty.
+FILLED = {
+    "asset_bucket": "INSERT INTO asset_bucket SELECT policy_no, 0, '', 5 FROM policy LIMIT 1",
+    "holder_bucket": "INSERT INTO holder_bucket SELECT asset_no, 1, 1, 5 FROM asset LIMIT 1",
+    "policy_holder_bucket": "INSERT INTO policy_holder_bucket SELECT policy_no, 1, 1, 5 FROM policy LIMIT 1",
+    "address_tx_staged": "INSERT INTO address_tx_staged VALUES (1, 1)",
+    "asset_tx_staged": "INSERT INTO asset_tx_staged VALUES (1, 1, 1)",
+    "mint_staged": "INSERT INTO mint_staged VALUES (1, 1, 1, NULL, false)",
+    "balance_staged": "INSERT INTO balance_staged VALUES (1, 1)",
+    "holder_staged": "INSERT INTO holder_staged VALUES (1, 1, 1)",
+    "reward_due": "INSERT INTO reward_due SELECT 1000001, slot_no FROM tip",
+}
+
+
+def errors_in(table: str, columns: list[asyncpg.Record]) -> Iterator[tuple[str, list[str]]]:
+    """Statements that make a row wrong, by the column or row that they change."""
+    if table in FILLED:
+        yield table, [FILLED[table]]
+        return
+    telling = TELLING.get(table, "true")
+    for column in columns:
+        name = column["attname"]
+        if f"{table}.{name}" in UNUSED:
+            yield f"{table}.{name}", [UNUSED[f"{table}.{name}"]]
+            continue
+        wrongs = [wrong.format(name) for wrong in WRONG[column["typname"]]]
+        for place in PLACES:
+            row = a_row(table, f"{telling} AND {name} IS NOT NULL", place)
+            yield f"{table}.{name}", [f"UPDATE {table} SET {name} = {wrong} WHERE {row}" for wrong in wrongs]  # noqa: S608
+            if not column["attnotnull"]:
+                yield f"{table}.{name}", [f"UPDATE {table} SET {name} = NULL WHERE {row}"]  # noqa: S608
+    for place in PLACES:
+        yield f"{table}, deleted", [f"DELETE FROM {table} WHERE {a_row(table, telling, place)}"]  # noqa: S608
+
+
+def a_row(table: str, where: str, place: float) -> str:
+    """A condition for one row, at this distance from the first in its table."""
+    rows = f"FROM {table} WHERE {where}"
+    return f"ctid = (SELECT ctid {rows} ORDER BY ctid LIMIT 1 OFFSET (SELECT floor(count(*) * {place}) {rows}))"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_an_error_in_any_column_or_row_of_any_table_is_found(
+    db: asyncpg.Connection, indexed: tuple[Ledgerline, str], part: int
+) -> None:
+    finds = partial(within, network=PREPROD), partial(against, network=PREPROD, url=indexed[1])
+    columns = await db.fetch(COLUMNS)
+    every = list(dict.fromkeys(column["relname"] for column in columns))
+    tables = every[part::PARTS]
+    exempt = {name: name.split(".")[0].split(",")[0] for name in EXEMPT}
+    assert set(exempt.values()) <= set(every)
+    unseen, touched, seen = [], set(), set()
+    for table in tables:
+        for name, statements in errors_in(table, [column for column in columns if column["relname"] == table]):
+            if table in EXEMPT or name in EXEMPT:
+                touched.add(table if table in EXEMPT else name)
+                continue
+            for statement in statements:
+                found = await planted(db, statement, *finds)
+                if found is not None:
+                    break
+            if found == {}:
+                unseen.append(statement)
+            seen.add(name)
+    assert unseen == []
+    assert touched == {name for name in EXEMPT if exempt[name] in tables}, (
+        "each exemption is of something that is there"
+    )
+    assert set(tables) == {name.split(".")[0].split(",")[0] for name in seen | touched}
+
+
+# Typical corruptions: each a statement, and the text of its difference.
+NAMED = {
+    "pool hashes swapped": (
+        "UPDATE pool SET pool_id = other.pool_id FROM pool other"
+        " WHERE pool.pool_no IN (1, 2) AND other.pool_no = 3 - pool.pool_no",
+        "pool",
+    ),
+    "parameters of another update": (
+        "UPDATE pool_update u SET parameters = (SELECT parameters FROM pool_update o WHERE o.parameters <> u.parameters"
+        " LIMIT 1) WHERE ctid = (SELECT ctid FROM pool_update LIMIT 1)",
+        "parameters of pool_update",
+    ),
+    "a retirement moved by an epoch": (
+        "UPDATE pool_retirement SET epoch_no = epoch_no + 1 WHERE ctid = (SELECT max(ctid) FROM pool_retirement)",
+        "pool_retirement",
+    ),
+    "a registration deleted": (
+        "DELETE FROM stake_event WHERE ctid = (SELECT max(ctid) FROM stake_event WHERE kind = 'registration')",
+        "stake_event",
+    ),
+    "a deregistration deleted": (
+        "DELETE FROM stake_event WHERE ctid = (SELECT min(ctid) FROM stake_event WHERE kind = 'deregistration')",
+        "stake_no",
+    ),
+    "a delegation deleted": (
+        "DELETE FROM stake_event WHERE ctid = (SELECT min(e.ctid)"
+        " FROM stake_event e JOIN stake_event later USING (stake_no)"
+        " WHERE e.kind = 'delegation' AND later.kind = 'delegation' AND later.tx_id > e.tx_id)",
+        "stake_event",
+    ),
+    "a reaping deleted": (
+        "DELETE FROM stake_event WHERE ctid = (SELECT min(ctid) FROM stake_event WHERE kind = 'reaping')",
+        "reaping",
+    ),
+    "a datum of another asset": (
+        "UPDATE reference_output r SET datum = (SELECT datum FROM reference_output o WHERE o.datum <> r.datum LIMIT 1)"
+        " WHERE ctid = (SELECT min(ctid) FROM reference_output WHERE datum IS NOT NULL)",
+        "datum of reference_output",
+    ),
+    "a datum that nobody showed": (
+        "INSERT INTO datum SELECT decode('4f9d2f8ae9f8ebd2ff7ac9b2ff1b9c1ea29e8ac12e4dd2ee2d8f7d3cc6d4ee2d', 'hex'),"
+        " min(tx_id), '\\x01' FROM tx",
+        "datum",
+    ),
+    "a genesis output with a lovelace more": (
+        "UPDATE genesis_output SET lovelace = lovelace + 1 WHERE tx_hash = (SELECT max(tx_hash) FROM genesis_output)",
+        "#0",
+    ),
+    "block hashes swapped": (
+        "UPDATE block SET hash = (SELECT hash FROM block o WHERE o.block_no = 301 - block.block_no)"
+        " WHERE block_no IN (150, 151)",
+        "hash of block",
+    ),
+    "transaction hashes swapped": (
+        "WITH last AS (SELECT tx_id, hash FROM tx WHERE tx_id IN (SELECT tx_id FROM tx ORDER BY tx_id DESC LIMIT 2))"
+        " UPDATE tx SET hash = o.hash FROM last o WHERE tx.tx_id IN (SELECT tx_id FROM last) AND o.tx_id <> tx.tx_id",
+        "hash of tx",
+    ),
+    "addresses swapped": (
+        "UPDATE address SET raw = other.raw, stake_no = other.stake_no FROM address other"
+        " WHERE address.address_no IN (1, 2) AND other.address_no = 3 - address.address_no",
+        "of tx",
+    ),
+    "names of assets swapped": (
+        "UPDATE asset SET name = other.name FROM asset other"
+        " WHERE asset.asset_no IN (1, 2) AND other.asset_no = 3 - asset.asset_no",
+        "of tx",
+    ),
+    "a fee of a lovelace less": (
+        "UPDATE tx SET fee = fee - 1 WHERE tx_id = (SELECT max(tx_id) FROM tx)",
+        "fee of tx",
+    ),
+    "a fee of a lovelace more": (
+        "UPDATE tx SET fee = fee + 1 WHERE tx_id = (SELECT max(tx_id) FROM tx)",
+        "leaves: indexed -1, recomputed 0",
+    ),
+    "reserves": ("UPDATE ledger_state SET reserves = reserves - 1", "reserves of ledger_state"),
+    "a reward and the list that shows it": (
+        "WITH more AS (UPDATE reward SET lovelace = lovelace + 1 WHERE stake_no = (SELECT max(stake_no) FROM delegator"
+        " JOIN reward USING (stake_no)) RETURNING stake_no),"
+        " list AS (UPDATE delegator SET amount = amount + 1 FROM more"
+        " WHERE delegator.stake_no = more.stake_no RETURNING pool_no, bucket)"
+        " UPDATE delegator_bucket b SET lovelace = lovelace + 1 FROM list"
+        " WHERE b.pool_no = list.pool_no AND b.bucket = list.bucket",
+        "reward of stake credential",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+async def test_an_error_that_changes_answers_is_named(
+    db: asyncpg.Connection, indexed: tuple[Ledgerline, str], name: str
+) -> None:
+    statement, said = NAMED[name]
+    finds = partial(within, network=PREPROD), partial(against, network=PREPROD, url=indexed[1])
+    found = await planted(db, statement, *finds)
+    assert found is not None
+    assert any(said in difference for differences in found.values() for difference in differences), found
+
+
+def resourced(spent: packed.Input, change: Callable[[packed.Output], dict[str, Any]]) -> packed.Input:
+    assert spent.source is not None
+    return msgspec.structs.replace(spent, source=msgspec.structs.replace(spent.source, **change(spent.source)))
+
+
+def address_of(spent: packed.Input) -> int | None:
+    return None if spent.source is None else spent.source.address_no
+
+
+# Replacements of the last input of a transaction, from one of an earlier transaction.
+INPUTS: dict[str, Callable[[packed.Input, packed.Input], packed.Input]] = {
+    "names no transaction": lambda spent, _: msgspec.structs.replace(spent, tx_hash=bytes(32)),
+    "names another transaction": lambda spent, other: msgspec.structs.replace(spent, tx_hash=other.tx_hash),
+    "names another index": lambda spent, _: msgspec.structs.replace(spent, output_index=spent.output_index + 1),
+    "is spent already": lambda _, other: other,
+    "has a lovelace more": lambda spent, _: resourced(spent, lambda source: {"lovelace": source.lovelace + 1}),
+    "has an ada less": lambda spent, _: resourced(spent, lambda source: {"lovelace": source.lovelace - 1_000_000}),
+    "is somebody else's": lambda spent, other: resourced(spent, lambda _: {"address_no": address_of(other)}),
+    "has an asset": lambda spent, _: resourced(spent, lambda _: {"quantities": {1: 1_000_003}}),
+    "has no source": lambda spent, _: msgspec.structs.replace(spent, source=None),
+}
+
+
+@pytest.mark.parametrize("wrong", INPUTS)
+async def test_an_input_that_is_not_the_output_it_names_is_found_in_history(db: asyncpg.Connection, wrong: str) -> None:
+    rows = await db.fetch("SELECT tx_id, inputs FROM tx ORDER BY tx_id DESC LIMIT 200 OFFSET 40")
+    others = [spent for row in rows[100:] for spent in packed.unpack_inputs(row["inputs"])]
+    key, inputs = next((row["tx_id"], packed.unpack_inputs(row["inputs"])) for row in rows if row["inputs"][1] & 15 > 1)
+    other = next(each for each in others if address_of(each) not in (None, address_of(inputs[-1])))
+    inputs[-1] = INPUTS[wrong](inputs[-1], other)
+    spoiled = packed.pack_inputs(
+        [
+            packed.pack_input(
+                packed.output_key(each.tx_hash, each.output_index),
+                None if each.source is None else packed.pack_output(*msgspec.structs.astuple(each.source)),
+            )
+            for each in inputs
+        ]
+    )
+    statement = "UPDATE tx SET inputs = $2 WHERE tx_id = $1"
+    found = await planted(db, statement, partial(within, network=PREPROD), arguments=(key, spoiled))
+    assert found is not None
+    if inputs[-1].source is None:
+        assert any("source of an input" in said for said in found["value"]), found
+    else:
+        named = inputs[-1].tx_hash.hex()
+        assert any(f"output {named}#{inputs[-1].output_index}" in said for said in found["spending"]), found

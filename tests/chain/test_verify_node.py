@@ -1,0 +1,149 @@
+"""`verify --against-node`, and early ends of `verify`."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from devnet.generator import Generated, Options
+from devnet.networks import BY_NAME
+from indexer.ogmios import connection as ogmios
+from indexer.verify import against_node
+from indexer.verify.results import CheckResult
+from shared import database
+from shared.network import by_name
+from tests.chain.fixtures import NewLedgerline
+from tests.chain.harness import Ledgerline, Node, free_port
+from tests.chain.recordings import FILES
+
+ERAS = (("babbage", 0), ("conway", 2))
+
+
+async def compared(url: str, node_url: str, network: str, **limits: Any) -> against_node.Compared:
+    db = await database.connect(url, by_name[network])
+    try:
+        return await against_node.compare(
+            db, lambda: ogmios.connect(node_url), by_name[network], lambda *_: None, **limits
+        )
+    finally:
+        await db.close()
+
+
+@pytest.fixture(scope="module")
+def chain() -> Generated:
+    return Generated(Options(seed=8, blocks_per_epoch=40, density=3, eras=ERAS), 160)
+
+
+@pytest.fixture(scope="module")
+def indexed(new_ledgerline: NewLedgerline, chain: Generated) -> Ledgerline:
+    ledgerline = new_ledgerline()
+    with Node(chain) as node, ledgerline.indexing("preview", node.url) as process:
+        ledgerline.reaches("preview", node.tip(), process)
+        assert process.stop() == 0
+    return ledgerline
+
+
+def verify(ledgerline: Ledgerline, *options: str) -> tuple[int, str]:
+    """The exit status and the output, without the line that names the database."""
+    run = ledgerline.run("indexer", "verify", "--network", "preview", *options)
+    named, _, rest = run.stderr.partition("\n")
+    assert named.startswith("database: ")
+    return run.returncode, run.stdout + rest
+
+
+def test_the_command_compares_with_the_node_and_prints_the_scope(indexed: Ledgerline, chain: Generated) -> None:
+    with Node(chain) as node:
+        status, told = verify(indexed, "--against-node", "--ogmios-url", node.url)
+        assert (status, "preview: 160 of 160 blocks" in told) == (0, True), told
+        half = chain.blocks[80].slot
+        status, told = verify(
+            indexed, "--against-node", "--sample", "5%", "--from-slot", str(half), "--ogmios-url", node.url
+        )
+        assert (status, "preview: 80 of 160 blocks" in told) == (0, True), told
+
+
+def test_an_unusable_node_is_one_line_and_status_1(indexed: Ledgerline) -> None:
+    status, told = verify(indexed, "--against-node", "--ogmios-url", f"ws://127.0.0.1:{free_port()}")
+    assert (status, told.startswith("no Ogmios at 'ws://"), told.count("\n")) == (1, True, 1), told
+    other = Generated(Options(network="preprod", eras=BY_NAME["preprod"].eras[:1]), 10)
+    with Node(other) as node:
+        status, told = verify(indexed, "--against-node", "--ogmios-url", node.url)
+    assert (status, "the node's" in told, told.count("\n")) == (1, True, 1), told
+
+
+def test_a_helper_that_is_killed_never_ends_in_status_0(indexed: Ledgerline) -> None:
+    process = indexed.start("indexer", "verify", "--network", "preview")
+    helpers: list[psutil.Process] = []
+    while not helpers and process.popen.poll() is None:
+        children = psutil.Process(process.popen.pid).children(recursive=True)
+        helpers = [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+        time.sleep(0.01)
+    helpers[0].kill()
+    assert process.ends(30) == 1, process.output()
+    assert "a process that reads history ended, so nothing is verified" in process.output()
+
+
+async def test_blocks_of_a_fork_are_not_reported_as_differences(indexed: Ledgerline, chain: Generated) -> None:
+    """Neither of a fork that the index has not followed, nor of one during the reading."""
+    fork = chain.fork(len(chain.blocks) - 30, 4, 35)
+    with Node(fork) as node:
+        found = await compared(indexed.database_url, node.url, "preview")
+        assert (found.results, found.blocks) == ([], 131)
+        comparing = True
+
+        async def switch() -> None:
+            for one in itertools.cycle((chain, fork)):
+                if not comparing:
+                    return
+                await asyncio.to_thread(node.do, node.server.switch, one)
+                await asyncio.sleep(0.02)
+
+        switching = asyncio.create_task(switch())
+        for _ in range(10):
+            assert (await compared(indexed.database_url, node.url, "preview")).results == []
+        comparing = False
+        await switching
+
+
+async def test_verify_beside_an_indexer_on_forks_finds_no_difference(ledgerline: Ledgerline) -> None:
+    chain = Generated(Options(seed=9, blocks_per_epoch=40, density=3, eras=ERAS), 120)
+    with Node(chain) as node, ledgerline.indexing("preview", node.url) as process:
+        await asyncio.to_thread(ledgerline.reaches, "preview", node.tip(), process)
+        for step in range(8):
+            comparing = asyncio.create_task(compared(ledgerline.database_url, node.url, "preview"))
+            chain = chain.fork(len(chain.blocks) - 8, step, 9)
+            await asyncio.to_thread(node.do, node.server.switch, chain)
+            assert (await comparing).results == []
+
+
+@pytest.mark.parametrize("name", ["byron", "allegra", "babbage", "conway", "conway-defaults"])
+def test_recorded_blocks_equal_those_of_their_node(
+    ledgerline: Ledgerline, name: str, finish: Callable[[Any], Any]
+) -> None:
+    """Also partial ones, with inputs from before the first block."""
+    file = FILES[name]
+
+    async def spoil() -> list[CheckResult]:
+        db = await database.connect(ledgerline.database_url, by_name[file.network])
+        await db.execute("UPDATE tx SET size = size + 1, fee = fee + 1 WHERE tx_id = (SELECT max(tx_id) FROM tx)")
+        await db.close()
+        return (await compared(ledgerline.database_url, node.url, file.network)).results
+
+    with Node(file.played()) as node, ledgerline.indexing(file.network, node.url) as process:
+        ledgerline.reaches(file.network, file.blocks()[-1], process, within_s=90)
+        assert process.stop() == 0
+        options = ("--against-node", "--ogmios-url", node.url)
+        run = ledgerline.run("indexer", "verify", "--network", file.network, *options)
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert [result.check for result in finish(spoil())] == ["tx"]
+
+
+async def test_windows_end_where_the_next_begins(indexed: Ledgerline, chain: Generated) -> None:
+    with pytest.MonkeyPatch.context() as patch, Node(chain) as node:
+        patch.setattr(against_node, "WINDOW_BLOCKS", 7)
+        found = await compared(indexed.database_url, node.url, "preview")
+    assert (found.blocks, found.results) == (len(chain.blocks), [])

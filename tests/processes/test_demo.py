@@ -1,0 +1,106 @@
+"""`make demo` leaves no process and no folder, however it ends."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.chain.harness import ROOT, free_port, until
+from tests.processes.process_list import words_of
+
+
+class Demo:
+    """A demo with its own DATA_DIR, and its output."""
+
+    def __init__(self, data_dir: Path, log: Path) -> None:
+        self._log = log
+        outside = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        with log.open("wb") as output:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "devnet.demo", "--blocks", "300"],
+                cwd=ROOT,
+                env={**outside, "DATA_DIR": str(data_dir), "API_PORT": str(free_port())},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def output(self) -> str:
+        return self._log.read_text()
+
+    def says(self, *words: str) -> str:
+        """Wait until it has printed all these words; returns its output."""
+
+        def said() -> str | None:
+            output = self.output()
+            if all(word in output for word in words):
+                return output
+            assert self.popen.poll() is None, output
+            return None
+
+        found: str = until(f"the words {words}", said, within_s=120)
+        return found
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    """The DATA_DIR of the demos of a test; processes that still use it at the end are killed."""
+    tmp_path.chmod(0o755)
+    yield tmp_path / "data"
+    for process in processes_of(tmp_path / "data"):
+        process.kill()
+
+
+def processes_of(data_dir: Path) -> list[psutil.Process]:
+    """The processes that name the folder in their command line or environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = [*words_of(process), *process.environ().values()]
+        except psutil.Error:
+            continue
+        if any(str(data_dir) in word for word in words) and process.pid != os.getpid():
+            found.append(process)
+    return found
+
+
+@pytest.mark.timeout(400)
+def test_the_lines_work_a_killed_demo_leaves_nothing_and_an_ended_part_is_named(data_dir: Path, tmp_path: Path) -> None:
+    demo = Demo(data_dir, tmp_path / "killed.out")
+    output = demo.says("New blocks")
+    lines = output.splitlines()
+    assert len(lines) <= 21, output  # three lines of blocks follow, on a screen of 24
+    assert max(len(line.replace(str(data_dir), ".data")) for line in lines) <= 80, output
+    (script,) = re.findall(r"^  \. (\S+)$", output, flags=re.MULTILINE)
+    tried = re.findall(r'^  ((?:ask|admin) "[^"]+")', output, flags=re.MULTILINE)
+    for command in tried:
+        answer = subprocess.run(["sh", "-c", f". {script} && {command}"], cwd=ROOT, capture_output=True, text=True)
+        assert '"success": true' in answer.stdout, (command, answer)
+    assert len(tried) == 7
+    demo.popen.kill()
+    demo.popen.wait()
+    until("the end of all processes", lambda: not processes_of(data_dir), within_s=60)
+    (left,) = data_dir.glob("demo-*")
+
+    demo = Demo(data_dir, tmp_path / "next.out")
+    demo.says(f"Removed {left.name}", "servers ")
+    indexer = until(
+        "the indexer", lambda: [each for each in processes_of(data_dir) if words_of(each)[2:3] == ["indexer"]]
+    )
+    indexer[0].kill()
+    assert demo.popen.wait(60) == 1
+    assert "The indexer was ended by SIGKILL" in demo.output()
+    assert list(data_dir.glob("demo-*")) == []
+    until("the end of all processes", lambda: not processes_of(data_dir), within_s=60)
+
+
+def test_a_folder_that_can_not_be_used_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    demo = Demo(tmp_path / "file" / "data", tmp_path / "demo.out")
+    assert demo.popen.wait(60) == 2
+    assert re.fullmatch(r"DATA_DIR is .*, expected a folder, existing or not\n", demo.output())

@@ -1,0 +1,226 @@
+"""compose.yaml and the systemd units start our processes with exactly the command and environment that they name."""
+
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chain.harness import ROOT, Node, free_port, until
+from tests.processes.preview import preview
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+OURS = {name: service for name, service in COMPOSE["services"].items() if "ledgerline:" in service.get("image", "")}
+UNITS = ROOT / "deploy" / "systemd"
+PROFILES = ("mainnet", "preview", "preprod", "monitoring", "mithril")
+
+
+class Started:
+    """A process of ours under a service manager that listens to it."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self._heard: set[str] = set()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(folder / "notify"))
+        self._socket.setblocking(False)
+        programs = {"python": sys.executable, "dramatiq": str(Path(sys.executable).with_name("dramatiq"))}
+        with (folder / "log").open("wb") as log:
+            self.popen = subprocess.Popen(
+                ["sh", "-c", f"WATCHDOG_PID=$$ exec {shlex.join([programs[command[0]], *command[1:]])}"],
+                cwd=ROOT,
+                env={
+                    "PATH": os.environ["PATH"],
+                    **environment,
+                    "NOTIFY_SOCKET": str(folder / "notify"),
+                    "WATCHDOG_USEC": "900000",
+                },
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def has_told(self, *states: str) -> bool:
+        """Whether it has told these states. To be asked often: a full socket takes no more."""
+        try:
+            while True:
+                self._heard.add(self._socket.recv(100).decode())
+        except BlockingIOError:
+            pass
+        assert self.popen.poll() is None, (self.folder / "log").read_text()
+        return self._heard.issuperset(states)
+
+    def ends(self) -> None:
+        """It has got SIGTERM, and ends with status 0."""
+        assert self.popen.wait(60) == 0, (self.folder / "log").read_text()
+
+    def kill(self) -> None:
+        if self.popen.poll() is None:
+            os.killpg(self.popen.pid, 9)
+            self.popen.wait(10)
+        self._socket.close()
+
+
+@contextmanager
+def all_started(commands: dict[str, tuple[list[str], dict[str, str]]], tmp_path: Path) -> Iterator[dict[str, Started]]:
+    started: dict[str, Started] = {}
+    tmp_path.mkdir()
+    try:
+        for name, (command, environment) in commands.items():
+            started[name] = Started(command, environment, tmp_path / name)
+        yield started
+    finally:
+        for process in started.values():
+            process.kill()
+
+
+def filled(text: str, variables: dict[str, str]) -> str:
+    """A value of compose.yaml with its `${NAME:-default}` replaced."""
+    return re.sub(r"\$\{(\w+)(?::-([^}]*))?\}", lambda found: variables.get(found[1]) or found[2] or "", text)
+
+
+@pytest.fixture
+def secrets(environment: dict[str, str], tmp_path: Path) -> Path:
+    """The folder of secrets, for the servers of this test."""
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    for name in ("database_url", "redis_url"):
+        (folder / name).write_text(environment[name.upper()] + "\n")
+    (folder / "bootstrap_admin_key").write_text("iiak_admin_" + "0" * 40)
+    return folder
+
+
+def of_compose(name: str, variables: dict[str, str], secrets: Path, data_dir: Path) -> tuple[list[str], dict[str, str]]:
+    """The command and environment of a service; only places and ports are those of this test."""
+    service = OURS[name]
+    environment = {key: filled(str(value), variables) for key, value in service["environment"].items()}
+    environment = {key: value.replace("/run/secrets", str(secrets)) for key, value in environment.items()}
+    assert set(service["secrets"]) <= set(COMPOSE["secrets"])
+    image = {"DATA_DIR": str(data_dir), "LOG_FORMAT": "json", "PYTHONUNBUFFERED": "1"}
+    return filled(service["command"], variables).split(), {**image, **environment}
+
+
+def of_unit(name: str, instance: str, secrets: Path, data_dir: Path) -> tuple[list[str], dict[str, str]]:
+    """The command and environment of a systemd unit; only places are those of this test."""
+    specifiers = {"%i": instance, "%d": str(secrets), "%S/ledgerline": str(data_dir)}
+    lines = [line.partition("=") for line in (UNITS / name).read_text().splitlines()]
+    settings = [line for line in (UNITS / "ledgerline.env").read_text().splitlines() if line[:1].isalpha()]
+    given = [value for key, _, value in lines if key == "Environment"]
+    environment = dict(line.split("=", 1) for line in (*settings, *given))
+    for specifier, value in specifiers.items():
+        environment = {key: text.replace(specifier, value) for key, text in environment.items()}
+    (command,) = [value for key, _, value in lines if key == "ExecStart"]
+    program, *words = filled(command.replace("%i", instance), environment).split()
+    assert program.startswith("/opt/ledgerline/.venv/bin/")
+    loaded = {value.partition(":")[0] for key, _, value in lines if key == "LoadCredential"}
+    assert loaded == {path.rpartition("/")[2] for path in environment.values() if path.startswith(str(secrets))}
+    return [program.rpartition("/")[2], *words], environment
+
+
+@pytest.mark.timeout(400)
+def test_every_service_and_unit_starts_and_ends_in_good_order(secrets: Path, data_dir: Path, tmp_path: Path) -> None:
+    """Each until it is ready, with the servers' addresses in files, and its watchdog fed."""
+    with Node(preview(30)) as node:
+        port, metrics_port = str(free_port()), {name: str(free_port()) for name in OURS}
+        variables = {"OGMIOS_URL_PREVIEW": node.url}
+        commands = {name: of_compose(name, variables, secrets, data_dir) for name in OURS}
+        assert {"api", "worker", "indexer-mainnet", "indexer-preview", "indexer-preprod"} == set(commands)
+        for unit, instance in (("indexer@", "preview"), ("api", ""), ("worker", "")):
+            commands[f"unit-{unit}"] = of_unit(f"ledgerline-{unit}.service", instance, secrets, data_dir)
+        ports = {**metrics_port, "unit-indexer@": str(free_port()), "unit-api": str(free_port()), "api": port}
+        for name, (command, environment) in commands.items():
+            command[:] = [ports[name] if word == "9100" else word for word in command]
+            environment.update({"API_PORT": ports[name]} if "api" in name else {})
+        with all_started(commands, tmp_path / "processes") as started:
+            until(
+                "every process is ready and feeds its watchdog",
+                lambda: not [each for each in started.values() if not each.has_told("READY=1", "WATCHDOG=1")],
+                within_s=200,
+            )
+            healthy(health_check_of_image(), "8080", port)
+            for name in OURS:
+                if name.startswith("indexer-"):
+                    healthy(OURS[name]["healthcheck"]["test"][1:], "9100", ports[name])
+            for process in started.values():
+                process.popen.terminate()
+            for process in started.values():
+                process.ends()
+
+
+def health_check_of_image() -> list[str]:
+    """The command of the Dockerfile's HEALTHCHECK."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    (command,) = re.findall(r"^HEALTHCHECK .*? CMD (\[.*\])$", text, flags=re.MULTILINE)
+    words: list[str] = yaml.safe_load(command)
+    return words
+
+
+def healthy(command: list[str], port: str, real_port: str) -> None:
+    """Run a health check, which names a port inside the container."""
+    assert command[0] == "python"
+    words = [word.replace(f":{port}/", f":{real_port}/") for word in command[1:]]
+    assert words != command[1:]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_compose_accepts_its_file_with_every_profile() -> None:
+    program = shutil.which("docker-compose")
+    if program is None:
+        pytest.skip("needs docker-compose")
+    profiles = [word for profile in PROFILES for word in ("--profile", profile)]
+    done = subprocess.run([program, *profiles, "config"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(yaml.safe_load(done.stdout)["services"]) == set(COMPOSE["services"])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_has_what_its_services_need(profile: str) -> None:
+    services = COMPOSE["services"]
+    enabled = {name for name, service in services.items() if profile in service.get("profiles", [profile])}
+    assert {"api", "worker", "postgres", "valkey"} < enabled
+    for name in enabled:
+        assert set(services[name].get("depends_on", ())) <= enabled, name
+        assert {place.split(":")[0] for place in services[name].get("volumes", ()) if place[0] not in "./"} <= set(
+            COMPOSE["volumes"]
+        ), name
+
+
+def test_every_service_is_pinned_confined_and_watched() -> None:
+    for name, service in COMPOSE["services"].items():
+        assert re.search(r":(\$\{\w+:-)?v?\d+(\.\d+)+", service["image"]), name
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["logging"]["options"]["max-size"], name
+        once = service["restart"] == "no"
+        assert once or "mem_limit" in service, name
+        assert once or name == "api" or "healthcheck" in service, name
+        secret = [
+            key for key in service.get("environment", {}) if re.search("(PASSWORD|_KEY|(DATABASE|REDIS)_URL)$", key)
+        ]
+        assert secret in ([], ["GENESIS_VERIFICATION_KEY"]), name
+
+
+@pytest.mark.parametrize("unit", ["ledgerline-indexer@.service", "ledgerline-api.service", "ledgerline-worker.service"])
+def test_systemd_accepts_each_unit(unit: str, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze")
+    programs = Path(sys.executable).parent
+    text = (UNITS / unit).read_text().replace("/opt/ledgerline/.venv/bin", str(programs))
+    path = tmp_path / unit.replace("@", "@preview")
+    path.write_text(text.replace("WorkingDirectory=/opt/ledgerline", f"WorkingDirectory={ROOT}"))
+    for check in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=20"]):
+        done = subprocess.run(["systemd-analyze", *check, str(path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "verify" not in check or unit.split("@")[0] not in done.stderr, done.stderr

@@ -1,0 +1,66 @@
+"""Metadata as JSON: the same from CBOR and from either JSON of a node, and nothing is lost."""
+
+import json
+from typing import Any
+
+import cbor2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.chain import metadatum
+
+keys = st.integers(-(2**64), 2**64) | st.text(max_size=5) | st.binary(max_size=5)
+values = st.recursive(
+    keys, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=10
+)
+
+
+def back(shown: Any) -> Any:
+    """What a value of the detailed schema says, with pairs for maps."""
+    match shown:
+        case {"map": pairs}:
+            return [(back(pair["k"]), back(pair["v"])) for pair in pairs]
+        case {"list": items}:
+            return tuple(back(item) for item in items)
+        case {"bytes": digits}:
+            return bytes.fromhex(digits)
+        case {"int": value} | {"string": value}:
+            return value
+
+
+def paired(value: Any) -> Any:
+    """A value with pairs for maps and tuples for lists."""
+    if isinstance(value, dict):
+        return [(paired(key), paired(item)) for key, item in value.items()]
+    return tuple(paired(item) for item in value) if isinstance(value, list) else value
+
+
+@given(values)
+def test_nothing_is_lost(value: Any) -> None:
+    shown = metadatum.of_cbor(cbor2.dumps(value))
+    assert back(shown) == paired(value)
+    assert metadatum.of_json(json.dumps(shown).encode()) == shown, "a node with the detailed schema says the same"
+
+
+def test_the_plain_schema_becomes_the_detailed_one() -> None:
+    plain = b'{"int": "5", "list": [{"1": -7}], "string": 1}'
+    assert metadatum.of_json(plain) == metadatum.of_cbor(
+        cbor2.dumps({"int": "5", "list": [{"1": -7}], "string": 1}),
+    )
+
+
+def test_a_map_as_a_key_is_shown() -> None:
+    assert metadatum.of_cbor(bytes.fromhex("a1a1010203")) == {
+        "map": [{"k": {"map": [{"k": {"int": 1}, "v": {"int": 2}}]}, "v": {"int": 3}}]
+    }
+
+
+@pytest.mark.parametrize("data", [b"", b"\xf6", b"\xf5", b"\xfb" + bytes(8), b"\x81" * 5_000 + b"\x01", b"\xc1\x61x"])
+def test_what_is_no_metadata_is_left_out(data: bytes) -> None:
+    assert metadatum.of_cbor(data) is None
+
+
+@pytest.mark.parametrize("text", [b"", b"null", b"1.5", b"[true]", b"[" * 5_000 + b"]" * 5_000])
+def test_json_that_is_no_metadata_is_left_out(text: bytes) -> None:
+    assert metadatum.of_json(text) is None

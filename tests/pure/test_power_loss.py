@@ -1,0 +1,267 @@
+"""Synced requests count once and no request counts twice, over losses of power, processes and commits.
+
+The spools and their queueing are the real ones; disk, table and queue are small models that fail at random points.
+"""
+
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+import structlog
+
+from api.errors import Refusal
+from api.usage import queue, spool
+from api.usage.queue import UsageBatch, _Queueing
+from api.usage.spool import RECORD, Spools
+from tests.pure.simulated_disk import Killed, SimulatedDisk
+
+SEEDS = 1_000
+STEPS = 40
+FAILOVER_REACHES_BACK_S = 500.0  # less than the time for which a spool is kept
+
+
+class Table:
+    """The usage table, and the queue before it."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance, self.fault_chance, self.now = chance, 0.0, 0.0
+        self.messages: list[UsageBatch] = []
+        self.commits: list[tuple[float, UsageBatch]] = []
+
+    @property
+    def marks(self) -> dict[str, tuple[int, float]]:
+        """Of each spool: the offset up to which it was added, and when that was."""
+        return {batch.spool: (batch.end, at) for at, batch in self.commits}
+
+    @property
+    def counted(self) -> Counter[str]:
+        """Requests by credential."""
+        found: Counter[str] = Counter()
+        for _, batch in self.commits:
+            for each in batch.sums:
+                found[each.credential_id] += each.successful + each.failed
+        return found
+
+    def deliver(self) -> None:
+        """Deliver any message, possibly again later."""
+        if not self.messages:
+            return
+        number = self.chance.randrange(len(self.messages))
+        batch = self.messages[number]
+        if self.chance.random() < 0.7:
+            del self.messages[number]
+        if self.chance.random() < self.fault_chance:
+            return
+        if self.marks.get(batch.spool, (0, 0.0))[0] == batch.offset:
+            self.commits.append((self.now, batch))
+
+    def fail_over(self) -> None:
+        """Lose the latest commits, as an asynchronous replica does that becomes the primary."""
+        recent = sum(at > self.now - FAILOVER_REACHES_BACK_S for at, _ in self.commits)
+        lost = self.chance.randint(0, recent)
+        del self.commits[len(self.commits) - lost :]
+
+    # The parts of a pool, its connections and the broker that the queueing uses.
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator["Table"]:
+        self._may_fail()
+        yield self
+
+    @asynccontextmanager
+    async def commit(self, db: "Table") -> AsyncIterator[None]:
+        """What `shared.schema.commit` is: this table has one version."""
+        assert db is self
+        yield
+
+    async def fetch(self, statement: str, names: list[str], kept_s: float) -> list[tuple[str, int, bool]]:
+        assert statement == queue.marks.text
+        self._may_fail()
+        return [(name, end, at < self.now - kept_s) for name, (end, at) in self.marks.items() if name in names]
+
+    async def execute(self, _statement: str, *_arguments: object) -> str:
+        self._may_fail()
+        return ""
+
+    def do_qsize(self, _queue: str) -> int:
+        self._may_fail()
+        return len(self.messages)
+
+    def enqueue(self, message: Any) -> None:
+        self._may_fail()
+        if self.chance.random() > self.fault_chance:
+            self.messages.append(msgspec.convert(message.args[0], UsageBatch))
+        self._may_fail()
+
+    def _may_fail(self) -> None:
+        if self.chance.random() < self.fault_chance:
+            raise self.chance.choice([ConnectionError, ValueError, Killed])
+
+
+class World:
+    """A machine with some processes, and the fate of each request."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.chance, self.folder = random.Random(seed), folder
+        self.disk, self.table = SimulatedDisk(self.chance), Table(self.chance)
+        self.processes: dict[int, _Queueing] = {}
+        self.synced: Counter[str] = Counter()  # bytes by spool
+        self.safe: set[str] = set()  # requests, each with its own credential
+        self.unsynced: dict[str, tuple[str, int]] = {}  # by credential: spool and end of the record
+        self.requests = 0
+        self.lost_power = 0
+        self.disk.meanwhile = lambda: self.request(self.disk.process)
+
+    def start(self) -> None:
+        """One more process."""
+        self.disk.process = max(self.processes, default=self.disk.process) + 1
+        try:
+            spools = Spools(self.folder)
+        except (OSError, Killed):
+            self.disk.end_process(self.disk.process)
+        else:
+            self.processes[self.disk.process] = _Queueing(spools, self.table, self.table, {})  # type: ignore[arg-type]
+
+    async def step(self) -> None:
+        """Let a random event happen."""
+        self.table.now += self.chance.choice([0.1, 0.5, 2.0, 12.0])
+        doing: list[Callable[[], Any]] = [self.request] * 12 + [self.table.deliver] * 8 + [self.look] * 8
+        rare = [self.start, self.kill, self.lose_power, self.table.fail_over, self.wait_long]
+        try:
+            happening = self.chance.choice(doing + rare)()
+            if happening is not None:
+                await happening
+        except Killed:
+            self.kill(self.disk.process)
+        self.note_synced()
+
+    async def look(self) -> None:
+        """A process compares its spools with the table."""
+        if not self.processes:
+            return
+        process = self.disk.process = self.chance.choice(list(self.processes))
+        await self.processes[process]._try_to_look()
+
+    def request(self, process: int | None = None) -> None:
+        """Some requests of a process are answered, or not."""
+        if not self.processes:
+            return
+        process = self.disk.process = self.chance.choice(list(self.processes)) if process is None else process
+        spools = self.processes[process]._spools
+        for _ in range(self.chance.randint(1, 6)):
+            self.requests += 1
+            credential_id = UUID(int=self.requests)
+            try:
+                spools.count(credential_id, 0, 200, 0.0)
+            except Refusal:
+                continue
+            spool = spools.all[-1]
+            self.unsynced[credential_id.hex] = spool.name, spool.size_bytes
+
+    def kill(self, process: int | None = None) -> None:
+        """kill -9 of one."""
+        if self.processes:
+            process = self.chance.choice(list(self.processes)) if process is None else process
+            self.note_synced()
+            del self.processes[process]
+            self.disk.end_process(process)
+
+    def lose_power(self) -> None:
+        """Power loss for all; unsynced records may be lost."""
+        self.note_synced()
+        self.unsynced.clear()
+        self.processes.clear()
+        self.disk.lose_power()
+        self.lost_power += 1
+
+    def wait_long(self) -> None:
+        """Wait until spools in the table may be deleted."""
+        self.table.now += 1.1 * queue.KEPT_S
+
+    def note_synced(self) -> None:
+        """Requests whose records are known to have reached the disk must count in the end."""
+        for process in self.processes.values():
+            for each in process._spools.all:
+                self.synced[each.name] = max(self.synced[each.name], each.synced_bytes)
+        for credential_id, (spool_name, end) in list(self.unsynced.items()):
+            if end <= self.synced[spool_name]:
+                self.safe.add(credential_id)
+                del self.unsynced[credential_id]
+
+    def let_faults_happen(self, chance: float) -> None:
+        self.disk.fault_chance = self.table.fault_chance = chance
+
+    async def settle(self) -> None:
+        """Without further faults, the living processes and a new one bring everything into the table."""
+        self.let_faults_happen(0.0)
+        self.disk.meanwhile = lambda: None
+        self.start()
+        for _ in range(200):
+            self.table.now += 11.0
+            await self.all_look()
+            while self.table.messages:
+                self.table.deliver()
+            if not any(spool.waiting_bytes for process in self.processes.values() for spool in process._spools.all):
+                return
+        raise AssertionError("it never came to an end")
+
+    async def all_look(self) -> None:
+        for number, process in self.processes.items():
+            self.disk.process = number
+            await process._try_to_look()
+
+
+@pytest.fixture
+def world_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[int], World]]:
+    """A machine with random events from a seed."""
+
+    async def at_once(work: Callable[..., Any], *arguments: Any) -> Any:
+        return work(*arguments)
+
+    def made(seed: int) -> World:
+        world = World(seed, tmp_path)
+        monkeypatch.setattr(spool, "disk", world.disk)
+        monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=lambda: world.table.now))
+        monkeypatch.setattr(queue, "schema", world.table)
+        return world
+
+    quiet = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
+    monkeypatch.setattr(spool, "log", quiet)
+    monkeypatch.setattr(queue, "log", quiet)
+    monkeypatch.setattr(queue, "_in_thread", at_once)
+    monkeypatch.setattr(queue, "_MOST_RECORDS", 7)
+    monkeypatch.setattr(spool, "ROLL_OVER_BYTES", 20 * RECORD.size)
+    yield made
+
+
+async def test_synced_requests_count_once_and_none_counts_twice(
+    world_of: Callable[[int], World],
+) -> None:
+    safe, lost_power = 0, 0
+    for seed in range(SEEDS):
+        world = world_of(seed)
+        world.start()
+        world.let_faults_happen(0.02)
+        for _ in range(STEPS):
+            await world.step()
+        await world.settle()
+        counted = world.table.counted
+        twice = [credential_id for credential_id, times in counted.items() if times > 1]
+        missing = [credential_id for credential_id in {*world.safe, *world.unsynced} if counted[credential_id] != 1]
+        assert (seed, twice, missing) == (seed, [], [])
+        assert all(int(credential_id, 16) <= world.requests for credential_id in counted), "nothing is invented"
+        world.wait_long()
+        await world.all_look()
+        for process in world.processes.values():
+            assert not any("shorter" in reason for reason in process._spools.unusable.values())
+            assert process._spools.rolled_over == [], "what is safe in the table leaves the disk"
+        safe, lost_power = safe + len(world.safe), lost_power + world.lost_power
+    assert safe > 10 * SEEDS
+    assert lost_power > SEEDS / 2

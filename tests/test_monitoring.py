@@ -1,0 +1,70 @@
+"""Alerts, dashboards and the runbook name what is there."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROMETHEUS, RUNBOOK = ROOT / "deploy" / "prometheus", ROOT / "docs" / "runbook"
+DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
+RULES: list[dict[str, Any]] = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
+
+
+def test_every_alert_has_a_page_that_says_what_it_means_where_to_look_and_what_to_do() -> None:
+    index = (RUNBOOK / "README.md").read_text()
+    for rule in RULES:
+        page = ROOT / rule["annotations"]["runbook"]
+        text = page.read_text()
+        assert text.startswith(f"# {rule['alert']}\n\n"), page
+        assert re.search(r"\n## Look\n\n.*\n## Do\n\n", text, flags=re.DOTALL), page
+        assert f"[{rule['alert']}]({page.name})" in index, page
+        assert rule["labels"]["severity"] in ("critical", "warning")
+    assert {page.name for page in RUNBOOK.glob("*.md")} - {"README.md"} <= set(re.findall(r"\(([\w-]+\.md)\)", index))
+
+
+def test_every_link_of_the_runbook_leads_somewhere() -> None:
+    for page in (*RUNBOOK.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / link).exists(), f"{link} in {page.name}"
+
+
+@pytest.mark.parametrize("path", [PROMETHEUS / "alerts.yml", *DASHBOARDS], ids=lambda path: path.name)
+def test_every_metric_in_a_query_is_documented(path: Path) -> None:
+    """docs/signals.md lists them all, in tables that share a prefix."""
+    documented = re.findall(r"`([a-z_]+)(?:\{[a-z_,]+\})?`", (ROOT / "docs" / "signals.md").read_text())
+    known = {f"{prefix}{name}" for name in documented for prefix in ("", "ledgerline_", "ledgerline_indexer_")}
+    used = {re.sub("_(bucket|sum|count)$", "", name) for name in re.findall(r"ledgerline_[a-z_]+", path.read_text())}
+    assert used
+    assert used <= known
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
+def test_every_panel_has_a_query_to_the_provisioned_source(path: Path) -> None:
+    sources = yaml.safe_load((path.parents[1] / "provisioning" / "datasources" / "prometheus.yml").read_text())
+    (uid,) = [source["uid"] for source in sources["datasources"]]
+    panels = json.loads(path.read_text())["panels"]
+    assert panels
+    for panel in panels:
+        assert panel["targets"], panel["title"]
+        assert {target["datasource"]["uid"] for target in panel["targets"]} == {uid}
+
+
+@pytest.mark.parametrize(
+    "command", ["check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml"]
+)
+def test_prometheus_accepts_its_files_and_each_alert_fires(command: str) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("needs promtool, of Debian's package prometheus")
+    done = subprocess.run(["promtool", *command.split()], cwd=PROMETHEUS, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_has_a_test() -> None:
+    tests = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text())["tests"]
+    assert {rule["alert"] for rule in RULES} | {"nothing is wrong"} == {test["name"] for test in tests}
