@@ -1,4 +1,4 @@
-# Two commands need nothing but Python 3.11 or newer, make and a package index:
+# These two commands need only Python 3.11 or newer, make and a package index:
 #   make demo    the whole service on this machine, with a chain to play with; Ctrl-C ends it
 #   make test    every check and test
 # They install into .venv and nowhere else.
@@ -10,7 +10,7 @@ PYTHON_IN_VENV := .venv/bin/python
 demo: setup
 	@$(PYTHON_IN_VENV) -m devnet.demo
 
-# The tests run even where a check fails, and their summary comes last. Either failure fails the target.
+# The tests run even if a check fails, and their summary comes last. The target fails if either fails.
 test: setup
 	@$(MAKE) --no-print-directory check; checks=$$?; $(PYTHON_IN_VENV) -m pytest -n 2 --dist loadfile && exit $$checks
 
@@ -27,9 +27,11 @@ format: setup
 setup:
 	@scripts/setup.sh
 
-# After a change of the dependencies in pyproject.toml; needs uv.
+# Run it after changing dependencies in pyproject.toml; it needs uv. Both lock files pin the same, tested versions.
+COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml
 lock:
-	uv pip compile --universal --generate-hashes --no-emit-index-url --extra dev pyproject.toml -o requirements.lock
+	$(COMPILE) --extra dev -o requirements-dev.lock
+	$(COMPILE) -c requirements-dev.lock -o requirements.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make .venv hold what requirements.lock says, hashes checked. Quick when it does already.
+# Install requirements-dev.lock into .venv and check every hash. Returns at once if that is done already.
 # Uses uv where it is on the PATH, else python3 -m venv and pip. PYTHON names another interpreter.
 set -eu
 cd "$(dirname "$0")/.."
@@ -27,15 +27,15 @@ done
 # The stamp is written last: it says of which interpreter, place and lock a complete .venv was made.
 stamp=.venv/complete
 made_of=$("$python" -c 'import sys; print(sys.version.split()[0], sys.argv[1])' "$PWD")
-lock=$("$python" -c 'import hashlib; print(hashlib.sha256(open("requirements.lock", "rb").read()).hexdigest())')
+lock=$("$python" -c 'import hashlib; print(hashlib.sha256(open("requirements-dev.lock", "rb").read()).hexdigest())')
 if [ -f $stamp ] && [ "$(cat $stamp)" = "$made_of $lock" ] && is_new_enough .venv/bin/python; then
     exit 0
 fi
 
 case $(cat $stamp 2>/dev/null || true) in
-"$made_of "*) echo "Bringing .venv up to date with requirements.lock" ;;
+"$made_of "*) echo "Updating .venv to requirements-dev.lock" ;;
 *)
-    echo "Setting up .venv: the libraries of requirements.lock, a minute or so the first time"
+    echo "Installing requirements-dev.lock into .venv: about a minute the first time"
     rm -rf .venv
     ;;
 esac
@@ -44,7 +44,7 @@ rm -f $stamp
 with_uv() {
     command -v uv >/dev/null || return 1
     { [ -d .venv ] || uv venv --quiet --python "$python" .venv; } &&
-        uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock && return 0
+        uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements-dev.lock && return 0
     # NOTE: uv does not read pip's settings. Where only those name the package index, pip has to do it.
     echo "uv could not do it, trying pip"
     rm -rf .venv
@@ -53,11 +53,17 @@ with_uv() {
 
 with_pip() {
     "$python" -c 'import ensurepip, venv' 2>/dev/null || fail \
-        "$python has no venv and ensurepip, which Debian and Ubuntu ship in a package of their own. Install it with:" \
+        "$python has no venv and ensurepip, which Debian and Ubuntu ship in a separate package. Install it with:" \
         "    apt-get install $("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
     # Also where .venv exists: uv makes one without pip.
     "$python" -m venv .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+        -r requirements-dev.lock || fail "" \
+        "The packages could not be installed; the lines above say why. They come from a Python package index." \
+        "- Behind a proxy, set HTTPS_PROXY=http://proxy:port." \
+        "- For another index or a mirror, set PIP_INDEX_URL=https://index/simple (uv: UV_DEFAULT_INDEX)," \
+        "  and for a private certificate authority PIP_CERT=/path/ca.pem (uv: SSL_CERT_FILE)." \
+        "Then run the same command again."
 }
 
 with_uv || with_pip
