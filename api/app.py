@@ -183,7 +183,7 @@ class Api:
             answer = await route.handler(OpenAsk(self._services, question, self._routes))
         if isinstance(answer, web.Response):
             return answer
-        return caching.respond(request, route.status, answer, settled=notes.settled)
+        return caching.respond(request, route.status, answer, notes)
 
     async def _read(
         self, route: Route, question: Question, key: caller.ApiKey, request: web.BaseRequest, notes: Notes

@@ -32,9 +32,13 @@ class OpenAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class Notes(msgspec.Struct):
-    """What a handler adds to its answer beyond the body. `settled`: no rollback will change the answer."""
+    """What a handler adds to its answer beyond the body.
+
+    `settled`: no rollback will change the answer. `metadata_warning` is the header `Metadata-Warning`, None for none.
+    """
 
     settled: bool = False
+    metadata_warning: str | None = None
 
 
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from api import answers, links
 from api.answers import ChainAnswer, ChainPage, Unchanged
+from api.ask import Notes
 from shared.version import VERSION
 
 PRIVATE, NOT_STORED = "private, no-cache", "no-store"
@@ -19,15 +20,23 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 _TIP = f'"{VERSION}-t'
 
 
-def respond(request: web.BaseRequest, status: int, answer: Any, *, settled: bool) -> web.Response:
-    """The response with an answer; 304 if the caller has it. `settled`: no rollback will change the answer."""
+METADATA_WARNING = "Metadata-Warning"
+
+
+def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> web.Response:
+    """The response with an answer; 304 if the caller has it."""
+    if notes.metadata_warning is not None:
+        # Without a tag and not stored, so that the caller asks again instead of keeping what may be incomplete.
+        headers = {"Cache-Control": NOT_STORED, METADATA_WARNING: notes.metadata_warning}
+        headers["Content-Type"] = answers.CONTENT_TYPE
+        return web.Response(status=status, body=answers.encode(answer), headers=headers)
     if request.method not in ("GET", "HEAD"):
         headers = {"Content-Type": answers.CONTENT_TYPE, "Cache-Control": NOT_STORED}
         return web.Response(status=status, body=answers.encode(answer), headers=headers)
-    headers = {"Cache-Control": IMMUTABLE if settled else PRIVATE}
+    headers = {"Cache-Control": IMMUTABLE if notes.settled else PRIVATE}
     known = request.headers.get("If-None-Match", "")
     body = b"" if isinstance(answer, Unchanged) else answers.encode(answer)
-    if settled:
+    if notes.settled:
         headers["ETag"] = of_block(answer.data.block_hash)
     elif isinstance(answer, ChainAnswer | ChainPage):
         headers["ETag"] = of_tip(answer.last_updated.block_hash)

@@ -13,8 +13,8 @@ from api.route import Route
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {
-    "Access-Control-Expose-Headers": "Error-Code, ETag, Ignored-Fields, Link, RateLimit, RateLimit-Limit, "
-    "RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id"
+    "Access-Control-Expose-Headers": "Error-Code, ETag, Ignored-Fields, Link, Metadata-Warning, RateLimit, "
+    "RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id"
 }
 _PREFLIGHT = ANY_ORIGIN | {
     "Access-Control-Allow-Methods": "GET, HEAD",

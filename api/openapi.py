@@ -119,6 +119,10 @@ _HEADERS = {
     "RateLimit": ("string", 'What is left of it: `"minute";r=<requests>;t=<seconds until another is allowed>`.'),
     "Retry-After": ("integer", "Seconds to wait before the next request."),
     "ETag": ("string", "Tag of this answer, for `If-None-Match`."),
+    "Metadata-Warning": (
+        "string",
+        'Only if a source of metadata failed: `source_failed;source="registry"`. What it would have said is missing.',
+    ),
     "Link": ("string", 'Address of the next page, `<…>; rel="next"`; absent on the last one.'),
 }
 _RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy", "RateLimit")
@@ -210,6 +214,7 @@ def _success_headers(route: Route) -> Iterator[str]:
         yield "ETag"
         if any(field.name == "offset" for field in route.fields):
             yield "Link"
+    yield from route.headers
 
 
 def _headers(*names: str) -> Json:

@@ -1,7 +1,8 @@
 """Asset metadata from the off-chain token registry (CIP-26).
 
-A registry that is slow, unreachable or broken never fails a request: the metadata is then null. A look-up takes at most
-LOOK_UP_S. After several failures in a row, look-ups pause for PAUSE_S. Cached entries are served up to USABLE_S.
+A registry that is slow, unreachable or broken never fails a request: the metadata is then an older entry or null, and
+the result says that the registry failed. A look-up takes at most LOOK_UP_S. After several failures in a row, look-ups
+pause for PAUSE_S. Cached entries are served up to USABLE_S.
 """
 
 import asyncio
@@ -53,8 +54,19 @@ class Unavailable(Exception):
     """The registry reports that it can't answer requests now."""
 
 
+class Result(msgspec.Struct, frozen=True):
+    """The metadata of an asset, None if it has no entry.
+
+    `failed`: the registry did not answer in time or with an entry, so the metadata is an older entry or None.
+    """
+
+    metadata: Metadata | None = None
+    failed: bool = False
+
+
 class _Entry(msgspec.Struct):
     metadata: Metadata | None
+    failed: bool
     read_at: float
     size_bytes: int
 
@@ -66,14 +78,14 @@ class Registry:
         self._url, self._session = url, session
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._cached_bytes = 0
-        self._looking_up: dict[str, asyncio.Task[Metadata | None]] = {}
+        self._looking_up: dict[str, asyncio.Task[Result]] = {}
         self._failures = 0
         self._asked_again_at = 0.0
 
-    async def metadata(self, asset: bytes) -> Metadata | None:
-        """The metadata of an asset (policy id and name), None if the registry has no entry or can't be queried."""
+    async def look_up(self, asset: bytes) -> Result:
+        """The metadata of an asset (policy id and name). Without a registry there is none."""
         if self._url is None:
-            return None
+            return _NO_ENTRY
         subject = asset.hex()
         entry = self._entries.get(subject)
         if entry is not None:
@@ -81,18 +93,18 @@ class Registry:
             age_s = time.monotonic() - entry.read_at
             if age_s < (ABSENT_FRESH_S if entry.metadata is None else FRESH_S):
                 _look_ups.labels("cached").inc()
-                return entry.metadata
+                return Result(entry.metadata, entry.failed)
         task = self._looking_up.get(subject)
         if task is None:
             if time.monotonic() < self._asked_again_at or len(self._looking_up) >= MOST_LOOK_UPS:
                 _look_ups.labels("skipped").inc()
-                return _usable(entry)
-            task = self._looking_up[subject] = asyncio.create_task(self._look_up(subject))
+                return Result(_usable(entry), failed=True)
+            task = self._looking_up[subject] = asyncio.create_task(self._ask(subject))
             task.add_done_callback(lambda _: self._looking_up.pop(subject))
         # A request that is cancelled must not cancel the look-up: others may wait for it.
         return await asyncio.shield(task)
 
-    async def _look_up(self, subject: str) -> Metadata | None:
+    async def _ask(self, subject: str) -> Result:
         assert self._url is not None, "a look-up without a url"
         try:
             async with asyncio.timeout(LOOK_UP_S):
@@ -100,20 +112,20 @@ class Registry:
             found = None if answer is None else read(answer, subject)
         except (Unavailable, TimeoutError, OSError, aiohttp.ClientError) as cause:
             self._fail(cause)
-            return _usable(self._entries.get(subject))
+            return Result(_usable(self._entries.get(subject)), failed=True)
         except (InvalidEntry, ValueError):
-            # An invalid entry says nothing about other subjects. Unless an older entry is still usable, the asset is
-            # cached as absent, so that it is not looked up again at once.
+            # An invalid entry says nothing about other subjects. Unless an older entry is still usable, the failure is
+            # cached, so that the asset is not looked up again at once.
             self._failures = 0
             _look_ups.labels("unusable").inc()
             known = _usable(self._entries.get(subject))
             if known is None:
-                self._keep(subject, None, _ENTRY_BYTES)
-            return known
+                self._keep(subject, _FAILURE, _ENTRY_BYTES)
+            return Result(known, failed=True)
         self._failures = 0
         _look_ups.labels("absent" if found is None else "found").inc()
-        self._keep(subject, found, _ENTRY_BYTES + (0 if answer is None else len(answer)))
-        return found
+        self._keep(subject, Result(found), _ENTRY_BYTES + (0 if answer is None else len(answer)))
+        return Result(found)
 
     async def _fetch(self, url: str) -> bytes | None:
         """The body of the registry's answer, None for 404. Raises Unavailable or InvalidEntry for other failures."""
@@ -142,10 +154,10 @@ class Registry:
             self._asked_again_at = time.monotonic() + PAUSE_S
             log.warning("registry.paused", seconds=PAUSE_S, cause=f"{type(cause).__name__}: {cause}")
 
-    def _keep(self, subject: str, found: Metadata | None, size_bytes: int) -> None:
+    def _keep(self, subject: str, result: Result, size_bytes: int) -> None:
         before = self._entries.pop(subject, None)
         self._cached_bytes += size_bytes - (0 if before is None else before.size_bytes)
-        self._entries[subject] = _Entry(found, time.monotonic(), size_bytes)
+        self._entries[subject] = _Entry(result.metadata, result.failed, time.monotonic(), size_bytes)
         while self._cached_bytes > MOST_CACHED_BYTES:
             _, oldest = self._entries.popitem(last=False)
             self._cached_bytes -= oldest.size_bytes
@@ -172,6 +184,9 @@ def read(answer: bytes, subject: str) -> Metadata | None:
         logo=_logo(entry),
     )
     return None if found == _NOTHING else found
+
+
+_NO_ENTRY, _FAILURE = Result(), Result(failed=True)
 
 
 @asynccontextmanager

@@ -29,7 +29,7 @@ class Route:
     The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
     Answer`. A handler of other `media_types` returns the whole response. `scope` is what a restricted API key must
     cover, "" if any key may call the route. `elsewhere` names, for fields that the route ignores, the endpoints that
-    change them. For /openapi.json, `errors` lists the refusals that the handler itself
+    change them. For /openapi.json, `headers` lists those of its own, `errors` the refusals that the handler itself
     raises, and `sorted_by` says what `order` sorts by.
     """
 
@@ -46,6 +46,7 @@ class Route:
         elsewhere: Mapping[str, str] = NOWHERE_ELSE,
         status: HTTPStatus = HTTPStatus.OK,
         media_types: Sequence[str] = (JSON,),
+        headers: Sequence[str] = (),
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
         assert who in WHO, f"{method} {path}: {who!r} is not one of {sorted(WHO)}"
@@ -55,6 +56,7 @@ class Route:
         self.name = f"{method} {path}"
         self.number = zlib.crc32(self.name.encode())  # of its requests in a spool: the same in every version
         self.status, self.media_types, self.errors = int(status), tuple(media_types), tuple(errors)
+        self.headers = tuple(headers)
 
         hints = get_type_hints(handler)
         asked = hints["ask"]

@@ -63,6 +63,7 @@ ROUTES = (
         assets.info,
         "api key",
         scope="assets",
+        headers=("Metadata-Warning",),
         errors=(errors.asset_not_found,),
     ),
     Route(

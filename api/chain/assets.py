@@ -22,6 +22,7 @@ _POLICY_DIGITS = 2 * HASH28_BYTES
 _ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}){{0,32}})"
 
 Source = Literal["cip68", "cip25", "registry"]
+_REGISTRY_FAILED = 'source_failed;source="registry"'
 
 
 class AssetId(msgspec.Struct, frozen=True):
@@ -210,7 +211,8 @@ async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
     """Get an asset.
 
     With `metadata_source=auto`, metadata comes from the first source that has any, in the order cip68, cip25, registry.
-    Any other value reads that source only.
+    Any other value reads that source only. If the registry does not answer, the header `Metadata-Warning` says so, and
+    `metadata` is what the registry said within the last day, or null.
     """
     asked = ask.question.asset
     reference_name = metadata.reference_name(asked.asset_name)
@@ -325,7 +327,8 @@ async def _describe(ask: ChainAsk[InfoQuestion], row: _AssetRow) -> tuple[Metada
         if found is not None:
             return found, "cip25"
     if wanted in ("auto", "registry"):
-        found = await ask.services.registry.metadata(asked.policy_id + asked.asset_name)
+        result = await ask.services.registry.look_up(asked.policy_id + asked.asset_name)
+        found, ask.notes.metadata_warning = result.metadata, _REGISTRY_FAILED if result.failed else None
     return found, None if found is None else "registry"
 
 

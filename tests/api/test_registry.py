@@ -91,43 +91,48 @@ async def asking(served: Served) -> AsyncIterator[Registry]:
         yield asking
 
 
+async def metadata(asking: Registry, asset: bytes) -> Metadata | None:
+    """The metadata of an asset, whatever the state of the registry."""
+    return (await asking.look_up(asset)).metadata
+
+
 async def test_an_entry_is_returned(asking: Registry, served: Served) -> None:
-    assert await asking.metadata(ASSET) == AS_METADATA
+    assert await metadata(asking, ASSET) == AS_METADATA
     assert served.asked == {f"/metadata/{SUBJECT}": 1}
 
 
 async def test_an_entry_is_cached(asking: Registry, served: Served) -> None:
-    await asking.metadata(ASSET)
+    await metadata(asking, ASSET)
     served.handler = served.says(entry(name="Changed"))
-    assert await asking.metadata(ASSET) == AS_METADATA
+    assert await metadata(asking, ASSET) == AS_METADATA
     assert served.asked.total() == 1
 
 
 async def test_an_old_entry_is_looked_up_again(
     asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await asking.metadata(ASSET)
+    await metadata(asking, ASSET)
     monkeypatch.setattr(registry, "FRESH_S", 0)
     served.handler = served.says(entry(name="Changed"))
-    assert await asking.metadata(ASSET) == Metadata(name="Changed", decimals=0)
+    assert await metadata(asking, ASSET) == Metadata(name="Changed", decimals=0)
 
 
 async def test_an_unknown_asset_is_cached_as_absent(asking: Registry, served: Served) -> None:
     served.handler = served.says({"error": "not found"}, status=404)
-    assert await asking.metadata(ASSET) is None
-    assert await asking.metadata(ASSET) is None
+    assert await metadata(asking, ASSET) is None
+    assert await metadata(asking, ASSET) is None
     assert served.asked.total() == 1
 
 
 async def test_without_a_registry_metadata_is_null() -> None:
     async with registry.opened(None) as nobody:
-        assert await nobody.metadata(ASSET) is None
+        assert await metadata(nobody, ASSET) is None
 
 
 async def test_a_registry_that_is_down_costs_almost_no_time() -> None:
     async with registry.opened(f"http://127.0.0.1:{free_port()}/{{subject}}") as asking:
         began = time.monotonic()
-        assert [await asking.metadata(ASSET) for _ in range(20)] == [None] * 20
+        assert [await metadata(asking, ASSET) for _ in range(20)] == [None] * 20
         assert time.monotonic() - began < 10
 
 
@@ -144,7 +149,7 @@ async def test_a_slow_registry_delays_no_request(
 
     served.handler = slow
     began = time.monotonic()
-    assert [await asking.metadata(ASSET) for _ in range(20)] == [None] * 20
+    assert [await metadata(asking, ASSET) for _ in range(20)] == [None] * 20
     assert time.monotonic() - began < 20 * 0.2 + 6, "the others do not even ask"
     assert served.asked.total() == registry.FAILURES_IN_A_ROW
     over.set()
@@ -165,7 +170,7 @@ async def test_a_registry_that_sends_slowly_delays_no_request(
 
     served.handler = drip
     began = time.monotonic()
-    assert await asking.metadata(ASSET) is None
+    assert await metadata(asking, ASSET) is None
     assert time.monotonic() - began < 20, "it drips for 50 s"
 
 
@@ -175,11 +180,11 @@ async def test_after_a_pause_the_registry_is_queried_again(
     monkeypatch.setattr(registry, "PAUSE_S", 0.3)
     served.handler = served.says({}, status=500)
     for _ in range(10):
-        assert await asking.metadata(ASSET) is None
+        assert await metadata(asking, ASSET) is None
     assert served.asked.total() == registry.FAILURES_IN_A_ROW
     served.handler = served.says(WHOLE)
     async with asyncio.timeout(10):
-        while (found := await asking.metadata(ASSET)) is None:
+        while (found := await metadata(asking, ASSET)) is None:
             await asyncio.sleep(0.02)
     assert found == AS_METADATA
 
@@ -188,21 +193,21 @@ async def test_an_invalid_entry_of_one_asset_affects_no_other(asking: Registry, 
     served.handler = served.says({"subject": "another"})
     for number in range(registry.FAILURES_IN_A_ROW + 2):
         for _ in range(2):
-            assert await asking.metadata(ASSET + bytes((number,))) is None
+            assert await metadata(asking, ASSET + bytes((number,))) is None
     assert served.asked.total() == registry.FAILURES_IN_A_ROW + 2
     served.handler = served.says(WHOLE)
-    assert await asking.metadata(ASSET) == AS_METADATA
+    assert await metadata(asking, ASSET) == AS_METADATA
 
 
 async def test_an_old_entry_is_served_while_look_ups_fail(
     asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await asking.metadata(ASSET)
+    await metadata(asking, ASSET)
     monkeypatch.setattr(registry, "FRESH_S", 0)
     served.handler = served.says({}, status=503)
-    assert [await asking.metadata(ASSET) for _ in range(6)] == [AS_METADATA] * 6
+    assert [await metadata(asking, ASSET) for _ in range(6)] == [AS_METADATA] * 6
     monkeypatch.setattr(registry, "USABLE_S", 0)
-    assert await asking.metadata(ASSET) is None
+    assert await metadata(asking, ASSET) is None
 
 
 async def test_many_callers_cause_one_look_up(asking: Registry, served: Served) -> None:
@@ -214,9 +219,9 @@ async def test_many_callers_cause_one_look_up(asking: Registry, served: Served) 
         return web.json_response(WHOLE)
 
     served.handler = later
-    leaving = asyncio.create_task(asking.metadata(ASSET))
+    leaving = asyncio.create_task(metadata(asking, ASSET))
     await asked.wait()
-    waiting = [asyncio.create_task(asking.metadata(ASSET)) for _ in range(50)]
+    waiting = [asyncio.create_task(metadata(asking, ASSET)) for _ in range(50)]
     await asyncio.sleep(0)
     leaving.cancel()
     over.set()
@@ -231,7 +236,7 @@ async def test_concurrent_look_ups_are_bounded(asking: Registry, served: Served)
 
     served.handler = later
     assets = [bytes.fromhex(POLICY) + bytes((number,)) for number in range(60)]
-    assert await asyncio.gather(*(asking.metadata(asset) for asset in assets)) == [None] * 60
+    assert await asyncio.gather(*(metadata(asking, asset) for asset in assets)) == [None] * 60
     assert served.asked.total() == registry.MOST_LOOK_UPS
 
 
@@ -243,11 +248,11 @@ async def test_memory_is_bounded(asking: Registry, served: Served, monkeypatch: 
     monkeypatch.setattr(registry, "MOST_CACHED_BYTES", 100_000)
     first, *others = [bytes.fromhex(POLICY) + bytes((number,)) for number in range(4)]
     for asset in (first, *others):
-        assert await asking.metadata(asset) is not None
+        assert await metadata(asking, asset) is not None
     assert served.asked.total() == 4
-    await asking.metadata(others[-1])
+    await metadata(asking, others[-1])
     assert served.asked.total() == 4, "the latest are kept"
-    await asking.metadata(first)
+    await metadata(asking, first)
     assert served.asked.total() == 5, "the oldest are not"
 
 
@@ -258,7 +263,7 @@ async def test_a_redirect_is_not_followed(asking: Registry, served: Served) -> N
         return web.Response(status=302, headers={"Location": "/elsewhere"})
 
     served.handler = away
-    assert await asking.metadata(ASSET) is None
+    assert await metadata(asking, ASSET) is None
     assert served.asked["/elsewhere"] == 0
 
 
@@ -274,7 +279,7 @@ async def test_an_endless_answer_is_cut_off(asking: Registry, served: Served) ->
             sent += 65_536
 
     served.handler = endless
-    assert await asking.metadata(ASSET) is None
+    assert await metadata(asking, ASSET) is None
     assert sent < 100 * registry.MOST_ANSWER_BYTES
 
 
@@ -285,7 +290,7 @@ async def test_a_compressed_answer_is_not_decompressed(asking: Registry, served:
         return response
 
     served.handler = bomb
-    assert await asking.metadata(ASSET) is None
+    assert await metadata(asking, ASSET) is None
 
 
 @pytest.mark.parametrize(
@@ -379,3 +384,62 @@ async def test_the_registry_is_the_last_source(
         await Written(connection).append(20, named)
         assert (await api.get(path, key)).body["data"]["metadata_source"] == "cip25"
     await connection.close()
+
+
+async def test_a_registry_that_fails_is_told_from_one_without_an_entry(
+    served: Served,
+    environment: dict[str, str],
+    database_url: str,
+    issue_key: IssueKey,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    warning = 'source_failed;source="registry"'
+    names = [bytes((number,)).hex() for number in range(registry.FAILURES_IN_A_ROW + 2)]
+    minted = [(name, 1) for name in names]
+    connection = await database.connect(database_url, PREVIEW)
+    await Written(connection).append(10, tx("a", pays(person("p"), *minted), mint=mints(*minted)))
+    await connection.close()
+    async with serving(environment | {"TOKEN_REGISTRY_URL": served.url}) as api:
+        key = await issue_key()
+        path, *others = (f"/v1/assets/{POLICY}.{name}" for name in names)
+
+        async def answer(path: str, tag: str = "") -> tuple[Any, str | None, str | None]:
+            reply = await api.call("GET", path, key, headers={"If-None-Match": tag} if tag else {})
+            told = reply.body["data"]["metadata"] if reply.status == 200 else reply.status
+            tagged = reply.headers.get("ETag")
+            assert reply.headers["Cache-Control"] == ("private, no-cache" if tagged else "no-store")
+            return told, reply.headers.get("Metadata-Warning"), tagged
+
+        served.handler = served.says({}, status=404)
+        told, warned, absent_tag = await answer(path)
+        assert (told, warned) == (None, None)
+        assert absent_tag is not None
+        assert (await answer(path, absent_tag))[0] == 304
+
+        monkeypatch.setattr(registry, "ABSENT_FRESH_S", 0)
+        for handler in (served.says({}, status=403), served.says({}, status=503)):
+            served.handler = handler
+            assert await answer(path, absent_tag) == (None, warning, None), "the old tag does not hide the failure"
+            assert await answer(f"{path}?metadata_source=cip25") == (None, None, absent_tag), "nobody was asked"
+        before = served.asked.total()
+        for other in others[: registry.FAILURES_IN_A_ROW - 1]:
+            assert await answer(other) == (None, warning, None)
+        assert await answer(others[-1]) == (None, warning, None), "while look-ups pause"
+        assert served.asked.total() == before + registry.FAILURES_IN_A_ROW - 1
+
+
+async def test_an_unusable_answer_stays_a_warning_while_it_is_cached(asking: Registry, served: Served) -> None:
+    served.handler = served.says({"subject": "another"})
+    assert [(await asking.look_up(ASSET)).failed for _ in range(2)] == [True, True]
+    assert served.asked.total() == 1
+
+
+async def test_an_older_entry_comes_with_a_warning(
+    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await asking.look_up(ASSET) == registry.Result(AS_METADATA)
+    monkeypatch.setattr(registry, "FRESH_S", 0)
+    served.handler = served.says({}, status=500)
+    assert await asking.look_up(ASSET) == registry.Result(AS_METADATA, failed=True)
+    served.handler = served.says(WHOLE)
+    assert await asking.look_up(ASSET) == registry.Result(AS_METADATA)

@@ -113,7 +113,8 @@ class AsyncLedgerline(AsyncHttp):
         """Get an asset.
 
         With `metadata_source=auto`, metadata comes from the first source that has any, in the order cip68,
-        cip25, registry. Any other value reads that source only.
+        cip25, registry. Any other value reads that source only. If the registry does not answer, the header
+        `Metadata-Warning` says so, and `metadata` is what the registry said within the last day, or null.
         """
         answer: types.AssetAnswer = await self.call(
             "GET",
