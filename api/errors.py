@@ -175,16 +175,33 @@ def foreign_address() -> Refusal:
     return Refusal(400, "foreign_address", "Address does not belong to this network")
 
 
-def invalid_asset() -> Refusal:
-    """Anything but `<policy_id>.<asset_name>` in hex digits, with a name of at most 32 bytes.
+_EXPECTED_ASSET = (
+    "Invalid asset identifier format. Expected: {policy_id}.{asset_name} where policy_id is 56 hex characters"
+)
 
-    Send `<policy_id>.<asset_name>` in hex digits.
+
+def invalid_asset() -> Refusal:
+    """Neither a fingerprint nor `<policy_id>.<asset_name>` in hex digits, with a name of at most 32 bytes.
+
+    Send `<policy_id>.<asset_name>` in hex digits, or the fingerprint.
     """
-    return Refusal(
-        400,
-        "invalid_asset",
-        "Invalid asset identifier format. Expected: {policy_id}.{asset_name} where policy_id is 56 hex characters",
-    )
+    return Refusal(400, "invalid_asset", _EXPECTED_ASSET)
+
+
+def asset_without_dot() -> Refusal:
+    """A policy id where an asset is expected.
+
+    Add a dot for the asset with the empty name; list the assets of a policy by `/v1/assets/policy/{policyId}`.
+    """
+    return Refusal(400, "invalid_asset", f"{_EXPECTED_ASSET}; the dot is missing")
+
+
+def invalid_fingerprint(fault: str) -> Refusal:
+    """Text that resembles the fingerprint of an asset (CIP-14), and is none.
+
+    Copy the whole fingerprint again: `asset1` and 38 more characters.
+    """
+    return Refusal(400, "invalid_fingerprint", f"Invalid asset fingerprint: {fault}")
 
 
 def invalid_policy_id() -> Refusal:
@@ -195,10 +212,19 @@ def invalid_policy_id() -> Refusal:
     return Refusal(400, "invalid_policy_id", "Invalid policy ID format. Expected 56 hex characters")
 
 
+def fingerprint_of_no_policy() -> Refusal:
+    """A fingerprint where a policy id is expected.
+
+    Get the asset by its fingerprint; the answer has its `policy_id`.
+    """
+    message = "Invalid policy ID format. Expected 56 hex characters; a fingerprint is that of one asset"
+    return Refusal(400, "invalid_policy_id", message)
+
+
 def asset_not_found() -> Refusal:
     """An asset without an indexed transaction.
 
-    Check policy id and name; a new asset appears with its block.
+    Check policy id and name, or the fingerprint; a new asset appears with its block.
     """
     return Refusal(404, "asset_not_found", "Asset not found")
 

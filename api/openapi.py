@@ -62,7 +62,7 @@ _PARAMETERS = {
     "groupByPolicy": "Group assets by policy id, then by asset name, instead of `<policy_id>.<asset_name>`.",
     "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
     "hash": "Transaction hash.",
-    "asset": "Asset as `<policy_id>.<asset_name>`, both in hex. The dot is optional before a name, which may be empty.",
+    "asset": "Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name.",
     "policyId": "Policy id: the hash of the minting policy's script.",
     "poolId": "Pool id: bech32 `pool1…`, or 56 hex digits.",
     "metadata_source": "Source of the metadata. `auto` uses the first of cip68, cip25 and registry that has any.",

@@ -23,6 +23,11 @@ _OF_A_CREDENTIAL = {
     "revoked": "DELETE /v1/admin/credentials/{id}",
     "api_key": "POST /v1/admin/credentials/{id}/rotate",
 }
+_OF_AN_ASSET = (
+    errors.asset_without_dot,
+    partial(errors.invalid_fingerprint, "its checksum is wrong, so at least one character is"),
+    errors.asset_not_found,
+)
 
 ROUTES = (
     # Transactions ----------------------------------------------------------------------------------------------------
@@ -64,7 +69,7 @@ ROUTES = (
         "api key",
         scope="assets",
         headers=("Metadata-Warning",),
-        errors=(errors.asset_not_found,),
+        errors=_OF_AN_ASSET,
     ),
     Route(
         "GET",
@@ -74,6 +79,7 @@ ROUTES = (
         "api key",
         scope="assets",
         sorted_by="total supply, then asset name",
+        errors=(errors.fingerprint_of_no_policy,),
     ),
     Route(
         "GET",
@@ -83,6 +89,7 @@ ROUTES = (
         "api key",
         scope="assets",
         sorted_by="total quantity, ties in a fixed order",
+        errors=(errors.fingerprint_of_no_policy,),
     ),
     Route(
         "GET",
@@ -92,7 +99,7 @@ ROUTES = (
         "api key",
         scope="assets",
         sorted_by="quantity, ties in a fixed order",
-        errors=(errors.asset_not_found,),
+        errors=_OF_AN_ASSET,
     ),
     Route(
         "GET",
@@ -102,7 +109,7 @@ ROUTES = (
         "api key",
         scope="assets",
         sorted_by="slot, then position in the block",
-        errors=(errors.asset_not_found,),
+        errors=_OF_AN_ASSET,
     ),
     Route(
         "GET",
@@ -112,7 +119,7 @@ ROUTES = (
         "api key",
         scope="assets",
         sorted_by="slot, then position in the block",
-        errors=(errors.asset_not_found,),
+        errors=_OF_AN_ASSET,
     ),
     # Stake pools -----------------------------------------------------------------------------------------------------
     Route(

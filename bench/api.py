@@ -86,8 +86,8 @@ async def fill(db: asyncpg.Connection) -> list[str]:
     )
     await db.execute("INSERT INTO policy (policy_no, policy_id) VALUES (2, $1)", _MANY)
     await db.execute(
-        "INSERT INTO asset (asset_no, policy_no, name, supply, first_tx_id)"
-        " SELECT 1 + n, 2, ('Collectible #' || n)::bytea, 1, 0 FROM generate_series(1, $1::integer) AS n",
+        "INSERT INTO asset (asset_no, policy_no, fingerprint, name, supply, first_tx_id)"
+        " SELECT 1 + n, 2, n, ('Collectible #' || n)::bytea, 1, 0 FROM generate_series(1, $1::integer) AS n",
         _LISTED,
     )
     await db.execute(

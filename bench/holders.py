@@ -70,11 +70,12 @@ async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int, handles
             SELECT n, '\\x61' || sha224(n::text::bytea) FROM generate_series(1, {_ADDRESSES}) AS n;
         INSERT INTO policy (policy_no, asset_count, policy_id)
             SELECT n, 0, sha224(n::text::bytea) FROM generate_series({COIN}, {HANDLES}) AS n;
-        INSERT INTO asset (asset_no, policy_no, name, first_tx_id) VALUES (1, {COIN}, '{_NAME.decode()}', 0);
-        INSERT INTO asset (asset_no, policy_no, name, first_tx_id)
-            SELECT 1 + n, {COLLECTION}, n::text::bytea, 0 FROM generate_series(1, {_PIECES}) AS n;
-        INSERT INTO asset (asset_no, policy_no, name, supply, first_tx_id)
-            SELECT 1 + {_PIECES} + n, {HANDLES}, n::text::bytea, 1 + (n % 10 = 0)::integer * (n % 7), 0
+        INSERT INTO asset (asset_no, policy_no, fingerprint, name, first_tx_id)
+            VALUES (1, {COIN}, 0, '{_NAME.decode()}', 0);
+        INSERT INTO asset (asset_no, policy_no, fingerprint, name, first_tx_id)
+            SELECT 1 + n, {COLLECTION}, n, n::text::bytea, 0 FROM generate_series(1, {_PIECES}) AS n;
+        INSERT INTO asset (asset_no, policy_no, fingerprint, name, supply, first_tx_id)
+            SELECT 1 + {_PIECES} + n, {HANDLES}, n, n::text::bytea, 1 + (n % 10 = 0)::integer * (n % 7), 0
             FROM generate_series(1, {handles}) AS n
         """  # noqa: S608 - of our own constants
     )

@@ -45,7 +45,8 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
         "address", columns=("address_no", "raw"), records=list(enumerate(addresses, start=_BUSY_NO))
     )
     await db.execute("INSERT INTO policy (policy_no, policy_id) VALUES (1, $1)", bytes(28))
-    await db.execute("INSERT INTO asset (asset_no, policy_no, name, first_tx_id) VALUES (1, 1, 'token', 0)")
+    columns = "asset_no, policy_no, fingerprint, name, first_tx_id"
+    await db.execute(f"INSERT INTO asset ({columns}) VALUES (1, 1, 0, 'token', 0)")  # noqa: S608 - of our own constants
     await db.execute(
         "INSERT INTO block (slot_no, block_no, tx_count, pool_no, hash)"
         " SELECT n * $2::integer, n, $3::integer, 1, sha256(n::text::bytea)"

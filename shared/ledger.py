@@ -1,12 +1,13 @@
 """Ledger concepts that the indexer and the API share: points, transaction row keys, fingerprints, CIP-67 labels."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import NewType
 
 import msgspec
 
-from shared.encoding import bech32_encode, bech32_encode_all
+from shared.encoding import bech32_decode, bech32_encode, bech32_encode_all
 
 TxId = NewType("TxId", int)
 """slot_no << 16 | index in the block: sorts by time, and follows from the block alone."""
@@ -39,7 +40,9 @@ class Point(msgspec.Struct, frozen=True):
         return f"slot {self.slot_no} block {self.block_hash.hex()}"
 
 
-_FINGERPRINT = "asset"
+_FINGERPRINT, FINGERPRINT_START = "asset", "asset1"
+_FINGERPRINT_LETTERS = 44
+_BECH32 = re.compile("[A-Za-z_]+1[02-9ac-hj-np-zAC-HJ-NP-Z]*")
 
 
 def tx_id(slot_no: int, index: int) -> TxId:
@@ -54,7 +57,38 @@ def slot_of(key: int) -> int:
 
 def fingerprint(policy_id: bytes, asset_name: bytes) -> str:
     """The CIP-14 fingerprint of an asset, `asset1…`."""
-    return bech32_encode(_FINGERPRINT, hashlib.blake2b(policy_id + asset_name, digest_size=20).digest())
+    return bech32_encode(_FINGERPRINT, fingerprint_digest(policy_id + asset_name))
+
+
+def fingerprint_digest(asset: bytes) -> bytes:
+    """The 20 bytes in the fingerprint of an asset, which is its policy id and its name."""
+    return hashlib.blake2b(asset, digest_size=20).digest()
+
+
+def fingerprint_number(digest: bytes) -> int:
+    """The column `asset.fingerprint`, by which an asset is looked up, for the 20 bytes in a fingerprint."""
+    return int.from_bytes(digest[:8], signed=True)
+
+
+def is_like_fingerprint(text: str) -> bool:
+    """Whether text begins like a fingerprint or, with the same letters, like another identifier in bech32."""
+    return text.lower().startswith(FINGERPRINT_START) or _BECH32.fullmatch(text) is not None
+
+
+def parse_fingerprint(text: str) -> bytes:
+    """The 20 bytes in a fingerprint, in all lower or all upper case. Raises ValueError, which says what is wrong."""
+    if not text.lower().startswith(FINGERPRINT_START):
+        raise ValueError(f"it does not begin with {FINGERPRINT_START}")
+    if text not in (text.lower(), text.upper()):
+        raise ValueError("upper and lower case are mixed")
+    if len(text) != _FINGERPRINT_LETTERS:
+        raise ValueError(f"it has {len(text)} characters instead of {_FINGERPRINT_LETTERS}")
+    if not _BECH32.fullmatch(text):
+        raise ValueError("it has a character that bech32 does not use")
+    try:
+        return bech32_decode(text)[1]
+    except ValueError:
+        raise ValueError("its checksum is wrong, so at least one character is") from None
 
 
 def fingerprints(policy_id: bytes, asset_names: Sequence[bytes]) -> list[str]:

@@ -12,7 +12,17 @@ from api.ask import ChainAsk
 from api.chain.tip import Tip
 from api.parameters import Choice, Hex, Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import address, metadata, packed, sql
-from shared.ledger import HASH28_BYTES, fingerprint, fingerprints, slot_of
+from shared.ledger import (
+    FINGERPRINT_START,
+    HASH28_BYTES,
+    fingerprint,
+    fingerprint_digest,
+    fingerprint_number,
+    fingerprints,
+    is_like_fingerprint,
+    parse_fingerprint,
+    slot_of,
+)
 from shared.metadata import Metadata
 from shared.network import Network
 
@@ -20,6 +30,7 @@ _CACHED_ADDRESSES = 16_384
 _POLICY_DIGITS = 2 * HASH28_BYTES
 # The dot may be left out before a name. Without dot and name it is a policy id, and probably a mistake.
 _ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}){{0,32}})"
+_FINGERPRINT_PATTERN = "asset1[02-9ac-hj-np-z]{38}|ASSET1[02-9AC-HJ-NP-Z]{38}"
 
 Source = Literal["cip68", "cip25", "registry"]
 _REGISTRY_FAILED = 'source_failed;source="registry"'
@@ -32,24 +43,52 @@ class AssetId(msgspec.Struct, frozen=True):
     asset_name: bytes
 
 
-class AssetKind(Kind[AssetId]):
-    """`<policy_id>.<asset_name>` in hex, upper or lower case. The name may be empty; only then is the dot required."""
+class Fingerprint(msgspec.Struct, frozen=True):
+    """The digest in the fingerprint of an asset (CIP-14), 20 bytes."""
+
+    digest: bytes
+
+
+class AssetKind(Kind[AssetId | Fingerprint]):
+    """`<policy_id>.<asset_name>` in hex, upper or lower case, or a fingerprint.
+
+    The name may be empty; only then is the dot required.
+    """
 
     def __init__(self) -> None:
-        schema: JsonSchema = {"type": "string", "pattern": f"^{_ASSET_PATTERN}$"}
+        schema: JsonSchema = {"type": "string", "pattern": f"^({_ASSET_PATTERN}|{_FINGERPRINT_PATTERN})$"}
         super().__init__("an asset", schema, errors.invalid_asset)
 
-    def of_text(self, text: str) -> AssetId:
+    def of_text(self, text: str) -> AssetId | Fingerprint:
         found = re.fullmatch(_ASSET_PATTERN, text)
-        if found is None:
+        if found is not None:
+            return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[3]))
+        if re.fullmatch(rf"[0-9a-fA-F]{{{_POLICY_DIGITS}}}", text):
+            raise errors.asset_without_dot()
+        if not is_like_fingerprint(text):
             raise ValueError(text)
-        return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[3]))
+        try:
+            return Fingerprint(parse_fingerprint(text))
+        except ValueError as wrong:
+            raise errors.invalid_fingerprint(str(wrong)) from wrong
+
+
+class PolicyKind(Hex):
+    """A policy id in hex. A fingerprint is refused by name, as it can't tell its policy."""
+
+    def __init__(self) -> None:
+        super().__init__(HASH28_BYTES, errors.invalid_policy_id)
+
+    def of_text(self, text: str) -> bytes:
+        if text.lower().startswith(FINGERPRINT_START):
+            raise errors.fingerprint_of_no_policy()
+        return super().of_text(text)
 
 
 class InfoQuestion(Question, frozen=True, kw_only=True):
     """An asset, and the source of its metadata."""
 
-    asset: Annotated[AssetId, AssetKind()]
+    asset: Annotated[AssetId | Fingerprint, AssetKind()]
     metadata_source: Annotated[
         Literal["auto", "cip68", "cip25", "registry"], Choice("auto", "cip68", "cip25", "registry")
     ] = "auto"
@@ -64,13 +103,13 @@ class _ListQuestion(Question, frozen=True, kw_only=True):
 class AssetListQuestion(_ListQuestion, frozen=True, kw_only=True):
     """A page of a list about an asset."""
 
-    asset: Annotated[AssetId, AssetKind()]
+    asset: Annotated[AssetId | Fingerprint, AssetKind()]
 
 
 class PolicyListQuestion(_ListQuestion, frozen=True, kw_only=True):
     """A page of a list about a policy."""
 
-    policy: Annotated[bytes, Hex(HASH28_BYTES, errors.invalid_policy_id)] = msgspec.field(name="policyId")
+    policy: Annotated[bytes, PolicyKind()] = msgspec.field(name="policyId")
 
 
 class PolicyAsset(msgspec.Struct, frozen=True):
@@ -173,8 +212,14 @@ class _MovementRow(_PageRow, frozen=True):
     quantity: str
 
 
+class _NamedRow(msgspec.Struct, frozen=True):
+    policy_id: bytes | None  # null, like the name, if no asset has the number
+    asset_name: bytes
+
+
 _sql = sql.beside(__file__)
 _asset = _sql.query("asset", _AssetRow)
+_by_fingerprint = _sql.query("by_fingerprint", _NamedRow)
 _ASCENDING = {"order": "ASC", "compare": ">=", "edge": "'-Infinity'", "lag": "", "over": ""}
 _DESCENDING = {"order": "DESC", "compare": "<", "edge": "'Infinity'", "lag": "lag", "over": "OVER in_order"}
 _OF_ASSET = {
@@ -214,7 +259,7 @@ async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
     Any other value reads that source only. If the registry does not answer, the header `Metadata-Warning` says so, and
     `metadata` is what the registry said within the last day, or null.
     """
-    asked = ask.question.asset
+    asked = await _asset_of(ask)
     reference_name = metadata.reference_name(asked.asset_name)
     async with ask.connection() as db:
         row = await _asset.one(db, asked.policy_id, asked.asset_name, reference_name)
@@ -222,7 +267,7 @@ async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
         raise errors.network_not_available()
     if row.supply is None:
         raise errors.asset_not_found()
-    described, source = await _describe(ask, row)
+    described, source = await _describe(ask, asked, row)
     first_slot = None if row.first_mint_tx_id is None else slot_of(row.first_mint_tx_id)
     return Answer(
         data=Asset(
@@ -270,11 +315,9 @@ async def policy_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[Holder,
 
 async def holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Holder, MorePaging]:
     """List holders of an asset by quantity."""
-    asked = ask.question
+    asked, asset = ask.question, await _asset_of(ask)
     async with ask.connection() as db:
-        rows = await holders_pages[asked.order].all(
-            db, asked.limit, asked.offset, asked.asset.policy_id, asked.asset.asset_name
-        )
+        rows = await holders_pages[asked.order].all(db, asked.limit, asked.offset, asset.policy_id, asset.asset_name)
     return _holder_page(ask, rows)
 
 
@@ -314,9 +357,29 @@ async def mints(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Mint, Paging]:
     )
 
 
-async def _describe(ask: ChainAsk[InfoQuestion], row: _AssetRow) -> tuple[Metadata | None, Source | None]:
+async def _asset_of(ask: ChainAsk[InfoQuestion] | ChainAsk[AssetListQuestion]) -> AssetId:
+    """The asset of a question.
+
+    NOTE: a look-up by fingerprint needs no snapshot with the answer: policy and name of a number never change.
+    """
+    named = ask.question.asset
+    if isinstance(named, AssetId):
+        return named
+    async with ask.connection() as db:
+        rows = await _by_fingerprint.all(db, fingerprint_number(named.digest))
+    if not rows:
+        raise errors.network_not_available()
+    for row in rows:
+        if row.policy_id is not None and fingerprint_digest(row.policy_id + row.asset_name) == named.digest:
+            return AssetId(row.policy_id, row.asset_name)
+    raise errors.asset_not_found()
+
+
+async def _describe(
+    ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow
+) -> tuple[Metadata | None, Source | None]:
     """The metadata of an asset, and its source."""
-    asked, wanted = ask.question.asset, ask.question.metadata_source
+    wanted = ask.question.metadata_source
     found: Metadata | None = None
     if wanted in ("auto", "cip68") and row.datum is not None:
         found = metadata.of_datum(row.datum, asked.policy_id, asked.asset_name)
@@ -349,11 +412,10 @@ def _holder_page(
 
 async def _movements(ask: ChainAsk[AssetListQuestion], query: sql.Query[_MovementRow]) -> list[_MovementRow]:
     """A page of a history of an asset, oldest first. An empty page is one row without a transaction."""
-    asked = ask.question
+    asked, asset = ask.question, await _asset_of(ask)
+    newest_first = asked.order == "desc"
     async with ask.connection() as db:
-        rows = await query.all(
-            db, asked.asset.policy_id, asked.asset.asset_name, asked.limit, asked.offset, asked.order == "desc"
-        )
+        rows = await query.all(db, asset.policy_id, asset.asset_name, asked.limit, asked.offset, newest_first)
     if not rows:
         raise errors.network_not_available()
     if not rows[0].known:

@@ -33,6 +33,13 @@ LEFT JOIN LATERAL (
 LEFT JOIN datum ON datum.hash = held.datum_hash
 WHERE tip.phase = 'live'
 
+-- name: by_fingerprint
+-- Assets whose CIP-14 digests begin with the 8 bytes $1: mostly one at most, and two only if somebody has searched for them.
+-- A single row with nulls if there is none. One look-up.
+SELECT policy.policy_id, asset.name AS asset_name
+FROM tip LEFT JOIN (asset JOIN policy USING (policy_no)) ON asset.fingerprint = $1
+WHERE tip.phase = 'live'
+
 -- name: policy_assets
 -- A page of a policy's assets by supply, ties by name. Buckets skip to a large offset, so that every offset costs about the
 -- same; the rest of the offset is an index-only scan.

@@ -20,7 +20,16 @@ from indexer.rows.caches import (
     pack_numbered,
 )
 from shared import packed, sql
-from shared.ledger import HASH28_BYTES, AddressNo, AssetNo, PolicyNo, PoolNo, StakeNo
+from shared.ledger import (
+    HASH28_BYTES,
+    AddressNo,
+    AssetNo,
+    PolicyNo,
+    PoolNo,
+    StakeNo,
+    fingerprint_digest,
+    fingerprint_number,
+)
 from shared.metadata import REFERENCE_PREFIX
 from shared.network import Network
 from shared.packed import Output, OutputKey, Quantities
@@ -29,14 +38,14 @@ from shared.sql import Connection
 
 class FirstSeen(msgspec.Struct, frozen=True):
     """Byte strings that appear for the first time, each with its new number. An address also has that of its stake
-    credential, an asset that of its policy.
+    credential, an asset that of its policy and the number of its fingerprint.
     """
 
     addresses: list[tuple[AddressNo, StakeNo | None, bytes]]
     stakes: list[tuple[StakeNo, bytes]]
     pools: list[tuple[PoolNo, bytes]]
     policies: list[tuple[PolicyNo, bytes]]
-    assets: list[tuple[AssetNo, PolicyNo, bytes]]
+    assets: list[tuple[AssetNo, PolicyNo, int, bytes]]
 
 
 class Spending(msgspec.Struct, frozen=True):
@@ -96,7 +105,15 @@ class Resolver:
             stakes=new_stakes,
             pools=await self.pools.look_up(db, pool_ids),
             policies=new_policies,
-            assets=[(number, self.policies[key[:HASH28_BYTES]], key[HASH28_BYTES:]) for number, key in new_assets],
+            assets=[
+                (
+                    number,
+                    self.policies[key[:HASH28_BYTES]],
+                    fingerprint_number(fingerprint_digest(key)),
+                    key[HASH28_BYTES:],
+                )
+                for number, key in new_assets
+            ],
         )
 
     def apply(self, spending: Spending) -> None:

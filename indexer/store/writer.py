@@ -129,7 +129,7 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
     await _copy(db, "address", ("address_no", "stake_no", "raw"), rows.first_seen.addresses)
     await _copy(db, "pool", ("pool_no", "pool_id"), rows.first_seen.pools)
     await _copy(db, "policy", ("policy_no", "policy_id"), rows.first_seen.policies)
-    await _copy(db, "asset", ("asset_no", "policy_no", "name"), rows.first_seen.assets)
+    await _copy(db, "asset", ("asset_no", "policy_no", "fingerprint", "name"), rows.first_seen.assets)
     await _copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_no", "hash"), rows.blocks)
     await _copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
     await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "mint", "extra"), rows.txs)

@@ -29,7 +29,7 @@ import msgspec
 
 from indexer.store import writer as store
 from indexer.store.writer import Position
-from indexer.verify import checksums, lists, recompute, spending, stake
+from indexer.verify import checksums, fingerprints, lists, recompute, spending, stake
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import address, database, sql
 from shared.network import Network, by_name
@@ -94,7 +94,8 @@ async def check_all(
     for place, (name, query) in enumerate(checks):
         progress(name, place, len(checks))
         found.append(CheckResult(name, await query.all(db, MOST_SHOWN)))
-    progress("datum, lists, stake and pools", len(checks), len(checks))
+    progress("fingerprints, datums, lists, stake and pools", len(checks), len(checks))
+    found.append(CheckResult("fingerprint", await _wrong_fingerprints(db, history)))
     found.append(CheckResult("datum", await _wrong_datums(db)))
     found += await lists.check(db, network, from_origin=from_origin)
     found += await stake.check(db, network)
@@ -191,6 +192,13 @@ async def _keep_genesis(db: asyncpg.Connection) -> None:
     outputs = await _genesis_outputs.all(db)
     stakes = [(account, output.lovelace) for output in outputs if (account := address.stake_of(output.address))]
     await db.copy_records_to_table("stake_part", schema_name="pg_temp", records=stakes)
+
+
+async def _wrong_fingerprints(db: asyncpg.Connection, history: "History") -> list[Difference]:
+    found: list[Difference] = []
+    async for wrong, _ in history.each(fingerprints.wrong, await fingerprints.ranges(db)):
+        found += wrong[: MOST_SHOWN - len(found)]
+    return found
 
 
 async def _wrong_datums(db: asyncpg.Connection) -> list[Difference]:

@@ -8,7 +8,7 @@ import msgspec
 
 from indexer.blocks.effects import Assets, Output
 from shared import packed
-from shared.ledger import AddressNo, AssetNo, tx_id
+from shared.ledger import AddressNo, AssetNo, fingerprint_digest, fingerprint_number, tx_id
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -114,7 +114,8 @@ class Chain:
                 if (policy_id, name) not in self._asset_nos:
                     self._asset_nos[policy_id, name] = asset_no = AssetNo(len(self._asset_nos))
                     policy_no = self._policy_nos[policy_id]
-                    await self._insert("asset", asset_no=asset_no, policy_no=policy_no, name=name)
+                    number = fingerprint_number(fingerprint_digest(policy_id + name))
+                    await self._insert("asset", asset_no=asset_no, policy_no=policy_no, fingerprint=number, name=name)
                 quantities[self._asset_nos[policy_id, name]] = quantity
         return quantities
 

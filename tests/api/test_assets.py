@@ -1,7 +1,7 @@
 """Assets over HTTP: a single one with its metadata, the assets of a policy, holders, transactions and mints."""
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import asyncpg
@@ -9,7 +9,7 @@ import cbor2
 import pytest
 
 from shared import database
-from shared.ledger import fingerprint
+from shared.ledger import fingerprint, fingerprint_digest, fingerprint_number
 from shared.network import PREVIEW
 from tests.api.client import Client
 from tests.api.conftest import IssueKey
@@ -452,7 +452,6 @@ async def test_mints_and_burns(api: Client, chain: Written, key: str) -> None:
 
 
 MALFORMED_ASSETS = [
-    POLICY,
     POLICY + COIN[:-1],
     POLICY + "00" * 33,
     POLICY[:-1] + "." + COIN,
@@ -484,6 +483,73 @@ async def test_malformed_assets(api: Client, chain: Written, key: str) -> None:
             reply = await api.get(f"/v1/assets/{asset}{path}", key)
             assert (reply.status, reply.error) == (400, NOT_AN_ASSET), asset
     assert (await api.get("/v1/assets/policy", key)).error == NOT_AN_ASSET
+
+
+async def test_an_asset_is_found_by_its_fingerprint(api: Client, chain: Written, key: str) -> None:
+    both = mints((COIN, 5), (PIECE, 1), ("", 2))
+    await chain.append(10, tx("a", pays(ALICE, (COIN, 5), (PIECE, 1), ("", 2)), mint=both))
+    for name in (COIN, PIECE, ""):
+        shown = fingerprint(bytes.fromhex(POLICY), bytes.fromhex(name))
+        for path in ("", "/holders", "/transactions", "/mints"):
+            expected = (await api.get(f"/v1/assets/{POLICY}.{name}{path}", key)).body
+            for form in (shown, shown.upper()):
+                reply = await api.get(f"/v1/assets/{form}{path}", key)
+                assert (reply.status, reply.body) == (200, expected), (name, path, form)
+    await chain.append(20)
+    await chain.append(30, tx("b", pays(ALICE, ("aa", 1)), mint=mints(("aa", 1))))
+    later = f"/v1/assets/{fingerprint(bytes.fromhex(POLICY), bytes.fromhex('aa'))}"
+    assert (await api.get(later, key)).status == 200
+    await chain.back_to(20)
+    assert (await api.get(later, key)).error == "Asset not found"
+
+
+async def test_assets_that_share_the_stored_part_of_a_fingerprint_are_told_apart(
+    api: Client, chain: Written, key: str, db: asyncpg.Connection
+) -> None:
+    await chain.append(10, tx("a", pays(ALICE, (COIN, 5), (PIECE, 1)), mint=mints((COIN, 5), (PIECE, 1))))
+    await db.execute("UPDATE chain_preview.asset SET fingerprint = 7 - fingerprint")
+    shown = fingerprint(bytes.fromhex(POLICY), bytes.fromhex(COIN))
+    assert (await api.get(f"/v1/assets/{shown}", key)).error == "Asset not found"
+    number = fingerprint_number(fingerprint_digest(bytes.fromhex(POLICY + COIN)))
+    await db.execute("UPDATE chain_preview.asset SET fingerprint = $1", number)
+    assert (await data(api, key, f"/v1/assets/{shown}"))["asset_name"] == COIN
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "fault"),
+    [
+        (lambda text: text[:-1] + ("q" if text[-1] != "q" else "p"), "its checksum is wrong"),
+        (lambda text: text[:-1], "it has 43 characters instead of 44"),
+        (lambda text: text + "q", "it has 45 characters instead of 44"),
+        (lambda text: text[:-1] + "b", "it has a character that bech32 does not use"),
+        (lambda text: "Asset" + text[5:], "upper and lower case are mixed"),
+        (lambda text: "pool" + text[5:], "it does not begin with asset1"),
+        (lambda _: "asset1", "it has 6 characters instead of 44"),
+    ],
+)
+async def test_a_malformed_fingerprint_is_told_what_is_wrong(
+    api: Client, chain: Written, key: str, spoiled: Callable[[str], str], fault: str
+) -> None:
+    await chain.append(10, tx("a", pays(ALICE, (COIN, 5)), mint=mints((COIN, 5))))
+    wrong = spoiled(fingerprint(bytes.fromhex(POLICY), bytes.fromhex(COIN)))
+    for path in ("", "/holders", "/transactions", "/mints"):
+        reply = await api.get(f"/v1/assets/{wrong}{path}", key)
+        assert reply.status == 400
+        assert reply.headers["Error-Code"] == "invalid_fingerprint"
+        assert reply.error.startswith(f"Invalid asset fingerprint: {fault}")
+
+
+async def test_what_is_missing_of_an_asset_is_named(api: Client, chain: Written, key: str) -> None:
+    await chain.append(10, tx("a", pays(ALICE, (COIN, 5)), mint=mints((COIN, 5))))
+    assert (await api.get(f"/v1/assets/{POLICY}", key)).error == f"{NOT_AN_ASSET}; the dot is missing"
+    unknown = fingerprint(bytes.fromhex(POLICY), b"unknown")
+    for path in ("", "/holders", "/transactions", "/mints"):
+        reply = await api.get(f"/v1/assets/{unknown}{path}", key)
+        assert (reply.status, reply.error) == (404, "Asset not found")
+    for path in ("", "/holders"):
+        reply = await api.get(f"/v1/assets/policy/{unknown}{path}", key)
+        assert reply.status == 400
+        assert reply.error.endswith("; a fingerprint is that of one asset")
 
 
 async def test_malformed_policies(api: Client, chain: Written, key: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.chain.harness import Caller
-from tests.chain.model import Json, Ledger, Transaction, page
+from tests.chain.model import Json, Ledger, Transaction, fingerprint, page
 from tests.chain.model_assets import AssetKey
 from tests.chain.model_chain import Chain
 
@@ -102,6 +102,7 @@ def check_asset(caller: Caller, chain: Chain, asset: AssetKey, holders: list[Jso
     """Check info, holders, transactions and mints of one asset."""
     path = f"/v1/assets/{asset[0]}.{asset[1]}"
     told = caller.ok(path)["data"]
+    assert caller.ok(f"/v1/assets/{fingerprint(*asset)}")["data"] == told
     metadata, source = chain.assets.metadata(asset)
     told["metadata"] = told["metadata"] and {key: value for key, value in told["metadata"].items() if value is not None}
     assert told == chain.assets.info(asset) | {"metadata": metadata, "metadata_source": source}

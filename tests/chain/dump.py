@@ -18,7 +18,7 @@ NATURAL_KEYS = {
     "address": ("stake_no", "raw"),
     "pool": ("pool_id",),
     "policy": ("policy_id",),
-    "asset": ("policy_no", "name"),
+    "asset": ("policy_no", "fingerprint", "name"),
 }
 # Data that the node reported about its ledger, and the number of its rollbacks, which are not part of the chain.
 NOT_OF_THE_CHAIN = {"rollback_depth", "ledger_state", "reward", "reward_due", "pool_reward"}

@@ -80,8 +80,8 @@ async def test_an_asset_is_looked_up_without_the_others_of_its_policy(db: asyncp
     keys = [policy.to_bytes(28) + name for name in names for policy in range(policies)]
     await db.copy_records_to_table(
         "asset",
-        columns=("asset_no", "policy_no", "name"),
-        records=[(number, int.from_bytes(key[:28]), key[28:]) for number, key in enumerate(keys)],
+        columns=("asset_no", "policy_no", "fingerprint", "name"),
+        records=[(number, int.from_bytes(key[:28]), number, key[28:]) for number, key in enumerate(keys)],
     )
     await db.execute("SET plan_cache_mode = force_generic_plan")
     assert {row.number for row in await resolver._assets.all(db, keys[::20])} == set(range(0, len(keys), 20))

@@ -426,6 +426,7 @@ $$;
 CREATE TABLE asset (
     asset_no         integer NOT NULL PRIMARY KEY,
     policy_no        integer NOT NULL,
+    fingerprint      bigint  NOT NULL,
     name             bytea   NOT NULL,
     supply           numeric NOT NULL DEFAULT 0,
     mint_count       integer NOT NULL DEFAULT 0,
@@ -434,9 +435,12 @@ CREATE TABLE asset (
     first_mint_tx_id bigint
 );
 COMMENT ON TABLE asset IS 'Native assets and their supply: quantity minted less quantity burned, as far as indexed.';
+COMMENT ON COLUMN asset.fingerprint IS
+    'The first 8 bytes of the digest in its fingerprint (CIP-14), as a signed number. Assets may share it; the fingerprint decides.';
 COMMENT ON COLUMN asset.first_tx_id IS 'The first transaction that moved it; null if a rollback removed all of them, and the asset does not exist.';
 COMMENT ON COLUMN asset.first_mint_tx_id IS 'The first transaction that minted it; null if it precedes the first indexed block.';
 CREATE INDEX asset_name ON asset (policy_no, name);
+CREATE INDEX asset_fingerprint ON asset (fingerprint);
 CREATE INDEX asset_supply ON asset (policy_no, (-supply), name) INCLUDE (supply) WHERE first_tx_id IS NOT NULL;
 CREATE INDEX asset_opening ON asset (policy_no, (-supply), name) INCLUDE (supply)
     WHERE first_tx_id IS NOT NULL AND opens_bucket(asset_no);
