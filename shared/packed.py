@@ -6,7 +6,7 @@ only the database of one network knows (docs/decisions/0026).
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -50,11 +50,72 @@ _SHORT = {
     "invalid_hereafter": "h",
     "valid": "v",
     "credits": "p",
+    "certificates": "t",
 }
 
 
+Origin = Literal["verificationKey", "script"]
+CREDENTIAL_ORIGINS: tuple[Origin, Origin] = ("verificationKey", "script")
+FIXED_REPRESENTATIVES: dict[int, Literal["abstain", "noConfidence"]] = {2: "abstain", 3: "noConfidence"}
+CERTIFICATES = (
+    "stakeCredentialRegistration",
+    "stakeCredentialDeregistration",
+    "stakeDelegation",
+    "stakePoolRegistration",
+    "stakePoolRetirement",
+    "genesisDelegation",
+    "constitutionalCommitteeDelegation",
+    "constitutionalCommitteeRetirement",
+    "delegateRepresentativeRegistration",
+    "delegateRepresentativeUpdate",
+    "delegateRepresentativeRetirement",
+)
+"""All types of certificates of Ogmios 6 and 7. Rows hold their places here: add new ones at the end."""
+
+_SHORT_IN_CERTIFICATE = {
+    "type_no": "t",
+    "stake": "s",
+    "pool_id": "p",
+    "pool": "o",
+    "retirement_epoch": "e",
+    "deposit": "d",
+    "representative": "r",
+    "cold": "c",
+    "hot": "h",
+    "genesis": "g",
+    "anchor": "a",
+}
+
+
+class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT_IN_CERTIFICATE.__getitem__):
+    """A certificate, with the fields that its type has.
+
+    `type_no` is its place in CERTIFICATES, or its name if it is not there. Credentials are as in the CDDL: a byte (0
+    for a key, 1 for a script) and the hash (28 bytes). A representative may also be a byte of FIXED_REPRESENTATIVES.
+    `cold` and `hot` are a committee member and its delegate, `genesis` a genesis key, its delegate and the VRF key of
+    that, `anchor` a URL and the hash of the document there.
+    """
+
+    type_no: int | str
+    stake: bytes | None = None
+    pool_id: bytes | None = None
+    pool: "PoolParameters | None" = None
+    retirement_epoch: int | None = None
+    deposit: int | None = None
+    representative: bytes | None = None
+    cold: bytes | None = None
+    hot: bytes | None = None
+    genesis: tuple[bytes, bytes, bytes] | None = None
+    anchor: tuple[str, bytes] | None = None
+
+    @property
+    def type(self) -> str:
+        """Ogmios' name of its type."""
+        return CERTIFICATES[self.type_no] if isinstance(self.type_no, int) else self.type_no
+
+
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.__getitem__):
-    """What few transactions have: withdrawals, metadata, a validity interval, failed scripts, credits.
+    """What few transactions have: withdrawals, metadata, a validity interval, failed scripts, credits, certificates.
 
     Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
     Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the
@@ -68,6 +129,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     invalid_hereafter: int | None = None
     valid: bool = True
     credits: dict[bytes, int] = {}
+    certificates: list[Certificate] = []
 
 
 class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -172,6 +234,11 @@ def pack_extra(extra: Extra) -> bytes | None:
     return None if extra == _NOTHING else _VERSION + _encode(extra)
 
 
+def may_have_certificates(extra: bytes | None) -> bool:
+    """Whether packed extras may have certificates: False where they need not be unpacked for them."""
+    return extra is not None and _CERTIFICATES_KEY in extra
+
+
 def unpack_extra(data: bytes | None) -> Extra:
     """The extras in a row; no bytes mean no extras."""
     return _NOTHING if data is None else _extra.decode(_body(data))
@@ -188,6 +255,7 @@ def unpack_pool_parameters(data: bytes) -> PoolParameters:
 
 
 _NOTHING = Extra()
+_CERTIFICATES_KEY = _encode(_SHORT["certificates"])
 _NIL = _encode(None)
 # The start of an input: an array of three elements, the first of them 32 bytes, the hash.
 _INPUT = b"\x93\xc4\x20"

@@ -12,7 +12,8 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.answers import ChainAnswer, ChainPage, CursorPaging, Instant
 from api.ask import ChainAsk
-from api.chain import metadatum, names
+from api.chain import certificates, metadatum, names
+from api.chain.certificates import Certificate
 from api.chain.names import Names
 from api.chain.tip import Tip
 from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
@@ -122,12 +123,16 @@ class LabelMetadata(msgspec.Struct, frozen=True):
 
 
 class FullTransaction(Transaction, frozen=True):
-    """A transaction in full. `mint` has negative quantities for burned assets; `metadata` is keyed by label."""
+    """A transaction in full.
+
+    `mint` has negative quantities for burned assets; `metadata` is keyed by label; `certificates` are in their order.
+    """
 
     valid: bool
     metadata: dict[str, LabelMetadata]
     mint: dict[str, int | dict[str, int]]
     withdrawals: list[Withdrawal]
+    certificates: list[Certificate]
     invalid_before: int | None
     invalid_hereafter: int | None
 
@@ -232,6 +237,7 @@ async def _full(db: Connection, row: _ByHashRow, ask: ChainAsk[HashQuestion]) ->
         metadata=_metadata(extra),
         mint=_assets(mint, shown, grouped),
         withdrawals=[Withdrawal(address.show_stake(raw), lovelace) for raw, lovelace in extra.withdrawals.items()],
+        certificates=[certificates.show(each, ask.network) for each in extra.certificates],
         invalid_before=extra.invalid_before,
         invalid_hereafter=extra.invalid_hereafter,
     )

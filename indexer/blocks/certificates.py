@@ -1,4 +1,4 @@
-"""Certificates of stake credentials and pools as changes of stake and pools. Pure."""
+"""Certificates as rows hold them, and those of stake credentials and pools as changes of stake and pools. Pure."""
 
 from collections.abc import Iterator
 
@@ -12,22 +12,7 @@ from shared.encoding import bech32_payload
 from shared.ledger import HASH28_BYTES
 from shared.network import Network
 
-CERTIFICATES = frozenset(
-    (
-        "stakeCredentialRegistration",
-        "stakeCredentialDeregistration",
-        "stakeDelegation",
-        "stakePoolRegistration",
-        "stakePoolRetirement",
-        "genesisDelegation",
-        "constitutionalCommitteeDelegation",
-        "constitutionalCommitteeRetirement",
-        "delegateRepresentativeRegistration",
-        "delegateRepresentativeUpdate",
-        "delegateRepresentativeRetirement",
-    )
-)
-"""All types of Ogmios 6 and 7; the last six move no stake. In a certificate of another type, a delegation counts."""
+_TYPE_NOS = {name: number for number, name in enumerate(packed.CERTIFICATES)}
 
 
 class StakeChange(msgspec.Struct, frozen=True, gc=False):
@@ -79,6 +64,52 @@ def changes_of(certificates: list[frames.Certificate], tx_hash: bytes, network: 
         return [change for certificate in certificates for change in _changes_of(certificate, network)]
     except ValueError as error:
         raise frames.Unreadable(f"certificates of transaction {tx_hash.hex()}: {error}") from error
+
+
+def packed_of(certificates: list[frames.Certificate], tx_hash: bytes, network: Network) -> list[packed.Certificate]:
+    """A transaction's certificates as its row holds them. Raises frames.Unreadable."""
+    try:
+        return [_packed(certificate, network) for certificate in certificates]
+    except ValueError as error:
+        raise frames.Unreadable(f"certificates of transaction {tx_hash.hex()}: {error}") from error
+
+
+def _packed(certificate: frames.Certificate, network: Network) -> packed.Certificate:
+    pool, anchor = certificate.stake_pool, certificate.metadata
+    issuer, delegate = certificate.issuer, certificate.delegate
+    return packed.Certificate(
+        type_no=_TYPE_NOS.get(certificate.type, certificate.type),
+        stake=_credential(certificate.credential, certificate.origin),
+        pool_id=None if pool is None else parse_pool_id(pool.id),
+        pool=None if pool is None or pool.vrf_verification_key_hash is None else parameters_of(pool, network),
+        retirement_epoch=None if pool is None else pool.retirement_epoch,
+        deposit=None if certificate.deposit is None else frames.lovelace(certificate.deposit),
+        representative=_party(certificate.delegate_representative),
+        cold=_party(certificate.member),
+        hot=_party(delegate),
+        genesis=None if issuer is None or delegate is None else _genesis(issuer, delegate),
+        anchor=None if anchor is None else (anchor.url, bytes.fromhex(anchor.hash)),
+    )
+
+
+def _party(party: frames.Party | None) -> bytes | None:
+    """A representative, or a member or delegate of the committee."""
+    if party is None:
+        return None
+    fixed = next((bytes((tag,)) for tag, name in packed.FIXED_REPRESENTATIVES.items() if name == party.type), None)
+    return _credential(party.id, party.origin) if fixed is None else fixed
+
+
+def _credential(key_hash: str | None, origin: str | None) -> bytes | None:
+    if key_hash is None or origin is None:
+        return None
+    return bytes(((*packed.CREDENTIAL_ORIGINS,).index(origin),)) + bytes.fromhex(key_hash)
+
+
+def _genesis(issuer: frames.Party, delegate: frames.Party) -> tuple[bytes, bytes, bytes] | None:
+    if issuer.id is None or delegate.id is None or delegate.vrf_verification_key_hash is None:
+        return None
+    return bytes.fromhex(issuer.id), bytes.fromhex(delegate.id), bytes.fromhex(delegate.vrf_verification_key_hash)
 
 
 def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[Change]:

@@ -116,7 +116,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
     spent = [key for tx in transactions for key in tx.inputs]
     accounts, hashes = certificates.named_by(block, network)
     addresses, assets = _Places(), _Places()
-    done = [[_packed(tx, addresses, assets, block.point) for tx in group] for group in block.transactions]
+    done = [[_packed(tx, addresses, assets, block.point, network) for tx in group] for group in block.transactions]
     return PackedBlock(
         block.point,
         block.block_no,
@@ -155,18 +155,21 @@ class _Places(dict[bytes, int]):
         return place
 
 
-def _packed(tx: Effects, addresses: _Places, assets: _Places, at: Point) -> msgspec.Raw:
+def _packed(tx: Effects, addresses: _Places, assets: _Places, at: Point, network: Network) -> msgspec.Raw:
     try:
-        return msgspec.Raw(_encode(_fields(tx, addresses, assets)))
+        return msgspec.Raw(_encode(_fields(tx, addresses, assets, network)))
     except OverflowError as error:
         # No ledger has a number beyond 64 bits.
         where = f"block {at.block_hash.hex()} at slot {at.slot_no}: transaction {tx.tx_hash.hex()}"
         raise frames.Unreadable(f"{where}: {error}") from error
 
 
-def _fields(tx: Effects, addresses: _Places, assets: _Places) -> tuple[object, ...]:
+def _fields(tx: Effects, addresses: _Places, assets: _Places, network: Network) -> tuple[object, ...]:
     """The fields of Transaction."""
     extra = tx.extra
+    if tx.certificates:
+        shown = certificates.packed_of(tx.certificates, tx.tx_hash, network)
+        extra = msgspec.structs.replace(extra, certificates=shown)
     payments = []
     for output in tx.outputs:
         held = _by_place(output.assets, assets) if output.assets else output.assets
@@ -214,7 +217,7 @@ def _observed(transactions: list[Effects]) -> Observations:
         elif tx.extra.metadata_cbor:
             lossy = lossy or False
         for certificate in tx.certificates:
-            if certificate.type not in certificates.CERTIFICATES:
+            if certificate.type not in packed.CERTIFICATES:
                 unknown.setdefault(certificate.type, tx.tx_hash)
     return Observations(sized, lossy, unknown)
 

@@ -80,7 +80,7 @@ class Relay(_Struct, frozen=True):
 
 
 class Anchor(_Struct, frozen=True):
-    """The address and the hash of a pool's metadata."""
+    """The address and the hash of a document, such as a pool's metadata."""
 
     url: str
     hash: str
@@ -101,6 +101,18 @@ class StakePool(_Struct, frozen=True):
     metadata: Anchor | None = None
 
 
+class Party(_Struct, frozen=True):
+    """A certificate's representative, member or delegate of the committee, genesis key or genesis delegate.
+
+    Representatives that always vote the same have no id, genesis keys and delegates no origin.
+    """
+
+    id: str | None = None
+    origin: str | None = msgspec.field(name="from", default=None)
+    type: str | None = None
+    vrf_verification_key_hash: str | None = None
+
+
 class Certificate(_Struct, frozen=True):
     """A certificate of any type, known or not."""
 
@@ -109,6 +121,11 @@ class Certificate(_Struct, frozen=True):
     origin: str | None = msgspec.field(name="from", default=None)
     stake_pool: StakePool | None = None
     deposit: Lovelace | None = None
+    delegate_representative: Party | None = None
+    member: Party | None = None
+    delegate: Party | None = None
+    issuer: Party | None = None
+    metadata: Anchor | None = None
 
 
 class Proposal(_Struct, frozen=True):

@@ -1,7 +1,6 @@
 """Compare blocks, the genesis and the lists of certificates with themselves: a part of verify.
 
-Certificates are stored only as these rows, so a wrong row that breaks no rule of the ledger is found only by the
-comparison with the node (`against_node`).
+`certificates` compares the rows of certificates with the packed ones; here they must follow the ledger's rules.
 """
 
 from hashlib import blake2b

@@ -29,7 +29,7 @@ import msgspec
 
 from indexer.store import writer as store
 from indexer.store.writer import Position
-from indexer.verify import checksums, fingerprints, lists, recompute, spending, stake
+from indexer.verify import certificates, checksums, fingerprints, lists, recompute, spending, stake
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import address, database, sql
 from shared.network import Network, by_name
@@ -84,7 +84,7 @@ async def check_all(
     from_origin = position.first_block_no == 0
     checks = CHECKS
     try:
-        agreed, found = await _agree(db, history, progress, from_origin=from_origin)
+        agreed, found = await _agree(db, history, progress, network, from_origin=from_origin)
         if agreed:
             checks = tuple(check for check in CHECKS if check[0] in WITHOUT_CHECKSUM)
         else:
@@ -110,18 +110,18 @@ async def make_tables(db: asyncpg.Connection) -> None:
 
 
 async def _agree(
-    db: asyncpg.Connection, history: "History", progress: Progress, *, from_origin: bool
+    db: asyncpg.Connection, history: "History", progress: Progress, network: Network, *, from_origin: bool
 ) -> tuple[bool, list[CheckResult]]:
     """Compare the checksums, and history with itself. Returns whether the checksums match, and the other results."""
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
-        marks = _Marks(Path(folder), spending.buckets_of(history.transactions), from_origin)
+        marks = _Marks(Path(folder), spending.buckets_of(history.transactions), network.name, from_origin)
         reading = asyncio.create_task(_add_up(history, marks, progress))
         try:
             # NOTE: Postgres adds up the tables while the processes read history.
             of_tables = await checksums.of_tables(db)
             genesis = await _genesis_outputs.all(db)
             of_genesis = await checksums.of_genesis(db, [(output.address, output.lovelace) for output in genesis])
-            sums, value = await reading
+            sums, value, certified = await reading
         finally:
             reading.cancel()
         spending.keep(spending.of_genesis(genesis), marks.folder, marks.buckets)
@@ -131,21 +131,28 @@ async def _agree(
             progress("outputs and the inputs that spend them", bucket + 1, marks.buckets)
     spent = await _named(db, history, suspects, progress) if suspects else []
     agreed = checksums.agree(of_genesis + sums, of_tables)
-    return agreed, [CheckResult("value", value[:MOST_SHOWN]), CheckResult("spending", spent[:MOST_SHOWN])]
+    results = {"value": value, "spending": spent, "certificates": certified}
+    return agreed, [CheckResult(name, differences[:MOST_SHOWN]) for name, differences in results.items()]
 
 
-async def _add_up(history: "History", marks: "_Marks", progress: Progress) -> tuple[checksums.Sums, list[Difference]]:
-    """The checksums of history, and the first transactions that don't balance or lack a source that is indexed."""
+async def _add_up(
+    history: "History", marks: "_Marks", progress: Progress
+) -> tuple[checksums.Sums, list[Difference], list[Difference]]:
+    """The checksums of history, and the first transactions that don't balance or lack a source that is indexed, and
+    the first certificates that differ from what they changed.
+    """
     sums, wrong, outside, done = checksums.Sums(), list[Difference](), 0, 0
+    certified: list[Difference] = []
     async for part, transactions in history.read(partial(_read, marks)):
         sums += part.sums
         wrong += part.differences[: MOST_SHOWN - len(wrong)]
+        certified += part.certified[: MOST_SHOWN - len(certified)]
         outside += part.outside
         done += transactions
         progress("transactions", done, history.transactions)
     if outside < 0:
         wrong.append(Difference("lovelace that certificates and proposals gave back", None, str(-outside), "0 or less"))
-    return sums, wrong
+    return sums, wrong, certified
 
 
 async def _named(
@@ -324,7 +331,8 @@ async def _read(marks: "_Marks", db: asyncpg.Connection, part: Range) -> "_Read"
         said = await spending.deposits_of.all(db, part.first_tx_id, part.next_tx_id)
         unbalanced, outside = spending.unbalanced(rows, {each.tx_id: each for each in said})
         wrong += unbalanced
-    return _Read(sums, wrong[:MOST_SHOWN], outside)
+    certified = await certificates.wrong(db, rows, part.first_tx_id, part.next_tx_id, by_name[marks.network_name])
+    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside)
 
 
 async def _compared(marks: "_Marks", _: asyncpg.Connection, bucket: int) -> set[int]:
@@ -341,10 +349,11 @@ async def _recomputed(db: asyncpg.Connection, part: Range) -> recompute.Part:
 
 
 class _Marks(msgspec.Struct, frozen=True):
-    """The folder and buckets of the marks of outputs and inputs; whether the index begins at the origin."""
+    """The folder and buckets of marks of outputs and inputs; the network, and whether it is indexed from the origin."""
 
     folder: Path
     buckets: int
+    network_name: str
     from_origin: bool
 
 
@@ -353,6 +362,7 @@ class _Read(msgspec.Struct, frozen=True):
 
     sums: checksums.Sums
     differences: list[Difference]
+    certified: list[Difference]
     outside: int
 
 

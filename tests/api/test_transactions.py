@@ -5,10 +5,11 @@ from typing import Any
 import cbor2
 import pytest
 
+from api.chain.pools import show_pool_id
 from indexer.blocks.effects import Output
 from shared import address
 from shared.network import MAINNET, PREPROD
-from shared.packed import Extra
+from shared.packed import Certificate, Extra
 from tests.api.chains import Chain, Input, Tx, hash_of
 from tests.api.client import Client
 from tests.api.conftest import IssueKey
@@ -405,11 +406,46 @@ async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) 
             },
             "mint": {f"{POLICY.hex()}.{b'coin'.hex()}": -5, f"{POLICY.hex()}.": 2**63},
             "withdrawals": [{"stake_address": STAKE, "lovelace": 12}],
+            "certificates": [],
             "invalid_before": 3,
             "invalid_hereafter": 2**64 - 1,
         },
         "last_updated": {"slot_no": 20, "block_hash": tip_hash, "block_time": "2022-10-25T00:00:20Z"},
     }
+
+
+async def test_certificates_are_shown_with_the_fields_of_their_type(api: Client, chain: Chain, key: str) -> None:
+    stake, script, pool_id = b"\0" + KEY_HASH, b"\1" + KEY_HASH, bytes(28)
+    certificates = [
+        Certificate(0, stake=stake, deposit=2_000_000),
+        Certificate(2, stake=stake, pool_id=pool_id, representative=b"\2"),
+        Certificate(6, cold=stake, hot=script),
+        Certificate(9, representative=script, anchor=("https://example.org", b"\xab")),
+        Certificate("someLaterType", stake=stake),
+    ]
+    tx = Tx(name="a", outputs=[Output(raw(ALICE), 5)], extra=Extra(certificates=certificates))
+    await chain.append(10, tx)
+    credential = {"id": KEY_HASH.hex(), "origin": "verificationKey"}
+    assert (await api.get(f"/v1/tx/hash/{tx.hash.hex()}", key)).body["data"]["certificates"] == [
+        {"type": "stakeCredentialRegistration", "stake_address": STAKE, "deposit": 2_000_000},
+        {
+            "type": "stakeDelegation",
+            "stake_address": STAKE,
+            "pool_id": show_pool_id(pool_id),
+            "delegate_representative": {"type": "abstain"},
+        },
+        {
+            "type": "constitutionalCommitteeDelegation",
+            "committee_member": credential,
+            "committee_delegate": credential | {"origin": "script"},
+        },
+        {
+            "type": "delegateRepresentativeUpdate",
+            "delegate_representative": {"type": "registered", **credential, "origin": "script"},
+            "anchor": {"url": "https://example.org", "hash": "ab"},
+        },
+        {"type": "someLaterType", "stake_address": STAKE},
+    ]
 
 
 @pytest.mark.usefixtures("history")

@@ -7,6 +7,7 @@ from typing import Any
 from tests.chain.harness import Caller
 from tests.chain.model import Json, Ledger, Transaction, fingerprint, page
 from tests.chain.model_assets import AssetKey
+from tests.chain.model_certificates import shown as certificate_of
 from tests.chain.model_chain import Chain
 
 Show = Callable[[Transaction], Json]
@@ -43,6 +44,14 @@ def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query:
     else:
         assert cursor is None, (address, query, cursor)
     return pagination | {"next_cursor": cursor}
+
+
+def check_transaction(caller: Caller, ledger: Ledger, tx: Transaction) -> Json:
+    """A transaction by its hash equals the model's, with its certificates; gives the answer."""
+    body = caller.ok(f"/v1/tx/hash/{tx.tx_hash}")
+    told = [certificate_of(each, ledger.network) for each in tx.certificates]
+    assert body["data"].items() >= (ledger.detail(tx) | {"certificates": told}).items(), tx.tx_hash
+    return body
 
 
 def walk(caller: Caller, path: str, limit: int, order: str, from_slot: int | None = None) -> list[Json]:

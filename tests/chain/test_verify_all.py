@@ -189,7 +189,7 @@ NAMED = {
     "parameters of another update": (
         "UPDATE pool_update u SET parameters = (SELECT parameters FROM pool_update o WHERE o.parameters <> u.parameters"
         " LIMIT 1) WHERE ctid = (SELECT ctid FROM pool_update LIMIT 1)",
-        "parameters of pool_update",
+        "certificate of pool_update",
     ),
     "a retirement moved by an epoch": (
         "UPDATE pool_retirement SET epoch_no = epoch_no + 1 WHERE ctid = (SELECT max(ctid) FROM pool_retirement)",
@@ -245,7 +245,7 @@ NAMED = {
     "names of assets swapped": (
         "UPDATE asset SET name = other.name FROM asset other"
         " WHERE asset.asset_no IN (1, 2) AND other.asset_no = 3 - asset.asset_no",
-        "of tx",
+        "fingerprint of asset_no",
     ),
     "a fee of a lovelace less": (
         "UPDATE tx SET fee = fee - 1 WHERE tx_id = (SELECT max(tx_id) FROM tx)",
@@ -277,6 +277,31 @@ async def test_an_error_that_changes_answers_is_named(
     found = await planted(db, statement, *finds)
     assert found is not None
     assert any(said in difference for differences in found.values() for difference in differences), found
+
+
+CERTIFIED = ("parameters of another update", "a retirement moved by an epoch", "a delegation deleted")
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+async def test_history_alone_shows_what_a_certificate_changed(db: asyncpg.Connection, name: str) -> None:
+    found = await planted(db, NAMED[name][0], partial(within, network=PREPROD))
+    assert found is not None
+    assert any("of tx_id" in difference for difference in found["certificates"]), found
+
+
+async def test_a_certificate_that_a_transaction_lacks_is_found_in_history(db: asyncpg.Connection) -> None:
+    rows = await db.fetch("SELECT tx_id, extra FROM tx WHERE extra IS NOT NULL ORDER BY tx_id")
+    extras = {row["tx_id"]: packed.unpack_extra(row["extra"]) for row in rows}
+    key, extra = next(
+        (key, extra)
+        for key, extra in extras.items()
+        if any(each.type == "stakeDelegation" and each.pool_id for each in extra.certificates)
+    )
+    spoiled = packed.pack_extra(msgspec.structs.replace(extra, certificates=[]))
+    statement = "UPDATE tx SET extra = $2 WHERE tx_id = $1"
+    found = await planted(db, statement, partial(within, network=PREPROD), arguments=(key, spoiled))
+    assert found is not None
+    assert any(f"of tx_id {key}: indexed a row, recomputed none" in said for said in found["certificates"]), found
 
 
 def resourced(spent: packed.Input, change: Callable[[packed.Output], dict[str, Any]]) -> packed.Input:

@@ -13,6 +13,15 @@ U64, I64 = st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1)
 numbers = st.integers(0, 2**31 - 1)
 outputs = st.builds(Output, numbers, U64, st.dictionaries(numbers, U64, max_size=3))
 inputs = st.builds(Input, st.binary(min_size=32, max_size=32), st.integers(0, 2**32 - 1), st.none() | outputs)
+hashes = st.binary(min_size=28, max_size=28)
+certificates = st.builds(
+    packed.Certificate,
+    st.integers(0, len(packed.CERTIFICATES) - 1) | st.text(max_size=10),
+    stake=st.none() | hashes,
+    deposit=st.none() | U64,
+    genesis=st.none() | st.tuples(hashes, hashes, hashes),
+    anchor=st.none() | st.tuples(st.text(max_size=10), hashes),
+)
 extras = st.builds(
     Extra,
     withdrawals=st.dictionaries(st.binary(min_size=29, max_size=29), U64, max_size=2),
@@ -22,6 +31,7 @@ extras = st.builds(
     invalid_hereafter=st.none() | U64,
     valid=st.booleans(),
     credits=st.dictionaries(st.binary(min_size=29, max_size=29), U64, max_size=2),
+    certificates=st.lists(certificates, max_size=2),
 )
 
 
@@ -74,3 +84,8 @@ def test_extras_survive_packing_and_empty_ones_are_null(extra: Extra) -> None:
     data = packed.pack_extra(extra)
     assert packed.unpack_extra(data) == extra
     assert (data is None) == (extra == Extra())
+
+
+@given(extras)
+def test_no_certificate_is_overlooked_in_packed_extras(extra: Extra) -> None:
+    assert packed.may_have_certificates(packed.pack_extra(extra)) or not extra.certificates

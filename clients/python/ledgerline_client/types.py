@@ -113,7 +113,11 @@ class FullTransactionAnswer(TypedDict):
 
 
 class FullTransaction(TypedDict):
-    """A transaction in full. `mint` has negative quantities for burned assets; `metadata` is keyed by label."""
+    """A transaction in full.
+
+    `mint` has negative quantities for burned assets; `metadata` is keyed by label; `certificates` are in
+    their order.
+    """
 
     tx_hash: str
     block_hash: str
@@ -128,6 +132,7 @@ class FullTransaction(TypedDict):
     metadata: dict[str, LabelMetadata]
     mint: dict[str, int | dict[str, int]]
     withdrawals: list[Withdrawal]
+    certificates: list[Certificate]
     invalid_before: int | None
     invalid_hereafter: int | None
 
@@ -148,6 +153,90 @@ class Withdrawal(TypedDict):
 
     stake_address: str
     lovelace: int
+
+
+class Certificate(TypedDict):
+    """A certificate. `type` is Ogmios' name of its type, and decides which of the other fields it has.
+
+    `stakeCredentialRegistration`, `stakeCredentialDeregistration`: `stake_address`, and `deposit` (lovelace)
+    if it names one. `stakeDelegation`: `stake_address`, and `pool_id`, `delegate_representative`, or both.
+    `stakePoolRegistration`: `pool_id`, `pool`. `stakePoolRetirement`: `pool_id`, `retirement_epoch`.
+    `delegateRepresentativeRegistration`, `delegateRepresentativeUpdate`, `delegateRepresentativeRetirement`:
+    `delegate_representative`, `deposit` except for an update, `anchor` if it has one.
+    `constitutionalCommitteeDelegation`: `committee_member` (cold) and `committee_delegate` (hot).
+    `constitutionalCommitteeRetirement`: `committee_member`, `anchor` if it has one. `genesisDelegation`:
+    `genesis_delegation`.
+    """
+
+    type: str
+    stake_address: NotRequired[str]
+    pool_id: NotRequired[str]
+    pool: NotRequired[PoolRegistration]
+    retirement_epoch: NotRequired[int]
+    delegate_representative: NotRequired[Representative]
+    deposit: NotRequired[int]
+    committee_member: NotRequired[LedgerCredential]
+    committee_delegate: NotRequired[LedgerCredential]
+    genesis_delegation: NotRequired[GenesisDelegation]
+    anchor: NotRequired[Anchor]
+
+
+class PoolRegistration(TypedDict):
+    """The registered parameters of a pool. `pledge` and `fixed_cost` are in lovelace, `margin` is the exact
+    ratio.
+    """
+
+    vrf_key_hash: str
+    pledge: int
+    fixed_cost: int
+    margin: str
+    reward_account: str | None
+    owners: list[str]
+    relays: list[PoolRelay]
+    metadata_url: str | None
+    metadata_hash: str | None
+
+
+class PoolRelay(TypedDict):
+    """A relay as registered. A host name without a port names an SRV record."""
+
+    port: NotRequired[int]
+    ipv4: NotRequired[str]
+    ipv6: NotRequired[str]
+    hostname: NotRequired[str]
+
+
+class Representative(TypedDict):
+    """A delegate representative: a registered one, or one that always abstains or has no confidence.
+
+    Only a registered one has an id, the hash of a key or of a script.
+    """
+
+    type: Literal["abstain", "noConfidence", "registered"]
+    id: NotRequired[str]
+    origin: NotRequired[Literal["script", "verificationKey"]]
+
+
+class LedgerCredential(TypedDict):
+    """The hash of a key or of a script."""
+
+    id: str
+    origin: Literal["script", "verificationKey"]
+
+
+class GenesisDelegation(TypedDict):
+    """The hashes of a genesis key, of the key of its delegate, and of the VRF key of that."""
+
+    genesis_key_hash: str
+    delegate_key_hash: str
+    vrf_key_hash: str
+
+
+class Anchor(TypedDict):
+    """The address and the hash of a document."""
+
+    url: str
+    hash: str
 
 
 class AssetAnswer(TypedDict):

@@ -1,0 +1,152 @@
+"""Certificates of a transaction, as answers show them."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from api.chain.pools import show_pool_id
+from shared import address, packed
+from shared.network import Network
+from shared.packed import Origin
+
+
+class LedgerCredential(msgspec.Struct, frozen=True):
+    """The hash of a key or of a script."""
+
+    id: str
+    origin: Origin
+
+
+class Representative(msgspec.Struct, frozen=True):
+    """A delegate representative: a registered one, or one that always abstains or has no confidence.
+
+    Only a registered one has an id, the hash of a key or of a script.
+    """
+
+    type: Literal["registered", "abstain", "noConfidence"]
+    id: str | UnsetType = UNSET
+    origin: Origin | UnsetType = UNSET
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """The address and the hash of a document."""
+
+    url: str
+    hash: str
+
+
+class PoolRelay(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A relay as registered. A host name without a port names an SRV record."""
+
+    port: int | UnsetType = UNSET
+    ipv4: str | UnsetType = UNSET
+    ipv6: str | UnsetType = UNSET
+    hostname: str | UnsetType = UNSET
+
+
+class PoolRegistration(msgspec.Struct, frozen=True):
+    """The registered parameters of a pool. `pledge` and `fixed_cost` are in lovelace, `margin` is the exact ratio."""
+
+    vrf_key_hash: str
+    pledge: int
+    fixed_cost: int
+    margin: str
+    reward_account: str | None
+    owners: list[str]
+    relays: list[PoolRelay]
+    metadata_url: str | None
+    metadata_hash: str | None
+
+
+class GenesisDelegation(msgspec.Struct, frozen=True):
+    """The hashes of a genesis key, of the key of its delegate, and of the VRF key of that."""
+
+    genesis_key_hash: str
+    delegate_key_hash: str
+    vrf_key_hash: str
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """A certificate. `type` is Ogmios' name of its type, and decides which of the other fields it has.
+
+    `stakeCredentialRegistration`, `stakeCredentialDeregistration`: `stake_address`, and `deposit` (lovelace) if it
+    names one. `stakeDelegation`: `stake_address`, and `pool_id`, `delegate_representative`, or both.
+    `stakePoolRegistration`: `pool_id`, `pool`. `stakePoolRetirement`: `pool_id`, `retirement_epoch`.
+    `delegateRepresentativeRegistration`, `delegateRepresentativeUpdate`, `delegateRepresentativeRetirement`:
+    `delegate_representative`, `deposit` except for an update, `anchor` if it has one.
+    `constitutionalCommitteeDelegation`: `committee_member` (cold) and `committee_delegate` (hot).
+    `constitutionalCommitteeRetirement`: `committee_member`, `anchor` if it has one. `genesisDelegation`:
+    `genesis_delegation`.
+    """
+
+    type: str
+    stake_address: str | UnsetType = UNSET
+    pool_id: str | UnsetType = UNSET
+    pool: PoolRegistration | UnsetType = UNSET
+    retirement_epoch: int | UnsetType = UNSET
+    delegate_representative: Representative | UnsetType = UNSET
+    deposit: int | UnsetType = UNSET
+    committee_member: LedgerCredential | UnsetType = UNSET
+    committee_delegate: LedgerCredential | UnsetType = UNSET
+    genesis_delegation: GenesisDelegation | UnsetType = UNSET
+    anchor: Anchor | UnsetType = UNSET
+
+
+def show(certificate: packed.Certificate, network: Network) -> Certificate:
+    """A certificate as answers show it."""
+    genesis, anchor = certificate.genesis, certificate.anchor
+    return Certificate(
+        type=certificate.type,
+        stake_address=UNSET if certificate.stake is None else _stake_address(certificate.stake, network),
+        pool_id=UNSET if certificate.pool_id is None else show_pool_id(certificate.pool_id),
+        pool=UNSET if certificate.pool is None else _pool(certificate.pool),
+        retirement_epoch=_set(certificate.retirement_epoch),
+        delegate_representative=_representative(certificate.representative),
+        deposit=_set(certificate.deposit),
+        committee_member=_credential(certificate.cold),
+        committee_delegate=_credential(certificate.hot),
+        genesis_delegation=UNSET if genesis is None else GenesisDelegation(*(part.hex() for part in genesis)),
+        anchor=UNSET if anchor is None else Anchor(anchor[0], anchor[1].hex()),
+    )
+
+
+def _set(number: int | None) -> int | UnsetType:
+    return UNSET if number is None else number
+
+
+def _stake_address(credential: bytes, network: Network) -> str:
+    origin = packed.CREDENTIAL_ORIGINS[credential[0]]
+    return address.show_stake(address.reward_account(credential[1:], origin, network))
+
+
+def _credential(credential: bytes | None) -> LedgerCredential | UnsetType:
+    if credential is None:
+        return UNSET
+    return LedgerCredential(credential[1:].hex(), packed.CREDENTIAL_ORIGINS[credential[0]])
+
+
+def _representative(representative: bytes | None) -> Representative | UnsetType:
+    if representative is None:
+        return UNSET
+    fixed = packed.FIXED_REPRESENTATIVES.get(representative[0])
+    if fixed is not None:
+        return Representative(fixed)
+    return Representative("registered", representative[1:].hex(), packed.CREDENTIAL_ORIGINS[representative[0]])
+
+
+def _pool(pool: packed.PoolParameters) -> PoolRegistration:
+    return PoolRegistration(
+        vrf_key_hash=pool.vrf_key_hash.hex(),
+        pledge=pool.pledge,
+        fixed_cost=pool.fixed_cost,
+        margin=pool.margin,
+        reward_account=None if pool.reward_account is None else address.show_stake(pool.reward_account),
+        owners=[address.show_stake(owner) for owner in pool.owners],
+        relays=[
+            PoolRelay(*(UNSET if part is None else part for part in msgspec.structs.astuple(relay)))
+            for relay in pool.relays
+        ],
+        metadata_url=pool.metadata_url,
+        metadata_hash=None if pool.metadata_hash is None else pool.metadata_hash.hex(),
+    )

@@ -1,0 +1,13 @@
+-- What tables say of certificates in transactions from tx_id $1 up to $2. `place` counts the changes of a transaction.
+
+-- name: stake_events
+-- Those of certificates: pools are reaped without one.
+SELECT tx_id, place, kind, raw AS account, pool_id
+FROM stake_event JOIN stake USING (stake_no) LEFT JOIN pool ON pool.pool_no = stake_event.pool_no
+WHERE tx_id >= $1 AND tx_id < $2 AND kind <> 'reaping'
+
+-- name: pool_updates
+SELECT tx_id, place, pool_id, parameters FROM pool_update JOIN pool USING (pool_no) WHERE tx_id >= $1 AND tx_id < $2
+
+-- name: pool_retirements
+SELECT tx_id, place, pool_id, epoch_no FROM pool_retirement JOIN pool USING (pool_no) WHERE tx_id >= $1 AND tx_id < $2

@@ -1,0 +1,66 @@
+"""Certificates as answers show them, from the JSON of Ogmios. Every part of that JSON must be used."""
+
+from tests.chain.model import Json, stake_address
+
+
+def shown(certificate: Json, network: str) -> Json:
+    """The answer for a certificate; fails if it has a part that no answer shows."""
+    rest = dict(certificate)
+    told: Json = {"type": rest.pop("type")}
+    if "credential" in rest:
+        script = rest.pop("from") == "script"
+        told["stake_address"] = stake_address(network, rest.pop("credential"), script=script)
+    told |= pool(rest.pop("stakePool", {}), network)
+    if "delegateRepresentative" in rest:
+        told["delegate_representative"] = with_origin(rest.pop("delegateRepresentative"))
+    if "deposit" in rest:
+        told["deposit"] = rest.pop("deposit")["ada"]["lovelace"]
+    if "member" in rest:
+        told["committee_member"] = with_origin(rest.pop("member"))
+    if "issuer" in rest:
+        delegate = dict(rest.pop("delegate"))
+        told["genesis_delegation"] = {
+            "genesis_key_hash": rest.pop("issuer")["id"],
+            "delegate_key_hash": delegate.pop("id"),
+            "vrf_key_hash": delegate.pop("vrfVerificationKeyHash"),
+        }
+        assert not delegate
+    if "delegate" in rest:
+        authorized = dict(rest.pop("delegate"))
+        assert authorized.pop("status") == "authorized"
+        told["committee_delegate"] = with_origin(authorized)
+    anchor = rest.pop("metadata", None)
+    if anchor is not None:
+        told["anchor"] = anchor
+    assert not rest
+    return told
+
+
+def with_origin(said: Json) -> Json:
+    """The same with our word for `from`."""
+    return {"origin" if name == "from" else name: part for name, part in said.items()}
+
+
+def pool(said: Json, network: str) -> Json:
+    """What an answer shows of the pool in a certificate."""
+    rest = dict(said)
+    told: Json = {}
+    if "id" in rest:
+        told["pool_id"] = rest.pop("id")
+    if "retirementEpoch" in rest:
+        told["retirement_epoch"] = rest.pop("retirementEpoch")
+    if rest:
+        anchor: Json = rest.pop("metadata", {})
+        told["pool"] = {
+            "vrf_key_hash": rest.pop("vrfVerificationKeyHash"),
+            "pledge": rest.pop("pledge")["ada"]["lovelace"],
+            "fixed_cost": rest.pop("cost")["ada"]["lovelace"],
+            "margin": rest.pop("margin"),
+            "reward_account": rest.pop("rewardAccount"),
+            "owners": [stake_address(network, owner, script=False) for owner in rest.pop("owners")],
+            "relays": [{key: part for key, part in relay.items() if key != "type"} for relay in rest.pop("relays")],
+            "metadata_url": anchor.get("url"),
+            "metadata_hash": anchor.get("hash"),
+        }
+    assert not rest
+    return told
