@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -127,6 +128,9 @@ _HEADERS = {
 }
 _RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy", "RateLimit")
 
+# An answer for each operation, and one for each error, as recorded by `python -m tests.api.asking`.
+_ANSWERS: Json = msgspec.json.decode((Path(__file__).parent / "examples.json").read_bytes())
+
 _CACHED_DOCUMENTS = 4
 _REF = "#/components/schemas/{name}"
 
@@ -183,7 +187,10 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
 
 def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Mapping[str, str]) -> Json:
     summary, _, description = (inspect.getdoc(route.handler) or "").partition("\n\n")
-    content = {media_type: {"schema": answer} for media_type in route.media_types}
+    example = _ANSWERS["operations"].get(route.operation, {})
+    content: Json = {media_type: {"schema": answer} for media_type in route.media_types}
+    if example and (media_type := example.get("media_type", JSON)) in content:
+        content[media_type]["example"] = example["answer"]
     success: Json = {
         "description": HTTPStatus(route.status).phrase,
         "headers": _headers(*_success_headers(route)),
@@ -203,6 +210,8 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
             "required": True,
             "content": {JSON: {"schema": _body(route.body, route.body_fields)}},
         }
+        if "body" in example:
+            operation["requestBody"]["content"][JSON]["example"] = example["body"]
     return operation
 
 
@@ -225,11 +234,16 @@ def _table_of_errors() -> str:
     """Every code with its causes and remedies, as Markdown."""
     rows = [
         f"| `{each.code}` | {each.status} | {' '.join(dict.fromkeys(each.causes))} "
-        f"| {' '.join(dict.fromkeys(each.remedies))} |"
+        f"| {' '.join(dict.fromkeys(each.remedies))} | {_example_of(each.code)} |"
         for each in error_codes.documented()
     ]
     head = "**Errors.** Every error has a header `Error-Code`. The codes stay; messages may get clearer.\n"
-    return "\n".join([head, "| code | status | cause | remedy |", "|---|---|---|---|", *rows])
+    return "\n".join([head, "| code | status | cause | remedy | example |", "|---|---|---|---|---|", *rows])
+
+
+def _example_of(code: str) -> str:
+    example = _ANSWERS["errors"].get(code)
+    return "" if example is None else f"`{example['request']}`: {example['answer']['error']}"
 
 
 def _tag(route: Route) -> str:
@@ -322,7 +336,7 @@ def _refusals(route: Route) -> Iterator[Refusal]:
         yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())
     elif route.who != "open":
         yield from (errors.missing_admin_key(), errors.invalid_admin_key(), errors.permission_denied(route.who))
-        yield errors.too_many_at_once()
+        yield from (errors.too_many_at_once(), errors.outdated())
     for field in route.fields:
         yield field.kind.refusal(field.name)
     if route.body is not None:

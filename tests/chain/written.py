@@ -82,10 +82,16 @@ class Written:
             "issuer": {"verificationKey": "00" * 32},
             "transactions": list(transactions),
         }
+        return await self.index(block, to_tip=to_tip)
+
+    async def index(self, block: Json, *, to_tip: int = 0) -> str:
+        """Index a block as the node tells it; returns its hash."""
+        present = await store.position(self._db)
+        tip = None if present is None else present.point
         frame = {"result": {"direction": "forward", "block": block, "tip": "origin"}}
         answer = frames.read(json.dumps(frame).encode())
         assert isinstance(answer, frames.NextBlock) and answer.block is not None
-        node_tip = frames.NodePoint(slot_no, answer.block.id, block_no + to_tip)
+        node_tip = frames.NodePoint(block["slot"], answer.block.id, block["height"] + to_tip)
         packed = packed_block.pack(effects.of_block(answer.block), node_tip, PREVIEW)
         resolver = await new_resolver(self._db, PREVIEW)
         first_seen = await resolver.look_up(self._db, [packed.lookups])

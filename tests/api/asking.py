@@ -1,0 +1,475 @@
+"""`python -m tests.api.asking`: ask a running service for an answer of every operation and every error.
+
+The answers go to `api/examples.json`, from which /openapi.json takes its examples. The service answers from recorded
+blocks of preview. What differs from run to run (ids, keys, times) is replaced, so that the file only changes with the
+answers. Keys in it are made up.
+"""
+
+import asyncio
+import json
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import asyncpg
+import msgspec
+
+from api import app, turns, worker
+from api.route import JSON
+from api.usage import durations
+from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
+from shared import database, schema, servers, settings
+from shared.network import PREVIEW
+from tests.api.client import Client, Reply, serving
+from tests.api.indexers import Indexer
+from tests.api.partners import ALL, BOOTSTRAP_KEY, NOWHERE
+from tests.chain.harness import blocks_of, recorded
+from tests.chain.written import Written
+
+Json = dict[str, Any]
+FILE = Path(__file__).parents[2] / "api" / "examples.json"
+
+_LAST_SLOT = 733_216  # of the recorded blocks that are indexed: a mint with metadata
+_NFT = "0fc891fb7368d3b7c7b88815c203fda0d6862b0f1d797222672e91fe.4d79416d617a696e674e4654"
+_POLICY = _NFT.partition(".")[0]
+_MINUTE = "2026-01-14T10:20:00"
+_PERIOD = "start_date=2026-01-14&end_date=2026-01-14"
+_LONGEST_TEXT = 200
+_SHOWN_LINES = 2
+
+
+class Asked(msgspec.Struct, omit_defaults=True):
+    """A request and its answer, which is JSON unless `media_type` says otherwise.
+
+    `body` is that of the request; an error names the operation that was asked for.
+    """
+
+    request: str
+    status: int
+    answer: Any
+    body: Any = None
+    operation: str = ""
+    media_type: str | None = None
+
+
+class Recorder:
+    """Asks, and keeps what was answered: operations by name, errors by code."""
+
+    def __init__(self, api: Client) -> None:
+        self.api, self._asked = api, 0
+        self.operations: dict[str, Asked] = {}
+        self.errors: dict[str, Asked] = {}
+
+    async def ok(self, operation: str, request: str, key: str | None = None, body: Any = None) -> Any:
+        """Keep the answer of an operation, which must be a success; gives its data."""
+        reply = await self._call(request, key, {} if body is None else {"json": body})
+        assert reply.status < 400, (operation, reply.body)
+        media_type = reply.headers["Content-Type"].partition(";")[0]
+        told, named = _shortened(reply.body), None if media_type == JSON else media_type
+        self.operations[operation] = Asked(request, reply.status, told, body, media_type=named)
+        return reply.body["data"] if isinstance(reply.body, dict) and "data" in reply.body else reply.body
+
+    async def refused(
+        self, code: str, operation: str, request: str, key: str | None = None, body: Any = None, **options: Any
+    ) -> None:
+        """Keep the error with this code."""
+        reply = await self._call(request, key, options if body is None else options | {"json": body})
+        assert reply.headers.get("Error-Code") == code, (code, reply.status, reply.body)
+        self.errors[code] = Asked(request, reply.status, reply.body, body, operation)
+
+    async def data(self, method: str, path: str, key: str, body: Any = None) -> Any:
+        """The data of an answer that is not kept."""
+        reply = await self.api.call(method, path, key, **({} if body is None else {"json": body}))
+        assert reply.status < 400, reply.body
+        return reply.body["data"]
+
+    async def _call(self, request: str, key: str | None, options: Mapping[str, Any]) -> Reply:
+        method, path = request.split(" ")
+        self._asked += 1
+        headers = {"X-Request-Id": f"example-{self._asked}", **options.get("headers", {})}
+        return await self.api.call(method, path, key, **{**options, "headers": headers})
+
+
+class Subjects(msgspec.Struct):
+    """What the questions about the chain are about: a pool, the transaction that registered it, and an address."""
+
+    tx_hash: str
+    pool_id: str
+    address: str
+
+
+async def ask_all(environment: Mapping[str, str]) -> Json:
+    """The examples, from an API with these settings and an empty database."""
+    url = environment["DATABASE_URL"]
+    chain, db = await database.connect(url, PREVIEW), await database.connect(url)
+    try:
+        with patch("api.usage.queue._LAST_LOOKS_S", 0):  # no aggregator runs
+            # The recorded blocks are old, and yet the network is to count as ready.
+            async with serving({**environment, "READY_LAG_S": "999999999"}) as api:
+                asking = Recorder(api)
+                await asking.refused("not_ready", "get_readiness", "GET /ready")
+                about = await _index(chain)
+                await _ask_about_service(asking, url)
+                partner = await _ask_as_operator(asking)
+                key = await _ask_as_partner(asking, partner, db)
+                await _ask_about_chain(asking, key, about)
+                await _ask_without_right(asking, partner, about)
+                await _ask_wrongly(asking, partner, key)
+                await _ask_in_trouble(asking, partner, key, about, db)
+    finally:
+        await chain.close()
+        await db.close()
+    return _stable(msgspec.to_builtins({"operations": asking.operations, "errors": asking.errors}))
+
+
+async def _index(chain: asyncpg.Connection) -> Subjects:
+    written, about = Written(chain), None
+    for name in ("preview-pools.jsonl.xz", "preview-tokens.jsonl.xz"):
+        for block in blocks_of(recorded(name)):
+            if block.get("transactions") and block["slot"] <= _LAST_SLOT:
+                await written.index(block)
+                for tx in block["transactions"]:
+                    pools = [each["stakePool"]["id"] for each in tx.get("certificates", ()) if "stakePool" in each]
+                    about = about or (Subjects(tx["id"], pools[0], tx["outputs"][0]["address"]) if pools else None)
+    assert about is not None, "the recorded blocks have a pool"
+    return about
+
+
+async def _ask_about_service(asking: Recorder, url: str) -> None:
+    writer = await database.connect(url, PREVIEW)
+    assert await database.become_writer(writer, PREVIEW)
+    await Indexer(writer).beats(node_slot_no=_LAST_SLOT)
+    for operation, path in (
+        ("get_home", "/"),
+        ("get_health", "/health"),
+        ("get_readiness", "/ready"),
+        ("get_network_readiness", "/ready/preview"),
+        ("get_status", "/v1/status"),
+        ("get_status_page", "/status"),
+        ("get_metrics", "/metrics"),
+        ("get_openapi_document", "/openapi.json"),
+        ("get_docs", "/docs"),
+        ("get_docs_file", "/docs/docs.js"),
+    ):
+        await asking.ok(operation, f"GET {path}")
+    await writer.close()
+    await asking.refused("not_found", "get_network_readiness", "GET /ready/testnet")
+
+
+async def _ask_as_operator(asking: Recorder) -> str:
+    """Ask what needs the bootstrap key; gives the key of a new partner."""
+    body = {"entity_name": "Example Wallet", "permissions": ALL}
+    made = await asking.ok("create_admin_key", "POST /v1/admin/admin-keys", BOOTSTRAP_KEY, body)
+    key: str = made["key"]
+    await asking.ok("list_admin_keys", "GET /v1/admin/admin-keys?limit=1", BOOTSTRAP_KEY)
+    limited = {"entity_name": "Example Auditor", "permissions": ["view_audit_logs"]}
+    reply = await asking.api.call("POST", "/v1/admin/admin-keys", BOOTSTRAP_KEY, json=limited)
+    auditor = reply.body["data"]
+    await asking.refused("permission_denied", "list_users", "GET /v1/admin/users", auditor["key"])
+    path = f"/v1/admin/admin-keys/{auditor['admin_key']['id']}"
+    await asking.ok("revoke_admin_key", f"DELETE {path}", BOOTSTRAP_KEY)
+    await asking.refused("admin_key_not_found", "revoke_admin_key", f"DELETE {path}", BOOTSTRAP_KEY)
+    await asking.refused("invalid_admin_key", "list_users", "GET /v1/admin/users", auditor["key"])
+    await asking.refused("missing_admin_key", "list_users", "GET /v1/admin/users")
+    users = "POST /v1/admin/users"
+    await asking.refused("bootstrap_key_refused", "create_user", users, BOOTSTRAP_KEY, {"name": "Example"})
+    return key
+
+
+_CUSTOMER = {
+    "name": "Example",
+    "external_id": "customer-1",
+    "email": "someone@example.com",
+    "billing_plan": "standard",
+    "metadata": {"tier": "gold"},
+}
+
+
+async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection) -> str:
+    """Ask all that a partner may; gives an API key of preview."""
+    users, credentials, usage = "/v1/admin/users", "/v1/admin/credentials", "/v1/admin/usage"
+    user = await asking.ok("create_user", f"POST {users}", partner, _CUSTOMER)
+    of_user = f"{users}/{user['id']}"
+    await asking.refused("external_id_in_use", "create_user", f"POST {users}", partner, _CUSTOMER)
+    await asking.ok("list_users", f"GET {users}?limit=1", partner)
+    await asking.ok("get_user", f"GET {of_user}", partner)
+    await asking.ok("get_user_by_external_id", f"GET {users}/by-external-id/customer-1", partner)
+    await asking.ok("suspend_user", f"POST {of_user}/suspend", partner)
+    await asking.ok("reactivate_user", f"POST {of_user}/reactivate", partner)
+    await asking.ok("update_user", f"PATCH {of_user}", partner, {"billing_plan": "premium"})
+
+    body = {"name": "Backend", "user_account_id": user["id"], "network_id": 1, "description": "Production backend"}
+    made = await asking.ok("create_credential", f"POST {credentials}", partner, body)
+    of_credential = f"{credentials}/{made['credential']['id']}"
+    await asking.ok("list_credentials", f"GET {credentials}?limit=1", partner)
+    await asking.ok("get_credential", f"GET {of_credential}", partner)
+    await asking.ok("update_credential", f"PATCH {of_credential}", partner, {"name": "Backend, second region"})
+    rotated = await asking.ok("rotate_credential", f"POST {of_credential}/rotate", partner, {"overlap_seconds": 0})
+    await asking.refused("expired_api_key", "get_own_key", "GET /v1/key", made["api_key"])
+    limits = {"rate_limit_per_minute": 600, "quota": {"requests": 100_000, "per": "month"}}
+    await asking.ok("update_credential_limits", f"PUT {of_credential}/limits", partner, limits)
+    await asking.ok("get_credential_limits", f"GET {of_credential}/limits", partner)
+    restrictions = {"ip_networks": ["127.0.0.0/8", "203.0.113.0/24"], "scopes": ["transactions", "assets", "pools"]}
+    await asking.ok("update_credential_restrictions", f"PUT {of_credential}/restrictions", partner, restrictions)
+    await asking.ok("get_credential_restrictions", f"GET {of_credential}/restrictions", partner)
+
+    await _use(db, made["credential"]["id"])
+    of_usage = f"{usage}/{made['credential']['id']}"
+    await asking.ok("get_user_usage", f"GET {of_user}/usage?{_PERIOD}", partner)
+    await asking.ok("list_usage_by_user", f"GET {users}/usage/summary?{_PERIOD}&limit=1", partner)
+    await asking.ok("list_usage_by_credential", f"GET {usage}?limit=1", partner)
+    await asking.ok("get_credential_usage", f"GET {of_usage}?{_PERIOD}", partner)
+    await asking.ok("list_credential_usage_breakdown", f"GET {of_usage}/breakdown?{_PERIOD}", partner)
+    await asking.ok("list_user_usage_breakdown", f"GET {of_user}/usage/breakdown?{_PERIOD}", partner)
+    await asking.ok("export_usage", f"GET {usage}/export?{_PERIOD}&format=csv", partner)
+
+    brief = await asking.data("POST", users, partner, {"name": "Trial"})
+    short = await asking.data("POST", credentials, partner, body | {"user_account_id": brief["id"]})
+    await asking.ok("revoke_credential", f"DELETE {credentials}/{short['credential']['id']}", partner)
+    await asking.ok("delete_user", f"DELETE {users}/{brief['id']}", partner)
+    await asking.ok("list_audit_logs", "GET /v1/admin/audit-logs?limit=2", partner)
+    key: str = rotated["api_key"]
+    await asking.ok("get_own_key", "GET /v1/key", key)
+    return key
+
+
+async def _use(db: asyncpg.Connection, credential_id: str) -> None:
+    """Add usage of one day, as the aggregator does."""
+    at = datetime.fromisoformat(_MINUTE).replace(tzinfo=UTC)
+    minute = int(at.timestamp()) // 60
+    used = UsageSum(credential_id, minute, 40, 2, 84_000, int(at.timestamp() * 1e6))
+    parts = [
+        BreakdownSum(credential_id, minute // 60, "GET /v1/tx/hash/{hash}", status // 100, count, count * 2_000, took)
+        for status, count in ((200, 40), (404, 2))
+        for took in [durations.packed({durations.bucket_of(2_000): count})]
+    ]
+    assert await worker.add(db, UsageBatch("examples", 0, 38, [used], parts))
+
+
+async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
+    for operation, path in (
+        ("list_transactions", f"/v1/tx/address/{about.address}?limit=1&order=asc"),
+        ("list_transaction_history", f"/v1/tx/history/{about.address}?limit=1&order=asc"),
+        ("get_transaction", f"/v1/tx/hash/{about.tx_hash}"),
+        ("get_asset", f"/v1/assets/{_NFT}"),
+        ("list_policy_assets", f"/v1/assets/policy/{_POLICY}?limit=2"),
+        ("list_policy_holders", f"/v1/assets/policy/{_POLICY}/holders?limit=2"),
+        ("list_asset_holders", f"/v1/assets/{_NFT}/holders?limit=2"),
+        ("list_asset_transactions", f"/v1/assets/{_NFT}/transactions?limit=2"),
+        ("list_asset_mints", f"/v1/assets/{_NFT}/mints?limit=2"),
+        ("get_pool", f"/v1/pools/{about.pool_id}"),
+        ("list_pool_delegators", f"/v1/pools/{about.pool_id}/delegators/list?limit=2"),
+    ):
+        await asking.ok(operation, f"GET {path}", key)
+    nobody = "0" * 64
+    for code, operation, path in (
+        ("invalid_parameter", "list_transaction_history", f"/v1/tx/history/{about.address}?limit=0"),
+        ("invalid_address", "list_transaction_history", "/v1/tx/history/nobody"),
+        ("foreign_address", "list_transaction_history", f"/v1/tx/history/{_OF_MAINNET}"),
+        ("invalid_transaction_hash", "get_transaction", "/v1/tx/hash/b6bb5d"),
+        ("transaction_not_found", "get_transaction", f"/v1/tx/hash/{nobody}"),
+        ("invalid_asset", "get_asset", f"/v1/assets/{_POLICY}"),
+        ("invalid_fingerprint", "get_asset", f"/v1/assets/{_MISTYPED}"),
+        ("asset_not_found", "get_asset", f"/v1/assets/{_POLICY}.ff"),
+        ("invalid_policy_id", "list_policy_assets", f"/v1/assets/policy/{_MISTYPED}"),
+        ("invalid_pool_id", "get_pool", "/v1/pools/pool1"),
+        ("pool_not_found", "get_pool", f"/v1/pools/{nobody[:56]}"),
+    ):
+        await asking.refused(code, operation, f"GET {path}", key)
+    await asking.refused("missing_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}")
+    unknown = "iiak_" + "0123456789abcdef" * 3
+    await asking.refused("invalid_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}", unknown)
+    await asking.refused("method_not_allowed", "", "PUT /v1/key", key)
+
+
+_OF_MAINNET = "addr1vx2fxv2umyhttkxyxp8x0dlpdt3k6cwng5pxj3jhsydzers66hrl8"  # of CIP-19
+_MISTYPED = "asset1rjklcrnsdzqp65wjgrg55sy9723kw09mlgvlc4"
+
+
+async def _ask_without_right(asking: Recorder, partner: str, about: Subjects) -> None:
+    """Ask with keys that are restricted, used up, or of an account or network that is not there."""
+    user = await asking.data("POST", "/v1/admin/users", partner, {"name": "Restricted"})
+    path = f"/v1/tx/hash/{about.tx_hash}"
+
+    async def issued(kind: str = "", change: Json | None = None, network_id: int = 1) -> str:
+        body = {"name": "Restricted", "user_account_id": user["id"], "network_id": network_id}
+        made = await asking.data("POST", "/v1/admin/credentials", partner, body)
+        if kind:
+            await asking.data("PUT", f"/v1/admin/credentials/{made['credential']['id']}/{kind}", partner, change)
+        key: str = made["api_key"]
+        return key
+
+    for code, key in (
+        ("scope_not_covered", await issued("restrictions", {"scopes": ["pools"]})),
+        ("ip_address_not_allowed", await issued("restrictions", {"ip_networks": ["203.0.113.0/24"]})),
+        ("network_not_available", await issued(network_id=2)),
+    ):
+        await asking.refused(code, "get_transaction", f"GET {path}", key)
+    for code, limits in (
+        ("rate_limit_exceeded", {"rate_limit_per_minute": 1}),
+        ("quota_exceeded", {"quota": {"requests": 1, "per": "month"}}),
+    ):
+        key = await issued("limits", limits)
+        await asking.data("GET", path, key)
+        await asking.refused(code, "get_transaction", f"GET {path}", key)
+    key = await issued()
+    await asking.data("POST", f"/v1/admin/users/{user['id']}/suspend", partner)
+    await asking.refused("account_not_active", "get_transaction", f"GET {path}", key)
+
+
+async def _ask_wrongly(asking: Recorder, partner: str, key: str) -> None:
+    users, credentials = "/v1/admin/users", "/v1/admin/credentials"
+    for code, operation, request, body in (
+        ("missing_parameter", "create_user", f"POST {users}", {}),
+        ("user_account_not_found", "get_user", f"GET {users}/{NOWHERE}", None),
+        ("credential_not_found", "get_credential", f"GET {credentials}/{NOWHERE}", None),
+        ("nothing_to_update", "update_credential", f"PATCH {credentials}/{NOWHERE}", {}),
+        ("expiry_not_in_future", "update_credential_limits", f"PUT {credentials}/{NOWHERE}/limits", _PAST),
+        ("dates_reversed", "list_usage_by_user", f"GET {users}/usage/summary?{_REVERSED}", None),
+    ):
+        await asking.refused(code, operation, request, partner, body)
+    create = "create_user", f"POST {users}", partner
+    await asking.refused("invalid_json_body", *create, data=b"[]")
+    await asking.refused("body_too_large", *create, data=b" " * (app.LARGEST_BODY + 1))
+    await asking.refused("malformed_request", *create, data=b"{}", headers={"Content-Encoding": "br"})
+    await asking.refused("expectation_failed", *create, data=b"{}", headers={"Expect": "an answer"})
+    never = asyncio.Event()
+
+    async def stalled() -> AsyncIterator[bytes]:
+        yield b"{"
+        await never.wait()
+
+    with patch.object(app, "_SEND_BODY_WITHIN_S", 0.1):
+        await asking.refused("request_timeout", *create, data=stalled())
+    with patch.object(os, "pwrite", side_effect=OSError("the disk is full")):
+        await asking.refused("usage_not_recorded", "get_own_key", "GET /v1/key", key)
+
+
+_PAST = {"expires_at": "2020-01-01"}
+_REVERSED = "start_date=2026-01-15&end_date=2026-01-14"
+
+
+async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subjects, db: asyncpg.Connection) -> None:
+    """Ask while the database is damaged, locked, of another version or failing. Leaves it damaged."""
+    users = "GET /v1/admin/users"
+    async with db.transaction():
+        await db.execute("LOCK TABLE partner.user_account")
+        with patch.object(app, "LONGEST_REQUEST_S", 0.5):
+            await asking.refused("too_slow", "list_users", users, partner)
+    async with db.transaction():
+        await db.execute("LOCK TABLE partner.user_account")
+        waiting = [asyncio.create_task(asking.api.get("/v1/admin/users", partner)) for _ in range(4)]
+        while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < len(waiting):
+            await asyncio.sleep(0.02)
+        with patch.object(turns, "WAIT_S", 0.5):
+            await asking.refused("too_many_concurrent_requests", "list_users", users, partner)
+    await asyncio.gather(*waiting)
+    await db.execute("UPDATE chain_preview.tx SET outputs = '\\x00'")
+    await asking.refused("internal_error", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}", key)
+    await db.execute("UPDATE partner.schema_version SET version = version + 1")
+    await asking.refused("upgrade_in_progress", "create_user", "POST /v1/admin/users", partner, {"name": "Example"})
+    await db.execute("UPDATE partner.schema_version SET version = version - 1")
+    await db.execute(
+        """
+        CREATE FUNCTION partner.fails() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the disk is full' USING ERRCODE = 'disk_full'; END $$;
+        CREATE TRIGGER fails BEFORE INSERT ON partner.user_account EXECUTE FUNCTION partner.fails()
+        """
+    )
+    await asking.refused("database_not_available", "create_user", "POST /v1/admin/users", partner, {"name": "Example"})
+
+
+# Stable and short -----------------------------------------------------------------------------------------------------
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_KEY = re.compile(r"iiak_(admin_)?([0-9a-f]+)")
+_MADE_UP = {"": "0123456789abcdef" * 3, "admin_": "0123456789" * 4}
+_TIME = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
+_NOW = "2026-01-15T09:30:00Z"
+_LONGEST_RUN_S = 3_600
+_CHANGING: Json = {
+    "last_used_at": _NOW,
+    "resets_at": "2026-02-01T00:00:00Z",
+    "network_synchronization": 1.0,
+    "beat_age_s": 0.1,
+    "lag_s": 0,
+    "tip_age_s": 12,
+    "node_tip_age_s": 12,
+    "version": "1.0.0",
+    "indexer_version": "1.0.0",
+}
+_MOST_NUMBERS = 5  # in a list that is shown whole
+
+
+def _shortened(body: Any) -> Any:
+    """The answer; of a page or another text the first lines, of the OpenAPI document the beginning, of a long list of
+    numbers a part.
+    """
+    if isinstance(body, bytes):
+        return "\n".join(line[:_LONGEST_TEXT] for line in body.decode().splitlines()[:_SHOWN_LINES])
+    if "openapi" in body:
+        return {"openapi": body["openapi"], "info": {name: body["info"][name] for name in ("title", "summary")}}
+    return _without_long_lists(body)
+
+
+def _without_long_lists(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _without_long_lists(each) for name, each in part.items()}
+    if isinstance(part, list):
+        shown = part[:_MOST_NUMBERS] if all(isinstance(each, int) for each in part) else part
+        return [_without_long_lists(each) for each in shown]
+    return part
+
+
+def _stable(told: Json) -> Json:
+    """The same in every run: ids are numbered, keys made up, times of the run fixed."""
+    ids: dict[str, str] = {}
+
+    def text(value: str) -> str:
+        value = _UUID.sub(lambda found: ids.setdefault(found[0], f"00000000-0000-4000-8000-{len(ids) + 1:012}"), value)
+        value = _KEY.sub(_made_up_key, value)
+        return _TIME.sub(lambda found: _NOW if _is_of_the_run(found[0]) else found[0], value)
+
+    def stable(part: Any, name: str = "") -> Any:
+        if name in _CHANGING:
+            return _CHANGING[name]
+        if isinstance(part, dict):
+            return {text(key): stable(each, key) for key, each in part.items()}
+        if isinstance(part, list):
+            return [stable(each) for each in part]
+        return text(part) if isinstance(part, str) else part
+
+    made: Json = stable(told)
+    return made
+
+
+def _made_up_key(found: re.Match[str]) -> str:
+    """A key or prefix of the same length."""
+    kind, digits = found[1] or "", found[2]
+    return f"iiak_{kind}{_MADE_UP[kind][: len(digits)]}"
+
+
+def _is_of_the_run(time: str) -> bool:
+    return (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds() < _LONGEST_RUN_S
+
+
+async def _record() -> None:
+    with tempfile.TemporaryDirectory(prefix="ledgerline-examples-") as folder:
+        Path(folder).chmod(0o755)  # the account that runs the servers for root must reach them
+        environment = {"DATA_DIR": folder, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
+        async with servers.running(settings.read(environment)) as running:
+            db = await asyncpg.connect(running.database_url)
+            await schema.migrate(db)
+            await db.close()
+            named = {"DATABASE_URL": running.database_url, "REDIS_URL": running.redis_url}
+            told = await ask_all(environment | named)
+    FILE.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(_record())
