@@ -4,7 +4,7 @@
 SELECT first_tx.hash AS tx_hash, first_address.raw AS address, first_asset.policy_id, first_asset.name AS asset_name, first_pool.pool_id
 FROM tip
 LEFT JOIN (SELECT hash FROM tx ORDER BY tx_id LIMIT 1) first_tx ON true
-LEFT JOIN (SELECT raw FROM address_tx JOIN address USING (address_no) ORDER BY address_no, seq LIMIT 1) first_address ON true
+LEFT JOIN (SELECT raw FROM address_tx JOIN address USING (address_no) ORDER BY address_no, chunk LIMIT 1) first_address ON true
 LEFT JOIN (
     SELECT policy.policy_id, asset.name
     FROM asset JOIN policy USING (policy_no)

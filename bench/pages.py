@@ -32,7 +32,7 @@ _BUSY_NO = 1
 _BLOCK_TRANSACTIONS = 20
 _BLOCK_SLOTS = 20
 _KINDS = (("history", 100, transactions.history_page), ("detail", 20, transactions.detailed_page))
-_FLOOR = "SELECT tx_id FROM address_tx WHERE address_no = $1 AND seq BETWEEN $2 AND $2 + $3 ORDER BY seq"
+_FLOOR = "SELECT tx_id FROM address_tx_range($1, $2, $2 + $3) ORDER BY seq"
 
 
 async def fill(db: asyncpg.Connection, count: int) -> None:
@@ -67,8 +67,10 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
         packed.pack_inputs(inputs),
     )
     await db.execute(
-        "INSERT INTO address_tx (address_no, seq, tx_id)"
-        " SELECT $1::integer, row_number() OVER (ORDER BY tx_id) - 1, tx_id FROM tx ORDER BY tx_id",
+        "INSERT INTO address_tx (address_no, chunk, tx_ids)"
+        " SELECT $1::integer, chunk, string_agg(int8send(tx_id), '' ORDER BY tx_id)"
+        " FROM (SELECT (row_number() OVER (ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id FROM tx) numbered"
+        " GROUP BY chunk ORDER BY chunk",
         _BUSY_NO,
     )
     await db.execute(

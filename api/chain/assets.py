@@ -248,8 +248,10 @@ policy_holders_pages = {
     "desc": _sql.query("holders", _HolderRow, **_OF_POLICY, **_DESCENDING),
     "asc": _sql.query("holders", _HolderRow, **_OF_POLICY, **_ASCENDING),
 }
-_transactions = _sql.query("history", _MovementRow, history="asset_tx")
-_mints = _sql.query("history", _MovementRow, history="mint")
+_transactions = _sql.query(
+    "history", _MovementRow, history="asset_tx", last="chunk", length="(chunk << 6) + length(entries) / 18"
+)
+_mints = _sql.query("history", _MovementRow, history="mint", last="seq", length="seq + 1")
 
 
 async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:

@@ -10,6 +10,7 @@
 --   {asked} {exists}  how that is found, and whether it exists; a policy that was never seen is an empty list
 -- of histories:
 --   {history}  the table: transactions with the asset in their outputs (asset_tx), or those that minted or burned it (mint)
+--   {last} {length}  by what its rows are in order, and the length of the history as its last row has it
 
 -- name: asset
 -- An asset $2 of a policy $1; nulls if it does not exist. Its metadata comes from the last transaction that minted and named it
@@ -107,9 +108,12 @@ ORDER BY page.quantity {order}, page.address_no {order}
 
 -- name: history
 -- A page of a history of an asset, oldest first: a range of the primary key, at the same cost for any offset.
+-- NOTE: LIMIT 1 makes two look-ups per row, as in transactions.sql.
 --   $1 policy  $2 name  $3 limit  $4 offset  $5 whether the offset counts from the newest
 WITH asked AS MATERIALIZED (
-    SELECT asset_no, coalesce((SELECT max(seq) + 1 FROM {history} WHERE {history}.asset_no = asset.asset_no), 0) AS total
+    SELECT asset_no, coalesce((
+               SELECT {length} FROM {history} WHERE {history}.asset_no = asset.asset_no ORDER BY {last} DESC LIMIT 1
+           ), 0) AS total
     FROM policy JOIN asset USING (policy_no)
     WHERE policy_id = $1 AND name = $2 AND first_tx_id IS NOT NULL
 ), page AS (
@@ -117,10 +121,11 @@ WITH asked AS MATERIALIZED (
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, page.asset_no IS NOT NULL AS known,
        coalesce(page.total, 0) AS total, tx.hash AS tx_hash, block.hash AS block_hash, block.block_no, block.slot_no,
-       coalesce({history}.quantity::text, {history}.large::text) AS quantity
+       entry.quantity::text AS quantity
 FROM tip
 LEFT JOIN page ON true
-LEFT JOIN ({history} JOIN tx USING (tx_id) JOIN block ON block.slot_no = tx_id >> 16)
-       ON {history}.asset_no = page.asset_no AND seq BETWEEN lowest AND lowest + $3 - 1
+LEFT JOIN LATERAL {history}_range(page.asset_no, lowest, lowest + $3 - 1) entry ON true
+LEFT JOIN LATERAL (SELECT * FROM tx WHERE tx_id = entry.tx_id LIMIT 1) tx ON true
+LEFT JOIN LATERAL (SELECT * FROM block WHERE slot_no = entry.tx_id >> 16 LIMIT 1) block ON true
 WHERE tip.phase = 'live'
 ORDER BY seq

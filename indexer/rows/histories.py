@@ -1,14 +1,13 @@
-"""Histories of a live index: each row gets the next `seq` of its address or asset, and supplies move with the mints.
+"""Histories of a live index: each entry gets the next `seq` of its address or asset, and supplies move with the mints.
 
 In bulk neither is needed: the end of bulk numbers all rows at once and adds up the mints.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
-from indexer.rows.caches import LengthRow, Lengths
+from indexer.rows.caches import LengthRow, Lengths, No
 from indexer.rows.rows import Rows
 from shared import sql
 from shared.ledger import AddressNo, AssetNo, TxId
@@ -33,12 +32,18 @@ class Supply(msgspec.Struct):
             self.burn_count += sign
 
 
-class Numbered(msgspec.Struct, frozen=True):
-    """The rows of the three histories with their `seq` second, and the supplies that change, by asset_no."""
+_CHUNK_BITS = 6
 
-    address_txs: list[tuple[Any, ...]]
-    asset_txs: list[tuple[Any, ...]]
-    mints: list[tuple[Any, ...]]
+Chunks = dict[tuple[No, int], bytes]
+"""Entries by row number and chunk: a new chunk, or what is added to one."""
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """What the three histories gain, mints with their `seq` second, and the supplies that change, by asset_no."""
+
+    address_txs: Chunks[AddressNo]
+    asset_txs: Chunks[AssetNo]
+    mints: list[tuple[AssetNo, int, TxId, int | None, int | None, bool]]
     supplies: dict[AssetNo, Supply]
 
 
@@ -58,9 +63,17 @@ class Histories:
         await self._mints.look_up(db, assets)
         supplies = self._supplies(rows)
         return Numbered(
-            address_txs=_with_seq(rows.address_txs, self._addresses),
-            asset_txs=_with_seq(rows.asset_txs, self._assets),
-            mints=_with_seq(rows.mints, self._mints),
+            address_txs=_chunks(
+                ((address_no, key.to_bytes(8)) for address_no, key in rows.address_txs), self._addresses
+            ),
+            asset_txs=_chunks(
+                (
+                    (asset_no, key.to_bytes(8) + _known(small, large).to_bytes(10))
+                    for asset_no, key, small, large in rows.asset_txs
+                ),
+                self._assets,
+            ),
+            mints=[(row[0], self._mints.take(row[0]), *row[1:]) for row in rows.mints],
             supplies=supplies,
         )
 
@@ -72,8 +85,7 @@ class Histories:
         supplies: dict[AssetNo, Supply] = {}
         for asset_no, key, small, large, _ in rows.mints:
             supply = supplies.setdefault(asset_no, Supply())
-            quantity = large if small is None else small
-            assert quantity is not None, "one of the two columns is set"
+            quantity = _known(small, large)
             supply.mint(quantity, 1)
             if quantity > 0 and supply.first_mint_tx_id is None:
                 supply.first_mint_tx_id = key
@@ -85,9 +97,20 @@ class Histories:
         return supplies
 
 
-def _with_seq(rows: Sequence[tuple[Any, ...]], lengths: Lengths[Any]) -> list[tuple[Any, ...]]:
-    """Rows with the next `seq` of their history as the second column."""
-    return [(row[0], lengths.take(row[0]), *row[1:]) for row in rows]
+def _chunks(entries: Iterable[tuple[No, bytes]], lengths: Lengths[No]) -> Chunks[No]:
+    """Entries by the chunk in which the next `seq` of their history is."""
+    chunks: Chunks[No] = {}
+    for number, entry in entries:
+        place = number, lengths.take(number) >> _CHUNK_BITS
+        chunks[place] = chunks.get(place, b"") + entry
+    return chunks
+
+
+def _known(small: int | None, large: int | None) -> int:
+    """A quantity from its two columns."""
+    quantity = large if small is None else small
+    assert quantity is not None, "one of the two columns is set"
+    return quantity
 
 
 _sql = sql.beside(__file__)

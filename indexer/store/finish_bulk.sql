@@ -1,15 +1,27 @@
 -- From bulk to live: histories that were staged without indexes are sorted, numbered and indexed, once, and amounts added up.
 
 -- name: number_address_txs
-INSERT INTO address_tx (address_no, seq, tx_id)
-SELECT address_no, row_number() OVER (PARTITION BY address_no ORDER BY tx_id) - 1, tx_id FROM address_tx_staged
-ORDER BY address_no, tx_id
+INSERT INTO address_tx (address_no, chunk, tx_ids)
+SELECT address_no, chunk, string_agg(int8send(tx_id), '' ORDER BY tx_id)
+FROM (
+    SELECT address_no, (row_number() OVER (PARTITION BY address_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id
+    FROM address_tx_staged
+) numbered
+GROUP BY address_no, chunk
+ORDER BY address_no, chunk
 
 -- name: number_asset_txs
-INSERT INTO asset_tx (asset_no, seq, tx_id, quantity, large)
-SELECT asset_no, row_number() OVER (PARTITION BY asset_no ORDER BY tx_id) - 1, tx_id, quantity, large
-FROM asset_tx_staged
-ORDER BY asset_no, tx_id
+INSERT INTO asset_tx (asset_no, chunk, entries)
+SELECT asset_no, chunk, string_agg(
+    int8send(tx_id) || CASE WHEN large IS NULL THEN '\x0000' || int8send(quantity) ELSE quantity_bytes(large) END, ''
+    ORDER BY tx_id
+)
+FROM (
+    SELECT asset_no, (row_number() OVER (PARTITION BY asset_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id, quantity, large
+    FROM asset_tx_staged
+) numbered
+GROUP BY asset_no, chunk
+ORDER BY asset_no, chunk
 
 -- name: number_mints
 INSERT INTO mint (asset_no, seq, tx_id, quantity, large, named)
@@ -42,7 +54,7 @@ FROM (
     SELECT asset_no, coalesce(minted.supply, 0) AS supply, coalesce(mints, 0) AS mints, coalesce(burns, 0) AS burns,
            least(first_paid, first_minted_or_burned) AS first_tx_id, minted.first_mint_tx_id
     FROM asset
-    LEFT JOIN (SELECT asset_no, tx_id AS first_paid FROM asset_tx WHERE seq = 0) paid USING (asset_no)
+    LEFT JOIN (SELECT asset_no, tx_id_at(entries, 0) AS first_paid FROM asset_tx WHERE chunk = 0) paid USING (asset_no)
     LEFT JOIN (
         SELECT asset_no, coalesce(sum(quantity), 0) + coalesce(sum(large), 0) AS supply,
                count(*) FILTER (WHERE coalesce(large, quantity) > 0) AS mints,

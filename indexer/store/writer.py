@@ -4,6 +4,7 @@
 staged index into a live one.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import asyncpg
@@ -20,7 +21,7 @@ from indexer.rows.rows import Rows, quantity_columns
 from indexer.rows.staking import Staking, of_genesis
 from indexer.store import epochs, holders, supplies
 from shared import network_state, packed, schema, sql
-from shared.ledger import AssetNo, Point, StakeNo, TxId, tx_id
+from shared.ledger import AddressNo, AssetNo, Point, StakeNo, TxId, tx_id
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -80,7 +81,7 @@ async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_ti
         await _relax_durability_far_from(db, node_tip, rows)
         ended = await epochs.cross(db, rows.staking.crossed)
         await _copy_common(db, rows)
-        await copy_histories(db, numbered)
+        await _add_histories(db, numbered)
         await _describe(db, rows.reference_datums)
         await _move(db, rows.amounts)
         await supplies.move(db, numbered.supplies)
@@ -103,9 +104,9 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
 
 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, numbered: Numbered) -> None:
-    """Copy the rows of blocks of a live index, and move nothing."""
+    """Write the rows of blocks of a live index, and move nothing."""
     await _copy_common(db, rows)
-    await copy_histories(db, numbered)
+    await _add_histories(db, numbered)
 
 
 async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
@@ -117,10 +118,12 @@ async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
     await _stage(db, rows.amounts)
 
 
-async def copy_histories(db: asyncpg.Connection, numbered: Numbered) -> None:
-    """Copy numbered rows of the three histories."""
-    await _copy(db, "address_tx", ("address_no", "seq", "tx_id"), numbered.address_txs)
-    await _copy(db, "asset_tx", ("asset_no", "seq", "tx_id", "quantity", "large"), numbered.asset_txs)
+async def _add_histories(db: asyncpg.Connection, numbered: Numbered) -> None:
+    """Add to the three histories."""
+    if numbered.address_txs:
+        await _add_address_txs.run(db, *_columns([(*chunk, added) for chunk, added in numbered.address_txs.items()]))
+    if numbered.asset_txs:
+        await _add_asset_txs.run(db, *_columns([(*chunk, added) for chunk, added in numbered.asset_txs.items()]))
     await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), numbered.mints)
 
 
@@ -220,8 +223,8 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
     """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, reverse, delete."""
     first_tx_id = tx_id(first_slot, 0)
     async with schema.commit(db):
-        # NOTE: histories made in bulk are stored in order of address and asset. Postgres then rates their BRIN indexes
-        # as useless and scans whole tables, although the latest rows are in few places.
+        # NOTE: mints written at the end of bulk are stored in order of assets. Postgres then rates their BRIN index as
+        # useless and scans the whole table, although the latest rows are in few places.
         await db.execute("SET LOCAL enable_seqscan = off")
         present = await position(db)
         # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
@@ -236,6 +239,8 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             changed = await epochs.undo(db, network, point, first_slot)
             await epochs.undo_rewards(db, point, changed=changed, paid=undone.paid, moved=moved)
+            await _cut_address_txs.run(db, list(undone.address_txs), list(undone.address_txs.values()))
+            await _cut_asset_txs.run(db, list(undone.asset_txs), list(undone.asset_txs.values()))
         await _unspend_references.run(db, first_tx_id)
         await _delete_transactions.run(db, first_tx_id)
         await _delete_blocks.run(db, first_slot, point.block_hash)
@@ -251,11 +256,14 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
 class _Undone(msgspec.Struct, frozen=True):
     """The changes of some transactions, with the opposite sign.
 
-    `assets` are all that they touched, `paid` the stake credentials of their withdrawals and credits.
+    `address_txs` and `asset_txs` count their entries in the histories, `assets` are all that they touched, `paid` the
+    stake credentials of their withdrawals and credits.
     """
 
     transactions: int
     amounts: Amounts
+    address_txs: Counter[AddressNo]
+    asset_txs: Counter[AssetNo]
     supplies: dict[AssetNo, Supply]
     assets: set[AssetNo]
     paid: set[StakeNo]
@@ -264,9 +272,15 @@ class _Undone(msgspec.Struct, frozen=True):
 async def _read(db: asyncpg.Connection, first_tx_id: TxId) -> _Undone:
     """Read the changes of the transactions from `first_tx_id` on, from their packed rows."""
     rows = await _transactions_from.all(db, first_tx_id)
-    paid = [output for row in rows for output in packed.unpack_outputs(row.outputs)[1]]
-    inputs = [each for row in rows for each in packed.unpack_inputs(row.inputs)]
-    spent = [each.source for each in inputs if each.source is not None]
+    paid, spent = list[packed.Output](), list[packed.Output]()
+    address_txs, asset_txs = Counter[AddressNo](), Counter[AssetNo]()
+    for row in rows:
+        outputs = packed.unpack_outputs(row.outputs)[1]
+        sources = [each.source for each in packed.unpack_inputs(row.inputs) if each.source is not None]
+        address_txs.update({output.address_no for output in (*outputs, *sources)})
+        asset_txs.update({asset_no for output in outputs for asset_no in output.quantities})
+        paid += outputs
+        spent += sources
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     accounts = {account for extra in extras for account in (*extra.withdrawals, *extra.credits)}
     numbered = await numbered_outputs(db, [*paid, *spent])
@@ -277,6 +291,8 @@ async def _read(db: asyncpg.Connection, first_tx_id: TxId) -> _Undone:
     return _Undone(
         transactions=len(rows),
         amounts=amounts,
+        address_txs=address_txs,
+        asset_txs=asset_txs,
         supplies=supplies_of,
         assets={asset_no for asset_no, _ in amounts.holders} | supplies_of.keys(),
         paid={row.number for row in await stake_nos.all(db, list(accounts))} if accounts else set(),
@@ -402,6 +418,12 @@ _last_at_or_before = _sql.query("last_at_or_before", Point)
 _size_after = _sql.query("size_after", Size)
 _newest_above = _sql.query("newest_above", Point)
 _transactions_from = _sql.query("transactions_from", _Packed)
+_OF_ADDRESS = {"history": "address_tx", "numbered": "address_no", "entries": "tx_ids", "bytes": "8"}
+_OF_ASSET = {"history": "asset_tx", "numbered": "asset_no", "entries": "entries", "bytes": "18"}
+_add_address_txs = _sql.command("add_entries", **_OF_ADDRESS)
+_add_asset_txs = _sql.command("add_entries", **_OF_ASSET)
+_cut_address_txs = _sql.command("cut_entries", **_OF_ADDRESS)
+_cut_asset_txs = _sql.command("cut_entries", **_OF_ASSET)
 _move_balances = _sql.command("move_balances")
 _settle_balances = _sql.command("settle_balances")
 _forget_verification = _sql.command("forget_verification")

@@ -46,6 +46,29 @@ SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_
 -- The transactions that a rollback undoes: those from this tx_id on.
 SELECT outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id
 
+-- name: add_entries
+-- Add entries to chunks of a history, or begin chunks with them.
+--   {history} {numbered} {entries} {bytes}  the table, its column for the address or asset, its packed column, the size of an entry
+INSERT INTO {history} AS present ({numbered}, chunk, {entries})
+SELECT * FROM unnest($1::integer[], $2::integer[], $3::bytea[])
+ON CONFLICT ({numbered}, chunk) DO UPDATE SET {entries} = present.{entries} || excluded.{entries}
+
+-- name: cut_entries
+-- Cut the last $2 entries off the histories of $1, whose chunks are full but for the last.
+WITH kept AS MATERIALIZED (
+    SELECT undone.id, last.length - undone.entries AS length
+    FROM unnest($1::integer[], $2::integer[]) AS undone (id, entries)
+    CROSS JOIN LATERAL (
+        SELECT (chunk << 6) + length({entries}) / {bytes} AS length FROM {history}
+        WHERE {numbered} = undone.id ORDER BY chunk DESC LIMIT 1
+    ) last
+), gone AS (
+    DELETE FROM {history} h USING kept WHERE h.{numbered} = kept.id AND h.chunk >= kept.length + 63 >> 6
+)
+UPDATE {history} h SET {entries} = substr(h.{entries}, 1, (kept.length & 63) * {bytes})
+FROM kept
+WHERE h.{numbered} = kept.id AND h.chunk = kept.length >> 6 AND kept.length & 63 > 0
+
 -- name: move_balances
 UPDATE stake SET balance = stake.balance + moved.lovelace
 FROM unnest($1::integer[], $2::bigint[]) AS moved (id, lovelace)
@@ -72,11 +95,9 @@ INSERT INTO datum (hash, tx_id, body) SELECT * FROM unnest($1::bytea[], $2::bigi
 ON CONFLICT (hash) DO NOTHING
 
 -- name: delete_transactions
--- Delete the rows of all tables with a tx_id from $1 on, found by primary key or BRIN range. Staged amounts have no tx_id:
--- the rollback has staged them with the opposite sign.
+-- Delete the rows with a tx_id from $1 on, found by primary key or BRIN range. Staged amounts have no tx_id: the rollback has
+-- staged them with the opposite sign.
 WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $1),
-     gone_address_tx AS (DELETE FROM address_tx WHERE tx_id >= $1),
-     gone_asset_tx AS (DELETE FROM asset_tx WHERE tx_id >= $1),
      gone_mint AS (DELETE FROM mint WHERE tx_id >= $1),
      gone_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $1),
      gone_datum AS (DELETE FROM datum WHERE tx_id >= $1),

@@ -32,7 +32,8 @@ FROM (
     SELECT address_no, sum(pg_temp.weight_of(tx_id)) AS weights,
            count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
     FROM (
-        SELECT address_no, seq, tx_id, lag(tx_id) OVER (PARTITION BY address_no ORDER BY seq) AS before FROM address_tx
+        SELECT address_no, seq, tx_id, lag(tx_id) OVER (PARTITION BY address_no ORDER BY seq) AS before
+        FROM address_tx_entry
     ) numbered
     GROUP BY address_no
 ) history
@@ -42,11 +43,11 @@ LEFT JOIN address USING (address_no)
 SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE
             THEN coalesce(sum(pg_temp.key_of(asset_no) * moved), 0)::text END AS total
 FROM (
-    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * coalesce(large, quantity)) AS moved,
-           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR coalesce(large, quantity) <= 0) = 0 AS in_order
+    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * quantity) AS moved,
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR quantity <= 0) = 0 AS in_order
     FROM (
-        SELECT asset_no, seq, tx_id, quantity, large, lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
-        FROM asset_tx
+        SELECT asset_no, seq, tx_id, quantity, lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
+        FROM asset_tx_entry
     ) numbered
     GROUP BY asset_no
 ) history
@@ -97,7 +98,7 @@ WHERE spent_tx_id IS NOT NULL
 -- name: asset
 SELECT count(*)::text AS total
 FROM asset
-FULL JOIN (SELECT asset_no, tx_id AS first_paid FROM asset_tx WHERE seq = 0) paid USING (asset_no)
+FULL JOIN (SELECT asset_no, tx_id_at(entries, 0) AS first_paid FROM asset_tx WHERE chunk = 0) paid USING (asset_no)
 FULL JOIN (
     SELECT asset_no, sum(coalesce(large, quantity)) AS supply,
            count(*) FILTER (WHERE coalesce(large, quantity) > 0) AS mints,

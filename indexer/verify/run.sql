@@ -195,7 +195,7 @@ WITH found AS (
            count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong
     FROM (
         SELECT address_no, seq, tx_id, row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
-        FROM address_tx WINDOW in_order AS (PARTITION BY address_no ORDER BY seq)
+        FROM address_tx_entry WINDOW in_order AS (PARTITION BY address_no ORDER BY seq)
     ) numbered
     GROUP BY address_no
 )
@@ -212,11 +212,11 @@ LIMIT $1
 -- name: check_asset_tx
 WITH found AS (
     SELECT asset_no, count(*) AS txs, sum(tx_id) AS tx_ids, count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
-           mod(mod(sum(tx_id * coalesce(large, quantity)), 2305843009213693951) + 2305843009213693951, 2305843009213693951) AS weighted
+           mod(sum(tx_id * quantity), 2305843009213693951) AS weighted
     FROM (
-        SELECT asset_no, seq, tx_id, quantity, large,
+        SELECT asset_no, seq, tx_id, quantity,
                row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
-        FROM asset_tx WINDOW in_order AS (PARTITION BY asset_no ORDER BY seq)
+        FROM asset_tx_entry WINDOW in_order AS (PARTITION BY asset_no ORDER BY seq)
     ) numbered
     GROUP BY asset_no
 ), compared AS (

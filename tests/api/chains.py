@@ -90,7 +90,13 @@ class Chain:
         spent = [spent.source.address for spent in tx.inputs if spent.source is not None]
         for address in dict.fromkeys([*spent, *(output.address for output in tx.outputs)]):
             address_no = self._address_nos[address]
-            await self._insert("address_tx", address_no=address_no, seq=self._lengths[address_no], tx_id=key)
+            await self._db.execute(
+                "INSERT INTO address_tx AS present VALUES ($1, $2, int8send($3))"
+                " ON CONFLICT (address_no, chunk) DO UPDATE SET tx_ids = present.tx_ids || excluded.tx_ids",
+                address_no,
+                self._lengths[address_no] >> 6,
+                key,
+            )
             self._lengths[address_no] += 1
 
     async def _packed_input(self, spent: Input) -> bytes:

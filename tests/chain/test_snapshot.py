@@ -184,7 +184,7 @@ async def test_an_interrupted_restore_leaves_nothing_indexed_and_can_be_repeated
     assert await store.position(db) is None
     assert await made(db) == before, "no index is missing"
     await restored(db, database_url, snapshot)
-    assert await db.fetchval("SELECT count(*) FROM address_tx") == 53
+    assert await db.fetchval("SELECT count(*) FROM address_tx_entry") == 53
 
 
 async def test_a_restore_that_has_lost_the_lead_goes_no_further(

@@ -50,23 +50,23 @@ async def test_a_commit_waits_for_the_disk_near_the_tip(
 
 
 async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
-    """Histories whose row order is unrelated to time, as after bulk."""
+    """Mints whose row order is unrelated to time, as after bulk."""
     await db.execute(
-        "INSERT INTO address_tx SELECT address, seq, (seq::bigint * 20 << 16) + address % 50"
-        " FROM generate_series(1, 50) AS address, generate_series(0, 1000) AS seq ORDER BY address, seq"
+        "INSERT INTO mint SELECT asset, seq, (seq::bigint * 20 << 16) + asset % 50, 1, NULL, false"
+        " FROM generate_series(1, 50) AS asset, generate_series(0, 1000) AS seq ORDER BY asset, seq"
     )
-    await db.execute("INSERT INTO address_tx VALUES (0, 0, $1)", tx_id(SECOND.slot_no, 0))
-    await db.execute("ANALYZE address_tx")
+    await db.execute("INSERT INTO mint VALUES (0, 0, $1, 1, NULL, false)", tx_id(SECOND.slot_no, 0))
+    await db.execute("ANALYZE mint")
     before = await scans(db)
     await store.rollback(db, PREVIEW, FIRST)
-    assert await db.fetchval("SELECT count(*) FROM address_tx WHERE address_no = 0") == 0
+    assert await db.fetchval("SELECT count(*) FROM mint WHERE asset_no = 0") == 0
     assert await scans(db) == before
 
 
 async def scans(db: asyncpg.Connection) -> int:
-    """The number of sequential scans of address histories."""
+    """The number of sequential scans of mints."""
     await db.execute("SELECT pg_stat_force_next_flush()")
-    return int(await db.fetchval("SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 'address_tx'::regclass"))
+    return int(await db.fetchval("SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 'mint'::regclass"))
 
 
 async def test_an_asset_is_looked_up_without_the_others_of_its_policy(db: asyncpg.Connection) -> None:

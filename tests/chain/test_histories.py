@@ -1,0 +1,107 @@
+"""The packed histories of addresses and assets: live, in bulk and after rollbacks, they are those of the chain."""
+
+from collections.abc import AsyncIterator
+from random import Random
+
+import asyncpg
+import pytest
+
+from shared import database
+from shared.ledger import TxId, tx_id
+from shared.network import PREVIEW
+from tests.chain.written import Written, mints, pays, person, tx
+
+NAME = "00"
+MOST = (1 << 64) - 1
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await database.connect(database_url, PREVIEW)
+    yield connection
+    await connection.close()
+
+
+class Paid:
+    """A chain in which each transaction pays to one address, and every other one an asset, and the expected entries."""
+
+    def __init__(self, db: asyncpg.Connection, seed: int, *, bulk: bool) -> None:
+        self.chain, self._random, self._number = Written(db, bulk=bulk), Random(seed), 0
+        self.blocks: list[tuple[int, list[tuple[TxId, int]]]] = []
+
+    async def append(self, count: int) -> None:
+        """Add a block of so many transactions, each with the quantity that it pays."""
+        slot_no = 20 * (len(self.blocks) + 1)
+        entries, transactions = [], []
+        for index in range(count):
+            self._number += 1
+            quantity = self._random.choice((0, 1, 255, 1 << 62, MOST))
+            outputs = [pays(person("x"), (NAME, quantity))] * 3 if quantity else [pays(person("x"))]
+            minted = mints((NAME, 3 * quantity)) if 0 < quantity < MOST else {}
+            transactions.append(tx(f"tx {self._number}", *outputs, mint=minted))
+            entries.append((tx_id(slot_no, index), 3 * quantity))
+        self.blocks.append((slot_no, entries))
+        await self.chain.append(slot_no, *transactions)
+
+    async def back(self, count: int) -> None:
+        """Take back so many blocks."""
+        del self.blocks[-count:]
+        await self.chain.back_to(self.blocks[-1][0])
+
+    @property
+    def entries(self) -> list[tuple[TxId, int]]:
+        return [entry for _, entries in self.blocks for entry in entries]
+
+
+async def is_as_expected(db: asyncpg.Connection, entries: list[tuple[TxId, int]]) -> None:
+    """Compare the histories, entry by entry; all their chunks are full but the last."""
+    found = await db.fetch("SELECT seq, tx_id FROM address_tx_entry ORDER BY seq")
+    assert [tuple(row) for row in found] == [(seq, key) for seq, (key, _) in enumerate(entries)]
+    held = [entry for entry in entries if entry[1]]
+    found = await db.fetch("SELECT seq, tx_id, quantity::text FROM asset_tx_entry ORDER BY seq")
+    assert [tuple(row) for row in found] == [(seq, key, str(quantity)) for seq, (key, quantity) in enumerate(held)]
+    for table, column, size, count in (
+        ("address_tx", "tx_ids", 8, len(entries)),
+        ("asset_tx", "entries", 18, len(held)),
+    ):
+        lengths = await db.fetch(f"SELECT length({column}) / {size} FROM {table} ORDER BY chunk")  # noqa: S608
+        assert [row[0] for row in lengths] == [64] * (count // 64) + [count % 64] * (count % 64 > 0)
+
+
+# Transactions in each block: some blocks end where a chunk does.
+COUNTS = (64, 1, 63, 100, 28, 64)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+async def test_histories_of_many_chunks_survive_rollbacks(db: asyncpg.Connection, depth: int) -> None:
+    paid = Paid(db, depth, bulk=False)
+    for count in COUNTS:
+        await paid.append(count)
+    await is_as_expected(db, paid.entries)
+    while len(paid.blocks) > depth:
+        await paid.back(depth)
+        await is_as_expected(db, paid.entries)
+    for count in COUNTS:
+        await paid.append(count)
+    await is_as_expected(db, paid.entries)
+
+
+async def test_the_end_of_bulk_packs_histories_alike(db: asyncpg.Connection) -> None:
+    paid = Paid(db, 0, bulk=True)
+    for count in COUNTS:
+        await paid.append(count)
+    await paid.chain.finalize()
+    await is_as_expected(db, paid.entries)
+    await paid.append(3)
+    await is_as_expected(db, paid.entries)
+
+
+async def test_a_rank_is_the_number_of_earlier_transactions(db: asyncpg.Connection) -> None:
+    paid = Paid(db, 0, bulk=False)
+    for count in COUNTS:
+        await paid.append(count)
+    keys = [key for key, _ in paid.entries]
+    for before in (0, *keys, keys[-1] + 1):
+        found = await db.fetchval("SELECT address_tx_rank(address_no, $1) FROM address", before)
+        assert found == sum(key < before for key in keys)
+    assert await db.fetchval("SELECT address_tx_rank(-1, 5)") == 0
