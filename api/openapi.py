@@ -299,7 +299,7 @@ def _default(field: Field) -> Json:
 def _failures(route: Route, failure: JsonSchema) -> Json:
     """Error responses by status, with their possible messages."""
     by_status: dict[int, list[Refusal]] = {}
-    for refusal in _refusals(route):
+    for refusal in refusals_of(route):
         by_status.setdefault(refusal.status, []).append(refusal)
     found: Json = {}
     for status, refusals in sorted(by_status.items()):
@@ -324,7 +324,7 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
     return found
 
 
-def _refusals(route: Route) -> Iterator[Refusal]:
+def refusals_of(route: Route) -> Iterator[Refusal]:
     """Every refusal of a route: of the caller, the parameters, the body, the handler and the service."""
     yield errors.malformed_request()
     yield errors.not_found()

@@ -13,6 +13,9 @@ from yarl import URL
 from api import services
 from api.answers import CONTENT_TYPE
 from api.app import Api
+from api.errors import Refusal
+from api.openapi import refusals_of
+from api.route import Router
 from api.routes import ROUTES
 from shared.servers import Servers
 from shared.settings import read
@@ -46,13 +49,15 @@ class Client:
         return await self.call("GET", path, key)
 
     async def call(self, method: str, path: str, key: str | None = None, **options: Any) -> Reply:
-        """Any method; `json` or `data` is the body."""
+        """Any method; `json` or `data` is the body. Asserts that a refusal is among those that the route declares."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         url = URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
         async with self._session.request(
             method, url, headers=headers | options.pop("headers", {}), **options
         ) as response:
             text = await response.read()
+            code = response.headers.get("Error-Code")
+            assert code is None or code in _declared(method, path), f"{method} {path}: the route does not list {code}"
             is_json = response.headers.get("Content-Type") == CONTENT_TYPE and text
             return Reply(response.status, response.headers, msgspec.json.decode(text) if is_json else text)
 
@@ -65,6 +70,18 @@ class Client:
                 return await reader.read()
         finally:
             writer.close()
+
+
+_router = Router(ROUTES)
+
+
+def _declared(method: str, path: str) -> set[str]:
+    """The codes of the refusals that /openapi.json lists for a request."""
+    try:
+        route, _ = _router.find(method, path.partition("?")[0])
+    except Refusal as unroutable:
+        return {unroutable.code}
+    return {refusal.code for refusal in refusals_of(route)}
 
 
 @asynccontextmanager

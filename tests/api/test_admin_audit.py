@@ -3,7 +3,6 @@
 from ipaddress import ip_network
 from typing import Any
 
-import asyncpg
 import pytest
 
 from api import caller
@@ -95,26 +94,6 @@ async def test_a_refused_request_leaves_no_entry(partner: Partner) -> None:
     ):
         assert (await partner.call(method, path, body)).status >= 400
     assert await entries(partner) == before
-
-
-async def test_a_change_and_its_entry_are_one_commit(partner: Partner, db: asyncpg.Connection) -> None:
-    """If the entry can't be written, nothing changes."""
-    user = await partner.user()
-    credential, _ = await partner.issued(user)
-    await db.execute("ALTER TABLE partner.audit_log ADD CONSTRAINT full_ CHECK (false) NOT VALID")
-    for method, path, body in (
-        ("POST", "/users", {"name": "lost"}),
-        ("PATCH", f"/users/{user['id']}", {"name": "lost"}),
-        ("POST", f"/users/{user['id']}/suspend", None),
-        ("POST", "/credentials", {"name": "lost", "user_account_id": user["id"], "network_id": 1}),
-        ("PATCH", f"/credentials/{credential['id']}", {"name": "lost"}),
-        ("DELETE", f"/credentials/{credential['id']}", None),
-        ("GET", "/users", None),
-    ):
-        assert (await partner.call(method, path, body)).status == 500
-    await db.execute("ALTER TABLE partner.audit_log DROP CONSTRAINT full_")
-    assert await partner.data("GET", "/users") == [user]
-    assert await partner.data("GET", "/credentials") == [credential]
 
 
 async def test_a_partner_reads_its_own_entries_and_the_bootstrap_key_all(

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from api.answers import CONTENT_TYPE
 from api.parameters import HIGHEST_EXACT, Choices, Integer, JsonObject, Moment
@@ -238,6 +239,26 @@ async def test_no_admin_call_writes_into_a_newer_schema(caller: Caller, db: asyn
         assert await everything(db) == before
 
 
+async def test_an_admin_change_and_its_audit_entry_are_one_commit(caller: Caller, db: asyncpg.Connection) -> None:
+    """If the entry can't be written, nothing changes; a change without an entry would succeed."""
+    await caller.api.get("/v1/admin/admin-keys", BOOTSTRAP_KEY)  # makes its record
+    await db.execute("ALTER TABLE partner.audit_log ADD CONSTRAINT full_ CHECK (false) NOT VALID")
+    before = await changeable(db)
+    for route in KEYED:
+        if route.who == "api key" or route.method == "GET":
+            continue
+        body = BODIES.get(route.path, {"entity_name": "x"})
+        if "user_account_id" in body:
+            body = body | {"user_account_id": caller.things["user"]}
+        path = caller.path(route, id=caller.partner.record["id"]) if "admin-keys" in route.path else caller.path(route)
+        with capture_logs():  # a traceback is slow to print
+            reply = await caller.api.call(
+                route.method, path, caller.of(route), **({"json": body} if route.body else {})
+            )
+        assert reply.status == 500, route.name
+        assert await changeable(db) == before, route.name
+
+
 def test_every_text_of_a_body_is_bounded() -> None:
     """Everything that is stored for a caller is bounded in size and depth."""
     for route in KEYED:
@@ -262,6 +283,13 @@ async def everything(db: asyncpg.Connection) -> dict[str, list[str]]:
         name: [row[0] for row in await db.fetch(f"SELECT each::text FROM partner.{name} AS each ORDER BY 1")]  # noqa: S608
         for (name,) in tables
     }
+
+
+async def changeable(db: asyncpg.Connection) -> Any:
+    """The same without the times at which admin keys were used."""
+    tables = await everything(db)
+    del tables["admin_key"]
+    return tables, await kept(db)
 
 
 async def kept(db: asyncpg.Connection) -> list[Any]:
