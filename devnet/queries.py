@@ -16,7 +16,7 @@ from devnet.refusal import Refusal
 
 Json = dict[str, Any]
 
-_ERAS = ("byron", "shelley", "allegra", "mary", "alonzo", "babbage", "conway", "dijkstra")
+_ERAS = tuple(parameters.PROTOCOL_MAJOR)
 
 
 class Question:

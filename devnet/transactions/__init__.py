@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from devnet.draft import Draft
+from devnet.parameters import PROTOCOL_MAJOR
 
 
 class Kind(NamedTuple):
@@ -14,4 +15,4 @@ class Kind(NamedTuple):
 
     make: Callable[[Draft], dict[str, Any]]
     since: str = "shelley"
-    until: str = "dijkstra"
+    until: str = next(reversed(PROTOCOL_MAJOR))

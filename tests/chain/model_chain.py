@@ -6,11 +6,14 @@ from hashlib import blake2b
 import base58
 
 from devnet.blocks import Genesis
+from devnet.parameters import PROTOCOL_MAJOR
 from tests.chain.model import Json, Ledger, bech32_payload
 from tests.chain.model_assets import Assets
 from tests.chain.model_pools import Pools
 
-ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4), ("dijkstra", 6))
+SINCE_ALONZO = [era for era, version in PROTOCOL_MAJOR.items() if version >= PROTOCOL_MAJOR["alonzo"]]
+ERAS = tuple((era, 2 * place) for place, era in enumerate(SINCE_ALONZO))
+"""Every era since Alonzo, each for two epochs."""
 
 
 class Chain:

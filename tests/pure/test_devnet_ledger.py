@@ -2,10 +2,11 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-from msgspec import json
+from msgspec import Struct, json
 
 from devnet.addresses import genesis_output_id, raw, reward_credential
 from devnet.blocks import Block
@@ -14,6 +15,10 @@ from devnet.generator import Generated, Options, options_of, options_until_now
 from devnet.ledger import Ledger, genesis_outputs
 from devnet.parameters import SECURITY_PARAMETER
 from devnet.server import Server
+from indexer.blocks import effects
+from indexer.ogmios import frames
+from shared import packed
+from tests.chain.model_chain import ERAS
 
 Json = dict[str, Any]
 
@@ -24,12 +29,6 @@ CHAINS = {
     "mainnet": (options_of("mainnet", seed=3, blocks_per_epoch=40), 900),
     "dijkstra": (DIJKSTRA, 600),
 }
-CERTIFICATES = {
-    "stakeDelegation", "stakeCredentialRegistration", "stakeCredentialDeregistration", "stakePoolRegistration",
-    "stakePoolRetirement", "genesisDelegation", "constitutionalCommitteeDelegation",
-    "constitutionalCommitteeRetirement", "delegateRepresentativeRegistration", "delegateRepresentativeUpdate",
-    "delegateRepresentativeRetirement",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=CHAINS)
@@ -42,6 +41,11 @@ def chain(request: pytest.FixtureRequest) -> Generated:
 def preview() -> Generated:
     options, blocks = CHAINS["preview"]
     return Generated(options, blocks)
+
+
+@pytest.fixture(scope="module")
+def all_eras() -> Generated:
+    return Generated(Options(seed=8, density=9, plain=0.1, eras=ERAS, era_epochs=1, blocks_per_epoch=30), 150)
 
 
 class Replay:
@@ -315,7 +319,7 @@ def test_a_fork_replays_no_common_block(preview: Generated, monkeypatch: pytest.
 def test_chains_hold_every_kind_of_content(preview: Generated) -> None:
     found = transactions(preview)
     certificates = [certificate for tx in found for certificate in tx.get("certificates", ())]
-    assert {certificate["type"] for certificate in certificates} == CERTIFICATES
+    assert {certificate["type"] for certificate in certificates} == set(packed.CERTIFICATES)
     assert any({"stakePool", "delegateRepresentative"} <= certificate.keys() for certificate in certificates)
     assert {"deposit" in certificate for certificate in certificates} == {True, False}
     failed = [tx for tx in found if tx["spends"] == "collaterals"]
@@ -339,6 +343,45 @@ def test_chains_hold_every_kind_of_content(preview: Generated) -> None:
     }  # fmt: skip
     assert {block.era for block in preview.blocks} == {"alonzo", "babbage", "conway"}
     assert any(not block.decoded()["transactions"] for block in preview.blocks)
+
+
+def test_chains_hold_every_field_that_the_indexer_reads(all_eras: Generated) -> None:
+    """A field that no generated block has would be read by no test."""
+    read, met = set[str](), set[str]()
+    for block in all_eras.blocks:
+        collect_fields(frames.Block, block.decoded(), read, met)
+    assert len(read) > 50
+    assert read - met == set()
+
+
+def collect_fields(kind: Any, shown: Any, read: set[str], met: set[str]) -> None:
+    """Add the fields of each Struct in a type to `read`, and those that a value has as JSON to `met`."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        hints = get_type_hints(kind)
+        for name, in_json in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+            (declared_in, *_) = (
+                each.__name__ for each in reversed(kind.__mro__) if name in getattr(each, "__annotations__", ())
+            )
+            read.add(f"{declared_in}.{in_json}")
+            if isinstance(shown, dict) and in_json in shown:
+                met.add(f"{declared_in}.{in_json}")
+                collect_fields(hints[name], shown[in_json], read, met)
+        return
+    inside = shown.values() if isinstance(shown, dict) else shown if isinstance(shown, list) else ()
+    for part in get_args(kind):
+        for each in [shown] if get_origin(kind) is UnionType else inside:
+            collect_fields(part, each, read, met)
+
+
+def test_chains_fill_every_extra_of_a_transaction(all_eras: Generated) -> None:
+    """An extra that is always empty would be compared by no test."""
+    nothing, empty = packed.Extra(), set(packed.Extra.__struct_fields__) - {"certificates"}  # packed_block adds those
+    for dialect in (Dialect((7, 0)), Dialect((7, 0), metadata_cbor=False, detailed=True)):
+        for block in all_eras.blocks:
+            read = json.decode(dialect.block(block.content), type=frames.Block)
+            for tx in (tx for group in effects.of_block(read).transactions for tx in group):
+                empty -= {name for name in empty if getattr(tx.extra, name) != getattr(nothing, name)}
+    assert empty == set()
 
 
 def test_pools_return_and_retirements_are_cancelled_and_moved(preview: Generated) -> None:
