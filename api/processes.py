@@ -66,16 +66,17 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
     process = multiprocessing.get_context("spawn").Process(target=_work, args=(settings, servers, listening))
     process.start()
     started = time.monotonic()
+    ended = False
     try:
-        if await _ended(process, stop):
+        if ended := await _ended(process, stop):
             log.error("worker.died", pid=process.pid, exit_status=process.exitcode)
             if time.monotonic() - started < _PAUSE_S:
                 await lifecycle.sleep(_PAUSE_S, stop)
         else:
             process.terminate()
-            await _ended(process, asyncio.Event())
+            ended = await _ended(process, asyncio.Event())
     finally:  # cancelled if the worker does not end
-        if process.is_alive():
+        if not ended:
             log.warning("worker.killed", pid=process.pid)
             process.kill()
     process.join()

@@ -127,9 +127,11 @@ class Server(ABC):
                 await asyncio.sleep(0.02)
 
     def last_words(self) -> str:
-        """The last line of its log."""
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
+        """The last fatal error in its log, which a line about the end may follow, or else the last line."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        fatal = [line for line in lines[-10:] if " FATAL: " in line]
+        return (fatal or lines or ["its log is empty"])[-1]
 
     def write(self, name: str, text: str, account: OsAccount) -> None:
         """Write a small file of the folder atomically, readable only by the account."""

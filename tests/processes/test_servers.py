@@ -20,6 +20,7 @@ import pytest
 import redis.asyncio
 
 from shared import lifecycle, servers, settings
+from shared.servers import embedded
 from tests.chain.harness import Process, free_port
 from tests.processes.process_list import processes_of, words_of
 
@@ -243,6 +244,15 @@ async def test_the_reason_of_a_failed_start_reaches_the_caller_in_one_line(folde
     with pytest.raises(servers.ServersError, match=r"^postgres does not start: [^\n]*postgresql.conf[^\n]*$"):
         async with servers.running(settings.read({"DATA_DIR": str(folder)})):
             pass
+
+
+def test_the_last_words_of_a_server_are_its_error(folder: Path) -> None:
+    server = embedded.Postgres(folder)
+    server.log.parent.mkdir(parents=True, exist_ok=True)
+    server.log.write_text("1 LOG:  starting\n2 FATAL:  no memory\n3 LOG:  database system is shut down\n\n")
+    assert server.last_words() == "2 FATAL:  no memory"
+    server.log.write_text("1 LOG:  starting\n")
+    assert server.last_words() == "1 LOG:  starting"
 
 
 @needs_root
