@@ -219,17 +219,18 @@ class Callers:
         self, key_hash: bytes, call: Call, lease: KeyLease | None = None
     ) -> Taken | Barred | AskPostgres | None:
         """Count one request in Valkey; None while it is unreachable."""
-        answer = None
+        answer, cause = None, "a heartbeat failed"
         if not self._minutes.away:
             try:
                 answer = await self._minutes.take(key_hash, lease, call)
-            except (RedisError, OSError) as cause:
-                if not self._away:
-                    log.warning("valkey.away", limits="per process", cause=f"{type(cause).__name__}: {cause}")
+            except (RedisError, OSError) as error:
+                cause = f"{type(error).__name__}: {error}"
         if self._away != self._minutes.away:
             self._away = self._minutes.away
             _shared.set(not self._away)
-            if not self._away:
+            if self._away:
+                log.warning("valkey.away", limits="per process", cause=cause)
+            else:
                 log.info("valkey.back", limits="shared")
         return answer
 

@@ -1,16 +1,23 @@
-"""The signals of each fault that is cheap to cause: the rows of docs/signals.md.
+"""The signals of each fault: the rows of docs/signals.md.
 
-One indexer, one API and one node, whose blocks have current slots; each test repairs its fault.
+One indexer, one API and one node, whose blocks have current slots; each test repairs its fault. The last test compares
+the alerts that the faults would raise with the column of that page.
 """
 
 import asyncio
 import http.client
 import json
 import os
+import re
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +26,9 @@ from devnet.generator import Generated, Options, options_until_now
 from shared.network import PREVIEW
 from tests.chain.fixtures import NewLedgerline, new_ledgerline
 from tests.chain.harness import Json, Ledgerline, Node, Process, free_port, issue_keys, until
+from tests.processes import alerts
 from tests.processes.preview import preview
+from tests.processes.relay import Relay
 
 __all__ = ["new_ledgerline"]
 
@@ -43,12 +52,18 @@ class Site:
 
     def __init__(self, ledgerline: Ledgerline) -> None:
         self.ledgerline = ledgerline
+        self.postgres, self.valkey = Relay(), Relay()
+        for name, relay in (("DATABASE_URL", self.postgres), ("REDIS_URL", self.valkey)):
+            ledgerline.settings[name] = relay.in_front_of(ledgerline.settings[name])
+            relay.open()
         ledgerline.settings["READY_LAG_S"] = str(READY_LAG_S)
+        self.scrapes: dict[str, tuple[alerts.Scrapes, alerts.Scrapes]] = {}
         self.chain = on_time()
         self.node_port, self.metrics_port, self.api_port = (free_port() for _ in range(3))
         self.node = self.new_node()
         self.indexer = self.new_indexer()
         self.api = ledgerline.start("api", "--port", str(self.api_port))
+        self.worker = self.new_worker()
 
     def new_node(self) -> Node:
         """A node of the chain on its port; the caller ends it."""
@@ -60,9 +75,12 @@ class Site:
         arguments = ("--network", "preview", "--ogmios-url", url, "--metrics-port", port)
         return self.ledgerline.start("indexer", "run", *arguments)
 
-    def get(self, path: str) -> tuple[int, Any]:
+    def new_worker(self) -> Process:
+        return self.ledgerline.start("api", "worker", "--processes", "1", "--threads", "1")
+
+    def get(self, path: str, **headers: str) -> tuple[int, Any]:
         """Status and body of an answer of the API; 0 if there is none."""
-        return ask(self.api_port, path)
+        return ask(self.api_port, path, **headers)
 
     def ready(self) -> tuple[int, str]:
         """The status of `/ready`, and its reasons or its error."""
@@ -84,10 +102,40 @@ class Site:
         of_indexer = name.startswith("indexer_") and name not in ("indexer_running", "indexer_beat_age_seconds")
         return figure(self.metrics_port if of_indexer else self.api_port, name, **labels)
 
+    def number(self, name: str) -> float | None:
+        """A metric of the API without labels; None if left out."""
+        _, text = self.get("/metrics")
+        lines = [line for line in (text or "").splitlines() if line.startswith(f"ledgerline_{name} ")]
+        return float(lines[0].rsplit(" ", 1)[1]) if lines else None
+
+    def state(self, network: str = "preview") -> str | None:
+        """The word for a network in `/v1/status`, or the error."""
+        _, body = self.get("/v1/status")
+        if "error" in body:
+            return str(body["error"])
+        return {each["network"]: each["state"] for each in body["data"]["networks"]}.get(network)
+
+    def shows(self, state: str) -> None:
+        """Wait until `/v1/status`, whose answers are up to a second old, shows a state of preview."""
+        until(f"/v1/status shows {state}", lambda: self.state() == state)
+
+    def scrape(self) -> alerts.Scrapes:
+        """What Prometheus would get now."""
+        ports = {"ledgerline-api": self.api_port, "ledgerline-indexer": self.metrics_port}
+        return {job: ask(port, "/metrics")[1] or "" for job, port in ports.items()}
+
+    def keeps(self, fault: str) -> None:
+        """Keep the metrics during a fault, whose signals have all appeared, for the test of alerts."""
+        self.scrapes[fault] = (self.healthy, self.scrape())
+
     def status(self) -> tuple[int, Json]:
         """The exit status of `indexer status`, and its output."""
         told = self.ledgerline.run("indexer", "status", "--network", "preview", "--json")
         return told.returncode, json.loads(told.stdout)
+
+    def calls(self, key: str) -> int:
+        """The status of a chain request."""
+        return self.get(f"/v1/tx/hash/{'0' * 64}", Authorization=f"Bearer {key}")[0]
 
     def grows_until(self, what: str, holds: Any) -> None:
         """Let the chain grow, as it does while nothing is wrong, until something is true."""
@@ -98,8 +146,24 @@ class Site:
 
         until(what, grown, within_s=90, every_s=0.3)
 
+    def adds_up(self) -> None:
+        """Wait until all usage is in the table."""
+        until("usage is added up", lambda: self.number("usage_lag_seconds") == 0)
+
     def heals(self) -> None:
-        self.grows_until("all is well", lambda: self.ready() == (200, "") and self.ready_preview() == (200, ""))
+        self.grows_until(
+            "all is well",
+            lambda: self.ready() == self.ready_preview() == (200, "") and self.number("usage_lag_seconds") == 0,
+        )
+        self.healthy = self.scrape()
+
+
+def faults() -> dict[str, str]:
+    """The cell `alerts` of each row of the table of faults: those that fire, then after a semicolon those that may."""
+    text = (Path(__file__).parents[2] / "docs" / "signals.md").read_text()
+    (table,) = re.findall(r"^\| fault \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
+    return {row[0]: row[5] for row in cells}
 
 
 def ask(port: int, path: str, **headers: str) -> tuple[int, Any]:
@@ -136,12 +200,22 @@ def running(new_ledgerline: NewLedgerline) -> Iterator[Site]:
         site.node.__exit__()
         site.indexer.kill()
         site.api.kill()
+        site.worker.kill()
+        site.postgres.end()
+        site.valkey.end()
 
 
 @pytest.fixture
 def site(running: Site) -> Iterator[Site]:
     running.heals()
     yield running
+
+
+@pytest.fixture(scope="module")
+def key(running: Site) -> str:
+    """An API key of preview."""
+    (issued,) = asyncio.run(issue_keys(running.ledgerline.database_url, "preview", 1))
+    return issued
 
 
 def test_in_step(site: Site) -> None:
@@ -153,6 +227,7 @@ def test_in_step(site: Site) -> None:
     assert site.figure("indexer_blocks_total") == height + 1
     assert site.figure("indexer_commit_seconds_count")
     assert all((site.figure(f"{of}_tip_age_seconds") or 0) < 60 for of in ("chain", "node", "indexer", "indexer_node"))
+    site.shows("in_step")
     site.grows_until("status agrees", lambda: site.status()[0] == 0)
 
 
@@ -170,6 +245,8 @@ def test_a_killed_node_is_lost(site: Site) -> None:
         assert (site.figure("chain_tip_age_seconds") or 0) > READY_LAG_S
         status, told = site.status()
         assert (status, told["node"]["state"], told["lag"]) == (1, "lost", None)
+        site.shows("node_lost")
+        site.keeps("node killed")
     finally:
         site.node = site.new_node()
         site.node.__enter__()
@@ -183,6 +260,8 @@ def test_a_stalled_chain_is_not_a_lost_node(site: Site) -> None:
     assert status == 200 and "the node of preview is connected, but its tip has not moved for " in reasons
     status, error = site.ready_preview()
     assert status == 503 and "the chain stalls; the last block of preview is " in error
+    site.shows("node_stalled")
+    site.keeps("node stalled")
     assert site.status()[0] == 1
 
 
@@ -198,7 +277,9 @@ def test_a_killed_indexer_is_missing_and_a_standby_says_that_it_is_one(site: Sit
         assert (site.figure("indexer_running"), site.figure("node_connected")) == (0, None)
         assert site.figure("node_state", state="unknown") == 1
         until("preview is behind", lambda: site.ready_preview()[0] == 503)
+        site.shows("down")
         assert site.status()[0] == 1
+        site.keeps("indexer killed")
     finally:
         other.kill()
         site.indexer.kill()
@@ -225,18 +306,127 @@ def test_a_network_without_an_indexer_on_purpose_is_retired(site: Site) -> None:
     until("it is back", lambda: site.figure("indexer_running") == 1)
 
 
-def test_without_a_worker_usage_waits_in_the_queue(site: Site) -> None:
-    def usage(name: str) -> float:
-        _, text = ask(site.api_port, "/metrics")
-        (line,) = (line for line in text.splitlines() if line.startswith(f"ledgerline_usage_{name} "))
-        return float(line.rsplit(" ", 1)[1])
+def test_a_stopped_postgres_is_named_by_all(site: Site) -> None:
+    interruptions = site.figure("indexer_interruptions_total") or 0
+    site.postgres.close()
+    try:
+        away = (503, "Not ready: Database not available")
+        until("it shows", lambda: site.ready() == site.ready_preview() == away)
+        assert site.state() == "Database not available"
+        assert {site.figure(name) for name in ("chain_slot", "node_connected", "indexer_running")} == {None}
+        until("the indexer tries again", lambda: (site.figure("indexer_interruptions_total") or 0) > interruptions)
+        site.indexer.says("follow.interrupted")
+        site.indexer.says('"waiting"', "postgres")
+        site.api.says("ready.without_database")
+        site.keeps("Postgres stopped")
+        told = site.ledgerline.run("indexer", "status", "--network", "preview", within_s=20)
+        assert told.returncode == 1
+    finally:
+        site.postgres.open()
 
-    before = usage("queued")
-    (key,) = asyncio.run(issue_keys(site.ledgerline.database_url, "preview", 1))
-    assert ask(site.api_port, f"/v1/tx/hash/{'0' * 64}", Authorization=f"Bearer {key}")[0] == 404
-    until("it is queued", lambda: usage("queued") > before and usage("lag_seconds") > 1)
-    status, reasons = site.ready()
-    assert status == 200 and "usage" not in reasons
+
+def test_without_valkey_usage_waits_on_disk(site: Site, key: str) -> None:
+    waiting = site.number("usage_waiting_bytes") or 0
+    site.valkey.close()
+    try:
+        until("it shows", lambda: site.degraded("queue not available, rates are limited per process"))
+        assert site.ready_preview()[0] == 200
+        until("limits are separate", lambda: site.calls(key) == 404 and site.number("rate_limits_shared") == 0)
+        until("usage waits", lambda: (site.number("usage_waiting_bytes") or 0) > waiting)
+        assert site.number("usage_queued") is None
+        until("/v1/status shows it", lambda: site.get("/v1/status")[1]["data"]["usage"]["queued"] is None)
+        assert site.state() in ("in_step", "behind"), "the chain does not need Valkey"
+        site.api.says("valkey.away")
+        site.api.says("ready.without_queue")
+        site.keeps("Valkey stopped")
+    finally:
+        site.valkey.open()
+    until("limits are shared again", lambda: site.calls(key) == 404 and site.number("rate_limits_shared") == 1)
+
+
+def test_without_a_worker_usage_waits_in_the_queue(site: Site, key: str) -> None:
+    site.worker.kill()
+    try:
+        assert site.calls(key) == 404
+        until("it waits", lambda: site.number("usage_queued") and (site.number("usage_lag_seconds") or 0) > 1)
+        status, reasons = site.ready()
+        assert status == 200 and "usage" not in reasons
+        until("/v1/status shows it", lambda: (site.get("/v1/status")[1]["data"]["usage"]["lag_s"] or 0) > 1)
+        site.keeps("worker stopped")
+    finally:
+        site.worker = site.new_worker()
+
+
+def test_a_full_disk_of_the_api_refuses_requests(site: Site, key: str) -> None:
+    """Its spools are on a file system of 1 MiB, which is filled."""
+    folder = site.ledgerline.directory / "small"
+    port = free_port()
+    with small_file_system(folder):
+        data_dir, site.ledgerline.settings["DATA_DIR"] = site.ledgerline.settings["DATA_DIR"], str(folder)
+        api = site.ledgerline.start("api", "--port", str(port))
+        site.ledgerline.settings["DATA_DIR"] = data_dir
+        usual, site.api_port = site.api_port, port
+        try:
+            until("it answers", lambda: site.calls(key) == 404)
+            site.adds_up()
+            healthy = site.scrape()
+            with (folder / "zeros").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+                while True:
+                    file.write(bytes(4_096))
+            until("requests are refused", lambda: site.calls(key) == 503, every_s=0)
+            refused = (503, "Not ready: usage cannot be recorded")
+            assert (site.ready(), site.ready_preview()) == (refused, refused)
+            assert site.number("usage_unrecorded_total")
+            assert site.state() in ("in_step", "behind"), "the chain is read nevertheless"
+            api.says("usage.not_recorded", "o space left")
+            site.adds_up()
+            site.scrapes["disk of the API full"] = (healthy, site.scrape())
+        finally:
+            site.api_port = usual
+            api.kill()
+
+
+@contextmanager
+def small_file_system(folder: Path) -> Iterator[None]:
+    """A file system of 1 MiB. Skips the test without the right to mount one."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "ledgerline-test", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_of_postgres_stops_the_chain_but_no_reads(site: Site, key: str) -> None:
+    """Every write fails as on a full disk. The last heartbeat is made older, which only saves 20 s."""
+    rows = site.ledgerline.rows
+    rows(
+        "preview",
+        "CREATE FUNCTION partner.full_() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$",
+    )
+    tables = ("chain_preview.tip", "partner.leader")
+    for table in tables:
+        rows("preview", f"CREATE TRIGGER full_ BEFORE INSERT OR UPDATE ON {table} EXECUTE FUNCTION partner.full_()")
+    try:
+        rows("preview", "ALTER TABLE partner.leader DISABLE TRIGGER full_")
+        rows("preview", "UPDATE partner.leader SET beat_at = now() - interval '21 s' WHERE network_id = 1")
+        rows("preview", "ALTER TABLE partner.leader ENABLE TRIGGER full_")
+        site.node.do(site.node.server.grow)
+        until("it shows", lambda: site.degraded("no indexer is running for preview"))
+        assert site.figure("indexer_running") == 0
+        until("preview is behind", lambda: site.ready_preview()[0] == 503)
+        assert site.calls(key) == 404, "reads continue"
+        site.indexer.says("follow.interrupted", "DiskFullError")
+        site.shows("down")
+        assert site.status()[0] == 1
+        site.adds_up()
+        site.keeps("disk of Postgres full")
+    finally:
+        for table in tables:
+            rows("preview", f"DROP TRIGGER full_ ON {table}")
 
 
 def test_a_node_of_another_network_is_named(site: Site) -> None:
@@ -247,6 +437,8 @@ def test_a_node_of_another_network_is_named(site: Site) -> None:
         reason = "no indexer is running for preprod, it has stopped: its node is of another network"
         until("it shows", lambda: reason in site.ready()[1])
         assert site.get("/ready/preprod")[0] == 503
+        until("/v1/status shows it", lambda: site.state("preprod") == "down")
+        site.keeps("Ogmios on the wrong network")
     finally:
         mistaken.kill()
         site.ledgerline.rows("preview", "DELETE FROM partner.leader WHERE network_id = 2")
@@ -258,7 +450,9 @@ def test_a_rollback_of_5_blocks_is_counted_by_its_depth(site: Site) -> None:
     until("they are indexed", lambda: site.ledgerline.tip_is("preview", site.node.blocks()[-1]))
     fork = site.node.server.chain
     assert isinstance(fork, Generated)
-    site.chain = fork.fork(len(fork.blocks) - 6, seed=int(time.time()), blocks=6)
+    forks = (fork.fork(len(fork.blocks) - 6, seed, blocks=6) for seed in count(int(time.time())))
+    # Two empty blocks of one slot and pool would be the same block.
+    site.chain = next(other for other in forks if other.blocks[-6].id != fork.blocks[-5].id)
     site.node.do(site.node.server.switch, site.chain)
     until("the fork is indexed", lambda: site.ledgerline.tip_is("preview", site.node.blocks()[-1]))
     assert site.figure("chain_rollback_blocks_count") == (counted[0] or 0) + 1
@@ -270,8 +464,16 @@ def test_a_rollback_of_5_blocks_is_counted_by_its_depth(site: Site) -> None:
     (network,) = body["data"]["networks"]
     assert network["last_rollback_blocks"] == 5 and network["rollbacks"] == 1
 
+    def shown() -> int | None:
+        networks = site.get("/v1/status")[1]["data"]["networks"]
+        blocks: dict[str, int | None] = {each["network"]: each["last_rollback_blocks"] for each in networks}
+        return blocks["preview"]
 
-def test_a_sync_in_progress_says_how_far_it_is(new_ledgerline: NewLedgerline) -> None:
+    until("/v1/status shows it", lambda: shown() == 5)
+    site.keeps("rollback of 5 blocks")
+
+
+def test_a_sync_in_progress_says_how_far_it_is(running: Site, new_ledgerline: NewLedgerline) -> None:
     """A node that says that it has 6,000 blocks, of which it sends the first 1,500."""
     ledgerline, port, metrics_port = new_ledgerline(), free_port(), free_port()
     with Node(preview(1_500)) as node:
@@ -290,6 +492,20 @@ def test_a_sync_in_progress_says_how_far_it_is(new_ledgerline: NewLedgerline) ->
             indexer.says("follow.progress", "blocks_per_s", "left")
             told = ledgerline.run("indexer", "status", "--network", "preview")
             assert told.returncode == 2 and "preview is syncing" in told.stdout
+            (shown,) = ask(port, "/v1/status")[1]["data"]["networks"]
+            assert (shown["state"], shown["sync_progress"]) == ("syncing", pytest.approx(1 / 6, abs=1e-3))
+            syncing = [ask(each, "/metrics")[1] for each in (port, metrics_port)]
+            scrapes = dict(zip(("ledgerline-api", "ledgerline-indexer"), syncing, strict=True))
+            running.scrapes["sync in progress"] = (scrapes, scrapes)
         finally:
             indexer.kill()
             api.kill()
+
+
+def test_the_alerts_of_each_fault_are_those_of_the_guide(running: Site, tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool, of Debian's package prometheus")
+    certain = {fault: cell.partition(";")[0] for fault, cell in faults().items() if fault in running.scrapes}
+    documented = {fault: {*re.findall(r"\[(\w+)\]\(runbook/", cell)} for fault, cell in certain.items()}
+    assert alerts.fired(promtool, running.scrapes, tmp_path) == documented
