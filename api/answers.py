@@ -15,6 +15,15 @@ CONTENT_TYPE = "application/json;charset=utf-8"
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 """A UTC time, ISO 8601 ending in Z in answers."""
 
+Quantity = Annotated[int, msgspec.Meta(extra_json_schema={"format": "uint64"})]
+"""A quantity of the ledger, or a slot that a transaction names. It may exceed 2^53."""
+
+Change = Annotated[int, msgspec.Meta(extra_json_schema={"format": "int64"})]
+"""A quantity that is negative if it was taken away."""
+
+Digits = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^-?[0-9]+$"})]
+"""A quantity as a decimal string."""
+
 Success = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
 Failed = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
 

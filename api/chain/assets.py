@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from api import errors
-from api.answers import Answer, ChainPage, Instant, MorePaging, Paging
+from api.answers import Answer, ChainPage, Digits, Instant, MorePaging, Paging
 from api.ask import ChainAsk
 from api.chain.tip import Tip
 from api.parameters import Choice, Hex, Integer, JsonSchema, Kind, Offset, Order, Question
@@ -118,7 +118,7 @@ class PolicyAsset(msgspec.Struct, frozen=True):
     asset_name: str
     asset_name_ascii: str | None
     fingerprint: str
-    total_supply: str
+    total_supply: Digits
     mint_count: int
     burn_count: int
 
@@ -134,7 +134,7 @@ class Asset(msgspec.Struct, frozen=True):
     asset_name: str
     asset_name_ascii: str | None
     fingerprint: str
-    total_supply: str
+    total_supply: Digits
     mint_count: int
     burn_count: int
     first_mint_tx: str | None
@@ -149,7 +149,7 @@ class Holder(msgspec.Struct, frozen=True):
 
     address: str
     stake_address: str | None
-    quantity: str
+    quantity: Digits
 
 
 class AssetTransaction(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ class AssetTransaction(msgspec.Struct, frozen=True):
     block_no: int
     slot_no: int
     block_time: Instant
-    quantity: str
+    quantity: Digits
 
 
 class Mint(msgspec.Struct, frozen=True):
@@ -170,7 +170,7 @@ class Mint(msgspec.Struct, frozen=True):
     block_no: int
     slot_no: int
     block_time: Instant
-    quantity: str
+    quantity: Digits
 
 
 class _AssetRow(msgspec.Struct, frozen=True):

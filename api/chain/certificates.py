@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from api.answers import Quantity
 from api.chain.pools import show_pool_id
 from shared import address, packed
 from shared.network import Network
@@ -49,8 +50,8 @@ class PoolRegistration(msgspec.Struct, frozen=True):
     """The registered parameters of a pool. `pledge` and `fixed_cost` are in lovelace, `margin` is the exact ratio."""
 
     vrf_key_hash: str
-    pledge: int
-    fixed_cost: int
+    pledge: Quantity
+    fixed_cost: Quantity
     margin: str
     reward_account: str | None
     owners: list[str]
@@ -86,7 +87,7 @@ class Certificate(msgspec.Struct, frozen=True):
     pool: PoolRegistration | UnsetType = UNSET
     retirement_epoch: int | UnsetType = UNSET
     delegate_representative: Representative | UnsetType = UNSET
-    deposit: int | UnsetType = UNSET
+    deposit: Quantity | UnsetType = UNSET
     committee_member: LedgerCredential | UnsetType = UNSET
     committee_delegate: LedgerCredential | UnsetType = UNSET
     genesis_delegation: GenesisDelegation | UnsetType = UNSET

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from api import errors
-from api.answers import Answer, ObjectPage, Paging
+from api.answers import Answer, Digits, ObjectPage, Paging
 from api.ask import ChainAsk
 from api.chain import tip
 from api.parameters import Integer, JsonSchema, Kind, Offset, Question
@@ -75,16 +75,16 @@ class StakePool(msgspec.Struct, frozen=True):
     pool_id: str
     pool_id_hex: str
     vrf_key_hash: str
-    pledge: str
+    pledge: Digits
     margin: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "number", "minimum": 0, "maximum": 1})]
-    fixed_cost: str
+    fixed_cost: Digits
     reward_account: str | None
     owners: list[str]
     relays: list[Relay]
     metadata_url: str | None
     metadata_hash: str | None
-    active_stake: str
-    live_stake: str
+    active_stake: Digits
+    live_stake: Digits
     delegator_count: int
     blocks_minted: int
     blocks_epoch: int
@@ -97,7 +97,7 @@ class Delegator(msgspec.Struct, frozen=True):
     """A stake credential, the amount that it delegates, and the first epoch in which the delegation counts."""
 
     stake_address: str
-    amount: str
+    amount: Digits
     active_epoch_no: int
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from api import errors
-from api.answers import ChainAnswer, ChainPage, CursorPaging, Instant
+from api.answers import ChainAnswer, ChainPage, Change, CursorPaging, Instant, Quantity
 from api.ask import ChainAsk
 from api.chain import certificates, metadatum, names
 from api.chain.certificates import Certificate
@@ -70,8 +70,8 @@ class Value(msgspec.Struct, frozen=True):
     names to quantities. It is absent if there are no assets.
     """
 
-    lovelace: int
-    assets: dict[str, int | dict[str, int]] | UnsetType = UNSET
+    lovelace: Quantity
+    assets: dict[str, Quantity | dict[str, Quantity]] | UnsetType = UNSET
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Transaction(HistoryEntry, frozen=True):
     Byron transaction precedes the first indexed block, `size` if the node sends no CBOR.
     """
 
-    fee: int | None
+    fee: Quantity | None
     size: int | None
     inputs: list[Input]
     outputs: list[Output]
@@ -108,7 +108,7 @@ class Withdrawal(msgspec.Struct, frozen=True):
     """Rewards withdrawn from a reward account."""
 
     stake_address: str
-    lovelace: int
+    lovelace: Quantity
 
 
 class LabelMetadata(msgspec.Struct, frozen=True):
@@ -130,11 +130,11 @@ class FullTransaction(Transaction, frozen=True):
 
     valid: bool
     metadata: dict[str, LabelMetadata]
-    mint: dict[str, int | dict[str, int]]
+    mint: dict[str, Change | dict[str, Change]]
     withdrawals: list[Withdrawal]
     certificates: list[Certificate]
-    invalid_before: int | None
-    invalid_hereafter: int | None
+    invalid_before: Quantity | None
+    invalid_hereafter: Quantity | None
 
 
 class _HistoryRow(msgspec.Struct, frozen=True):

@@ -1,0 +1,161 @@
+// How requests are sent: keys, retries after 429 and 503, errors, pages.
+import { read, withQuantities, write } from "./json.js";
+const MOST_TRIES = 6;
+/** A rate limit opens again within a minute. A longer pause, until a quota opens again, is the caller's affair. */
+const LONGEST_PAUSE_S = 65;
+const TIMEOUT_MS = 35_000;
+/** A refusal by the service. */
+export class LedgerlineError extends Error {
+    name = "LedgerlineError";
+    /** The HTTP status. */
+    status;
+    /** The stable code of the error, from the header `Error-Code`. */
+    code;
+    /** The id of the request, to quote to the operator. */
+    requestId;
+    /** After how many seconds to try again, if the service says so. */
+    retryAfterS;
+    constructor({ response, text }) {
+        super(`${response.status} ${messageOf(text) ?? response.statusText}`);
+        this.status = response.status;
+        this.code = response.headers.get("Error-Code") ?? undefined;
+        this.requestId = response.headers.get("X-Request-Id") ?? undefined;
+        this.retryAfterS = retryAfterS(response);
+    }
+}
+/** A connection to a service. */
+export class Http {
+    #url;
+    #settings;
+    constructor(url, settings = {}) {
+        this.#url = url.replace(/\/+$/, "");
+        this.#settings = settings;
+    }
+    /** The answer to one operation. Throws LedgerlineError and, without an answer, what `fetch` throws. */
+    async call(operation, inPath, options, { signal }) {
+        const [url, request] = this.#request(operation, inPath, options);
+        for (let tries = 1;; tries++) {
+            let received;
+            try {
+                received = await this.#exchange(url, request, signal);
+            }
+            catch (error) {
+                if (tries === MOST_TRIES || operation.method !== "GET" || !(error instanceof TypeError))
+                    throw error;
+            }
+            if (received?.response.ok)
+                return answerOf(operation, received.text);
+            const pause = pauseS(received?.response, tries);
+            if (received && (tries === MOST_TRIES || !mayRepeat(operation, received.response) || pause > LONGEST_PAUSE_S)) {
+                throw new LedgerlineError(received);
+            }
+            await sleep(pause, signal);
+        }
+    }
+    /** Every item of a list, page by page. */
+    async *pages(operation, inPath, options, call) {
+        let place = {};
+        while (place) {
+            const page = await this.call(operation, inPath, { ...options, ...place }, call);
+            yield* (operation.inside ? page.data[operation.inside] : page.data);
+            place = next(page.pagination, place);
+        }
+    }
+    #request({ method, path, key }, inPath, options) {
+        const headers = {};
+        if (key !== "none") {
+            const given = this.#settings[key];
+            if (!given)
+                throw new TypeError(`this operation needs ${key}, which the client was not given`);
+            headers["Authorization"] = `Bearer ${given}`;
+        }
+        const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(inPath[name])));
+        if (method === "GET" || method === "DELETE") {
+            const given = Object.entries(options).filter(([, value]) => value !== undefined);
+            const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+            return [`${this.#url}${filled}${query && `?${query}`}`, { method, headers }];
+        }
+        headers["Content-Type"] = "application/json";
+        return [`${this.#url}${filled}`, { method, headers, body: write(options) }];
+    }
+    /** Send a request once. Aborts if the service is silent for too long, or by `signal`. */
+    async #exchange(url, request, signal) {
+        signal?.throwIfAborted();
+        const timeoutMs = this.#settings.timeoutMs ?? TIMEOUT_MS;
+        const silence = new DOMException(`the service was silent for ${timeoutMs} ms`, "TimeoutError");
+        const aborter = new AbortController();
+        const abort = () => aborter.abort(signal?.reason);
+        const watch = () => setTimeout(() => aborter.abort(silence), timeoutMs);
+        signal?.addEventListener("abort", abort);
+        let timer = watch();
+        try {
+            const response = await fetch(url, { ...request, signal: aborter.signal });
+            const reader = response.body?.getReader();
+            const decoder = new TextDecoder();
+            let text = "";
+            for (let done = !reader; !done;) {
+                clearTimeout(timer);
+                timer = watch();
+                const part = await reader.read();
+                text += decoder.decode(part.value, { stream: !part.done });
+                done = part.done;
+            }
+            return { response, text };
+        }
+        finally {
+            clearTimeout(timer);
+            signal?.removeEventListener("abort", abort);
+        }
+    }
+}
+/** Whether a retry may help and is safe. A refusal with 429 has no effect. */
+function mayRepeat({ method }, { status }) {
+    return status === 429 || (status === 503 && method === "GET");
+}
+/** The pause before a retry: the one that the service requests, otherwise twice as long each time. */
+function pauseS(response, tries) {
+    const asked = response && retryAfterS(response);
+    return (asked ?? 0.125 * 2 ** tries) + Math.random() / 10;
+}
+function retryAfterS(response) {
+    const asked = response.headers.get("Retry-After");
+    return asked !== null && /^\d+$/.test(asked) ? Number(asked) : undefined;
+}
+function sleep(seconds, signal) {
+    return new Promise((resolve, reject) => {
+        signal?.throwIfAborted();
+        const abort = () => {
+            clearTimeout(timer);
+            reject(signal?.reason);
+        };
+        const timer = setTimeout(() => {
+            signal?.removeEventListener("abort", abort);
+            resolve();
+        }, seconds * 1000);
+        signal?.addEventListener("abort", abort, { once: true });
+    });
+}
+function answerOf({ answer, quantities }, text) {
+    if (answer === "text")
+        return text;
+    return quantities ? withQuantities(read(text), quantities) : read(text);
+}
+/** The message of a failure, unless something between the client and the service answered. */
+function messageOf(text) {
+    try {
+        return JSON.parse(text).error;
+    }
+    catch {
+        return undefined;
+    }
+}
+/**
+ * The position of the next page of a list, undefined after the last one. Histories continue at a cursor if there is
+ * one, at the same cost for any depth.
+ */
+function next(page, place) {
+    if (page.next_cursor !== undefined)
+        return { fromSlot: page.next_cursor };
+    const offset = page.offset + page.limit;
+    return (page.hasMore ?? offset < (page.total ?? 0)) ? { ...place, offset } : undefined;
+}
