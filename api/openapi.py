@@ -16,6 +16,7 @@ from api.ask import Nothing, OpenAsk
 from api.errors import Refusal
 from api.parameters import Field, JsonSchema
 from api.route import JSON, Route
+from api.samples import samples
 
 Json = dict[str, Any]
 
@@ -35,6 +36,10 @@ const exact = (key, value, {source}) =>
   typeof value === "number" && !Number.isSafeInteger(value) ? BigInt(source) : value;
 JSON.parse('{"lovelace": 45000000000000001}', exact).lovelace; // 45000000000000001n
 ```
+
+**Clients.** The source of Ledgerline contains one for Python and one for TypeScript and JavaScript; install them with
+`pip install ./clients/python` and `npm install ./clients/typescript`. They have a method for each operation, read page
+after page, keep integers exact, and wait where the service asks for it. Each operation below has samples for both.
 
 This document and its examples are licensed under Apache-2.0; the service itself is free software, GPL-3.0-or-later.
 """
@@ -212,7 +217,7 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
         }
         if "body" in example:
             operation["requestBody"]["content"][JSON]["example"] = example["body"]
-    return operation
+    return operation | {"x-codeSamples": samples(route.path, route.method, operation)}
 
 
 def _success_headers(route: Route) -> Iterator[str]:
