@@ -3,10 +3,12 @@
 How a request is sent, retried and paged is written by hand, in `ledgerline_client/http.py`.
 """
 
-import re
 from collections.abc import Iterator
 from textwrap import indent, wrap
 from typing import Any
+
+from api.samples import iterator_name, snake_case
+from clients.operations import Listed, listed
 
 Json = dict[str, Any]
 NOTE = "Made by `python -m clients.generate` from the table of routes; do not edit."
@@ -14,13 +16,6 @@ NOTE = "Made by `python -m clients.generate` from the table of routes; do not ed
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _JSON = "application/json"
 _WIDTH = 110
-_OWNERS = {"users": "user_id", "credentials": "credential_id", "usage": "credential_id", "admin-keys": "admin_key_id"}
-_RENAMED = {
-    "hash": "tx_hash",  # this and the next would hide a builtin
-    "format": "file_format",
-    "from": "from_time",  # a keyword
-    "to": "to_time",
-}
 
 
 def files(described: Json) -> dict[str, str]:
@@ -76,7 +71,7 @@ def _client(described: Json, *, asynchronous: bool) -> str:
         "from typing import Any, Literal",
         "",
         "from ledgerline_client import types",
-        f"from ledgerline_client.http import {base}",
+        f"from ledgerline_client.http import UNSET, {base}, Unset",
         "",
         "",
         f"class {kind}({base}):",
@@ -95,11 +90,11 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
     in_query = [each for each in operation["parameters"] if each["in"] == "query"]
     body = operation.get("requestBody", {}).get("content", {}).get(_JSON, {}).get("schema")
     for each in in_path:
-        each["python_name"] = _python_name(each["name"], path)
+        each["python_name"] = snake_case(each["name"], path)
     arguments = [f"{each['python_name']}: {_hint(each['schema'], 'types.')}" for each in in_path]
     options = _options(in_query)
     if body is not None:
-        options += [_option(name, schema, name in body["required"]) for name, schema in body["properties"].items()]
+        options += [_body_option(name, of, name in body["required"]) for name, of in body["properties"].items()]
     signature = _signature(arguments, options)
     sent = [
         f'"{method}"',
@@ -115,15 +110,15 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
     yield from _docstring(f"{operation['summary']}.\n\n{operation['description']}".strip(), 8)
     yield f"        answer: {answer} = {awaiting}{call}"
     yield "        return answer"
-    item = _item(content[_JSON]["schema"], schemas) if _JSON in content else None
-    if item is not None:
-        yield from _iterator(path, operation["operationId"], item, arguments, in_path, in_query, who, asynchronous)
+    paged = listed(content[_JSON]["schema"], schemas) if _JSON in content else None
+    if paged is not None:
+        yield from _iterator(path, operation["operationId"], paged, arguments, in_path, in_query, who, asynchronous)
 
 
 def _iterator(
     path: str,
     operation_id: str,
-    item: str,
+    paged: Listed,
     arguments: list[str],
     in_path: list[Json],
     in_query: list[Json],
@@ -134,11 +129,12 @@ def _iterator(
     wanted = [each for each in in_query if each["name"] not in ("offset",)]
     options = _options(wanted)
     signature = _signature(arguments, options)
-    hint = f"{'AsyncIterator' if asynchronous else 'Iterator'}[types.{item}]"
+    hint = f"{'AsyncIterator' if asynchronous else 'Iterator'}[types.{paged.item}]"
+    inside = f', inside="{paged.inside}"' if paged.inside else ""
     yield ""
-    yield f"    def {operation_id.replace('list_', 'iterate_', 1)}({signature}) -> {hint}:"
+    yield f"    def {iterator_name(operation_id)}({signature}) -> {hint}:"
     yield from _docstring(f"Every item of `{operation_id}`, page by page.", 8)
-    yield f'        return self.pages("{path}", {_values(in_path)}, {_values(wanted)}, key="{who}")'
+    yield f'        return self.pages("{path}", {_values(in_path)}, {_values(wanted)}, key="{who}"{inside})'
 
 
 def _content(operation: Json) -> Json:
@@ -158,15 +154,6 @@ def _key(operation: Json) -> str:
     return {"apiKey": "api_key", "adminKey": "admin_key"}.get(scheme, "none")
 
 
-def _item(schema: Json, schemas: dict[str, Json]) -> str | None:
-    """The type of the items of a list, None for other answers and for lists inside an object."""
-    properties = schemas[schema["$ref"].rpartition("/")[2]]["properties"] if "$ref" in schema else {}
-    if "pagination" not in properties or properties["data"].get("type") != "array":
-        return None
-    item: str = properties["data"]["items"]["$ref"].rpartition("/")[2]
-    return item
-
-
 def _options(parameters: list[Json]) -> list[str]:
     return [_option(each["name"], each["schema"], each["required"]) for each in parameters]
 
@@ -174,21 +161,21 @@ def _options(parameters: list[Json]) -> list[str]:
 def _option(name: str, schema: Json, required: bool) -> str:
     hint = _hint(schema, "types.")
     if required:
-        return f"{_python_name(name)}: {hint}"
-    return f"{_python_name(name)}: {hint}{'' if hint.endswith('None') else ' | None'} = None"
+        return f"{snake_case(name)}: {hint}"
+    return f"{snake_case(name)}: {hint}{'' if hint.endswith('None') else ' | None'} = None"
+
+
+def _body_option(name: str, schema: Json, required: bool) -> str:
+    hint = _hint(schema, "types.")
+    if required:
+        return f"{name}: {hint}"
+    known = hint.removesuffix(" | None")
+    return f"{name}: {known} | Unset{hint.removeprefix(known)} = UNSET"
 
 
 def _values(fields: list[Json]) -> str:
-    names = ((each["name"], each.get("python_name") or _python_name(each["name"])) for each in fields)
+    names = ((each["name"], each.get("python_name") or snake_case(each["name"])) for each in fields)
     return "{" + ", ".join(f'"{name}": {argument}' for name, argument in names) + "}"
-
-
-def _python_name(name: str, path: str = "") -> str:
-    """A parameter's name in Python: `fromSlot` is `from_slot`, the `id` in /users/{id} `user_id`."""
-    if name == "id":
-        return _OWNERS[path.partition("/{id}")[0].rpartition("/")[2]]
-    snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
-    return _RENAMED.get(snake, snake)
 
 
 def _docstring(text: str, spaces: int) -> list[str]:

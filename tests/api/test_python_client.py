@@ -1,16 +1,14 @@
 """The Python client against a running service: every operation, pages, exact integers, errors, retries."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from ledgerline_client import AsyncLedgerline, Ledgerline, LedgerlineError
 
 from clients import generate
 from indexer.blocks.effects import Output
+from tests.api.busy import QUOTA_OPENS_AGAIN_S, REFUSED_TIMES, busy_at_first
 from tests.api.chains import Chain, Tx
 from tests.api.client import Client
 from tests.api.partners import Partner
@@ -36,7 +34,9 @@ def onboard(url: str, admin_key: str) -> str:
         ]
         listed = list(service.iterate_credentials(limit=2))
         assert [each["name"] for each in listed] == [str(number) for number in reversed(range(MANY))]
-        service.update_credential(issued[0]["credential"]["id"], description="new")
+        service.update_user(user["id"], email="a@example.com", billing_plan="gold")
+        changed = service.update_user(user["id"], email=None)["data"]
+        assert (changed["email"], changed["billing_plan"]) == (None, "gold"), "null clears, an absent field stays"
         service.revoke_credential(issued[1]["credential"]["id"])
         assert len(list(service.iterate_credentials(limit=3))) == MANY - 1
         assert len(list(service.iterate_credentials(limit=3, include_revoked=True))) == MANY
@@ -44,10 +44,31 @@ def onboard(url: str, admin_key: str) -> str:
             service.create_user(name="Bob", external_id="customer-1")
         assert refused.value.status == 409
         assert refused.value.request_id
+        list(service.iterate_user_usage_breakdown(user["id"], group_by="endpoint"))
         assert service.export_usage(file_format="csv").startswith("user_account_id,")
         with pytest.raises(ValueError, match="needs api_key="):
             service.get_pool("pool1")
-        return issued[0]["api_key"]
+        return rotated(service, url, issued[0]["credential"]["id"], issued[0]["api_key"])
+
+
+def rotated(service: Ledgerline, url: str, credential_id: str, former_key: str) -> str:
+    """The further life of a key; returns the new one."""
+    assert service.update_credential(credential_id, description="new")["data"]["description"] == "new"
+    assert service.update_credential(credential_id, description=None)["data"]["description"] is None
+    key = service.rotate_credential(credential_id, overlap_seconds=3600)["data"]["api_key"]
+    for each in (former_key, key):
+        with Ledgerline(url, api_key=each) as customer:
+            assert customer.get_own_key()["data"]["credential_id"] == credential_id
+    service.update_credential_limits(credential_id, rate_limit_per_minute=500, quota={"requests": 1000, "per": "day"})
+    service.update_credential_limits(credential_id, quota=None)
+    limits = service.get_credential_limits(credential_id)["data"]
+    assert (limits["rate_limit_per_minute"], limits["quota"]) == (500, None)
+    service.update_credential_restrictions(credential_id, scopes=["transactions"], ip_networks=["192.0.2.0/24"])
+    with Ledgerline(url, api_key=key) as customer, pytest.raises(LedgerlineError, match="403 IP address not allowed"):
+        customer.get_own_key()
+    service.update_credential_restrictions(credential_id, ip_networks=None)
+    assert service.get_credential_restrictions(credential_id)["data"]["scopes"] == ["transactions"]
+    return key
 
 
 async def test_a_customer_is_onboarded_and_asks_the_chain(api: Client, partner: Partner, chain: Chain) -> None:
@@ -69,40 +90,26 @@ async def test_a_customer_is_onboarded_and_asks_the_chain(api: Client, partner: 
         assert (await service.get_health())["data"]["status"]
 
 
-@pytest.fixture
-async def busy() -> AsyncIterator[tuple[str, list[str]]]:
-    """A service that is busy at first, and the methods of the requests to it."""
-    methods: list[str] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        methods.append(request.method)
-        if len(methods) < 3:
-            status = 429 if request.path.endswith("/users") else 503
-            body = {"success": False, "error": "busy"}
-            return web.json_response(body, status=status, headers={"Retry-After": "0"})
-        return web.json_response({"success": True, "data": {}})
-
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    async with TestServer(app) as server:
-        yield str(server.make_url("")), methods
-
-
-async def test_a_busy_service_is_asked_again(busy: tuple[str, list[str]]) -> None:
-    url, methods = busy
-    async with AsyncLedgerline(url, api_key="k", admin_key="a") as service:
+async def test_a_busy_service_is_asked_again_if_that_is_safe() -> None:
+    async with busy_at_first() as (url, requests), AsyncLedgerline(url, api_key="k", admin_key="a") as service:
         await service.get_pool("pool1")
-    assert methods == ["GET"] * 3
-
-
-async def test_what_may_have_been_done_is_not_repeated(busy: tuple[str, list[str]]) -> None:
-    url, methods = busy
-    async with AsyncLedgerline(url, admin_key="a") as service:
-        with pytest.raises(LedgerlineError, match="503 busy"):
-            await service.create_credential(name="x", user_account_id="u", network_id=1)
-        assert methods == ["POST"]
         await service.create_user(name="Alice")
-    assert methods == ["POST"] * 3, "a 429 has done nothing"
+        assert requests["/v1/pools/pool1"] == requests["/v1/admin/users"] == REFUSED_TIMES + 1
+        with pytest.raises(LedgerlineError, match="503 busy"):
+            await service.revoke_credential("c")
+        assert requests["/v1/admin/credentials/c"] == 1, "it may have been done"
+        with pytest.raises(LedgerlineError, match="429 busy") as used_up:
+            await service.get_own_key()
+        assert used_up.value.retry_after_s == QUOTA_OPENS_AGAIN_S
+        assert requests["/v1/key"] == 1
+
+
+async def test_a_deleted_customer_is_gone(api: Client, partner: Partner) -> None:
+    async with AsyncLedgerline(f"http://127.0.0.1:{api.port}", admin_key=partner.admin_key) as service:
+        user = (await service.create_user(name="Alice"))["data"]
+        assert (await service.delete_user(user["id"]))["data"]["id"] == user["id"]
+        with pytest.raises(LedgerlineError, match="404 User account not found"):
+            await service.get_user(user["id"])
 
 
 def test_an_unreachable_service_is_an_error(monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int) -> None:

@@ -3,6 +3,6 @@
 from ledgerline_client import types
 from ledgerline_client.async_client import AsyncLedgerline
 from ledgerline_client.client import Ledgerline
-from ledgerline_client.http import LedgerlineError
+from ledgerline_client.http import UNSET, LedgerlineError
 
-__all__ = ["AsyncLedgerline", "Ledgerline", "LedgerlineError", "types"]
+__all__ = ["UNSET", "AsyncLedgerline", "Ledgerline", "LedgerlineError", "types"]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from ledgerline_client import types
-from ledgerline_client.http import AsyncHttp
+from ledgerline_client.http import UNSET, AsyncHttp, Unset
 
 
 class AsyncLedgerline(AsyncHttp):
@@ -290,6 +290,16 @@ class AsyncLedgerline(AsyncHttp):
         )
         return answer
 
+    def iterate_pool_delegators(self, pool_id: str, *, limit: int | None = None) -> AsyncIterator[types.Delegator]:
+        """Every item of `list_pool_delegators`, page by page."""
+        return self.pages(
+            "/v1/pools/{poolId}/delegators/list",
+            {"poolId": pool_id},
+            {"limit": limit},
+            key="api_key",
+            inside="delegators",
+        )
+
     async def get_own_key(self) -> types.OwnKeyAnswer:
         """Read the network, limits, expiry and restrictions of the API key of this request.
 
@@ -302,10 +312,10 @@ class AsyncLedgerline(AsyncHttp):
         self,
         *,
         name: str,
-        external_id: str | None = None,
-        email: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        billing_plan: str | None = None,
+        external_id: str | Unset | None = UNSET,
+        email: str | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
+        billing_plan: str | Unset | None = UNSET,
     ) -> types.UserAccountConfirmation:
         """Create a user account. It belongs to the admin key that creates it, and starts active.
 
@@ -382,11 +392,11 @@ class AsyncLedgerline(AsyncHttp):
         self,
         user_id: str,
         *,
-        name: str | None = None,
-        external_id: str | None = None,
-        email: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        billing_plan: str | None = None,
+        name: str | Unset = UNSET,
+        external_id: str | Unset | None = UNSET,
+        email: str | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
+        billing_plan: str | Unset | None = UNSET,
     ) -> types.UserAccountConfirmation:
         """Change fields of a user account.
 
@@ -516,10 +526,10 @@ class AsyncLedgerline(AsyncHttp):
         name: str,
         user_account_id: str,
         network_id: int,
-        description: str | None = None,
-        expires_at: str | None = None,
-        rate_limit_per_minute: int | None = None,
-        metadata: dict[str, Any] | None = None,
+        description: str | Unset | None = UNSET,
+        expires_at: str | Unset | None = UNSET,
+        rate_limit_per_minute: int | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
     ) -> types.IssuedCredentialConfirmation:
         """Issue an API key to a user account.
 
@@ -619,7 +629,7 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     async def update_credential(
-        self, credential_id: str, *, name: str | None = None, description: str | None = None
+        self, credential_id: str, *, name: str | Unset = UNSET, description: str | Unset | None = UNSET
     ) -> types.CredentialConfirmation:
         """Change the name or the description of a credential that is not revoked.
 
@@ -680,9 +690,9 @@ class AsyncLedgerline(AsyncHttp):
         self,
         credential_id: str,
         *,
-        rate_limit_per_minute: int | None = None,
-        expires_at: str | None = None,
-        quota: dict[str, Any] | None = None,
+        rate_limit_per_minute: int | Unset = UNSET,
+        expires_at: str | Unset | None = UNSET,
+        quota: dict[str, Any] | Unset | None = UNSET,
     ) -> types.LimitsConfirmation:
         """Change limits of a credential that is not revoked, for its very next request.
 
@@ -720,8 +730,8 @@ class AsyncLedgerline(AsyncHttp):
         self,
         credential_id: str,
         *,
-        ip_networks: list[str] | None = None,
-        scopes: list[Literal["transactions", "assets", "pools"]] | None = None,
+        ip_networks: list[str] | Unset | None = UNSET,
+        scopes: list[Literal["transactions", "assets", "pools"]] | Unset | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
         """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next
         request.
@@ -1000,7 +1010,9 @@ class AsyncLedgerline(AsyncHttp):
         self,
         *,
         entity_name: str,
-        permissions: list[Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]] | None = None,
+        permissions: list[Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]]
+        | Unset
+        | None = UNSET,
     ) -> types.IssuedAdminKeyConfirmation:
         """Issue an admin key to a partner. Only this answer contains the full key.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from ledgerline_client import types
-from ledgerline_client.http import Http
+from ledgerline_client.http import UNSET, Http, Unset
 
 
 class Ledgerline(Http):
@@ -288,6 +288,16 @@ class Ledgerline(Http):
         )
         return answer
 
+    def iterate_pool_delegators(self, pool_id: str, *, limit: int | None = None) -> Iterator[types.Delegator]:
+        """Every item of `list_pool_delegators`, page by page."""
+        return self.pages(
+            "/v1/pools/{poolId}/delegators/list",
+            {"poolId": pool_id},
+            {"limit": limit},
+            key="api_key",
+            inside="delegators",
+        )
+
     def get_own_key(self) -> types.OwnKeyAnswer:
         """Read the network, limits, expiry and restrictions of the API key of this request.
 
@@ -300,10 +310,10 @@ class Ledgerline(Http):
         self,
         *,
         name: str,
-        external_id: str | None = None,
-        email: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        billing_plan: str | None = None,
+        external_id: str | Unset | None = UNSET,
+        email: str | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
+        billing_plan: str | Unset | None = UNSET,
     ) -> types.UserAccountConfirmation:
         """Create a user account. It belongs to the admin key that creates it, and starts active.
 
@@ -380,11 +390,11 @@ class Ledgerline(Http):
         self,
         user_id: str,
         *,
-        name: str | None = None,
-        external_id: str | None = None,
-        email: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        billing_plan: str | None = None,
+        name: str | Unset = UNSET,
+        external_id: str | Unset | None = UNSET,
+        email: str | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
+        billing_plan: str | Unset | None = UNSET,
     ) -> types.UserAccountConfirmation:
         """Change fields of a user account.
 
@@ -514,10 +524,10 @@ class Ledgerline(Http):
         name: str,
         user_account_id: str,
         network_id: int,
-        description: str | None = None,
-        expires_at: str | None = None,
-        rate_limit_per_minute: int | None = None,
-        metadata: dict[str, Any] | None = None,
+        description: str | Unset | None = UNSET,
+        expires_at: str | Unset | None = UNSET,
+        rate_limit_per_minute: int | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
     ) -> types.IssuedCredentialConfirmation:
         """Issue an API key to a user account.
 
@@ -617,7 +627,7 @@ class Ledgerline(Http):
         return answer
 
     def update_credential(
-        self, credential_id: str, *, name: str | None = None, description: str | None = None
+        self, credential_id: str, *, name: str | Unset = UNSET, description: str | Unset | None = UNSET
     ) -> types.CredentialConfirmation:
         """Change the name or the description of a credential that is not revoked.
 
@@ -676,9 +686,9 @@ class Ledgerline(Http):
         self,
         credential_id: str,
         *,
-        rate_limit_per_minute: int | None = None,
-        expires_at: str | None = None,
-        quota: dict[str, Any] | None = None,
+        rate_limit_per_minute: int | Unset = UNSET,
+        expires_at: str | Unset | None = UNSET,
+        quota: dict[str, Any] | Unset | None = UNSET,
     ) -> types.LimitsConfirmation:
         """Change limits of a credential that is not revoked, for its very next request.
 
@@ -716,8 +726,8 @@ class Ledgerline(Http):
         self,
         credential_id: str,
         *,
-        ip_networks: list[str] | None = None,
-        scopes: list[Literal["transactions", "assets", "pools"]] | None = None,
+        ip_networks: list[str] | Unset | None = UNSET,
+        scopes: list[Literal["transactions", "assets", "pools"]] | Unset | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
         """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next
         request.
@@ -996,7 +1006,9 @@ class Ledgerline(Http):
         self,
         *,
         entity_name: str,
-        permissions: list[Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]] | None = None,
+        permissions: list[Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]]
+        | Unset
+        | None = UNSET,
     ) -> types.IssuedAdminKeyConfirmation:
         """Issue an admin key to a partner. Only this answer contains the full key.
 

@@ -5,6 +5,7 @@ import json as jsons
 import random
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from enum import Enum
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import quote
@@ -16,13 +17,25 @@ Values = Mapping[str, Any]
 
 MOST_TRIES = 6
 LONGEST_PAUSE_S = 65.0
-"""A rate limit opens again within a minute."""
+"""A rate limit opens again within a minute. A longer pause, until a quota opens again, is the caller's affair."""
 
 _UNANSWERED = (httpx.ConnectError, httpx.ConnectTimeout)  # nothing was sent: any method may be repeated
 
 
+class Unset(Enum):
+    """The default of a body's fields: such a field is not sent. None is sent as null, which clears a field."""
+
+    UNSET = "unset"
+
+
+UNSET = Unset.UNSET
+
+
 class LedgerlineError(Exception):
-    """A refusal: its status, its text, its stable code, and the id to quote to the operator."""
+    """A refusal: its status, its text, its stable code, and the id to quote to the operator.
+
+    `retry_after_s` is after how many seconds to try again, None if the service does not say so.
+    """
 
     def __init__(self, response: httpx.Response) -> None:
         try:
@@ -33,6 +46,7 @@ class LedgerlineError(Exception):
         self.status, self.message = response.status_code, str(message)
         self.code = response.headers.get("Error-Code")
         self.request_id = response.headers.get("X-Request-Id")
+        self.retry_after_s = _retry_after_s(response)
 
 
 class _Requests:
@@ -45,7 +59,7 @@ class _Requests:
     def _request(
         self, method: str, path: str, in_path: Values, query: Values, body: Values | None, key: Key
     ) -> dict[str, Any]:
-        """The arguments of `httpx.request`. Options that are None are left out."""
+        """The arguments of `httpx.request`. Query parameters that are None and fields that are UNSET are left out."""
         headers = {}
         if key != "none":
             if self._keys[key] is None:
@@ -55,15 +69,14 @@ class _Requests:
         sent = {name: _text(value) for name, value in query.items() if value is not None}
         request = {"method": method, "url": self._url + filled, "params": sent, "headers": headers}
         if body is not None:
-            request["json"] = {name: value for name, value in body.items() if value is not None}
+            request["json"] = {name: value for name, value in body.items() if value is not UNSET}
         return request
 
     @staticmethod
     def _pause_s(response: httpx.Response | None, tries: int) -> float:
         """The pause before a retry: the one that the service requests, otherwise twice as long each time."""
-        asked = None if response is None else response.headers.get("Retry-After")
-        pause_s = float(asked) if asked is not None and asked.isdigit() else 0.25 * 2**tries
-        return min(pause_s + random.uniform(0, 0.1), LONGEST_PAUSE_S)
+        asked_s = None if response is None else _retry_after_s(response)
+        return (0.25 * 2**tries if asked_s is None else asked_s) + random.uniform(0, 0.1)
 
 
 class Http(_Requests):
@@ -105,12 +118,12 @@ class Http(_Requests):
             time.sleep(self._pause_s(response, tries))
         raise AssertionError("the last try returns or raises")
 
-    def pages(self, path: str, in_path: Values, query: Values, *, key: Key) -> Iterator[Any]:
-        """Every item of a list, page by page."""
+    def pages(self, path: str, in_path: Values, query: Values, *, key: Key, inside: str = "") -> Iterator[Any]:
+        """Every item of a list, page by page. The list is `data`, or the field `inside` of it."""
         place: dict[str, int] | None = {}
         while place is not None:
             page = self.call("GET", path, in_path, {**query, **place}, None, key=key, json=True)
-            yield from page["data"]
+            yield from page["data"][inside] if inside else page["data"]
             place = _next(page, place)
 
 
@@ -153,19 +166,28 @@ class AsyncHttp(_Requests):
             await asyncio.sleep(self._pause_s(response, tries))
         raise AssertionError("the last try returns or raises")
 
-    async def pages(self, path: str, in_path: Values, query: Values, *, key: Key) -> AsyncIterator[Any]:
-        """Every item of a list, page by page."""
+    async def pages(
+        self, path: str, in_path: Values, query: Values, *, key: Key, inside: str = ""
+    ) -> AsyncIterator[Any]:
+        """Every item of a list, page by page. The list is `data`, or the field `inside` of it."""
         place: dict[str, int] | None = {}
         while place is not None:
             page = await self.call("GET", path, in_path, {**query, **place}, None, key=key, json=True)
-            for item in page["data"]:
+            for item in page["data"][inside] if inside else page["data"]:
                 yield item
             place = _next(page, place)
 
 
 def _may_repeat(method: str, response: httpx.Response) -> bool:
-    """Whether a retry may help and is safe. A refusal with 429 has no effect."""
+    """Whether a retry may help soon and is safe. A refusal with 429 has no effect."""
+    if (_retry_after_s(response) or 0) > LONGEST_PAUSE_S:
+        return False
     return response.status_code == 429 or (response.status_code == 503 and method == "GET")
+
+
+def _retry_after_s(response: httpx.Response) -> int | None:
+    asked = response.headers.get("Retry-After", "")
+    return int(asked) if asked.isdecimal() else None
 
 
 def _answer(response: httpx.Response, json: bool) -> Any:

@@ -1,0 +1,46 @@
+"""A service that is busy at first."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+REFUSED_TIMES = 2
+QUOTA_OPENS_AGAIN_S = 86_400
+
+_RATE_LIMITED = "/v1/admin/users"
+_QUOTA_USED_UP = "/v1/key"
+_SILENT = "/v1/status"
+
+
+@asynccontextmanager
+async def busy_at_first() -> AsyncIterator[tuple[str, Counter[str]]]:
+    """Its address, and the number of requests to each path. The first REFUSED_TIMES to each are refused.
+
+    Most get 503. Users get 429 for a rate limit, and the key itself 429 for a quota that opens again in a day.
+    The status is never answered.
+    """
+    requests: Counter[str] = Counter()
+    over = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        requests[request.path] += 1
+        if request.path == _SILENT:
+            await over.wait()
+        if requests[request.path] > REFUSED_TIMES:
+            return web.json_response({"success": True, "data": {}})
+        status = 429 if request.path in (_RATE_LIMITED, _QUOTA_USED_UP) else 503
+        retry_after_s = QUOTA_OPENS_AGAIN_S if request.path == _QUOTA_USED_UP else 0
+        headers = {"Retry-After": str(retry_after_s), "Error-Code": "busy"}
+        return web.json_response({"success": False, "error": "busy"}, status=status, headers=headers)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as server:
+        try:
+            yield str(server.make_url("")), requests
+        finally:
+            over.set()
