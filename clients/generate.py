@@ -6,15 +6,18 @@ from pathlib import Path
 
 from api.openapi import document
 from api.routes import ROUTES
-from clients import generate_python
+from clients import generate_python, generate_typescript
 
 CHECKOUT = Path(__file__).parents[1]
 PYTHON = CHECKOUT / "clients" / "python" / "ledgerline_client"
+TYPESCRIPT = CHECKOUT / "clients" / "typescript" / "src"
 
 
 def files() -> dict[Path, str]:
     """The text of each generated file."""
-    return {PYTHON / name: _formatted(text) for name, text in generate_python.files(document(ROUTES, {})).items()}
+    described = document(ROUTES, {})
+    python = {PYTHON / name: _formatted(text) for name, text in generate_python.files(described).items()}
+    return python | {TYPESCRIPT / name: text for name, text in generate_typescript.files(described).items()}
 
 
 def _formatted(text: str) -> str:

@@ -1,0 +1,53 @@
+// Onboard a customer, rotate its key while it is in use, and show and export last week's usage.
+// In a project of your own, with "type": "module" in its package.json:
+//
+//     npm install <checkout>/clients/typescript typescript @types/node
+//     npx tsc --module nodenext --types node onboard.ts
+//     URL=http://127.0.0.1:8080 ADMIN_KEY=iiak_admin_… node onboard.js
+
+import { writeFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Ledgerline } from "ledgerline-client";
+
+const URL = process.env.URL!;
+const PREVIEW = 1;
+const USAGE_SHOWS_WITHIN_MS = 5_000;
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
+
+const partner = new Ledgerline(URL, { adminKey: process.env.ADMIN_KEY });
+const { data: user } = await partner.createUser({ name: "Alice", external_id: `customer-${crypto.randomUUID()}` });
+const { data: issued } = await partner.createCredential({
+  name: "Backend",
+  user_account_id: user.id,
+  network_id: PREVIEW,
+});
+console.log(`Onboarded ${user.name} with the key ${issued.api_key.slice(0, 9)}…`);
+
+// What the customer runs: it takes its key from a vault for each request. A refused request ends the program.
+const vault = { apiKey: issued.api_key };
+let working = true;
+const integration = (async () => {
+  let answered = 0;
+  for (; working; answered++) {
+    await new Ledgerline(URL, vault).getOwnKey();
+    await sleep(100);
+  }
+  return answered;
+})();
+
+await sleep(1_000);
+// The former key stays valid for an hour, in which every part of the integration can take up the new one.
+const { data: rotated } = await partner.rotateCredential(issued.credential.id, { overlap_seconds: 3_600 });
+await sleep(1_000);
+vault.apiKey = rotated.api_key;
+await sleep(1_000);
+working = false;
+console.log(`Rotated the key during ${await integration} requests, of which none was refused`);
+
+await sleep(USAGE_SHOWS_WITHIN_MS);
+const start_date = new Date(Date.now() - WEEK_MS).toISOString();
+for await (const part of partner.iterateUserUsageBreakdown(user.id, { start_date, group_by: "endpoint" })) {
+  console.log(`${part.period_start}  ${part.endpoint}  ${part.total_requests} requests`);
+}
+await writeFile("usage.csv", await partner.exportUsage({ start_date, format: "csv" }));
+console.log("Exported the usage of all customers to usage.csv");

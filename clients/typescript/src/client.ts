@@ -1,0 +1,945 @@
+// The client: one method for each operation. Made by `python -m clients.generate` from the table of routes; do not edit.
+
+import { type CallOptions, Http } from "./http.js";
+import * as operations from "./operations.js";
+import type * as types from "./types.js";
+
+/** Options of `listTransactions`. */
+export type ListTransactionsOptions = {
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
+  fromSlot?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Group assets by policy id, then by asset name, instead of `<policy_id>.<asset_name>`. */
+  groupByPolicy?: boolean | undefined;
+};
+
+/** Options of `listTransactionHistory`. */
+export type ListTransactionHistoryOptions = {
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
+  fromSlot?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+};
+
+/** Options of `getTransaction`. */
+export type GetTransactionOptions = {
+  /** Group assets by policy id, then by asset name, instead of `<policy_id>.<asset_name>`. */
+  groupByPolicy?: boolean | undefined;
+};
+
+/** Options of `getAsset`. */
+export type GetAssetOptions = {
+  /** Source of the metadata. `auto` uses the first of cip68, cip25 and registry that has any. */
+  metadata_source?: "auto" | "cip68" | "cip25" | "registry" | undefined;
+};
+
+/** Options of `listPolicyAssets`. */
+export type ListPolicyAssetsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of total supply, then asset name: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listPolicyHolders`. */
+export type ListPolicyHoldersOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of total quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAssetHolders`. */
+export type ListAssetHoldersOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAssetTransactions`. */
+export type ListAssetTransactionsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAssetMints`. */
+export type ListAssetMintsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listPoolDelegators`. */
+export type ListPoolDelegatorsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `createUser`. */
+export type CreateUserOptions = {
+  name: string;
+  external_id?: string | null | undefined;
+  email?: string | null | undefined;
+  metadata?: Record<string, unknown> | null | undefined;
+  billing_plan?: string | null | undefined;
+};
+
+/** Options of `listUsers`. */
+export type ListUsersOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List only those with this status. */
+  status?: "active" | "suspended" | "pending" | undefined;
+  /** Your own reference for the customer. */
+  external_id?: string | undefined;
+  /** List only those with this text, in any case, in their name or reference. */
+  search?: string | undefined;
+};
+
+/** Options of `updateUser`. */
+export type UpdateUserOptions = {
+  name?: string | undefined;
+  external_id?: string | null | undefined;
+  email?: string | null | undefined;
+  metadata?: Record<string, unknown> | null | undefined;
+  billing_plan?: string | null | undefined;
+};
+
+/** Options of `getUserUsage`. */
+export type GetUserUsageOptions = {
+  /** Start (inclusive). A date alone means its first instant. */
+  start_date?: string | undefined;
+  /** End (inclusive). A date without a time includes that whole day. */
+  end_date?: string | undefined;
+};
+
+/** Options of `listUsageByUser`. */
+export type ListUsageByUserOptions = {
+  /** Start (inclusive). A date alone means its first instant. */
+  start_date?: string | undefined;
+  /** End (inclusive). A date without a time includes that whole day. */
+  end_date?: string | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `createCredential`. */
+export type CreateCredentialOptions = {
+  name: string;
+  user_account_id: string;
+  network_id: number;
+  description?: string | null | undefined;
+  expires_at?: string | null | undefined;
+  rate_limit_per_minute?: number | null | undefined;
+  metadata?: Record<string, unknown> | null | undefined;
+};
+
+/** Options of `listCredentials`. */
+export type ListCredentialsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Include revoked credentials. */
+  includeRevoked?: boolean | undefined;
+  /** List only credentials of this account. */
+  user_account_id?: string | undefined;
+  /** List only credentials for this network. */
+  network_id?: number | undefined;
+  /** List only those with this status. */
+  status?: "active" | "expired" | "revoked" | undefined;
+  /** List only those with this text, in any case, in their name or reference. */
+  search?: string | undefined;
+  /** List only active credentials that expire within this number of days. */
+  expires_within?: number | undefined;
+};
+
+/** Options of `updateCredential`. */
+export type UpdateCredentialOptions = {
+  name?: string | undefined;
+  description?: string | null | undefined;
+};
+
+/** Options of `rotateCredential`. */
+export type RotateCredentialOptions = {
+  overlap_seconds: number;
+};
+
+/** Options of `updateCredentialLimits`. */
+export type UpdateCredentialLimitsOptions = {
+  rate_limit_per_minute?: number | undefined;
+  expires_at?: string | null | undefined;
+  quota?: { requests: number; per: "day" | "month" } | null | undefined;
+};
+
+/** Options of `updateCredentialRestrictions`. */
+export type UpdateCredentialRestrictionsOptions = {
+  ip_networks?: Array<string> | null | undefined;
+  scopes?: Array<"transactions" | "assets" | "pools"> | null | undefined;
+};
+
+/** Options of `listUsageByCredential`. */
+export type ListUsageByCredentialOptions = {
+  /** Start (inclusive). A date alone means its first instant. */
+  start_date?: string | undefined;
+  /** End (inclusive). A date without a time includes that whole day. */
+  end_date?: string | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `getCredentialUsage`. */
+export type GetCredentialUsageOptions = {
+  /** Start (inclusive). A date alone means its first instant. */
+  start_date?: string | undefined;
+  /** End (inclusive). A date without a time includes that whole day. */
+  end_date?: string | undefined;
+};
+
+/** Options of `listCredentialUsageBreakdown`. */
+export type ListCredentialUsageBreakdownOptions = {
+  /** Start (inclusive). A date alone means its first instant. */
+  start_date?: string | undefined;
+  /** End (inclusive). A date without a time includes that whole day. */
+  end_date?: string | undefined;
+  /** Length of the periods in UTC. */
+  granularity?: "hour" | "day" | "month" | undefined;
+  /** What to tell apart within a period. */
+  group_by?: "endpoint_and_status" | "endpoint" | "status" | "none" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `listUserUsageBreakdown`. */
+export type ListUserUsageBreakdownOptions = {
+  /** Start (inclusive). A date alone means its first instant. */
+  start_date?: string | undefined;
+  /** End (inclusive). A date without a time includes that whole day. */
+  end_date?: string | undefined;
+  /** Length of the periods in UTC. */
+  granularity?: "hour" | "day" | "month" | undefined;
+  /** What to tell apart within a period. */
+  group_by?: "endpoint_and_status" | "endpoint" | "status" | "none" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** Options of `exportUsage`. */
+export type ExportUsageOptions = {
+  /** Start (inclusive). A date alone means its first instant. */
+  start_date?: string | undefined;
+  /** End (inclusive). A date without a time includes that whole day. */
+  end_date?: string | undefined;
+  /** Length of the periods in UTC. */
+  granularity?: "hour" | "day" | "month" | undefined;
+  /** `csv` with a header line, or `ndjson`: one JSON object a line. */
+  format?: "csv" | "ndjson" | undefined;
+};
+
+/** Options of `listAuditLogs`. */
+export type ListAuditLogsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List only entries with this action. */
+  action?: string | undefined;
+  /** List only entries of this admin key. */
+  admin_key_id?: string | undefined;
+  /** List only entries about this resource. */
+  target_id?: string | undefined;
+  /** List only entries about this kind of resource. */
+  target_type?: "credential" | "user_account" | "admin_key" | undefined;
+  /** List only entries of the request with this `X-Request-Id`. */
+  request_id?: string | undefined;
+  /** List only entries from this time on. A date alone means its first instant. */
+  from?: string | undefined;
+  /** List only entries up to this time. A date without a time includes that whole day. */
+  to?: string | undefined;
+};
+
+/** Options of `createAdminKey`. */
+export type CreateAdminKeyOptions = {
+  entity_name: string;
+  permissions?: Array<"manage_users" | "manage_credentials" | "view_usage" | "view_audit_logs"> | null | undefined;
+};
+
+/** Options of `listAdminKeys`. */
+export type ListAdminKeysOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+};
+
+/** A Ledgerline service: `new Ledgerline(url, { apiKey: "…", adminKey: "…" })`. */
+export class Ledgerline extends Http {
+  /** List the transactions of an address with their inputs and outputs. */
+  listTransactions(
+    address: string,
+    options: ListTransactionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.TransactionPage> {
+    return this.call(operations.listTransactions, { address }, options, call);
+  }
+
+  /** Every item of `listTransactions`, page by page. */
+  iterateTransactions(
+    address: string,
+    options: Omit<ListTransactionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Transaction, void, undefined> {
+    return this.pages(operations.listTransactions, { address }, options, call);
+  }
+
+  /**
+   * List the transactions of an address.
+   *
+   * A transaction is listed if it spends from the address or pays to it.
+   */
+  listTransactionHistory(
+    address: string,
+    options: ListTransactionHistoryOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HistoryEntryPage> {
+    return this.call(operations.listTransactionHistory, { address }, options, call);
+  }
+
+  /** Every item of `listTransactionHistory`, page by page. */
+  iterateTransactionHistory(
+    address: string,
+    options: Omit<ListTransactionHistoryOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.HistoryEntry, void, undefined> {
+    return this.pages(operations.listTransactionHistory, { address }, options, call);
+  }
+
+  /** Get a transaction by hash. */
+  getTransaction(
+    txHash: string,
+    options: GetTransactionOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.FullTransactionAnswer> {
+    return this.call(operations.getTransaction, { hash: txHash }, options, call);
+  }
+
+  /**
+   * Get an asset.
+   *
+   * With `metadata_source=auto`, metadata comes from the first source that has any, in the order cip68, cip25,
+   * registry. Any other value reads that source only. If the registry does not answer, the header `Metadata-
+   * Warning` says so, and `metadata` is what the registry said within the last day, or null.
+   */
+  getAsset(asset: string, options: GetAssetOptions = {}, call: CallOptions = {}): Promise<types.AssetAnswer> {
+    return this.call(operations.getAsset, { asset }, options, call);
+  }
+
+  /** List the assets of a policy by supply, including burned ones. Ties are ordered by name. */
+  listPolicyAssets(
+    policyId: string,
+    options: ListPolicyAssetsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.PolicyAssetPage> {
+    return this.call(operations.listPolicyAssets, { policyId }, options, call);
+  }
+
+  /** Every item of `listPolicyAssets`, page by page. */
+  iteratePolicyAssets(
+    policyId: string,
+    options: Omit<ListPolicyAssetsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.PolicyAsset, void, undefined> {
+    return this.pages(operations.listPolicyAssets, { policyId }, options, call);
+  }
+
+  /** List holders of a policy by total quantity. */
+  listPolicyHolders(
+    policyId: string,
+    options: ListPolicyHoldersOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HolderPage> {
+    return this.call(operations.listPolicyHolders, { policyId }, options, call);
+  }
+
+  /** Every item of `listPolicyHolders`, page by page. */
+  iteratePolicyHolders(
+    policyId: string,
+    options: Omit<ListPolicyHoldersOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Holder, void, undefined> {
+    return this.pages(operations.listPolicyHolders, { policyId }, options, call);
+  }
+
+  /** List holders of an asset by quantity. */
+  listAssetHolders(
+    asset: string,
+    options: ListAssetHoldersOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HolderPage> {
+    return this.call(operations.listAssetHolders, { asset }, options, call);
+  }
+
+  /** Every item of `listAssetHolders`, page by page. */
+  iterateAssetHolders(
+    asset: string,
+    options: Omit<ListAssetHoldersOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Holder, void, undefined> {
+    return this.pages(operations.listAssetHolders, { asset }, options, call);
+  }
+
+  /** List the transactions with an asset in at least one output. */
+  listAssetTransactions(
+    asset: string,
+    options: ListAssetTransactionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.AssetTransactionPage> {
+    return this.call(operations.listAssetTransactions, { asset }, options, call);
+  }
+
+  /** Every item of `listAssetTransactions`, page by page. */
+  iterateAssetTransactions(
+    asset: string,
+    options: Omit<ListAssetTransactionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.AssetTransaction, void, undefined> {
+    return this.pages(operations.listAssetTransactions, { asset }, options, call);
+  }
+
+  /** List mints and burns of an asset, with one net quantity per transaction. */
+  listAssetMints(
+    asset: string,
+    options: ListAssetMintsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.MintPage> {
+    return this.call(operations.listAssetMints, { asset }, options, call);
+  }
+
+  /** Every item of `listAssetMints`, page by page. */
+  iterateAssetMints(
+    asset: string,
+    options: Omit<ListAssetMintsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Mint, void, undefined> {
+    return this.pages(operations.listAssetMints, { asset }, options, call);
+  }
+
+  /** Get a stake pool. */
+  getPool(poolId: string, call: CallOptions = {}): Promise<types.StakePoolAnswer> {
+    return this.call(operations.getPool, { poolId }, {}, call);
+  }
+
+  /** List the delegators of a stake pool by stake, largest first. */
+  listPoolDelegators(
+    poolId: string,
+    options: ListPoolDelegatorsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.DelegatorsPage> {
+    return this.call(operations.listPoolDelegators, { poolId }, options, call);
+  }
+
+  /** Every item of `listPoolDelegators`, page by page. */
+  iteratePoolDelegators(
+    poolId: string,
+    options: Omit<ListPoolDelegatorsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Delegator, void, undefined> {
+    return this.pages(operations.listPoolDelegators, { poolId }, options, call);
+  }
+
+  /**
+   * Read the network, limits, expiry and restrictions of the API key of this request.
+   *
+   * The request counts, as any other. Every key may make it, whatever its scopes.
+   */
+  getOwnKey(call: CallOptions = {}): Promise<types.OwnKeyAnswer> {
+    return this.call(operations.getOwnKey, {}, {}, call);
+  }
+
+  /**
+   * Create a user account. It belongs to the admin key that creates it, and starts active.
+   *
+   * Requires the permission `manage_users`.
+   */
+  createUser(options: CreateUserOptions, call: CallOptions = {}): Promise<types.UserAccountConfirmation> {
+    return this.call(operations.createUser, {}, options, call);
+  }
+
+  /**
+   * List the caller's user accounts that match the filters, newest first.
+   *
+   * Requires the permission `manage_users`.
+   */
+  listUsers(options: ListUsersOptions = {}, call: CallOptions = {}): Promise<types.UserAccountPage> {
+    return this.call(operations.listUsers, {}, options, call);
+  }
+
+  /** Every item of `listUsers`, page by page. */
+  iterateUsers(
+    options: Omit<ListUsersOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.UserAccount, void, undefined> {
+    return this.pages(operations.listUsers, {}, options, call);
+  }
+
+  /**
+   * Read one user account.
+   *
+   * Requires the permission `manage_users`.
+   */
+  getUser(userId: string, call: CallOptions = {}): Promise<types.UserAccountAnswer> {
+    return this.call(operations.getUser, { id: userId }, {}, call);
+  }
+
+  /**
+   * Change fields of a user account.
+   *
+   * Omitted fields stay unchanged, null clears an optional field, and `metadata` is replaced as a whole. An empty
+   * body changes nothing. Requires the permission `manage_users`.
+   */
+  updateUser(
+    userId: string,
+    options: UpdateUserOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.UserAccountConfirmation> {
+    return this.call(operations.updateUser, { id: userId }, options, call);
+  }
+
+  /**
+   * Delete a user account permanently: end its API keys and erase what is personal.
+   *
+   * Names, references, email, descriptions, metadata and networks are erased, also in the audit log. Usage
+   * remains, under the ids of the account and its credentials. Requires the permission `manage_users`.
+   */
+  deleteUser(userId: string, call: CallOptions = {}): Promise<types.DeletedUserConfirmation> {
+    return this.call(operations.deleteUser, { id: userId }, {}, call);
+  }
+
+  /**
+   * Read one user account by the partner's own reference.
+   *
+   * Requires the permission `manage_users`.
+   */
+  getUserByExternalId(externalId: string, call: CallOptions = {}): Promise<types.UserAccountAnswer> {
+    return this.call(operations.getUserByExternalId, { external_id: externalId }, {}, call);
+  }
+
+  /**
+   * Suspend a user account: its API keys are refused from now on. A repeated call changes nothing.
+   *
+   * Requires the permission `manage_users`.
+   */
+  suspendUser(userId: string, call: CallOptions = {}): Promise<types.UserAccountConfirmation> {
+    return this.call(operations.suspendUser, { id: userId }, {}, call);
+  }
+
+  /**
+   * Reactivate a user account and its API keys. A repeated call changes nothing.
+   *
+   * Requires the permission `manage_users`.
+   */
+  reactivateUser(userId: string, call: CallOptions = {}): Promise<types.UserAccountConfirmation> {
+    return this.call(operations.reactivateUser, { id: userId }, {}, call);
+  }
+
+  /**
+   * Read the usage of one user account. The default period is the last 30 days.
+   *
+   * Requires the permission `view_usage`.
+   */
+  getUserUsage(
+    userId: string,
+    options: GetUserUsageOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.UserUsageAnswer> {
+    return this.call(operations.getUserUsage, { id: userId }, options, call);
+  }
+
+  /**
+   * List the usage of the caller's active accounts, most requests first. The default period is the last 30 days.
+   *
+   * Requires the permission `view_usage`.
+   */
+  listUsageByUser(options: ListUsageByUserOptions = {}, call: CallOptions = {}): Promise<types.UserUsagePage> {
+    return this.call(operations.listUsageByUser, {}, options, call);
+  }
+
+  /** Every item of `listUsageByUser`, page by page. */
+  iterateUsageByUser(
+    options: Omit<ListUsageByUserOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.UserUsage, void, undefined> {
+    return this.pages(operations.listUsageByUser, {}, options, call);
+  }
+
+  /**
+   * Issue an API key to a user account.
+   *
+   * Only this answer contains the full key; the service stores its SHA-256. The key of a suspended account works
+   * once the account is active again. Requires the permission `manage_credentials`.
+   */
+  createCredential(
+    options: CreateCredentialOptions,
+    call: CallOptions = {},
+  ): Promise<types.IssuedCredentialConfirmation> {
+    return this.call(operations.createCredential, {}, options, call);
+  }
+
+  /**
+   * List the credentials of the caller's accounts that match the filters, newest first.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  listCredentials(
+    options: ListCredentialsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.CredentialPage> {
+    return this.call(operations.listCredentials, {}, options, call);
+  }
+
+  /** Every item of `listCredentials`, page by page. */
+  iterateCredentials(
+    options: Omit<ListCredentialsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Credential, void, undefined> {
+    return this.pages(operations.listCredentials, {}, options, call);
+  }
+
+  /**
+   * Read one credential, revoked or not.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  getCredential(credentialId: string, call: CallOptions = {}): Promise<types.CredentialAnswer> {
+    return this.call(operations.getCredential, { id: credentialId }, {}, call);
+  }
+
+  /**
+   * Change the name or the description of a credential that is not revoked.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  updateCredential(
+    credentialId: string,
+    options: UpdateCredentialOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.CredentialConfirmation> {
+    return this.call(operations.updateCredential, { id: credentialId }, options, call);
+  }
+
+  /**
+   * Revoke a credential permanently. Its API key is refused from the next request on; the record remains.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  revokeCredential(
+    credentialId: string,
+    call: CallOptions = {},
+  ): Promise<types.RevokedCredentialConfirmation> {
+    return this.call(operations.revokeCredential, { id: credentialId }, {}, call);
+  }
+
+  /**
+   * Replace the API key of a credential by a new one. The former key remains valid for `overlap_seconds`.
+   *
+   * Only this answer contains the new key. Both keys count for the same credential and share its limits; usage
+   * continues under the same id, and restrictions stay. Revocation ends both. Requires the permission
+   * `manage_credentials`.
+   */
+  rotateCredential(
+    credentialId: string,
+    options: RotateCredentialOptions,
+    call: CallOptions = {},
+  ): Promise<types.RotatedCredentialConfirmation> {
+    return this.call(operations.rotateCredential, { id: credentialId }, options, call);
+  }
+
+  /**
+   * Read the limits of a credential, revoked or not.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  getCredentialLimits(credentialId: string, call: CallOptions = {}): Promise<types.LimitsAnswer> {
+    return this.call(operations.getCredentialLimits, { id: credentialId }, {}, call);
+  }
+
+  /**
+   * Change limits of a credential that is not revoked, for its very next request.
+   *
+   * Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests that
+   * its day or month has already seen. Requires the permission `manage_credentials`.
+   */
+  updateCredentialLimits(
+    credentialId: string,
+    options: UpdateCredentialLimitsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.LimitsConfirmation> {
+    return this.call(operations.updateCredentialLimits, { id: credentialId }, options, call);
+  }
+
+  /**
+   * Read the restrictions of a credential, revoked or not.
+   *
+   * Requires the permission `manage_credentials`.
+   */
+  getCredentialRestrictions(
+    credentialId: string,
+    call: CallOptions = {},
+  ): Promise<types.RestrictionsRecordAnswer> {
+    return this.call(operations.getCredentialRestrictions, { id: credentialId }, {}, call);
+  }
+
+  /**
+   * Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next request.
+   *
+   * Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to
+   * one scope; `/v1/key` may be called with any. Requires the permission `manage_credentials`.
+   */
+  updateCredentialRestrictions(
+    credentialId: string,
+    options: UpdateCredentialRestrictionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.RestrictionsRecordConfirmation> {
+    return this.call(operations.updateCredentialRestrictions, { id: credentialId }, options, call);
+  }
+
+  /**
+   * List the usage of every credential of the caller, most requests first.
+   *
+   * The list includes revoked and unused credentials. Without dates, all requests count. Requires the permission
+   * `view_usage`.
+   */
+  listUsageByCredential(
+    options: ListUsageByCredentialOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.ListedUsagePage> {
+    return this.call(operations.listUsageByCredential, {}, options, call);
+  }
+
+  /** Every item of `listUsageByCredential`, page by page. */
+  iterateUsageByCredential(
+    options: Omit<ListUsageByCredentialOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.ListedUsage, void, undefined> {
+    return this.pages(operations.listUsageByCredential, {}, options, call);
+  }
+
+  /**
+   * Read the usage of one credential, in total and by day.
+   *
+   * The default period is from the credential's creation to now. Requires the permission `view_usage`.
+   */
+  getCredentialUsage(
+    credentialId: string,
+    options: GetCredentialUsageOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.CredentialUsageDetailAnswer> {
+    return this.call(operations.getCredentialUsage, { id: credentialId }, options, call);
+  }
+
+  /**
+   * List the usage of one credential by period, newest first, then by endpoint and status.
+   *
+   * Whole hours count. The default period is the last 30 days. Requires the permission `view_usage`.
+   */
+  listCredentialUsageBreakdown(
+    credentialId: string,
+    options: ListCredentialUsageBreakdownOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.UsagePartPage> {
+    return this.call(operations.listCredentialUsageBreakdown, { id: credentialId }, options, call);
+  }
+
+  /** Every item of `listCredentialUsageBreakdown`, page by page. */
+  iterateCredentialUsageBreakdown(
+    credentialId: string,
+    options: Omit<ListCredentialUsageBreakdownOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.UsagePart, void, undefined> {
+    return this.pages(operations.listCredentialUsageBreakdown, { id: credentialId }, options, call);
+  }
+
+  /**
+   * List the usage of all credentials of an account by period, newest first, then by endpoint and status.
+   *
+   * Whole hours count. The default period is the last 30 days. Requires the permission `view_usage`.
+   */
+  listUserUsageBreakdown(
+    userId: string,
+    options: ListUserUsageBreakdownOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.UsagePartPage> {
+    return this.call(operations.listUserUsageBreakdown, { id: userId }, options, call);
+  }
+
+  /** Every item of `listUserUsageBreakdown`, page by page. */
+  iterateUserUsageBreakdown(
+    userId: string,
+    options: Omit<ListUserUsageBreakdownOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.UsagePart, void, undefined> {
+    return this.pages(operations.listUserUsageBreakdown, { id: userId }, options, call);
+  }
+
+  /**
+   * Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
+   *
+   * Whole hours count. The default period is the last 30 days. The answer is a stream; if it ends without its last
+   * chunk, it is incomplete. Requires the permission `view_usage`.
+   */
+  exportUsage(options: ExportUsageOptions = {}, call: CallOptions = {}): Promise<string> {
+    return this.call(operations.exportUsage, {}, options, call);
+  }
+
+  /**
+   * List audit log entries, newest first.
+   *
+   * A partner sees the actions of its own admin key; the bootstrap key sees all. Requires the permission
+   * `view_audit_logs`.
+   */
+  listAuditLogs(options: ListAuditLogsOptions = {}, call: CallOptions = {}): Promise<types.AuditEntryPage> {
+    return this.call(operations.listAuditLogs, {}, options, call);
+  }
+
+  /** Every item of `listAuditLogs`, page by page. */
+  iterateAuditLogs(
+    options: Omit<ListAuditLogsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.AuditEntry, void, undefined> {
+    return this.pages(operations.listAuditLogs, {}, options, call);
+  }
+
+  /**
+   * Issue an admin key to a partner. Only this answer contains the full key.
+   *
+   * Requires the bootstrap key.
+   */
+  createAdminKey(
+    options: CreateAdminKeyOptions,
+    call: CallOptions = {},
+  ): Promise<types.IssuedAdminKeyConfirmation> {
+    return this.call(operations.createAdminKey, {}, options, call);
+  }
+
+  /**
+   * List all admin keys, including the bootstrap key and revoked ones, newest first.
+   *
+   * Requires the bootstrap key.
+   */
+  listAdminKeys(
+    options: ListAdminKeysOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.AdminKeyRecordPage> {
+    return this.call(operations.listAdminKeys, {}, options, call);
+  }
+
+  /** Every item of `listAdminKeys`, page by page. */
+  iterateAdminKeys(
+    options: Omit<ListAdminKeysOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.AdminKeyRecord, void, undefined> {
+    return this.pages(operations.listAdminKeys, {}, options, call);
+  }
+
+  /**
+   * Revoke an admin key permanently. Its admin access ends at once; the API keys of its accounts continue to work.
+   *
+   * Requires the bootstrap key.
+   */
+  revokeAdminKey(adminKeyId: string, call: CallOptions = {}): Promise<types.AdminKeyRecordConfirmation> {
+    return this.call(operations.revokeAdminKey, { id: adminKeyId }, {}, call);
+  }
+
+  /** Show a page with links, for people who open this API in a browser. */
+  getHome(call: CallOptions = {}): Promise<string> {
+    return this.call(operations.getHome, {}, {}, call);
+  }
+
+  /** Check that the process is alive. */
+  getHealth(call: CallOptions = {}): Promise<types.AliveAnswer> {
+    return this.call(operations.getHealth, {}, {}, call);
+  }
+
+  /**
+   * Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
+   *
+   * With status 200, `degraded` lists the problems that do not affect requests.
+   */
+  getReadiness(call: CallOptions = {}): Promise<types.ReadyAnswer> {
+    return this.call(operations.getReadiness, {}, {}, call);
+  }
+
+  /**
+   * Check whether chain requests of one network are answered from a recent block, and counted; if not, 503.
+   *
+   * The last block may be READY_LAG_S old, 300 seconds unless configured.
+   */
+  getNetworkReadiness(network: string, call: CallOptions = {}): Promise<types.NetworkReadyAnswer> {
+    return this.call(operations.getNetworkReadiness, { network }, {}, call);
+  }
+
+  /** Get the state of each network and of usage. An answer is up to a second old. */
+  getStatus(call: CallOptions = {}): Promise<types.StatusAnswer> {
+    return this.call(operations.getStatus, {}, {}, call);
+  }
+
+  /** Show a page with the state of the service, which follows /v1/status. */
+  getStatusPage(call: CallOptions = {}): Promise<string> {
+    return this.call(operations.getStatusPage, {}, {}, call);
+  }
+
+  /** Show the metrics of all API processes of this host in Prometheus' text format. */
+  getMetrics(call: CallOptions = {}): Promise<string> {
+    return this.call(operations.getMetrics, {}, {}, call);
+  }
+
+  /** Get this OpenAPI document. */
+  getOpenapiDocument(call: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.call(operations.getOpenapiDocument, {}, {}, call);
+  }
+
+  /** Show the interactive documentation of this API. */
+  getDocs(call: CallOptions = {}): Promise<string> {
+    return this.call(operations.getDocs, {}, {}, call);
+  }
+
+  /** Get a file of a page. */
+  getDocsFile(file: string, call: CallOptions = {}): Promise<string> {
+    return this.call(operations.getDocsFile, { file }, {}, call);
+  }
+}

@@ -1,0 +1,227 @@
+// How requests are sent: keys, retries after 429 and 503, errors, pages.
+
+import { type Quantities, read, withQuantities, write } from "./json.js";
+
+/** How to reach a service. */
+export interface Settings {
+  /** For chain operations. */
+  apiKey?: string | undefined;
+  /** For admin operations. Keep it out of browsers. */
+  adminKey?: string | undefined;
+  /** How long the service may be silent, 35 seconds by default. Then the call fails with a TimeoutError. */
+  timeoutMs?: number | undefined;
+}
+
+/** Options of any call. */
+export interface CallOptions {
+  /** Ends the call, and its pauses between retries. */
+  signal?: AbortSignal | undefined;
+}
+
+/** What the table of routes says about an operation. */
+export interface Operation {
+  method: string;
+  path: string;
+  key: "apiKey" | "adminKey" | "none";
+  answer?: "text";
+  quantities?: Quantities;
+  /** The field of `data` with the items of a list, unless `data` is the list. */
+  inside?: string;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+interface Pagination {
+  limit: number;
+  offset: number;
+  total?: number;
+  hasMore?: boolean;
+  next_cursor?: number;
+}
+
+interface Received {
+  response: Response;
+  text: string;
+}
+
+const MOST_TRIES = 6;
+/** A rate limit opens again within a minute. A longer pause, until a quota opens again, is the caller's affair. */
+const LONGEST_PAUSE_S = 65;
+const TIMEOUT_MS = 35_000;
+
+/** A refusal by the service. */
+export class LedgerlineError extends Error {
+  override readonly name = "LedgerlineError";
+  /** The HTTP status. */
+  readonly status: number;
+  /** The stable code of the error, from the header `Error-Code`. */
+  readonly code: string | undefined;
+  /** The id of the request, to quote to the operator. */
+  readonly requestId: string | undefined;
+  /** After how many seconds to try again, if the service says so. */
+  readonly retryAfterS: number | undefined;
+
+  constructor({ response, text }: Received) {
+    super(`${response.status} ${messageOf(text) ?? response.statusText}`);
+    this.status = response.status;
+    this.code = response.headers.get("Error-Code") ?? undefined;
+    this.requestId = response.headers.get("X-Request-Id") ?? undefined;
+    this.retryAfterS = retryAfterS(response);
+  }
+}
+
+/** A connection to a service. */
+export class Http {
+  readonly #url: string;
+  readonly #settings: Settings;
+
+  constructor(url: string, settings: Settings = {}) {
+    this.#url = new URL(url).href.replace(/\/+$/, ""); // throws now if it is not one
+    this.#settings = settings;
+  }
+
+  /** The answer to one operation. Throws LedgerlineError and, without an answer, what `fetch` throws. */
+  protected async call<Answer>(
+    operation: Operation,
+    inPath: Values,
+    options: Values,
+    { signal }: CallOptions,
+  ): Promise<Answer> {
+    const [url, request] = this.#request(operation, inPath, options);
+    for (let tries = 1; ; tries++) {
+      let received: Received | undefined;
+      try {
+        received = await this.#exchange(url, request, signal);
+      } catch (error) {
+        if (tries === MOST_TRIES || operation.method !== "GET" || !(error instanceof TypeError)) throw error;
+      }
+      if (received?.response.ok) return answerOf(operation, received.text) as Answer;
+      const pause = pauseS(received?.response, tries);
+      if (received && (tries === MOST_TRIES || !mayRepeat(operation, received.response) || pause > LONGEST_PAUSE_S)) {
+        throw new LedgerlineError(received);
+      }
+      await sleep(pause, signal);
+    }
+  }
+
+  /** Every item of a list, page by page. */
+  protected async *pages<Item>(
+    operation: Operation,
+    inPath: Values,
+    options: Values,
+    call: CallOptions,
+  ): AsyncGenerator<Item, void, undefined> {
+    let place: Values | undefined = {};
+    while (place) {
+      const page: { data: never; pagination: Pagination } = await this.call(
+        operation,
+        inPath,
+        { ...options, ...place },
+        call,
+      );
+      yield* (operation.inside ? page.data[operation.inside] : page.data) as Item[];
+      place = next(page.pagination, place);
+    }
+  }
+
+  #request({ method, path, key }: Operation, inPath: Values, options: Values): [string, RequestInit] {
+    const headers: Record<string, string> = {};
+    if (key !== "none") {
+      const given = this.#settings[key];
+      if (!given) throw new TypeError(`this operation needs ${key}, which the client was not given`);
+      headers["Authorization"] = `Bearer ${given}`;
+    }
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(inPath[name])));
+    if (method === "GET" || method === "DELETE") {
+      const given = Object.entries(options).filter(([, value]) => value !== undefined);
+      const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+      return [`${this.#url}${filled}${query && `?${query}`}`, { method, headers }];
+    }
+    headers["Content-Type"] = "application/json";
+    return [`${this.#url}${filled}`, { method, headers, body: write(options) }];
+  }
+
+  /** Send a request once. Aborts if the service is silent for too long, or by `signal`. */
+  async #exchange(url: string, request: RequestInit, signal: AbortSignal | undefined): Promise<Received> {
+    signal?.throwIfAborted();
+    const timeoutMs = this.#settings.timeoutMs ?? TIMEOUT_MS;
+    const silence = new DOMException(`the service was silent for ${timeoutMs} ms`, "TimeoutError");
+    const aborter = new AbortController();
+    const abort = () => aborter.abort(signal?.reason);
+    const watch = () => setTimeout(() => aborter.abort(silence), timeoutMs);
+    signal?.addEventListener("abort", abort);
+    let timer = watch();
+    try {
+      const response = await fetch(url, { ...request, signal: aborter.signal });
+      const reader = response.body?.getReader();
+      const decoder = new TextDecoder();
+      let text = "";
+      for (let done = !reader; !done; ) {
+        clearTimeout(timer);
+        timer = watch();
+        const part = await reader!.read();
+        text += decoder.decode(part.value, { stream: !part.done });
+        done = part.done;
+      }
+      return { response, text };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+}
+
+/** Whether a retry may help and is safe. A refusal with 429 has no effect. */
+function mayRepeat({ method }: Operation, { status }: Response): boolean {
+  return status === 429 || (status === 503 && method === "GET");
+}
+
+/** The pause before a retry: the one that the service requests, otherwise twice as long each time. */
+function pauseS(response: Response | undefined, tries: number): number {
+  const asked = response && retryAfterS(response);
+  return (asked ?? 0.125 * 2 ** tries) + Math.random() / 10;
+}
+
+function retryAfterS(response: Response): number | undefined {
+  const asked = response.headers.get("Retry-After");
+  return asked !== null && /^\d+$/.test(asked) ? Number(asked) : undefined;
+}
+
+function sleep(seconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, seconds * 1000);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+function answerOf({ answer, quantities }: Operation, text: string): unknown {
+  if (answer === "text") return text;
+  return quantities ? withQuantities(read(text), quantities) : read(text);
+}
+
+/** The message of a failure, unless something between the client and the service answered. */
+function messageOf(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as { error: string }).error;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The position of the next page of a list, undefined after the last one. Histories continue at a cursor if there is
+ * one, at the same cost for any depth.
+ */
+function next(page: Pagination, place: Values): Values | undefined {
+  if (page.next_cursor !== undefined) return { fromSlot: page.next_cursor };
+  const offset = page.offset + page.limit;
+  return (page.hasMore ?? offset < (page.total ?? 0)) ? { ...place, offset } : undefined;
+}

@@ -1,0 +1,5 @@
+// Client of a Ledgerline service: Cardano transactions, assets and pools, and the administration of API keys.
+
+export * from "./client.js";
+export { type CallOptions, LedgerlineError, type Settings } from "./http.js";
+export type * from "./types.js";

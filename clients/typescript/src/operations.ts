@@ -1,0 +1,326 @@
+// The table of operations. Made by `python -m clients.generate` from the table of routes; do not edit.
+
+import type { Operation } from "./http.js";
+
+export const listTransactions: Operation = {
+  method: "GET",
+  path: "/v1/tx/address/{address}",
+  key: "apiKey",
+  quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } } } },
+};
+
+export const listTransactionHistory: Operation = {
+  method: "GET",
+  path: "/v1/tx/history/{address}",
+  key: "apiKey",
+};
+
+export const getTransaction: Operation = {
+  method: "GET",
+  path: "/v1/tx/hash/{hash}",
+  key: "apiKey",
+  quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } }, mint: true, withdrawals: { lovelace: true }, certificates: { pool: { pledge: true, fixed_cost: true }, deposit: true }, invalid_before: true, invalid_hereafter: true } },
+};
+
+export const getAsset: Operation = {
+  method: "GET",
+  path: "/v1/assets/{asset}",
+  key: "apiKey",
+  quantities: { data: { total_supply: true } },
+};
+
+export const listPolicyAssets: Operation = {
+  method: "GET",
+  path: "/v1/assets/policy/{policyId}",
+  key: "apiKey",
+  quantities: { data: { total_supply: true } },
+};
+
+export const listPolicyHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/policy/{policyId}/holders",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const listAssetHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/{asset}/holders",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const listAssetTransactions: Operation = {
+  method: "GET",
+  path: "/v1/assets/{asset}/transactions",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const listAssetMints: Operation = {
+  method: "GET",
+  path: "/v1/assets/{asset}/mints",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const getPool: Operation = {
+  method: "GET",
+  path: "/v1/pools/{poolId}",
+  key: "apiKey",
+  quantities: { data: { pledge: true, fixed_cost: true, active_stake: true, live_stake: true } },
+};
+
+export const listPoolDelegators: Operation = {
+  method: "GET",
+  path: "/v1/pools/{poolId}/delegators/list",
+  key: "apiKey",
+  quantities: { data: { delegators: { amount: true } } },
+  inside: "delegators",
+};
+
+export const getOwnKey: Operation = {
+  method: "GET",
+  path: "/v1/key",
+  key: "apiKey",
+};
+
+export const createUser: Operation = {
+  method: "POST",
+  path: "/v1/admin/users",
+  key: "adminKey",
+};
+
+export const listUsers: Operation = {
+  method: "GET",
+  path: "/v1/admin/users",
+  key: "adminKey",
+};
+
+export const getUser: Operation = {
+  method: "GET",
+  path: "/v1/admin/users/{id}",
+  key: "adminKey",
+};
+
+export const updateUser: Operation = {
+  method: "PATCH",
+  path: "/v1/admin/users/{id}",
+  key: "adminKey",
+};
+
+export const deleteUser: Operation = {
+  method: "DELETE",
+  path: "/v1/admin/users/{id}",
+  key: "adminKey",
+};
+
+export const getUserByExternalId: Operation = {
+  method: "GET",
+  path: "/v1/admin/users/by-external-id/{external_id}",
+  key: "adminKey",
+};
+
+export const suspendUser: Operation = {
+  method: "POST",
+  path: "/v1/admin/users/{id}/suspend",
+  key: "adminKey",
+};
+
+export const reactivateUser: Operation = {
+  method: "POST",
+  path: "/v1/admin/users/{id}/reactivate",
+  key: "adminKey",
+};
+
+export const getUserUsage: Operation = {
+  method: "GET",
+  path: "/v1/admin/users/{id}/usage",
+  key: "adminKey",
+};
+
+export const listUsageByUser: Operation = {
+  method: "GET",
+  path: "/v1/admin/users/usage/summary",
+  key: "adminKey",
+};
+
+export const createCredential: Operation = {
+  method: "POST",
+  path: "/v1/admin/credentials",
+  key: "adminKey",
+};
+
+export const listCredentials: Operation = {
+  method: "GET",
+  path: "/v1/admin/credentials",
+  key: "adminKey",
+};
+
+export const getCredential: Operation = {
+  method: "GET",
+  path: "/v1/admin/credentials/{id}",
+  key: "adminKey",
+};
+
+export const updateCredential: Operation = {
+  method: "PATCH",
+  path: "/v1/admin/credentials/{id}",
+  key: "adminKey",
+};
+
+export const revokeCredential: Operation = {
+  method: "DELETE",
+  path: "/v1/admin/credentials/{id}",
+  key: "adminKey",
+};
+
+export const rotateCredential: Operation = {
+  method: "POST",
+  path: "/v1/admin/credentials/{id}/rotate",
+  key: "adminKey",
+};
+
+export const getCredentialLimits: Operation = {
+  method: "GET",
+  path: "/v1/admin/credentials/{id}/limits",
+  key: "adminKey",
+};
+
+export const updateCredentialLimits: Operation = {
+  method: "PUT",
+  path: "/v1/admin/credentials/{id}/limits",
+  key: "adminKey",
+};
+
+export const getCredentialRestrictions: Operation = {
+  method: "GET",
+  path: "/v1/admin/credentials/{id}/restrictions",
+  key: "adminKey",
+};
+
+export const updateCredentialRestrictions: Operation = {
+  method: "PUT",
+  path: "/v1/admin/credentials/{id}/restrictions",
+  key: "adminKey",
+};
+
+export const listUsageByCredential: Operation = {
+  method: "GET",
+  path: "/v1/admin/usage",
+  key: "adminKey",
+};
+
+export const getCredentialUsage: Operation = {
+  method: "GET",
+  path: "/v1/admin/usage/{id}",
+  key: "adminKey",
+};
+
+export const listCredentialUsageBreakdown: Operation = {
+  method: "GET",
+  path: "/v1/admin/usage/{id}/breakdown",
+  key: "adminKey",
+};
+
+export const listUserUsageBreakdown: Operation = {
+  method: "GET",
+  path: "/v1/admin/users/{id}/usage/breakdown",
+  key: "adminKey",
+};
+
+export const exportUsage: Operation = {
+  method: "GET",
+  path: "/v1/admin/usage/export",
+  key: "adminKey",
+  answer: "text",
+};
+
+export const listAuditLogs: Operation = {
+  method: "GET",
+  path: "/v1/admin/audit-logs",
+  key: "adminKey",
+};
+
+export const createAdminKey: Operation = {
+  method: "POST",
+  path: "/v1/admin/admin-keys",
+  key: "adminKey",
+};
+
+export const listAdminKeys: Operation = {
+  method: "GET",
+  path: "/v1/admin/admin-keys",
+  key: "adminKey",
+};
+
+export const revokeAdminKey: Operation = {
+  method: "DELETE",
+  path: "/v1/admin/admin-keys/{id}",
+  key: "adminKey",
+};
+
+export const getHome: Operation = {
+  method: "GET",
+  path: "/",
+  key: "none",
+  answer: "text",
+};
+
+export const getHealth: Operation = {
+  method: "GET",
+  path: "/health",
+  key: "none",
+};
+
+export const getReadiness: Operation = {
+  method: "GET",
+  path: "/ready",
+  key: "none",
+};
+
+export const getNetworkReadiness: Operation = {
+  method: "GET",
+  path: "/ready/{network}",
+  key: "none",
+};
+
+export const getStatus: Operation = {
+  method: "GET",
+  path: "/v1/status",
+  key: "none",
+};
+
+export const getStatusPage: Operation = {
+  method: "GET",
+  path: "/status",
+  key: "none",
+  answer: "text",
+};
+
+export const getMetrics: Operation = {
+  method: "GET",
+  path: "/metrics",
+  key: "none",
+  answer: "text",
+};
+
+export const getOpenapiDocument: Operation = {
+  method: "GET",
+  path: "/openapi.json",
+  key: "none",
+};
+
+export const getDocs: Operation = {
+  method: "GET",
+  path: "/docs",
+  key: "none",
+  answer: "text",
+};
+
+export const getDocsFile: Operation = {
+  method: "GET",
+  path: "/docs/{file}",
+  key: "none",
+  answer: "text",
+};

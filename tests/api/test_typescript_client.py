@@ -1,0 +1,144 @@
+"""The TypeScript client: it installs, its types fit, and its programs meet a running service."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from api.openapi import document
+from api.routes import ROUTES
+from shared import database, packed
+from shared.encoding import bech32_encode
+from shared.network import PREVIEW
+from tests.api.busy import REFUSED_TIMES, busy_at_first
+from tests.api.client import Client
+from tests.api.partners import Partner
+from tests.chain.written import POLICY, Written, hash_of, pays, person, tx
+
+pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.js and npm")
+
+TESTS = Path(__file__).parent / "typescript"
+CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
+INSTALL_WITHIN_S, RUN_WITHIN_S = 180, 60
+COMPILER = ("typescript@5.9.3", "@types/node@20")
+
+POOL = bytes(range(28))
+COIN = b"Coin".hex()
+ALICE, BOB = person("alice"), person("bob")
+
+
+def ran(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command that has ended."""
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False, env=os.environ
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's project with the client installed, and our programs compiled in it."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "package.json").write_text('{"name": "project", "private": true, "type": "module"}')
+    install = ("npm", "install", "--silent", "--no-audit", "--no-fund")
+    done = ran(*install, *COMPILER, folder=folder)
+    if done.returncode != 0:
+        pytest.skip(f"npm installs nothing here: {done.stderr.strip()[-200:]}")
+    shutil.copytree(CLIENT, folder / "client", ignore=shutil.ignore_patterns("node_modules", "dist"))
+    done = ran(*install, "./client", folder=folder)  # its script `prepare` compiles it
+    assert done.returncode == 0, done.stdout + done.stderr
+    shutil.copytree(TESTS, folder / "src")
+    for name, sample in samples().items():
+        (folder / "src" / f"{name}.ts").write_text(sample)
+    done = ran("node_modules/.bin/tsc", "--project", "src", folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def samples() -> dict[str, str]:
+    """Those of /docs by their operation, that of the README, and the example beside it."""
+    paths = document(ROUTES, {})["paths"]
+    operations = (operation for methods in paths.values() for operation in methods.values())
+    found = {
+        f"sample_{operation['operationId']}": sample["source"]
+        for operation in operations
+        for sample in operation["x-codeSamples"]
+        if sample["lang"] == "TypeScript"
+    }
+    assert len(found) == len(ROUTES)
+    (in_readme,) = re.findall(r"```ts\n(.*?)```", (CLIENT / "README.md").read_text(), flags=re.DOTALL)
+    return found | {"readme": in_readme, "onboard": (CLIENT / "examples" / "onboard.ts").read_text()}
+
+
+async def runs(project: Path, program: str, **facts: str) -> None:
+    """Run a compiled program; it fails with what it expected."""
+    process = await asyncio.create_subprocess_exec(
+        "node",
+        f"out/{program}.js",
+        cwd=project,
+        env={"PATH": os.environ["PATH"], **facts},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), RUN_WITHIN_S)
+    assert process.returncode == 0, output.decode()
+
+
+async def test_a_customer_is_onboarded_and_asks_the_chain(
+    api: Client, partner: Partner, database_url: str, project: Path
+) -> None:
+    connection = await database.connect(database_url, PREVIEW)
+    chain = Written(connection)
+    rich = {"address": BOB, "value": {"ada": {"lovelace": 2**63 - 1}, POLICY: {COIN: 2**64 - 1, "": 1}}}
+    await chain.append(9, tx("rich", rich))
+    for slot_no in range(10, 14):
+        await chain.append(slot_no, tx(f"{slot_no} a", pays(ALICE)), tx(f"{slot_no} b", pays(ALICE)))
+    await chain.append(14, tx("coins", pays(ALICE, (COIN, 3))))
+    await delegate(connection, [10, 20, 30])
+    await connection.close()
+    await runs(
+        project,
+        "life",
+        URL=f"http://127.0.0.1:{api.port}",
+        ADMIN_KEY=partner.admin_key,
+        ALICE=ALICE,
+        ASSET=f"{POLICY}.{COIN}",
+        RICH=hash_of("rich"),
+        POOL=bech32_encode("pool", POOL),
+    )
+
+
+async def delegate(preview: asyncpg.Connection, amounts: list[int]) -> None:
+    """Credentials 1, 2, 3 … delegate these amounts to POOL."""
+    parameters = packed.pack_pool_parameters(packed.PoolParameters(b"\xab" * 32, pledge=0, fixed_cost=0, margin="0/1"))
+    await preview.execute("INSERT INTO pool VALUES (2, $1)", POOL)
+    await preview.execute(
+        "INSERT INTO pool_update (tx_id, pool_no, place, parameters) VALUES (1, 2, 0, $1)", parameters
+    )
+    await preview.execute(
+        """
+        WITH given AS (SELECT * FROM unnest($1::bigint[]) WITH ORDINALITY AS given (amount, number)),
+        stakes AS (
+            INSERT INTO stake (stake_no, pool_no, active_epoch_no, balance, raw)
+            SELECT number, 2, 1, amount, '\\xe0' || decode(lpad(to_hex(number), 56, '0'), 'hex') FROM given
+        )
+        INSERT INTO delegator (stake_no, pool_no, amount) SELECT number, 2, amount FROM given
+        """,
+        amounts,
+    )
+    await preview.execute(
+        "INSERT INTO delegator_bucket SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY 1, 2"
+    )
+
+
+async def test_a_busy_service_is_asked_again_if_that_is_safe(project: Path) -> None:
+    async with busy_at_first() as (url, requests):
+        await runs(project, "retries", URL=url)
+    tried_again = REFUSED_TIMES + 1
+    assert requests["/v1/pools/pool1"] == requests["/v1/admin/users"] == tried_again
+    assert requests["/v1/admin/credentials/c"] == 1, "it may have been done"
+    assert requests["/v1/key"] == 1, "the quota opens again in a day"
