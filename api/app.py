@@ -111,19 +111,18 @@ class Api:
             if response is None:
                 with self._deadlines:
                     trail.route, parameters = self._router.find(request.method, request.rel_url.raw_path)
-                    _refuse_large_body(request)
                     trail.by = await self._authenticate(trail.route, request)
                     response = await self._call(trail, parameters, request)
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
             response = _failed(_refusal_of(fault, trail.route))
         if isinstance(trail.by, caller.Admission):
             assert trail.route is not None, "a route says that a request needs a key"
-            response.headers.update(trail.by.headers)
             endpoint, credential_id = trail.route.number, trail.by.key.credential_id
             try:
                 self._services.spools.count(credential_id, endpoint, response.status, trail.took_s())
             except Refusal as refusal:
                 response = _failed(refusal)
+            response.headers.update(trail.by.headers)
         response.headers.update(cors.headers(trail.route, request.rel_url.raw_path))
         await compression.apply(response, request.headers.get("Accept-Encoding"))
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:
@@ -149,7 +148,10 @@ class Api:
         return response
 
     async def _authenticate(self, route: Route, request: web.BaseRequest) -> caller.Admission | caller.AdminKey | None:
-        """The authenticated caller; None if the route is open to anyone. Raises Refusal."""
+        """Authenticate the caller and, for an API key, count the request against its limits. Raises Refusal.
+
+        The result is None if the route is open to anyone.
+        """
         if route.ask in (ChainAsk, KeyAsk):
             call = Call(route.scope, restrictions.bits(self._ip_address(request)))
             return await self._services.callers.api_key(_authorization(request), call)
@@ -163,6 +165,7 @@ class Api:
         assert route is not None, "a request without a route has been refused"
         if isinstance(authenticated, caller.Admission) and authenticated.refusal is not None:
             raise authenticated.refusal
+        _refuse_large_body(request)
         query = _query(request)
         trail.ignored = ignored.fields(route.fields, query) if query else []
         question = read_question(route.question, route.fields, parameters, query)

@@ -1,8 +1,9 @@
 """The servers that answer chain requests: the replicas in turn, or the primary if no replica can.
 
-Each server is checked four times a second on a separate connection. A replica that does not answer, or lags behind the
-primary for longer than REPLICA_LAG_S, is left out until it recovers. Its connections are cut, and requests that wait
-for it are repeated on another server: they only read. See docs/decisions/0020-replicas-and-failover.md.
+If there are replicas, or several hosts in DATABASE_URL, each server is checked four times a second on a separate
+connection. A replica that does not answer, or lags behind the primary for longer than REPLICA_LAG_S, is left out until
+it recovers. Its connections are cut, and requests that wait for it are repeated on another server: they only read. See
+docs/decisions/0020-replicas-and-failover.md.
 """
 
 import asyncio
@@ -45,6 +46,8 @@ _AWAY = (
     asyncpg.SerializationError,  # vacuum removes rows that the answer needs
     asyncpg.SyntaxOrAccessError,  # the replica lacks the schema's last changes
 )
+
+_UNTRIED = "it has not answered yet"
 
 _left_out = Gauge(
     "ledgerline_replica_left_out",
@@ -89,19 +92,20 @@ class ChainServer:
 
 
 class _Replica(ChainServer):
-    """A replica. `left_out` is the reason if it gets no requests; `behind` are the networks for which this process has
-    already answered from a later tip.
+    """A replica. `number` is its place in READ_DATABASE_URL, from 1; `left_out` is the reason if it gets no requests,
+    in words for anyone; `behind` are the networks for which this process has already answered from a later tip.
     """
 
-    def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool]) -> None:
+    def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool], number: int) -> None:
         super().__init__(url, pools)
-        self.left_out: str | None = "it has not answered yet"
+        self.number = number
+        self.left_out: str | None = _UNTRIED
         self.behind: set[int] = set()
         self._used: set[asyncpg.Connection] = set()
 
     @asynccontextmanager
     async def connection(self, network: Network) -> AsyncIterator[asyncpg.Connection]:
-        """The same, but raises _Away if the server is unreachable."""
+        """A connection as from ChainServer, but raises _Away if the server is unreachable."""
         async with AsyncExitStack() as stack:
             try:
                 db = await stack.enter_async_context(super().connection(network))
@@ -120,8 +124,9 @@ class _Replica(ChainServer):
 
 
 class _TipHistory:
-    """The recent tips of one network on the primary, and when this process first saw them. NOTE: clocks of servers and
-    replay times would not help while no block arrives.
+    """The recent tips of one network on the primary, and when this process first saw them.
+
+    NOTE: clocks of servers and replay times can't measure a lag, since both also grow while no block arrives.
     """
 
     def __init__(self) -> None:
@@ -138,7 +143,7 @@ class _TipHistory:
             self._tips.popleft()
 
     def lag_s(self, slot_no: int) -> float:
-        """How long a replica with this tip has lacked a block; infinite if it is behind the first tip seen."""
+        """The lag in seconds of a replica with this tip; infinite if it is behind the first tip seen."""
         missed = next((seen for seen, tip in self._tips if tip > slot_no), None)
         return 0.0 if missed is None else time.monotonic() - missed
 
@@ -152,9 +157,9 @@ class Chains:
         self._turn = itertools.count()
         self._newest: dict[int, int] = {}  # the latest tip in an answer, by network: its slot
 
-    def left_out(self) -> dict[str, str]:
-        """The replicas that get no requests, by host and port, with the reasons."""
-        return {replica.name: replica.left_out for replica in self._replicas if replica.left_out is not None}
+    def left_out(self) -> dict[int, str]:
+        """The replicas that get no requests, by their place in READ_DATABASE_URL, with the reasons."""
+        return {replica.number: replica.left_out for replica in self._replicas if replica.left_out is not None}
 
     async def read(self, network: Network, work: Callable[[ChainServer], Awaitable[Found]]) -> Found:
         """The result of `work` on one server, repeated on another if that one fails or its tip is too old.
@@ -197,7 +202,9 @@ class Chains:
                     db.terminate()
                 db = None
                 if isinstance(source, _Replica):
-                    await self._leave_out(source, f"{type(cause).__name__}: {cause}".rstrip(": "))
+                    cause_text = f"{type(cause).__name__}: {cause}".rstrip(": ")
+                    self._leave_out(source, "it does not answer", cause=cause_text)
+                    await source.cut()
             else:
                 await self._look(source, {tip.network_id: tip.slot_no for tip in tips})
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -231,7 +238,7 @@ class Chains:
         longest_s = max(lags.values())
         if longest_s > self._lag_s:
             how = "since before this process began" if math.isinf(longest_s) else f"for {longest_s:.0f} s"
-            await self._leave_out(source, f"it has lacked blocks {how}", cut=False)
+            self._leave_out(source, f"it has lacked blocks {how}")
             return
         newest = self._newest
         source.behind = {key for key in newest if tips.get(key, -1) < newest[key]}
@@ -240,13 +247,11 @@ class Chains:
         source.left_out = None
         _left_out.labels(source.name).set(0)
 
-    async def _leave_out(self, replica: _Replica, reason: str, *, cut: bool = True) -> None:
-        if replica.left_out is None:
-            log.warning("replica.left_out", replica=replica.name, reason=reason)
+    def _leave_out(self, replica: _Replica, reason: str, **cause: str) -> None:
+        if replica.left_out in (None, _UNTRIED):
+            log.warning("replica.left_out", replica=replica.name, number=replica.number, reason=reason, **cause)
         replica.left_out = reason
         _left_out.labels(replica.name).set(1)
-        if cut:
-            await replica.cut()
 
 
 @asynccontextmanager
@@ -276,13 +281,17 @@ async def opened(
             return found
 
         primary = ChainServer(primary_url, await pools(primary_url, database.CONNECT_WITHIN_S), others)
-        replicas = [_Replica(url, await pools(url, _CONNECT_WITHIN_S)) for url in replica_urls if url != primary_url]
+        replicas = [
+            _Replica(url, await pools(url, _CONNECT_WITHIN_S), number)
+            for number, url in enumerate(replica_urls, 1)
+            if url != primary_url
+        ]
         chains = Chains(primary, replicas, lag_s)
         if replicas or len(hosts.each(primary_url)) > 1:
-            for source in (primary, *replicas):
-                await stack.enter_async_context(
-                    tasks.background(f"look at {source.name}", partial(chains.watch, source))
-                )
+            await stack.enter_async_context(tasks.background("primary check", partial(chains.watch, primary)))
+            for replica in replicas:
+                task = f"replica {replica.number} check"
+                await stack.enter_async_context(tasks.background(task, partial(chains.watch, replica)))
         yield chains
 
 

@@ -1,4 +1,4 @@
-"""Liveness and readiness of this process, for load balancers and supervisors."""
+"""Liveness and readiness of this process, for load balancers and service managers."""
 
 import asyncio
 import time
@@ -117,17 +117,20 @@ def _faults(services: Services, found: Sequence[NetworkState]) -> Iterator[str]:
 
 
 def _reasons(services: Services) -> Iterator[str]:
-    """Problems of this process that do not affect requests; any of these makes /ready report `degraded`."""
+    """Problems of this process that do not affect requests; any of these makes /ready report `degraded`.
+
+    /ready is open: they contain neither host names nor texts of exceptions, which are in the log.
+    """
     for failure in tasks.failing():
         yield f"the background task {failure.task} fails"
-    if hosts := spool_host.others(services.settings.data_dir):
-        yield f"DATA_DIR is shared with {', '.join(hosts)}"
+    if spool_host.others(services.settings.data_dir):
+        yield "DATA_DIR is shared with another host: see the log"
     if services.spools.unusable:
         yield f"{len(services.spools.unusable)} files in the usage folder are unusable: see the log"
     if time.monotonic() - services.spools.queued_at > USAGE_QUEUED_WITHIN_S:
         yield "usage waits on disk"
-    for name, reason in services.chains.left_out().items():
-        yield f"replica {name} is left out: {reason}"
+    for number, reason in services.chains.left_out().items():
+        yield f"replica {number} of READ_DATABASE_URL is left out: {reason}"
 
 
 async def _schema_faults(services: Services) -> list[str]:
@@ -146,7 +149,7 @@ async def _look(services: Services) -> tuple[list[NetworkState], list[str]]:
 
 
 async def _within(look: Coroutine[None, None, Found]) -> Found | None:
-    """What a look at the database finds; None if the database does not answer in time."""
+    """The result of a database check; None if the database does not answer in time."""
     looking = asyncio.create_task(look)
     looking.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:

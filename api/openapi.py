@@ -24,8 +24,8 @@ _INTRODUCTION = """\
 Query a complete index of the Cardano chain, and manage the accounts and keys of your customers.
 
 Chain endpoints require an **API key**, which belongs to one network. Admin endpoints require an **admin key**. Send
-either as `Authorization: Bearer <key>`. Every response is `{success: true, data, …}` or `{success: false, error}`.
-Times are in UTC.
+either as `Authorization: Bearer <key>`. Responses are `{success: true, data, …}` or `{success: false, error}`, except
+pages, metrics and the usage export. Times are in UTC.
 
 **Exact integers.** Amounts are exact, and some exceed 2^53. JavaScript's `JSON.parse` rounds such numbers without an
 error. Read them as text with a reviver that sees the source (Node.js 22, Chrome 114 and later), or use a parser that
@@ -49,10 +49,10 @@ _TAGS = {
     "transactions": ("Transactions", "Transactions of an address, or by hash."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "pools": ("Stake pools", "Stake pools and their delegators."),
-    "own_key": ("API key", "What an API key may learn about itself."),
+    "own_key": ("API key", "The calling key's own limits, expiry and restrictions."),
     "users": ("User accounts", "Your customers."),
     "credentials": ("Credentials", "API keys of your customers."),
-    "limits": ("Limits and restrictions", "What the keys of a credential may do: rates, quotas, networks, scopes."),
+    "limits": ("Limits and restrictions", "Rate limit, quota, IP networks and scopes of a credential's keys."),
     "usage": ("Usage", "Request counts per credential and per user account."),
     "breakdown": ("Usage breakdown", "Requests by endpoint, status and time, with response times."),
     "audit": ("Audit log", "Administrative actions: who did what, and when."),
@@ -65,7 +65,7 @@ _PARAMETERS = {
     "offset": "Number of results to skip.",
     "order": "Sort order of {sorted_by}: `desc` lists the newest or largest first.",
     "fromSlot": "List transactions at or before this slot or, if `order` is `asc`, at or after it.",
-    "groupByPolicy": "Group assets by policy id, then by asset name, instead of `<policy_id>.<asset_name>`.",
+    "groupByPolicy": "Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`.",
     "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
     "hash": "Transaction hash.",
     "asset": "Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name.",
@@ -75,7 +75,8 @@ _PARAMETERS = {
     "id": "UUID of the resource.",
     "external_id": "Your own reference for the customer.",
     "status": "List only those with this status.",
-    "search": "List only those with this text, in any case, in their name or reference.",
+    "search": "List only those with this text, in any case: users by name, reference or email, credentials by name, "
+    "description or key prefix.",
     "user_account_id": "List only credentials of this account.",
     "network_id": "List only credentials for this network.",
     "expires_within": "List only active credentials that expire within this number of days.",
@@ -83,7 +84,7 @@ _PARAMETERS = {
     "start_date": "Start (inclusive). A date alone means its first instant.",
     "end_date": "End (inclusive). A date without a time includes that whole day.",
     "granularity": "Length of the periods in UTC.",
-    "group_by": "What to tell apart within a period.",
+    "group_by": "Dimensions to group by within a period.",
     "format": "`csv` with a header line, or `ndjson`: one JSON object a line.",
     "action": "List only entries with this action.",
     "admin_key_id": "List only entries of this admin key.",
@@ -122,12 +123,15 @@ _HEADERS = {
     "RateLimit-Remaining": ("integer", "Requests left in the sliding minute."),
     "RateLimit-Reset": ("integer", "Seconds until another request is allowed."),
     "RateLimit-Policy": ("string", 'The limit as a structured field: `"minute";q=<requests>;w=<seconds>`.'),
-    "RateLimit": ("string", 'What is left of it: `"minute";r=<requests>;t=<seconds until another is allowed>`.'),
+    "RateLimit": (
+        "string",
+        'Requests left in the window: `"minute";r=<requests>;t=<seconds until another is allowed>`.',
+    ),
     "Retry-After": ("integer", "Seconds to wait before the next request."),
     "ETag": ("string", "Tag of this answer, for `If-None-Match`."),
     "Metadata-Warning": (
         "string",
-        'Only if a source of metadata failed: `source_failed;source="registry"`. What it would have said is missing.',
+        'Only if the token registry failed: `source_failed;source="registry"`. `metadata` is its cached entry or null.',
     ),
     "Link": ("string", 'Address of the next page, `<…>; rel="next"`; absent on the last one.'),
 }
@@ -330,7 +334,7 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
 
 
 def refusals_of(route: Route) -> Iterator[Refusal]:
-    """Every refusal of a route: of the caller, the parameters, the body, the handler and the service."""
+    """Every refusal of an operation: of the caller, the parameters, the body, the handler and the service."""
     yield errors.malformed_request()
     yield errors.not_found()
     if route.who == "api key":
@@ -387,7 +391,7 @@ def _plain_names(described: Json) -> Json:
 
 
 def _plain_name(name: str) -> str:
-    """That of the content and of the envelope around it."""
+    """The name of a schema: its content's, then its envelope's, such as `HolderPage`."""
     parts: list[str] = re.findall(r"[^\W_]+", re.sub(r"(?:\w+\.)+", "", name))
     envelope, *content = parts
     if not content:

@@ -123,7 +123,7 @@ class Follower(msgspec.Struct, frozen=True):
                 raise
             except Exception as fault:  # noqa: BLE001 - any other error is retried
                 cause, traceback = f"{type(fault).__name__}: {fault}", None if isinstance(fault, _PLAIN) else fault
-            self.progress.signals.interrupted()
+                self.progress.signals.interrupted()
             log.warning(
                 "follow.interrupted",
                 network=self.network.name,

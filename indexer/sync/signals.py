@@ -102,7 +102,7 @@ class Signals:
         self._rollbacks.observe(blocks)
 
     def interrupted(self) -> None:
-        """Note that the connections were lost or given up."""
+        """Note that an error ended the connections."""
         self._interruptions.inc()
 
     def report(self) -> leader.Report:

@@ -1,6 +1,7 @@
 """What every answer has beyond its body: codes, links, limits, tags, compression, CORS. docs/http-api.md."""
 
 import asyncio
+import errno
 import gzip
 from collections.abc import AsyncIterator
 
@@ -9,10 +10,11 @@ import asyncpg
 import pytest
 
 from api import compression, error_codes
+from api.usage import disk
 from tests.api.chains import Chain
 from tests.api.client import Client
 from tests.api.conftest import IssueKey
-from tests.api.partners import Partner
+from tests.api.partners import BOOTSTRAP_KEY, Partner
 from tests.api.payments import ALICE, NOBODY, pays
 from tests.chain.written import POLICY, Written, mints, person, tx
 from tests.chain.written import pays as pays_assets
@@ -93,6 +95,24 @@ async def test_limits_have_both_forms(api: Client, paid: Chain, issue_key: Issue
 
 
 # Caching --------------------------------------------------------------------------------------------------------------
+
+
+async def test_refusals_of_an_authenticated_request_show_its_limits(
+    api: Client, issue_key: IssueKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await issue_key(per_minute=5)
+    head = f"GET {HISTORY} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: 2000000\r\n\r\n"
+    too_large = await api.raw(head.encode())
+    assert too_large.startswith(b"HTTP/1.1 413 ")
+    assert b"RateLimit-Remaining: 4\r\n" in too_large
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk, "write", full)
+    not_counted = await api.get(HISTORY, key)
+    assert (not_counted.status, not_counted.headers["Error-Code"]) == (503, "usage_not_recorded")
+    assert not_counted.headers["RateLimit-Remaining"] == "3"
 
 
 async def test_a_history_has_a_tag_until_the_tip_changes(
@@ -228,7 +248,7 @@ async def test_a_preflight_is_answered_for_chain_paths_alone(api: Client, partne
     ("sent", "status"),
     [
         (b"Content-Length: 50\r\n\r\n{", b"401"),
-        (b"Content-Length: 2000000\r\n\r\n{", b"413"),
+        (f"Authorization: Bearer {BOOTSTRAP_KEY}\r\nContent-Length: 2000000\r\n\r\n{{".encode(), b"413"),
         (b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b"400"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from prometheus_client import REGISTRY
 
 from devnet.generator import Generated, Options
 from devnet.server import Server
@@ -15,7 +16,7 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ledger import reader
 from indexer.rows import caches
 from indexer.store import writer as store
-from indexer.sync import batches
+from indexer.sync import batches, session
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
 from shared import database, leader, tasks
@@ -55,6 +56,11 @@ async def indexed(db: asyncpg.Connection, database_url: str, node: Server) -> Du
     return content
 
 
+def interruptions() -> float:
+    """How often an indexer of preview in this process has lost Postgres or the node."""
+    return REGISTRY.get_sample_value("ledgerline_indexer_interruptions_total", {"network": "preview"}) or 0.0
+
+
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     connection = await database.connect(database_url, PREVIEW)
@@ -71,6 +77,23 @@ async def test_caches_without_room_still_hold_uncommitted_rows(
             monkeypatch.setattr(caches, most, 2)
         monkeypatch.setattr(batches, "MOST_BLOCKS", 1)
         assert differences(straight, await indexed(db, database_url, node)) == []
+
+
+async def test_a_wait_for_a_node_behind_the_index_is_no_interruption(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "SECURITY_PARAMETER", 10)
+    async with Server(Generated(Options(seed=3), 30)) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+    before = interruptions()
+    async with Server(Generated(Options(seed=3), 5)) as replaying, following(database_url, replaying):
+        logged = ""
+        async with asyncio.timeout(60):
+            while "waiting for the node" not in logged:
+                await asyncio.sleep(0.02)
+                logged += capsys.readouterr().out
+    assert "follow.interrupted" in logged
+    assert interruptions() == before
 
 
 async def test_each_session_has_another_numbering(db: asyncpg.Connection, database_url: str) -> None:

@@ -21,7 +21,8 @@ def test_a_folder_of_spools_of_another_machine_is_reported(environment: dict[str
         until("an answer", lambda: get(port) == 200)
         api.says("usage.folder_shared", "barn")
         assert "shed" not in api.output()
-        assert "DATA_DIR is shared with barn" in reasons(port)
+        assert "DATA_DIR is shared with another host" in reasons(port)
+        assert "barn" not in reasons(port), "/ready is open to anyone"
         stranger.unlink()
         assert "DATA_DIR" not in reasons(port)
 
