@@ -352,7 +352,7 @@ def test_without_a_worker_usage_waits_in_the_queue(site: Site, key: str) -> None
         status, reasons = site.ready()
         assert status == 200 and "usage" not in reasons
         until("/v1/status shows it", lambda: (site.get("/v1/status")[1]["data"]["usage"]["lag_s"] or 0) > 1)
-        site.keeps("worker stopped")
+        site.keeps("usage aggregator stopped")
     finally:
         site.worker = site.new_worker()
 
