@@ -1,4 +1,4 @@
-"""`python -m api`: serve the API, aggregate usage, migrate and check the database, manage admin keys."""
+"""`python -m api`: serve the API, aggregate usage, migrate and check the database, manage admin keys and networks."""
 
 import signal
 import sys
@@ -102,7 +102,7 @@ def check_servers(embedded: EmbeddedOption = False) -> None:
 
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def worker(context: typer.Context) -> None:
-    """Aggregate usage: `dramatiq api.worker` with its options; Dramatiq's own lines are like all others."""
+    """Run the usage aggregator with the options of `dramatiq api.worker`. Dramatiq's log lines use LOG_FORMAT."""
     _settings()
     logs.started("usage aggregator")
     parser = dramatiq.make_argument_parser()  # type: ignore[no-untyped-call] # it has no hints

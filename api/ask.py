@@ -67,7 +67,7 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
-    """A question of an API key about itself. `taken` is what this request has left of its limits."""
+    """A question of an API key about itself. `taken` is the outcome of this request's rate limit and quota."""
 
     services: Services
     question: QuestionT

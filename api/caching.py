@@ -1,4 +1,4 @@
-"""Validators: when a caller may use again what it has, and 304 where nothing has changed (RFC 9110, 13.1.2).
+"""Conditional requests: ETag, Cache-Control, and 304 if nothing has changed (RFC 9110, 13.1.2).
 
 An answer with `last_updated` is the same as long as the tip is: the tip is its tag, so that a repeated request costs a
 look at the tip. Other answers are tagged by their body.

@@ -1,6 +1,6 @@
 """Authenticate a bearer token: the result is an ApiKey, an AdminKey or a refusal.
 
-Postgres is authoritative. Valkey caches an API key for a few seconds and never beyond its withdrawal; see
+Postgres is authoritative. Valkey caches an API key for a few seconds and never beyond a change of it; see
 docs/decisions/0004-no-key-outlives-its-revocation.md.
 """
 
@@ -188,7 +188,7 @@ class Callers:
 
     @asynccontextmanager
     async def withdrawing(self) -> AsyncIterator["KeyWithdrawal"]:
-        """Wrap a commit that ends API keys: when the block has ended, no process admits them any more.
+        """Wrap a commit that changes or ends API keys: after the block every process reads them from Postgres again.
 
         Declare the keys inside the commit. They are fenced in Valkey before the commit, in case this process dies, and
         after it. If Valkey is unreachable, this waits until every cached copy has expired.
@@ -277,7 +277,7 @@ class KeyReader:
 
 
 class KeyWithdrawal:
-    """The API keys that a commit is about to end."""
+    """The API keys whose cached copies a commit invalidates."""
 
     def __init__(self, fence: Callable[[Sequence[bytes]], Awaitable[bool]]) -> None:
         self._fence = fence

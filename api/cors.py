@@ -1,7 +1,7 @@
-"""Which answers a script of another origin may read (CORS): those of chain paths, `/v1/status` and `/openapi.json`.
+"""Which answers a script of another origin may read (CORS): those below `/v1` except `/v1/admin`, and `/openapi.json`.
 
-Keys travel in `Authorization`, never in cookies, so any origin may ask. Admin paths are for servers: a browser is not
-told that it may.
+Keys travel in `Authorization`, never in cookies, so any origin may ask. Admin paths are for servers: their answers have
+no CORS headers.
 """
 
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ def is_shared(path: str) -> bool:
 
 
 def headers(route: Route | None, raw_path: str) -> Mapping[str, str]:
-    """The headers that say so; none for a path that is not shared."""
+    """CORS headers of an answer; none for a path that is not shared."""
     return EXPOSED if is_shared(unquote(raw_path) if route is None else route.path) else {}
 
 
 def preflight(request: web.BaseRequest) -> web.Response | None:
-    """The answer to a browser that asks whether it may; None for other requests, and for paths that are not shared."""
+    """The answer to a preflight request; None for other requests, and for paths that are not shared."""
     if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
         return None
     if not is_shared(unquote(request.rel_url.raw_path)):

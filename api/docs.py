@@ -1,4 +1,4 @@
-"""The pages at / (links), /docs (Swagger UI, which shows /openapi.json) and /status. They stay on their own origin."""
+"""The pages at / (links), /docs (Swagger UI, which shows /openapi.json) and /status: no other origin is loaded."""
 
 from functools import cache
 from pathlib import Path

@@ -111,7 +111,7 @@ def expectation_failed() -> Refusal:
 def internal_error() -> Refusal:
     """A bug in this service; see the log.
 
-    Retry later; report the `X-Request-Id` if it remains.
+    Retry later; report the `X-Request-Id` if the error persists.
     """
     return Refusal(500, "internal_error", "Internal server error")
 
@@ -125,9 +125,9 @@ def database_not_available() -> Refusal:
 
 
 def outdated() -> Refusal:
-    """A change while a newer program has migrated the database.
+    """An admin request during an upgrade: the database already has a newer schema.
 
-    Retry after the upgrade, in some minutes.
+    Retry after the upgrade, in a few minutes.
     """
     return Refusal(503, "upgrade_in_progress", "Service is being upgraded")
 
@@ -141,9 +141,9 @@ def too_slow() -> Refusal:
 
 
 def not_ready(reasons: str) -> Refusal:
-    """Why this process cannot answer or count requests.
+    """The process or the network is not ready; the message lists the reasons.
 
-    Send requests to another process of the service until this one is ready.
+    `/ready`: send requests to another process. `/ready/{network}`: wait; every process reports the same.
     """
     return Refusal(503, "not_ready", f"Not ready: {reasons}")
 
@@ -181,7 +181,7 @@ _EXPECTED_ASSET = (
 
 
 def invalid_asset() -> Refusal:
-    """Neither a fingerprint nor `<policy_id>.<asset_name>` in hex digits, with a name of at most 32 bytes.
+    """Neither a fingerprint nor 56 hex digits, a dot (optional before a name) and a name of 0 to 64 hex digits.
 
     Send `<policy_id>.<asset_name>` in hex digits, or the fingerprint.
     """
@@ -197,7 +197,7 @@ def asset_without_dot() -> Refusal:
 
 
 def invalid_fingerprint(fault: str) -> Refusal:
-    """Text that resembles the fingerprint of an asset (CIP-14), and is none.
+    """Text that resembles the fingerprint of an asset (CIP-14) but is not one.
 
     Copy the whole fingerprint again: `asset1` and 38 more characters.
     """
@@ -289,7 +289,7 @@ def permission_denied(permission: str) -> Refusal:
 
 
 def missing_api_key() -> Refusal:
-    """A missing, repeated or malformed Authorization header on a chain path; expected `Bearer <token>`.
+    """A missing, repeated or malformed Authorization header on a path for API keys; expected `Bearer <token>`.
 
     Send `Authorization: Bearer <API key>` once.
     """
@@ -305,9 +305,9 @@ def invalid_api_key() -> Refusal:
 
 
 def expired_api_key() -> Refusal:
-    """An API key after its `expires_at`.
+    """The key has expired, or it was replaced by a rotation and its overlap has ended.
 
-    Issue a new credential, or one with a later `expires_at`.
+    Use the new key after a rotation, or set a later `expires_at` with `PUT …/limits`.
     """
     return Refusal(403, "expired_api_key", "API key has expired")
 
@@ -337,17 +337,17 @@ def quota_exceeded() -> Refusal:
 
 
 def address_not_allowed() -> Refusal:
-    """A request from outside the networks that the key is restricted to.
+    """The caller's IP address is outside the key's `ip_networks`.
 
-    Send it from one of them, or have the restriction changed.
+    Send the request from one of these IP networks, or have the restriction changed.
     """
     return Refusal(403, "ip_address_not_allowed", "IP address not allowed")
 
 
 def scope_not_covered(scope: str) -> Refusal:
-    """A request for something that the key is not meant for.
+    """The endpoint belongs to a scope that the key does not have.
 
-    Use a key with this scope; `GET /v1/key` lists those of a key.
+    Use a key with this scope; `GET /v1/key` lists the scopes of a key.
     """
     return Refusal(403, "scope_not_covered", f"Key does not cover {scope}")
 
@@ -424,7 +424,7 @@ def bootstrap_stays() -> Refusal:
 
 
 def too_many_at_once() -> Refusal:
-    """A request that waited too long behind other requests of its admin key, or of many.
+    """A request that waited too long behind other requests of its own or of other admin keys.
 
     Send fewer requests at a time; wait for as long as `Retry-After` says.
     """
@@ -455,7 +455,7 @@ def nothing_to_update() -> Refusal:
 def no_limit_to_change() -> Refusal:
     """A change of limits without a field to change.
 
-    Send at least one of the three fields.
+    Send `rate_limit_per_minute`, `expires_at` or `quota`.
     """
     message = "At least one field (rate_limit_per_minute, expires_at or quota) must be provided"
     return Refusal(400, "nothing_to_update", message)
@@ -464,7 +464,7 @@ def no_limit_to_change() -> Refusal:
 def no_restriction_to_change() -> Refusal:
     """A change of restrictions without a field to change.
 
-    Send at least one of the two fields.
+    Send `ip_networks` or `scopes`.
     """
     return Refusal(400, "nothing_to_update", "At least one field (ip_networks or scopes) must be provided")
 
@@ -480,7 +480,7 @@ def not_in_the_future() -> Refusal:
 def from_after_to() -> Refusal:
     """A period of the audit log that ends before it starts.
 
-    Exchange the two, or leave one out.
+    Swap the two dates, or omit one.
     """
     return Refusal(400, "dates_reversed", "from must not be after to")
 
@@ -488,6 +488,6 @@ def from_after_to() -> Refusal:
 def dates_reversed() -> Refusal:
     """A period that ends before it starts.
 
-    Swap the two dates.
+    Swap the two dates, or omit one.
     """
     return Refusal(400, "dates_reversed", "start_date must not be after end_date")

@@ -128,7 +128,10 @@ def revoke(admin_key_id: Annotated[UUID, typer.Argument(metavar="ID")], embedded
 
 
 def on_database(work: Callable[[asyncpg.Connection], Awaitable[Answer]], *, create: bool) -> Answer:
-    """Do work on the database, which it names. Creates an embedded one only if asked. Ends the process on failure."""
+    """Run `work` with a connection to the database, whose name it prints.
+
+    Creates an embedded database only if `create` is set. Ends the process on failure.
+    """
     answers: list[Answer] = []
 
     async def main(stop: asyncio.Event) -> None:

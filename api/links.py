@@ -19,5 +19,5 @@ def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
     moved = {"offset": page.offset + page.limit} if cursor is UNSET else {"fromSlot": cursor, "offset": 0}
     kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
     query = "&".join([*kept, *(f"{name}={value}" for name, value in moved.items())])
-    address = quote(f"{raw_path}?{query}", safe=_SAFE)  # a `>` of the caller would end it
+    address = quote(f"{raw_path}?{query}", safe=_SAFE)  # a `>` in the query would end the URI
     return f'<{address}>; rel="next"'

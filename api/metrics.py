@@ -1,6 +1,6 @@
 """Prometheus metrics: requests by route and status, latencies, and the progress of each network's index.
 
-No label contains a key, an account or an address. With several API processes, each writes to files in
+No label contains a key, an account or a Cardano address. With several API processes, each writes to files in
 PROMETHEUS_MULTIPROC_DIR, which their parent sets; the process that is scraped sums them.
 """
 
@@ -160,7 +160,7 @@ _OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (
     ("transactions", "Transactions indexed", lambda each: each.transactions),
     ("lag_slots", "Slots behind the node's tip", lambda each: each.lag_slots),
     ("live", "1 once the index can be queried", lambda each: each.phase == "live"),
-    ("ready", "1 while /ready/<network> answers 200", lambda each: each.ready),
+    ("ready", "1 while the network is live, recent enough and not retired", lambda each: each.ready),
 )
 _OF_INDEXER: Sequence[tuple[str, str, gauges.Value]] = (
     ("indexer_running", "1 while an indexer is running", lambda each: each.indexer_running),

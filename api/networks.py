@@ -44,7 +44,7 @@ def retire(
     name: Annotated[str, typer.Argument(metavar="NETWORK", help=f"{', '.join(by_name)}")],
     embedded: EmbeddedOption = False,
 ) -> None:
-    """Leave a network out of /ready and /metrics, because it has no indexer on purpose; its /ready/NETWORK is 503.
+    """Retire a network whose indexer was stopped deliberately: /ready and /metrics omit it, /ready/NETWORK is 503.
 
     Its data stay, and chain requests are answered as of its last block. To undo it, start an indexer of the network.
     """

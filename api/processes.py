@@ -23,7 +23,7 @@ from shared.settings import Settings
 
 log = structlog.get_logger()
 
-_PAUSE_S = 1.0  # before a process that died young is replaced
+_PAUSE_S = 1.0  # before a process that crashed at start is replaced
 
 
 async def serve(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""The sliding minute: no 60 seconds in a row admit more requests of a credential than its limit. And its quota.
+"""Rate limit and quota of a credential: no window of 60 seconds admits more requests than the limit.
 
 `SharedMinutes` counts the admissions of all processes in Valkey, which caches API keys in the same round trip.
 `LocalMinutes` holds the admissions of this process: it counts while Valkey is unreachable, and restores Valkey's counts
@@ -31,7 +31,7 @@ LEASE_S = 5
 """How long Valkey may cache a key, measured from before the query to Postgres."""
 
 FENCE_S = 60
-"""How long a withdrawn key is looked up in Postgres only: longer than its commit plus LEASE_S can take."""
+"""How long a key is read from Postgres only after a change: longer than its commit plus LEASE_S can take."""
 
 BEAT_EVERY_S = 0.25
 """The interval of heartbeats."""
@@ -97,7 +97,7 @@ class Taken(msgspec.Struct, frozen=True):
     quota: QuotaLeft | None = None
 
     def headers(self) -> dict[str, str]:
-        """The headers of the answer: the three of draft-ietf-httpapi-ratelimit-headers-03, and the two of the tenth."""
+        """The headers of the answer: three of draft-ietf-httpapi-ratelimit-headers-03 and two of its version 10."""
         headers = {
             "RateLimit-Policy": f'"minute";q={self.limit};w={_MINUTE_S}',
             "RateLimit": f'"minute";r={self.remaining};t={self.reset_s}',
@@ -196,7 +196,8 @@ class SharedMinutes:
             raise
 
     def take_alone(self, good: GoodKey, call: Call = _ANY) -> Taken | Barred:
-        """Count one request while Valkey is away, against this process' shares of the limit and of the quota's rest."""
+        """Count one request while Valkey is unreachable, against this process' shares of the limit and remaining
+        quota."""
         barred = good.restrictions.bars(call)
         return self.own.take(good, self.share(good.limit), self.processes) if barred is None else Barred(barred)
 
@@ -471,7 +472,7 @@ class LocalMinutes:
         return [(credential_id, moment) for credential_id, moments in self._admissions.items() for moment in moments]
 
     def take_unreported(self) -> list[tuple[UUID, float]]:
-        """The admissions without Valkey since the last call. The usage table learns by itself what quotas they used."""
+        """The admissions without Valkey since the last call. Their use of quotas reaches Valkey by the usage table."""
         unreported, self.unreported = self.unreported, []
         self._of_quotas.clear()
         return unreported

@@ -1,4 +1,4 @@
-"""What a request brings along to be found again: its id, and the trace that it belongs to."""
+"""Request id and W3C trace context of a request."""
 
 import os
 import re

@@ -42,7 +42,7 @@ class Restrictions(msgspec.Struct, frozen=True):
 
 
 def of(ip_networks: Sequence[str], scopes: Sequence[str]) -> Restrictions:
-    """Restrictions as they are stored. Networks are in CIDR notation."""
+    """Parse stored restrictions; IP networks are in CIDR notation."""
     return Restrictions(tuple(_bits_of_network(text) for text in ip_networks), tuple(scopes))
 
 

@@ -1,4 +1,4 @@
-"""One reading for many callers: what needs no key costs the servers the same however often it is asked."""
+"""Cache one database read for all callers, so that open endpoints have a fixed cost."""
 
 import asyncio
 import time

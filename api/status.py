@@ -136,7 +136,7 @@ async def _status(
 
 
 async def _last_hour(services: Services, network: Network, at: datetime) -> LastHour:
-    """The blocks of the hour that ends at a time."""
+    """Blocks and transactions of the 60 minutes before `at`."""
     since_byron = at - network.slot_time(network.byron_slots)
     first_slot = network.byron_slots + int(since_byron.total_seconds()) - 60 * _MINUTES + 1
 

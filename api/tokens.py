@@ -10,7 +10,7 @@ _ADMIN_PREFIX_LENGTH = len("iiak_admin_") + 8
 
 
 def new_api_key() -> str:
-    """Generate an API key: `iiak_` and 192 random bits of the operating system, 53 characters."""
+    """Generate an API key: `iiak_` and 192 random bits from the operating system, 53 characters."""
     return f"iiak_{secrets.token_hex(24)}"
 
 

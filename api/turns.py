@@ -1,4 +1,4 @@
-"""Fair access to a limited resource: in the order of arrival, or in turns of the keys that ask."""
+"""Fair access to a limited resource: first come first served (FairPool), or round-robin by key (Turns)."""
 
 import asyncio
 from collections import Counter, deque

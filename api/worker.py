@@ -139,7 +139,7 @@ class _Aggregator(dramatiq.Middleware):
         log.info("worker.ready", queue=QUEUE)
 
     def _end_if_failed(self, connecting: Future[None]) -> None:
-        """End a worker that will never reach its servers, and Dramatiq's main process with it."""
+        """End a worker that will never reach its servers, and thereby Dramatiq's main process."""
         cause = connecting.exception()
         if cause is None or isinstance(cause, lifecycle.Stopped):
             return

@@ -189,7 +189,7 @@ async def _listed(
 async def _exported(ask: AdminAsk[Export, None], start: datetime, end: datetime) -> AsyncIterator[list[ExportedUsage]]:
     """Every line of an export in parts, by credential and time.
 
-    Each part is read for itself: a slow client holds no connection and no snapshot.
+    Each part is a separate read, so a slow client holds no connection and no snapshot.
     """
     last_id = _NO_ID
     while True:

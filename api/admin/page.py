@@ -1,4 +1,4 @@
-"""Types that the modules of this folder share: totals of lists, free-form data, periods of usage."""
+"""Types for several modules of this folder: totals of lists, free-form data, periods of usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated

@@ -447,7 +447,7 @@ def _tip(rows: Sequence[_RowT]) -> Tip:
 
 
 def _show_holders(raws: Sequence[bytes], network: Network) -> list[tuple[str, str | None]]:
-    """Addresses as text, each with its stake address. Those shown lately are remembered."""
+    """Addresses as text, each with its stake address. Recently shown addresses are cached."""
     unknown = [raw for raw in raws if raw not in _shown]
     if unknown:
         if len(_shown) + len(unknown) > _CACHED_ADDRESSES:

@@ -314,7 +314,7 @@ def _place(row: _HistoryRow | _ByHashRow, network: Network) -> tuple[str, str, i
 
 
 class _Effects(msgspec.Struct, frozen=True):
-    """What a transaction spends and pays, by number as in its row."""
+    """Inputs and outputs of a transaction, with row numbers instead of addresses and assets."""
 
     inputs: list[packed.Input]
     first_index: int

@@ -44,7 +44,7 @@ def read(file: int, offset: int, most: int) -> bytes:
 
 
 def write(file: int, data: bytes, offset: int) -> None:
-    """Append all of `data`, which then survives this process, or nothing."""
+    """Write all of `data` at `offset`, or nothing. Written data survive a crash of the process."""
     written = 0
     try:
         written = os.pwrite(file, data, offset)

@@ -1,7 +1,7 @@
 """Histograms of response times that add up.
 
-A histogram is a list of integers, one for each bucket with requests, ascending: `bucket << 48 | count`. Buckets are an
-eighth of a power of two wide, so a percentile is off by at most 12.5 %. `partner.durations_add` adds two of them.
+A histogram is a list of integers, one for each bucket with requests, ascending: `bucket << 48 | count`. Each power of
+two is divided into eight buckets, so a percentile is off by at most 12.5 %. `partner.durations_add` adds two of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

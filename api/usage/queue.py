@@ -94,7 +94,8 @@ class BreakdownSum(msgspec.Struct, array_like=True):
 
 
 class UsageBatch(msgspec.Struct, frozen=True):
-    """The records between two offsets of a spool. They and the batch's name, `<spool>:<offset>`, never change."""
+    """The records between two offsets of a spool. The records and the batch's name, `<spool>:<offset>`, never
+    change."""
 
     spool: str
     offset: int

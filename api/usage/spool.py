@@ -1,4 +1,4 @@
-"""The spool: a process records each request with an API key in it before it sends the answer.
+"""The spool: before it sends an answer, a process records the request of an API key here.
 
 A spool is a file of records in DATA_DIR/usage, locked by the process that writes it. `api/usage/queue.py`
 brings the records into the table. The spool of a dead process is taken over by another one on the machine, which only
@@ -130,7 +130,7 @@ class Spool:
         return disk.is_linked(self._file) and disk.size_bytes(self._file) >= HEADER_BYTES + self.size_bytes
 
     def append(self, head: bytes) -> None:
-        """Append one record, which then survives this process. Raises OSError, and leaves no part of it then."""
+        """Append one record, which then survives a crash of the process. On OSError nothing is appended."""
         disk.write(self._file, head + self._checksum(head, self.size_bytes), HEADER_BYTES + self.size_bytes)
         self.size_bytes += RECORD.size
 
