@@ -3,9 +3,10 @@
 import signal
 import sys
 
-# NOTE: before the other imports, which take most of a second. There is nothing to finish yet.
+# NOTE: before the other imports, which take most of a second. There is nothing to finish yet: a service (the API or
+# the aggregator) ends with status 0, and a command, which has done nothing, with 1.
 signal.signal(
-    signal.SIGTERM, lambda *_: sys.exit(any(name in sys.argv for name in ("migrate", "keys", "networks", "check")))
+    signal.SIGTERM, lambda *_: sys.exit(0 if sys.argv[1:2] in ([], ["worker"]) or sys.argv[1].startswith("-") else 1)
 )
 
 import asyncio
