@@ -57,7 +57,7 @@ async def _keep_one(settings: Settings, servers: Servers, listening: socket.sock
         try:
             await _run_one(settings, servers, listening, stop)
         except Exception:
-            log.exception("worker.failed", again_in_s=_PAUSE_S)  # the machine may lack memory for a process now
+            log.exception("api_worker.failed", again_in_s=_PAUSE_S)  # the machine may lack memory for a process now
             await lifecycle.sleep(_PAUSE_S, stop)
 
 
@@ -69,7 +69,7 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
     ended = False
     try:
         if ended := await _ended(process, stop):
-            log.error("worker.died", pid=process.pid, exit_status=process.exitcode)
+            log.error("api_worker.died", pid=process.pid, exit_status=process.exitcode)
             if time.monotonic() - started < _PAUSE_S:
                 await lifecycle.sleep(_PAUSE_S, stop)
         else:
@@ -77,7 +77,7 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
             ended = await _ended(process, asyncio.Event())
     finally:  # cancelled if the worker does not end
         if not ended:
-            log.warning("worker.killed", pid=process.pid)
+            log.warning("api_worker.killed", pid=process.pid)
             process.kill()
     process.join()
     prometheus.mark_process_dead(process.pid)  # type: ignore[no-untyped-call] # it has no hints

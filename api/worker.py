@@ -136,7 +136,7 @@ class _Aggregator(dramatiq.Middleware):
             )
         self._open.push_async_callback(pool.close)
         self._pool = pool
-        log.info("worker.ready", queue=QUEUE)
+        log.info("aggregator.ready", queue=QUEUE)
 
     def _end_if_failed(self, connecting: Future[None]) -> None:
         """End a worker that will never reach its servers, and thereby Dramatiq's main process."""
@@ -146,7 +146,7 @@ class _Aggregator(dramatiq.Middleware):
         if isinstance(cause, schema.WrongSchema | servers.ServersError):
             self._exit_status = _fail(cause)
         else:
-            log.error("worker.failed", exc_info=cause)
+            log.error("aggregator.failed", exc_info=cause)
             self._exit_status = 1
         # NOTE: not os._exit: the main process ignores signals until this one has reported that it has booted, which
         # Dramatiq does while an exception propagates.

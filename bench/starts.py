@@ -16,7 +16,7 @@ _NOWHERE = "ws://127.0.0.1:9"  # the port of discard, where nothing listens
 # What each process logs when it has started: the indexer then waits for a node.
 _PROCESSES = {
     "API": (("api", "--port", "0"), "api.listening"),
-    "usage aggregator": (("dramatiq", "api.worker", "-p", "1", "-t", "2"), "worker.ready"),
+    "usage aggregator": (("dramatiq", "api.worker", "-p", "1", "-t", "2"), "aggregator.ready"),
     "indexer": (("indexer", "run", "--network", "mainnet", "--ogmios-url", _NOWHERE), "waiting"),
 }
 

@@ -141,7 +141,7 @@ async def test_names_are_forgotten_only_long_after_their_spool(
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({}, ("worker.ready",)),
+        ({}, ("aggregator.ready",)),
         ({"DATABASE_URL": "postgresql://postgres@127.0.0.1:1/nowhere"}, ("waiting", "postgres")),
     ],
     ids=["at work", "waiting for Postgres"],

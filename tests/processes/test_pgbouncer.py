@@ -95,7 +95,7 @@ def test_everything_works_with_session_pooling(bouncer: Bouncer, environment: di
         worker = Process(["dramatiq", "api.worker", "-p", "1", "-t", "1"], settings, tmp_path / "worker.log")
         try:
             indexer.says("waiting", "ogmios")
-            worker.says("worker.ready")
+            worker.says("aggregator.ready")
         finally:
             assert indexer.stop() == 0
             worker.stop()
