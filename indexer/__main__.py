@@ -74,11 +74,11 @@ def _duration(text: str) -> float:
 
 
 NetworkOption = Annotated[
-    Network, typer.Option("--network", help="Network to index.", parser=_network, metavar="|".join(by_name))
+    Network, typer.Option("--network", help="Cardano network.", parser=_network, metavar="|".join(by_name))
 ]
 MetricsPortOption = Annotated[
     int | None,
-    typer.Option("--metrics-port", min=1, max=65_535, help="port to serve Prometheus metrics on; none if left out"),
+    typer.Option("--metrics-port", min=1, max=65_535, help="Port for Prometheus metrics. No metrics if omitted."),
 ]
 MetricsHostOption = Annotated[str, typer.Option("--metrics-host", help="address to serve them on")]
 OgmiosOption = Annotated[
@@ -203,7 +203,7 @@ def resync(
 ) -> None:
     """Roll back to a slot; the next `run` continues there. A slot before the first block, like 0, erases the index.
 
-    Asks before it removes more blocks than a node would roll back.
+    Asks before it removes more than 2,160 blocks, the longest rollback of a node.
     """
 
     async def go_back(most_blocks: int | None, db: asyncpg.Connection, url: str) -> int:
@@ -279,8 +279,8 @@ def verify(
 ) -> None:
     """Recompute all derived tables from history and compare them with the index.
 
-    May run beside the indexer. Prints the differences; if there are any, the exit status is 1. With --every, such as
-    30m, 24h or 7d, so much time passes from one start to the next, and the differences are logged.
+    May run beside the indexer. Prints the differences; if there are any, the exit status is 1. With --every (30m, 24h,
+    7d) it repeats at that interval, from start to start, and logs the differences.
     """
     percent = _percent(sample)
     if not with_node and (percent != _ALL or from_slot or ogmios_url is not None):
@@ -318,8 +318,8 @@ def _print(outcome: rounds.Round, network: Network) -> None:
     for line in outcome.said:
         print(line)
     for result in outcome.results:
-        more = " and more" if len(result.differences) == MOST_SHOWN else ""
-        print(f"{result.check}: {len(result.differences)} differences{more}")
+        or_more = " or more" if len(result.differences) == MOST_SHOWN else ""
+        print(f"{result.check}: {len(result.differences)}{or_more} differences")
         for difference in result.differences:
             print(f"  {difference}")
     if not outcome.results:

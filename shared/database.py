@@ -49,8 +49,8 @@ async def create_pool(
     Postgres cancels a statement after `within_s`.
 
     Connections to a network's chain plan each statement once, as a look-up, and wait no longer than LOCK_TIMEOUT for a
-    lock: only the indexer holds one for long, on histories that it is building. All connections of other pools are
-    replaced once the server of one of them becomes read-only: another server may be the primary now.
+    lock: only the indexer holds one for long, on histories that it is building. Pools without a network replace all
+    their connections as soon as one of them sees a read-only server: another one may be the primary now.
     """
     settings = {} if network is None else _LOOK_UPS | {"lock_timeout": LOCK_TIMEOUT}
     if within_s is not None:
@@ -98,7 +98,7 @@ _LOOK_UPS = {
 """Settings of the pools that answer from a chain: each of their statements is a look-up by indexes."""
 
 _writing_pools: defaultdict[str, list[asyncpg.Pool]] = defaultdict(list)
-"""The pools of this process that write, by address: what one of them finds out of the primary holds for all."""
+"""The pools of this process that write, by address: if one detects a failover, all reconnect."""
 
 
 @asynccontextmanager

@@ -26,7 +26,11 @@ OF_INDEX: Sequence[tuple[str, str, Value]] = (
         lambda each: each.network_synchronization,
     ),
     ("sync_progress", "Share of the node's blocks that are indexed", lambda each: each.sync_progress),
-    ("sync_seconds_left", "Time until all are, at the present rate", lambda each: each.sync_left_s),
+    (
+        "sync_seconds_left",
+        "Seconds until all blocks of the node are indexed, at the present rate",
+        lambda each: each.sync_left_s,
+    ),
 )
 OF_NODE: Sequence[tuple[str, str, Value]] = (
     (
@@ -79,7 +83,9 @@ def rollbacks(name: str, depths: Iterable[tuple[str, Iterable[RollbackDepth]]]) 
 
 def build_info() -> Metric:
     """Always 1, with the versions of this program and of the database's schema that it knows."""
-    family = GaugeMetricFamily("ledgerline_build_info", "What runs", labels=["version", "schema_version"])
+    family = GaugeMetricFamily(
+        "ledgerline_build_info", "Version of the program and its schema; always 1", labels=["version", "schema_version"]
+    )
     family.add_metric([version.VERSION, str(schema.VERSION)], 1)
     return family
 

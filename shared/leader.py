@@ -13,7 +13,7 @@ from shared.network import Network
 
 BEAT_EVERY_S = 5.0
 SILENT_AFTER_S = 20.0
-"""The age of the last heartbeat from which on a leader counts as hung, and a standby takes over."""
+"""The heartbeat age after which a leader counts as hung, and a standby takes over."""
 
 
 class Leader(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ async def leaders(db: sql.Connection) -> dict[int, Leader]:
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a leader says beside that it lives. The defaults are those of a leader without a node, like `resync`.
+    """The content of a heartbeat. The defaults are those of a leader without a node, like `resync`.
 
     `node_since_s` is how long the node has been connected or lost. `node_slot_no` and `node_block_no` are its tip as
     last heard, which has not changed for `node_unmoved_s`. `sync_left_s` is the time until the index reaches that tip

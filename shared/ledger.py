@@ -24,7 +24,10 @@ HIGHEST_SLOT = (1 << 47) - 1
 """The last slot whose row keys fit into 63 bits, four million years from now."""
 
 SECURITY_PARAMETER = 2_160
-"""No rollback is longer than this many blocks (k in the Shelley genesis)."""
+"""The longest rollback, in blocks, of a node that follows the protocol (k in the Shelley genesis).
+
+A replaced node or `resync` may go back further.
+"""
 
 HASH28_BYTES = 28
 """Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""

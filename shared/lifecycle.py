@@ -59,8 +59,8 @@ class Stopped(Exception):
 def run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool = False) -> int:
     """Run `main` on a uvloop and return the exit status of the process.
 
-    SIGTERM and SIGINT set the event; `main` then finishes its work and returns. A second SIGINT, or STOP_WITHIN_S
-    without a return, cancels it: uncommitted work is lost, as with kill -9. With `once`, a stop before the end counts
+    SIGTERM and SIGINT set the event; `main` then finishes its work and returns. A second SIGINT, or STOP_WITHIN_S after
+    the first signal, cancels it: uncommitted work is lost, as with kill -9. With `once`, a stop before the end counts
     as failure.
     """
 

@@ -44,7 +44,7 @@ class Chain(msgspec.Struct, frozen=True):
 
 
 class RollbackDepth(msgspec.Struct, frozen=True):
-    """How many rollbacks had at most so many blocks, and more than the depth before; `blocks` is their sum."""
+    """One histogram bucket of rollback depths: `rollbacks` of at most `blocks_at_most`, with `blocks` in total."""
 
     blocks_at_most: int
     rollbacks: int
@@ -63,7 +63,7 @@ class NetworkState(msgspec.Struct, frozen=True):
 
     `node` is `followed`; `syncing` if its tip is old but moves; `stalled` if its tip is old and does not move although
     the node is connected; `lost` if it is not connected; `unknown` if no indexer runs, or while it finishes the first
-    sync. `node_since` is since when the node is connected or lost. `node_tip_age_s` is the age of the node's tip as
+    sync. `node_since` is when the node was connected or lost. `node_tip_age_s` is the age of the node's tip as
     last heard, and `node_tip_unmoved_s` the time since it changed.
 
     `indexer_running` is true while an indexer of this network sends heartbeats; `beat_age_s` is the age of the last

@@ -41,7 +41,7 @@ class Input(msgspec.Struct, frozen=True, array_like=True, gc=False):
     source: Output | None
 
 
-# The names of the fields of Extra as they are packed. NOTE: most transactions have one, which is longer than its value.
+# The names of the fields of Extra as they are packed. NOTE: names are stored in every row, so they are short.
 _SHORT = {
     "withdrawals": "w",
     "metadata_cbor": "c",
@@ -115,7 +115,7 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, ren
 
 
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.__getitem__):
-    """What few transactions have: withdrawals, metadata, a validity interval, failed scripts, credits, certificates.
+    """Optional parts of a transaction: withdrawals, metadata, validity interval, failed scripts, credits, certificates.
 
     Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
     Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the

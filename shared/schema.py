@@ -80,7 +80,9 @@ def parts(text: str) -> tuple[str, str]:
 
 def _refuse_newer(present: int) -> None:
     if present > VERSION:
-        raise WrongSchema(f"the database has schema version {present}, this program knows {VERSION}: upgrade it")
+        raise WrongSchema(
+            f"the database has schema version {present}, this program only knows {VERSION}: upgrade the program"
+        )
 
 
 def _refuse_unreleased(present: int) -> None:

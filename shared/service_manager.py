@@ -32,7 +32,7 @@ def notify(state: str) -> None:
 
 @asynccontextmanager
 async def watched(*, for_parent: bool = False) -> AsyncIterator[None]:
-    """While the block runs, show the service manager's watchdog that the event loop does.
+    """While the block runs, feed the service manager's watchdog from the event loop.
 
     Only the service's main process does so, or with `for_parent` a child of it that stands in for it.
     """

@@ -56,7 +56,7 @@ class Query(Generic[Row]):
         return [self.row(*record) for record in await db.fetch(self.text, *arguments)]
 
     async def one(self, db: Connection, *arguments: object) -> Row | None:
-        """The first row, None where there is none."""
+        """The first row, or None."""
         record = await db.fetchrow(self.text, *arguments)
         return None if record is None else self.row(*record)
 

@@ -1,7 +1,8 @@
 """Background tasks that are restarted after any failure.
 
-Every background task of every process runs here. There is no list of exceptions that a task survives: any end, even an
-ordinary return, is logged with its cause, counted, reported by `failing`, and followed by a restart after a pause.
+Long-running background tasks run here; those that end with their caller, or feed the watchdog, are plain tasks. Any end
+of a task, by exception or return, is logged with its cause, counted, reported by `failing`, and followed by a restart
+after a pause.
 """
 
 import asyncio

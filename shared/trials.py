@@ -1,6 +1,6 @@
 """The `check` commands: print the settings in effect, without secrets, and try each server that they name.
 
-A trial prints what it found, or why it failed; what it found may also be a defect.
+A trial prints the facts and the problems of one server.
 """
 
 import asyncio
@@ -120,7 +120,9 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
             names = ", ".join(each.name for each in foreign)
             trial.defects.append(f"role {server.role} does not own {names}, and so can't migrate")
         if present > schema.VERSION:
-            trial.defects.append(f"its schema is newer than {schema.VERSION}, which this program knows: upgrade it")
+            trial.defects.append(
+                f"its schema is newer than {schema.VERSION}, the newest that this program knows: upgrade the program"
+            )
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The effects of a transaction, valid or not. Pure; code downstream need not know whether scripts failed."""
+"""The effects of a transaction, valid or not. No side effects; later code need not know whether scripts failed."""
 
 import msgspec
 

@@ -59,14 +59,14 @@ class Lookups(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Everything to look up before the rows of a block can be made, without duplicates.
 
     `tx_hashes` are the block's own transactions, `spent` the outputs of other blocks that they spend. `assets` are
-    policy id and name in one byte string, `stake_addresses` the 29 bytes of CIP-19, `pool_ids` 28 bytes.
+    policy id and name in one byte string, `reward_accounts` the 29 bytes of CIP-19, `pool_ids` 28 bytes.
     """
 
     tx_hashes: list[bytes]
     spent: list[OutputKey]
     addresses: list[bytes]
     assets: list[bytes]
-    stake_addresses: list[bytes]
+    reward_accounts: list[bytes]
     pool_ids: list[bytes]
 
 
@@ -130,7 +130,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
             spent=[key for key in spent if packed.output_of(key)[0] not in made],
             addresses=list(addresses),
             assets=list(assets),
-            stake_addresses=list(accounts),
+            reward_accounts=list(accounts),
             pool_ids=list(hashes),
         ),
         _observed(transactions),

@@ -50,7 +50,7 @@ def moved_by(transactions: list[packed.Extra]) -> Counter[bytes]:
 
 
 class LedgerReader:
-    """Reads for one network, as long as its writer lives. Every user of `writer` holds `turn`."""
+    """Reads for one network. It must be stopped with its `writer`; `turn` is the lock on `writer`."""
 
     def __init__(
         self, network: Network, ogmios_url: str, database_url: str, writer: asyncpg.Connection, turn: asyncio.Lock
@@ -195,7 +195,8 @@ class LedgerReader:
     async def pool_rewards(
         self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int
     ) -> dict[PoolNo, int] | None:
-        """Rewards in the snapshot from the beginning of an epoch, by pool_id, from the node at a point in that epoch.
+        """Rewards in the snapshot from the beginning of an epoch, by pool_id, by pool_no, from the node at a point in
+        that epoch.
 
         None if the node does not report that snapshot.
         """

@@ -1,7 +1,7 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
-Only `indexer.blocks` and the ledger queries use these names; rows and tables have their own. Unknown fields are
-skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
+Certificates and the node's tip keep these names down to `store/`; all else has our names from `blocks/` on. Unknown
+fields are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json

@@ -25,7 +25,7 @@ class Amounts:
         self.holders: defaultdict[tuple[AssetNo, AddressNo], int] = defaultdict(int)
 
     def move(self, outputs: Iterable[NumberedOutput], sign: int) -> Moved:
-        """Add outputs that appear (`sign` 1) or are spent (-1)."""
+        """Add the outputs made (`sign` 1) or spent (-1)."""
         stakes, holders = self.stakes, self.holders
         addresses: set[AddressNo] = set()
         total_lovelace, total = 0, dict[AssetNo, int]()

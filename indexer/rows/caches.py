@@ -65,7 +65,7 @@ class Recent(dict[Key, Value]):
         return list(map(self.__getitem__, keys))
 
     def trim(self) -> None:
-        """Forget older entries; call it once per batch. What the last UNCOMMITTED_BATCHES added or used stays."""
+        """Forget older entries; call it once per batch. Entries of the last UNCOMMITTED_BATCHES are kept."""
         self._batches += 1
         if len(self) > self._most // 2 and self._batches >= UNCOMMITTED_BATCHES:
             self._older, self._batches = dict(self), 0
@@ -151,7 +151,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
         self._query, self._next, self._stakes = query, next_number, stakes
 
     async def look_up(
-        self, db: Connection, addresses: set[bytes], stake_addresses: set[bytes]
+        self, db: Connection, addresses: set[bytes], reward_accounts: set[bytes]
     ) -> tuple[list[tuple[AddressNo, StakeNo | None, bytes]], list[tuple[StakeNo, bytes]]]:
         """Look up the numbers of these addresses with their stake credentials, and of further stake addresses.
 
@@ -164,7 +164,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
             self.update((row.key, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))
             missing = self.unknown(missing)
         staked = {raw: stake_of(raw) for raw in sorted(missing)}
-        new_stakes = await self._stakes.look_up(db, stake_addresses.union(filter(None, staked.values())))
+        new_stakes = await self._stakes.look_up(db, reward_accounts.union(filter(None, staked.values())))
         new = []
         for raw, stake_address in staked.items():
             stake_no = None if stake_address is None else self._stakes[stake_address]

@@ -25,7 +25,7 @@ class ReferenceDatums(msgspec.Struct):
         self.spent_tokens += tokens
 
     def add(self, key: TxId, tx: Transaction, assets: list[AssetNo]) -> None:
-        """A transaction happened; `assets` are those of its block's Lookups."""
+        """Add the reference outputs and datums of one transaction; `assets` are those of its block's Lookups."""
         for place, index, datum_hash, datum in tx.reference_outputs:
             self.reference_outputs.append((assets[place], key, index, datum_hash, datum))
         for datum_hash, body in tx.datums.items():

@@ -1,6 +1,6 @@
 """Resolve what new rows refer to: the outputs that inputs spend, and the numbers of addresses, assets and pools.
 
-A batch takes a handful of look-ups whatever its size, and the caches answer most of it without any.
+A batch needs a fixed, small number of queries; most references come from caches.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class Resolver:
             db,
             {output.address for output in of_genesis.values()}.union(*(lookups.addresses for lookups in blocks)),
             set[bytes]().union(*(lookups.assets for lookups in blocks)),
-            set[bytes]().union(*(lookups.stake_addresses for lookups in blocks)),
+            set[bytes]().union(*(lookups.reward_accounts for lookups in blocks)),
             {pool_id for lookups in blocks for pool_id in lookups.pool_ids},
         )
         numbered = zip(fetched, await numbered_outputs(db, list(fetched.values())), strict=True)
@@ -93,11 +93,11 @@ class Resolver:
         db: Connection,
         addresses: set[bytes],
         assets: set[bytes],
-        stake_addresses: set[bytes],
+        reward_accounts: set[bytes],
         pool_ids: set[bytes] = frozenset(),  # type: ignore[assignment] # it is only read
     ) -> FirstSeen:
         """Look up the numbers of addresses, assets (policy id and name in one), stake addresses and pools."""
-        new_addresses, new_stakes = await self.addresses.look_up(db, addresses, stake_addresses)
+        new_addresses, new_stakes = await self.addresses.look_up(db, addresses, reward_accounts)
         new_policies = await self.policies.look_up(db, {asset[:HASH28_BYTES] for asset in assets})
         new_assets = await self.assets.look_up(db, assets)
         return FirstSeen(

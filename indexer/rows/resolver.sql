@@ -14,8 +14,8 @@ SELECT a.raw AS key, a.address_no AS number, a.stake_no
 FROM unnest($1::bytea[]) AS wanted (raw) JOIN address a ON a.raw = wanted.raw
 
 -- name: beside
--- What outputs in rows don't say: the stake credentials of addresses $1, where they have one, and, without any, which of
--- the assets $2 are reference tokens, whose names begin with $3.
+-- Stake numbers of addresses $1 that have one; and, as rows with a null stake_no, the reference tokens among assets $2,
+-- whose names begin with $3.
 SELECT address_no AS number, stake_no FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
 UNION ALL
 SELECT asset_no, NULL FROM asset WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3

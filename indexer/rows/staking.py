@@ -47,7 +47,7 @@ class Staking(msgspec.Struct):
             self.blocks[resolver.pools[block.pool_id], epoch_no] += 1
 
     def add(self, key: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
-        """A transaction happened."""
+        """Add the certificates, withdrawals and credits of one transaction."""
         self.withdrawn.update(resolver.stakes[account] for account in tx.withdrawals)
         self.credited.update(resolver.stakes[account] for account in tx.credits)
         for place, change in enumerate(changes_of(tx.certificates, tx.tx_hash, resolver.network)):

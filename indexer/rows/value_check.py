@@ -91,7 +91,7 @@ def _unbalanced(host: Transaction, at: Point, what: str) -> Unbalanced:
 
 
 def _taken(tx: Transaction, rules: Rules) -> int:
-    """Lovelace that deposits, donation and credits take, less withdrawals and refunds."""
+    """Net lovelace that leaves by deposits, donation and credits, minus withdrawals and refunds."""
     taken = tx.other_payments
     for withdrawn in tx.withdrawals.values():
         taken -= withdrawn

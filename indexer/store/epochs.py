@@ -48,7 +48,7 @@ async def move_rewards(db: asyncpg.Connection, staking: Staking, slot_no: int, m
 
 
 async def refresh(db: asyncpg.Connection, stake_nos: Iterable[StakeNo]) -> None:
-    """Bring the lists of delegators up to date with these credentials' balance, reward and pool."""
+    """Update the lists of delegators for these credentials: balance, reward and pool."""
     wanted = sorted(stake_nos)
     if wanted:
         await _leave_delegators.run(db, wanted)

@@ -1,7 +1,7 @@
--- Stake, pools and epochs, written inside the commits of store.py.
+-- Stake, pools and epochs, written inside the commits of writer.py.
 
 -- name: snapshot
--- Take the snapshot that counts in epoch $1 + 1, at the beginning of $1: for each pool the lovelace of its delegators in
+-- Snapshot taken at the start of epoch $1, active in epoch $1 + 1: for each pool the lovelace of its delegators in
 -- outputs and, separately, in rewards as last read. Bulk keeps no lists of delegators and so has no rewards here.
 -- Cost: one pass over all delegations, see bench/pools.py.
 WITH balances AS MATERIALIZED (

@@ -26,8 +26,8 @@ async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> No
 async def undo(
     db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply], touched: set[AssetNo], first_tx_id: TxId
 ) -> None:
-    """The same with the opposite sign, for a rollback to before a transaction; assets without transactions cease to
-    exist.
+    """The same with the opposite sign, for a rollback to before a transaction; assets left without transactions no
+    longer exist (first_tx_id null).
 
     `touched` are the assets that the undone transactions paid, spent, minted or burned.
     """

@@ -17,7 +17,7 @@ _NEAR_TIP_BLOCKS = 100
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Consecutive blocks that are prepared together."""
+    """Consecutive blocks, up to MOST_BLOCKS. `Pipeline.forward` prepares and commits each epoch's part separately."""
 
     blocks: list[PackedBlock]
 

@@ -46,7 +46,7 @@ async def here(node: Ogmios, network: Network) -> AsyncGenerator[Step, None]:
 
 
 async def apart(connect: Connect, network: Network, point: Point | None) -> AsyncGenerator[Step, None]:
-    """The steps after a block of the node's chain (None: the origin), read by another process.
+    """The steps after a block of the node's chain (None: the origin), read by a child process.
 
     `connect` is called there and must be picklable. Raises the errors of Ogmios.messages, and ConnectionError if the
     process ended or the block is no longer in the node's chain.

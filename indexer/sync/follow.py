@@ -140,7 +140,10 @@ class Follower(msgspec.Struct, frozen=True):
     async def _sessions(
         self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
     ) -> Outcome | NodeBehind:
-        """Open one session after another on the same database connections, until new ones or a pause are due."""
+        """Run node sessions on the same database connections while bulk begins or ends.
+
+        Returns for ERASED and NodeBehind, after which everything is reopened.
+        """
         while True:
             async with self._node(stop) as node:
                 outcome: Outcome | NodeBehind = await lifecycle.first_of(
@@ -209,7 +212,7 @@ class Follower(msgspec.Struct, frozen=True):
 
     @asynccontextmanager
     async def _node(self, stop: asyncio.Event) -> AsyncIterator[ogmios.Ogmios]:
-        """A connection to the node. It counts as connected until an error, or until it can't be connected again."""
+        """A connection to the node, which counts as connected until an error."""
         signals = self.progress.signals
         try:
             node = await lifecycle.wait_for(
@@ -233,7 +236,7 @@ class Follower(msgspec.Struct, frozen=True):
 
 
 def _in_public(fatal: Exception) -> str:
-    """Why the indexer stops, for everybody: the message itself may quote the node."""
+    """The public reason for stopping: the exception's text may quote the node."""
     return next(words for kind, words in _IN_PUBLIC if isinstance(fatal, kind))
 
 

@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 POLL_S = 1.0
 _REFUSE_WITHIN_S = 2.0
-_MOST_SILENT_LOOKS = 2
+_SILENT_POLLS_BEFORE_TAKEOVER = 2
 """If the database itself hung, the first look after it may precede the leader's next heartbeat; the second does not."""
 
 
@@ -83,8 +83,8 @@ async def sending_heartbeats(
 
 
 async def refuse(writer: asyncpg.Connection, network: Network, report: leader.Report, why: str) -> None:
-    """Send the last heartbeat of a leader that stops by itself, and why. Nothing is noted without its connection, or in
-    a newer schema.
+    """Record why the leader stops, in its last heartbeat. Does nothing if the connection is lost or the schema is
+    newer.
     """
     with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, schema.WrongSchema):
         async with asyncio.timeout(_REFUSE_WITHIN_S):
@@ -126,4 +126,4 @@ class _Silence:
         age_s = present.beat_age_s
         self.lasts_s = present.now_s - self._first_look_s if age_s is None else age_s
         self._looks = self._looks + 1 if self.lasts_s >= leader.SILENT_AFTER_S else 0
-        return self._looks >= _MOST_SILENT_LOOKS
+        return self._looks >= _SILENT_POLLS_BEFORE_TAKEOVER

@@ -1,6 +1,7 @@
 """Bulk or live: the one place that decides it.
 
-An index is in one of four phases, and `tip` in the database says which:
+An index is in one of four phases. The database has no row in `tip` (empty), or its `phase` is 'bulk' with
+`finalize_step` 0 (bulk) or above (finishing), or 'live':
 
     EMPTY      Nothing is indexed. The first batch decides: BULK if the node's tip is far ahead of it, else LIVE.
     BULK       Rows are staged without indexes, and nothing can be queried. A second process decodes.

@@ -66,7 +66,8 @@ class Pipeline:
         self._histories: Histories
 
     async def remember(self) -> None:
-        """Read the state of the index. Call this first, and only while no batch waits to be written."""
+        """Load the state of the index, with empty caches. Call this first, and only while no batch waits to be
+        written."""
         position = await store.position(self._writer)
         self._progress.at = "the beginning" if position is None else str(position.point)
         self.phase, self._tip, self._first_block_no = phase.of(position), None, None

@@ -91,7 +91,7 @@ class Progress:
             )
 
     def left_s(self, node_block_no: int) -> float | None:
-        """The time in seconds until the index is at a height, at the present rate; None if it is, or if unknown."""
+        """The time in seconds until the index is at a height, at the present rate; None if it is there or unknown."""
         rate = self._rate(time.monotonic())
         if not rate or is_near_tip(node_block_no, self._block_no):
             return None

@@ -37,7 +37,7 @@ _rollbacks = Histogram(
     buckets=network_state.ROLLBACK_DEPTHS,
 )
 _interruptions = Counter(
-    "ledgerline_indexer_interruptions", "How often Postgres or the node was lost and looked for again", ["network"]
+    "ledgerline_indexer_interruptions", "Errors of Postgres or the node after which it connected again", ["network"]
 )
 
 
@@ -47,7 +47,7 @@ class _Tip(msgspec.Struct, frozen=True):
 
 
 class Signals:
-    """The state of one indexer. `changed` is set when a heartbeat should not wait for its turn.
+    """The state of one indexer. `changed` is set when a heartbeat should be sent at once.
 
     `left_s` returns the time until the index reaches a height of the node, None if it is unknown.
     """

@@ -24,7 +24,7 @@ _NUMBERED = ("address", "asset", "policy", "pool", "stake")
 
 
 class TableSize(msgspec.Struct, frozen=True):
-    """A table's rows and bytes on disk with indexes; null while it is being rebuilt. Not all rows are counted."""
+    """A table's rows and bytes on disk with indexes; null while it is being rebuilt."""
 
     rows: int | None
     exact: bool

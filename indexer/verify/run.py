@@ -412,7 +412,7 @@ CHECKS: tuple[Check, ...] = tuple(
         "reference_output",
     )
 )
-"""Every derived table, in an order in which the first difference explains the most."""
+"""Every derived table, in dependency order: the first difference explains those after it."""
 
 WITHOUT_CHECKSUM = {"tip", "block", "address", "asset_bucket", "holder_bucket", "policy_holder_bucket"}
 """Those that need no recomputed table and have no checksum."""

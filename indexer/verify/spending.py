@@ -2,8 +2,8 @@
 
 An output, or the input that spends it, is marked by 64 bits of the transaction's hash, the index, and what the output
 holds. Marks go to files, in buckets by value, so that one bucket at a time fits into memory for a chain of any length.
-Each mark of an input must be among those of the outputs, and each mark must occur once. For other marks history is
-searched again, to name the wrong rows (docs/decisions/0019).
+Each mark of an input must be among those of the outputs, and each mark must occur once. Marks that fail are looked up
+in history again, to report their rows (docs/decisions/0019).
 """
 
 from array import array

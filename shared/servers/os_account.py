@@ -31,7 +31,7 @@ class Unplaceable(Exception):
 def account_of(folder: Path) -> OsAccount:
     """The account that runs the server with its data in `folder`.
 
-    An ordinary user runs it under the own account. For root it is the owner of the folder or of its parent, so that
+    An ordinary user runs it under their own account. For root it is the owner of the folder or of its parent, so that
     root and an ordinary user may take turns; if that is root too, the first of SERVICE_ACCOUNTS on this machine.
     """
     if os.geteuid() != 0:

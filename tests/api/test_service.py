@@ -214,7 +214,7 @@ async def test_ready_says_what_requests_do_without(
     failure = tasks.TaskFailure("the rest", "OSError: secret", 0.0)
     monkeypatch.setattr(tasks, "failing", lambda: [failure])
     assert await reasons(api) == [
-        f"the database has schema version 9999, this program knows {schema.VERSION}: upgrade it",
+        f"the database has schema version 9999, this program only knows {schema.VERSION}: upgrade the program",
         "the node of preview is not connected",
         "no indexer is running for preprod",
         "preprod is syncing",

@@ -43,7 +43,7 @@ def comparable(step: block_source.Step) -> object:
         return step
     lookups = step.lookups
     told = [lookups.addresses, lookups.assets]
-    unordered = (lookups.tx_hashes, lookups.spent, lookups.stake_addresses, lookups.pool_ids)
+    unordered = (lookups.tx_hashes, lookups.spent, lookups.reward_accounts, lookups.pool_ids)
     return msgspec.structs.replace(step, lookups=None), told, [sorted(each) for each in unordered]
 
 

@@ -22,7 +22,7 @@ schema.VERSION = {NEWER}
 sys.argv = ["api", "migrate"]
 runpy.run_module("api", run_name="__main__")
 """
-REFUSED = f"the database has schema version {NEWER}, this program knows {schema.VERSION}: upgrade it"
+REFUSED = f"the database has schema version {NEWER}, this program only knows {schema.VERSION}: upgrade the program"
 
 
 def migrate(ledgerline: Ledgerline) -> "subprocess.CompletedProcess[str]":

@@ -24,7 +24,7 @@ CREATE TABLE partner.leader (
     refused        text
 );
 COMMENT ON TABLE partner.leader IS 'One row per network: the last heartbeat of its leading indexer, and the state of its node then.';
-COMMENT ON COLUMN partner.leader.backend_pid IS 'The session that held the network''s lock then. The heartbeat is valid only for that session.';
+COMMENT ON COLUMN partner.leader.backend_pid IS 'Postgres backend pid of the leader when it sent this heartbeat, which is valid only for that Postgres session.';
 COMMENT ON COLUMN partner.leader.beat_at IS 'By the database''s clock, like all times here, and compared only with that clock.';
 COMMENT ON COLUMN partner.leader.failing IS 'Background tasks of that indexer that were failing.';
 COMMENT ON COLUMN partner.leader.version IS 'Version of the indexer.';
@@ -39,7 +39,7 @@ CREATE TABLE partner.retired_network (
     network_id smallint    PRIMARY KEY,
     retired_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE partner.retired_network IS 'Networks without an indexer on purpose, which is not reported as a fault. The next indexer deletes the row.';
+COMMENT ON TABLE partner.retired_network IS 'Networks whose indexer was stopped deliberately; excluded from readiness and metrics. The next indexer deletes the row.';
 
 CREATE TABLE partner.verification (
     network_id  smallint    PRIMARY KEY,
@@ -52,7 +52,7 @@ CREATE TABLE partner.verification (
 );
 COMMENT ON TABLE partner.verification IS 'One row per network: the last `verify` that ran to its end on the present index.';
 COMMENT ON COLUMN partner.verification.slot_no IS 'The last verified block.';
-COMMENT ON COLUMN partner.verification.node_blocks IS 'How many blocks were compared with the node; null: none was asked.';
+COMMENT ON COLUMN partner.verification.node_blocks IS 'Blocks compared with the node; null without --against-node.';
 COMMENT ON COLUMN partner.verification.differing IS 'The checks that found differences; empty: everything matched.';
 
 -- Admin keys ----------------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ CREATE TABLE partner.usage_total (
     failed        bigint      NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE partner.usage_total IS
-    'The same since the creation of the credential, written in the same commit, also for unused ones: lists read only their page.';
+    'Requests per credential since its creation, one row for each, written with usage: a page of a list is one index range.';
 COMMENT ON COLUMN partner.usage_total.admin_key_id IS 'Copied from credential, like created_at, so that the list is one range of one index.';
 CREATE INDEX usage_total_list
     ON partner.usage_total (admin_key_id, (successful + failed) DESC, created_at DESC, credential_id DESC)
@@ -257,7 +257,7 @@ RETURNS TABLE (day date, successful bigint, failed bigint, took_us bigint) LANGU
          AND usage.minute >= tail_start AND usage.minute < whole.until
 $$;
 COMMENT ON FUNCTION partner.usage_of IS
-    'The rows to sum for a credential, from the minute of `since` to the last minute that begins before `until`; either may be infinite.';
+    'Usage rows of a credential in [since, until), by whole minutes: whole days from usage_day, the rest from usage. Either bound may be infinite.';
 
 CREATE TABLE partner.usage_batch (
     spool       text        PRIMARY KEY,
@@ -266,7 +266,7 @@ CREATE TABLE partner.usage_batch (
     closed_at   timestamptz
 );
 COMMENT ON TABLE partner.usage_batch IS
-    'The batches that are in usage: those of a spool with an offset below next_offset, since they are added in order.';
+    'One row per spool: its batches below next_offset have been added.';
 COMMENT ON COLUMN partner.usage_batch.closed_at IS
     'When the spool''s file, then completely in usage, was deleted. The row is deleted 30 days later.';
 CREATE INDEX usage_batch_closed ON partner.usage_batch (closed_at);
@@ -283,7 +283,7 @@ CREATE TABLE partner.audit_log (
     ip_address   text,
     details      json        NOT NULL DEFAULT '{}'
 );
-COMMENT ON TABLE partner.audit_log IS 'Admin actions, each written in the commit of its change or its read access, and never changed, except that names of deleted accounts are erased.';
+COMMENT ON TABLE partner.audit_log IS 'Admin actions. A change and its entry are one commit; the entry of a list is a commit of its own. Entries of reading are pruned, names of deleted accounts erased.';
 CREATE INDEX audit_log_page ON partner.audit_log (created_at DESC, id DESC);
 CREATE INDEX audit_log_admin_key ON partner.audit_log (admin_key_id, created_at DESC, id DESC);
 CREATE INDEX audit_log_target ON partner.audit_log (target_id, created_at DESC, id DESC);
@@ -311,7 +311,7 @@ COMMENT ON COLUMN tip.first_block_no IS 'If above 0, the index is partial: outpu
 COMMENT ON COLUMN tip.phase IS 'bulk: histories are staged without indexes and nothing can be queried yet; live: complete.';
 COMMENT ON COLUMN tip.finalize_step IS 'How many steps from bulk to live are committed.';
 COMMENT ON COLUMN tip.numbering IS
-    'While it stays the same, so do row numbers. Each session of the indexer sets a new one, as Postgres may have lost commits before it.';
+    'While it stays the same, so do row numbers. Set anew each time the indexer connects to its node, as Postgres may have lost commits before.';
 
 CREATE TABLE rollback_depth (
     blocks_at_most integer     PRIMARY KEY,
@@ -321,7 +321,7 @@ CREATE TABLE rollback_depth (
     last_blocks    integer     NOT NULL
 );
 COMMENT ON TABLE rollback_depth IS 'Rollbacks by the node since the index began, by depth; not part of the chain. Those of resync do not count.';
-COMMENT ON COLUMN rollback_depth.blocks_at_most IS 'Upper bound of the depth; the lower bound is that of the next smaller row. 2147483647 has no bound.';
+COMMENT ON COLUMN rollback_depth.blocks_at_most IS 'Upper bound of this histogram bucket; 2147483647: unbounded.';
 COMMENT ON COLUMN rollback_depth.blocks IS 'Sum of the depths.';
 COMMENT ON COLUMN rollback_depth.last_blocks IS 'Depth of the last one, at last_at.';
 
@@ -437,7 +437,7 @@ CREATE TABLE asset (
 COMMENT ON TABLE asset IS 'Native assets and their supply: quantity minted less quantity burned, as far as indexed.';
 COMMENT ON COLUMN asset.fingerprint IS
     'The first 8 bytes of the digest in its fingerprint (CIP-14), as a signed number. Assets may share it; the fingerprint decides.';
-COMMENT ON COLUMN asset.first_tx_id IS 'The first transaction that moved it; null if a rollback removed all of them, and the asset does not exist.';
+COMMENT ON COLUMN asset.first_tx_id IS 'The first transaction that moved it; null in bulk, and if a rollback removed all of them: the asset does not exist then.';
 COMMENT ON COLUMN asset.first_mint_tx_id IS 'The first transaction that minted it; null if it precedes the first indexed block.';
 CREATE INDEX asset_name ON asset (policy_no, name);
 CREATE INDEX asset_fingerprint ON asset (fingerprint);
@@ -591,7 +591,7 @@ CREATE TABLE policy_holder (
     quantity   numeric NOT NULL CHECK (quantity > 0),
     PRIMARY KEY (policy_no, address_no)
 );
-COMMENT ON TABLE policy_holder IS 'The same over all assets of a policy.';
+COMMENT ON TABLE policy_holder IS 'Addresses that hold assets of a policy, and how much over all its assets.';
 CREATE INDEX policy_holder_quantity ON policy_holder (policy_no, quantity, address_no);
 
 CREATE INDEX holder_opening ON holder (asset_no, quantity, address_no) WHERE opens_bucket(address_no);
@@ -656,7 +656,7 @@ CREATE TABLE stake_event (
 );
 COMMENT ON TABLE stake_event IS 'Changes of stake credentials. After every kind but a delegation the credential has no pool.';
 COMMENT ON COLUMN stake_event.kind IS
-    'reaping: the pool was retired at the epoch''s first slot; the row has the first tx_id of that slot and precedes its transactions.';
+    'reaping: the pool was retired at the epoch''s first slot. The row has the first tx_id of that slot and place -1, before its transactions.';
 CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosummarize = on);
 
 CREATE TABLE pool_update (
@@ -692,7 +692,7 @@ COMMENT ON COLUMN pool_epoch.active_stake IS
     'Lovelace of its delegators, without rewards, in the snapshot that counts in this epoch. It was taken when the epoch before began.';
 CREATE INDEX pool_epoch_epoch_no ON pool_epoch (epoch_no);
 
--- Data that blocks do not contain, as last read from the node's ledger: not part of the chain, and not rolled back ----
+-- Data that blocks do not contain, as last read from the node's ledger. A rollback resets what later epochs read ------
 
 CREATE TABLE ledger_state (
     one                  boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -707,11 +707,13 @@ CREATE TABLE ledger_state (
     pools_stake_mismatch integer,
     difference           bigint
 );
-COMMENT ON TABLE ledger_state IS 'Read once in each epoch, at slot_no of epoch_no. Null if the node could not answer.';
+COMMENT ON TABLE ledger_state IS 'Read once in each epoch, at slot_no of epoch_no. Null until the node has answered once; then the last answer.';
 COMMENT ON COLUMN ledger_state.next_stake_no IS 'The first stake_no whose reward of this epoch is still to be read; null if all are read.';
 COMMENT ON COLUMN ledger_state.complete_epoch_no IS 'The last epoch in which all rewards were read.';
 COMMENT ON COLUMN ledger_state.compared_pools IS
-    'The number of live stakes compared with the node''s, how many of them differed, and by how many lovelace in total.';
+    'The number of pools whose live stakes were compared with the node''s.';
+COMMENT ON COLUMN ledger_state.pools_stake_mismatch IS 'How many of the compared live stakes differed.';
+COMMENT ON COLUMN ledger_state.difference IS 'By how much the compared live stakes differed in total, in lovelace.';
 
 CREATE TABLE reward (
     stake_no integer PRIMARY KEY,
@@ -724,7 +726,7 @@ CREATE TABLE reward_due (
     stake_no integer PRIMARY KEY,
     slot_no  bigint  NOT NULL
 );
-COMMENT ON TABLE reward_due IS 'Accounts whose reward changed, or began to count, at slot_no: it must be read there or later.';
+COMMENT ON TABLE reward_due IS 'Reward accounts to read again, from the ledger state at slot_no or later.';
 
 CREATE TABLE pool_reward (
     pool_no  integer NOT NULL,
