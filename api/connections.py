@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 _RESERVED_DESCRIPTORS = 128  # for pools, replicas, Valkey, spools, logs and the registry
 _LEAST, _MOST = 32, 20_000
-_TELL_EVERY_S = 10.0
+_LOG_EVERY_S = 10.0
 
 
 def most() -> int:
@@ -46,7 +46,7 @@ class BoundedServer(web.Server):
         self._most = most()
         self._silent: dict[RequestHandler, None] = {}  # both are ordered, oldest first
         self._idle: dict[RequestHandler, None] = {}
-        self._tell_at = 0.0
+        self._log_at = 0.0
 
     def __call__(self) -> RequestHandler:
         return self._connection(self, loop=asyncio.get_running_loop(), **self._options)
@@ -79,6 +79,6 @@ class BoundedServer(web.Server):
         self._idle.pop(connection, None)
         connection.force_close()
         now = asyncio.get_running_loop().time()
-        if now >= self._tell_at:
-            self._tell_at = now + _TELL_EVERY_S
+        if now >= self._log_at:
+            self._log_at = now + _LOG_EVERY_S
             log.warning("connections.too_many", most=self._most)

@@ -217,7 +217,7 @@ class SharedMinutes:
         try:
             while True:
                 try:
-                    life, _ = await self._say_hello()
+                    life, _ = await self._heartbeat()
                     if self.away or life != self._life or not self._settled or self.own.unreported:
                         await self._wait_until_settled()
                 except (RedisError, OSError):
@@ -246,7 +246,7 @@ class SharedMinutes:
     async def _settle(self) -> None:
         """Report to this life, and wait until all other processes have, or until it is a minute old."""
         while True:
-            life, is_open = await self._say_hello()
+            life, is_open = await self._heartbeat()
             # NOTE: no await from here until the batches are made, so that they contain all admissions without Valkey.
             self.away = False
             data, before, unreported = life.rpartition(b".")[0], self._life, self.own.take_unreported()
@@ -265,7 +265,7 @@ class SharedMinutes:
                 waited_s = time.monotonic() - self._unsettled_since
                 await asyncio.sleep(_SETTLE_AGAIN_S[waited_s > HOLD_S])
 
-    async def _say_hello(self) -> tuple[bytes, bool]:
+    async def _heartbeat(self) -> tuple[bytes, bool]:
         """Send one heartbeat. Returns the life of Valkey's data, and whether all processes have reported to it."""
         words = (
             self._process,

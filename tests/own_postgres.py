@@ -93,7 +93,7 @@ class OwnPostgres:
             )
         deadline = time.monotonic() + STARTS_WITHIN_S
         while asyncio.run(self._server.state()) != "up":
-            assert self._process.poll() is None and time.monotonic() < deadline, self._server.last_words()
+            assert self._process.poll() is None and time.monotonic() < deadline, self._server.last_error()
             time.sleep(0.05)
 
     def promote(self) -> None:
@@ -119,7 +119,7 @@ class OwnPostgres:
         (written,) = primary.execute("SELECT pg_current_wal_lsn()::text")[0]
         deadline = time.monotonic() + STARTS_WITHIN_S
         while not self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{written}'")[0][0]:
-            assert time.monotonic() < deadline, self._server.last_words()
+            assert time.monotonic() < deadline, self._server.last_error()
             time.sleep(0.02)
 
     def freeze(self) -> None:

@@ -209,7 +209,7 @@ class _Outage:
     def __init__(self) -> None:
         self._logged_at: float | None = None
 
-    def begin_or_go_on(self, cause: Exception) -> None:
+    def report(self, cause: Exception) -> None:
         now = time.monotonic()
         if self._logged_at is None or now - self._logged_at >= REMIND_EVERY_S:
             fault = None if isinstance(cause, WAITED_FOR) else cause  # an outage needs no traceback
@@ -255,7 +255,7 @@ class _Queueing:
             await self._look()
         except Exception as cause:  # noqa: BLE001 - retried after any error; `queued_at` shows for how long
             self._under_way.clear()  # start again from the state of the table
-            self._outage.begin_or_go_on(cause)
+            self._outage.report(cause)
         else:
             self._outage.end()
             self._spools.queued_at = time.monotonic()

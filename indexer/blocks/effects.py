@@ -187,7 +187,7 @@ def _by_account(amounts: dict[str, frames.Lovelace]) -> dict[bytes, int]:
     return {bech32_payload(text): frames.lovelace(value) for text, value in amounts.items()}
 
 
-def _metadata(labels: dict[str, frames.Label]) -> tuple[dict[int, bytes], dict[int, bytes]]:
+def _metadata(labels: dict[str, frames.Metadatum]) -> tuple[dict[int, bytes], dict[int, bytes]]:
     """Metadata by label as CBOR, or as JSON if the node sends no CBOR."""
     cbor, json = {}, {}
     for label, form in labels.items():

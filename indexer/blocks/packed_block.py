@@ -116,7 +116,9 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
     spent = [key for tx in transactions for key in tx.inputs]
     accounts, hashes = certificates.named_by(block, network)
     addresses, assets = _Places(), _Places()
-    done = [[_packed(tx, addresses, assets, block.point, network) for tx in group] for group in block.transactions]
+    packed_transactions = [
+        [_packed(tx, addresses, assets, block.point, network) for tx in group] for group in block.transactions
+    ]
     return PackedBlock(
         block.point,
         block.block_no,
@@ -134,7 +136,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
             pool_ids=list(hashes),
         ),
         _observed(transactions),
-        _encode(done),
+        _encode(packed_transactions),
     )
 
 

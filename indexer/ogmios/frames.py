@@ -49,7 +49,7 @@ class Output(_Struct, frozen=True):
     datum: msgspec.Raw = NO_BYTES
 
 
-class Label(_Struct, frozen=True):
+class Metadatum(_Struct, frozen=True):
     """A metadatum; the node's flags determine its form."""
 
     cbor: str | None = None
@@ -59,7 +59,7 @@ class Label(_Struct, frozen=True):
 class Metadata(_Struct, frozen=True):
     """Metadata by label, a decimal number."""
 
-    labels: dict[str, Label]
+    labels: dict[str, Metadatum]
 
 
 class Interval(_Struct, frozen=True):

@@ -147,7 +147,7 @@ class _Use:
                 return
             failed, self._supervisor = self._supervisor.returncode != 0, None
             if failed:
-                raise ServersError(self.server.last_words())
+                raise ServersError(self.server.last_error())
         if not self._supervised.share():
             return
         self._supervised.release()

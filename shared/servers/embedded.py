@@ -126,7 +126,7 @@ class Server(ABC):
             while self.pid() is not None and time.monotonic() < given_up_at:
                 await asyncio.sleep(0.02)
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The last fatal error in its log, which a line about the end may follow, or else the last line."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -68,7 +68,7 @@ async def _supervise(server: Server, users: FileLock) -> None:
         running = (child is not None and child.poll() is None) or server.pid() is not None
         if not running:
             if starts == STARTS:
-                raise Failed(f"{server.name} does not start: {server.last_words()} (more in {server.log})")
+                raise Failed(f"{server.name} does not start: {server.last_error()} (more in {server.log})")
             await asyncio.sleep(LOOK_EVERY_S * (2**starts - 1))
             child = server.start()
             starts, heard_at, ask_at = starts + 1, time.monotonic(), 0.0

@@ -197,7 +197,7 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         valkeys.opened(redis_url) as connection,
     ):
         silent = SharedMinutes(connection)
-        await silent._say_hello()
+        await silent._heartbeat()
         async with asyncio.timeout(SETTLED_WITHIN_S):
             while speaking.processes != 3:
                 await asyncio.sleep(0.02)
@@ -247,7 +247,7 @@ async def test_a_repeated_report_counts_once(redis_url: str) -> None:
         await client.flushdb()
         minutes._owe(minutes.own.all())
         batch = minutes._owed[0]
-        life, _ = await minutes._say_hello()
+        life, _ = await minutes._heartbeat()
         for _ in range(2):  # as where the reply is lost
             minutes._owed.appendleft(batch)
             assert await minutes._reported_all(life)

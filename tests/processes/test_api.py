@@ -55,7 +55,7 @@ def test_it_answers_and_stops_on_sigterm(environment: dict[str, str], tmp_path: 
         assert api.stop() == 0
         assert time.monotonic() - asked < 10
         assert [alive_process(worker.pid) for worker in found] == [None] * int(workers)
-    assert "Traceback" not in api.output() and "worker.killed" not in api.output()
+    assert "Traceback" not in api.output() and "api_worker.killed" not in api.output()
 
 
 def test_a_killed_worker_is_replaced_while_the_others_answer(environment: dict[str, str], tmp_path: Path) -> None:

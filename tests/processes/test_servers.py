@@ -250,9 +250,9 @@ def test_the_last_words_of_a_server_are_its_error(folder: Path) -> None:
     server = embedded.Postgres(folder)
     server.log.parent.mkdir(parents=True, exist_ok=True)
     server.log.write_text("1 LOG:  starting\n2 FATAL:  no memory\n3 LOG:  database system is shut down\n\n")
-    assert server.last_words() == "2 FATAL:  no memory"
+    assert server.last_error() == "2 FATAL:  no memory"
     server.log.write_text("1 LOG:  starting\n")
-    assert server.last_words() == "1 LOG:  starting"
+    assert server.last_error() == "1 LOG:  starting"
 
 
 @needs_root

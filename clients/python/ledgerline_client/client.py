@@ -809,7 +809,8 @@ class Ledgerline(Http):
     ) -> types.UsagePartPage:
         """List the usage of one credential by period, newest first, then by endpoint and status.
 
-        Whole hours count. The default period is the last 30 days. Requires the permission `view_usage`.
+        The period is extended to the start of its first hour. The default period is the last 30 days.
+        Requires the permission `view_usage`.
         """
         answer: types.UsagePartPage = self.call(
             "GET",
@@ -866,7 +867,8 @@ class Ledgerline(Http):
     ) -> types.UsagePartPage:
         """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-        Whole hours count. The default period is the last 30 days. Requires the permission `view_usage`.
+        The period is extended to the start of its first hour. The default period is the last 30 days.
+        Requires the permission `view_usage`.
         """
         answer: types.UsagePartPage = self.call(
             "GET",
@@ -920,8 +922,9 @@ class Ledgerline(Http):
     ) -> str:
         """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-        Whole hours count. The default period is the last 30 days. The answer is a stream; if it ends without
-        its last chunk, it is incomplete. Requires the permission `view_usage`.
+        The period is extended to the start of its first hour. The default period is the last 30 days. The
+        answer is a stream; if it ends without its last chunk, it is incomplete. Requires the permission
+        `view_usage`.
         """
         answer: str = self.call(
             "GET",

@@ -925,8 +925,8 @@ class NetworkState(TypedDict):
 
     `node` is `followed`; `syncing` if its tip is old but moves; `stalled` if its tip is old and does not move
     although the node is connected; `lost` if it is not connected; `unknown` if no indexer runs, or while it
-    finishes the first sync. `node_since` is since when the node is connected or lost. `node_tip_age_s` is the
-    age of the node's tip as last heard, and `node_tip_unmoved_s` the time since it changed.
+    finishes the first sync. `node_since` is when the node was connected or lost. `node_tip_age_s` is the age
+    of the node's tip as last heard, and `node_tip_unmoved_s` the time since it changed.
 
     `indexer_running` is true while an indexer of this network sends heartbeats; `beat_age_s` is the age of
     the last one, and `failing_tasks` lists its background tasks that were failing then. `refused` says why

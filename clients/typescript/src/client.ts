@@ -14,7 +14,7 @@ export type ListTransactionsOptions = {
   order?: "asc" | "desc" | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
-  /** Group assets by policy id, then by asset name, instead of `<policy_id>.<asset_name>`. */
+  /** Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`. */
   groupByPolicy?: boolean | undefined;
 };
 
@@ -32,7 +32,7 @@ export type ListTransactionHistoryOptions = {
 
 /** Options of `getTransaction`. */
 export type GetTransactionOptions = {
-  /** Group assets by policy id, then by asset name, instead of `<policy_id>.<asset_name>`. */
+  /** Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`. */
   groupByPolicy?: boolean | undefined;
 };
 
@@ -119,7 +119,10 @@ export type ListUsersOptions = {
   status?: "active" | "suspended" | "pending" | undefined;
   /** Your own reference for the customer. */
   external_id?: string | undefined;
-  /** List only those with this text, in any case, in their name or reference. */
+  /**
+   * List only those with this text, in any case: users by name, reference or email, credentials by name,
+   * description or key prefix.
+   */
   search?: string | undefined;
 };
 
@@ -177,7 +180,10 @@ export type ListCredentialsOptions = {
   network_id?: number | undefined;
   /** List only those with this status. */
   status?: "active" | "expired" | "revoked" | undefined;
-  /** List only those with this text, in any case, in their name or reference. */
+  /**
+   * List only those with this text, in any case: users by name, reference or email, credentials by name,
+   * description or key prefix.
+   */
   search?: string | undefined;
   /** List only active credentials that expire within this number of days. */
   expires_within?: number | undefined;
@@ -235,7 +241,7 @@ export type ListCredentialUsageBreakdownOptions = {
   end_date?: string | undefined;
   /** Length of the periods in UTC. */
   granularity?: "hour" | "day" | "month" | undefined;
-  /** What to tell apart within a period. */
+  /** Dimensions to group by within a period. */
   group_by?: "endpoint_and_status" | "endpoint" | "status" | "none" | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -251,7 +257,7 @@ export type ListUserUsageBreakdownOptions = {
   end_date?: string | undefined;
   /** Length of the periods in UTC. */
   granularity?: "hour" | "day" | "month" | undefined;
-  /** What to tell apart within a period. */
+  /** Dimensions to group by within a period. */
   group_by?: "endpoint_and_status" | "endpoint" | "status" | "none" | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -775,7 +781,8 @@ export class Ledgerline extends Http {
   /**
    * List the usage of one credential by period, newest first, then by endpoint and status.
    *
-   * Whole hours count. The default period is the last 30 days. Requires the permission `view_usage`.
+   * The period is extended to the start of its first hour. The default period is the last 30 days. Requires the
+   * permission `view_usage`.
    */
   listCredentialUsageBreakdown(
     credentialId: string,
@@ -797,7 +804,8 @@ export class Ledgerline extends Http {
   /**
    * List the usage of all credentials of an account by period, newest first, then by endpoint and status.
    *
-   * Whole hours count. The default period is the last 30 days. Requires the permission `view_usage`.
+   * The period is extended to the start of its first hour. The default period is the last 30 days. Requires the
+   * permission `view_usage`.
    */
   listUserUsageBreakdown(
     userId: string,
@@ -819,8 +827,8 @@ export class Ledgerline extends Http {
   /**
    * Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
    *
-   * Whole hours count. The default period is the last 30 days. The answer is a stream; if it ends without its last
-   * chunk, it is incomplete. Requires the permission `view_usage`.
+   * The period is extended to the start of its first hour. The default period is the last 30 days. The answer is a
+   * stream; if it ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
    */
   exportUsage(options: ExportUsageOptions = {}, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportUsage, {}, options, call);
