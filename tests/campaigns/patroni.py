@@ -89,7 +89,7 @@ class Cluster:
     """The three of them."""
 
     def __init__(self, folder: Path, *, synchronous: bool) -> None:
-        self._folder = folder
+        self._folder, self._synchronous = folder, synchronous
         etcd_port, peer_port = free_port(), free_port()
         urls = {"client": f"http://127.0.0.1:{etcd_port}", "peer": f"http://127.0.0.1:{peer_port}"}
         command = ["etcd", "--data-dir", str(folder / "etcd"), "--initial-cluster", f"default={urls['peer']}"]
@@ -130,8 +130,12 @@ class Cluster:
             if leader is None:
                 return None
             told = _get(leader._rest_port, "/cluster") or {"members": []}
-            states = [each["state"] for each in told["members"] if each["role"] != "leader"]
-            return leader if len(states) == 2 and set(states) <= {"streaming", "running"} else None
+            standbys = [each for each in told["members"] if each["role"] != "leader"]
+            if len(standbys) != 2 or any(each["state"] not in ("streaming", "running") for each in standbys):
+                return None
+            if self._synchronous and not any(each["role"] == "sync_standby" for each in standbys):
+                return None
+            return leader
 
         found: Member = until("a whole cluster", whole, FAILS_OVER_WITHIN_S, every_s=0.2)
         return found
