@@ -1,4 +1,4 @@
-"""The pages at / (links), /docs (Swagger UI, which shows /openapi.json) and /status: no other origin is loaded."""
+"""The pages at / (links), /docs (Swagger UI on /openapi.json), /status and /console: no other origin is loaded."""
 
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,8 @@ _FILES = {
     "home.css": ("home.css", "text/css"),
     "status.js": ("status.js", "text/javascript"),
     "status.css": ("status.css", "text/css"),
+    "console.css": ("console/console.css", "text/css"),
+    **{file.name: (f"console/{file.name}", "text/javascript") for file in sorted((_STATIC / "console").glob("*.js"))},
     "preact.mjs": ("preact/preact.mjs", "text/javascript"),
     "htm.mjs": ("htm/htm.mjs", "text/javascript"),
     "uPlot.esm.js": ("uplot/uPlot.esm.js", "text/javascript"),
@@ -59,12 +61,19 @@ async def status(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every
     return _page("status.html")
 
 
+async def console(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+    """Show a page for partners, who administer accounts and API keys there with their admin key."""
+    return _page("console.html")
+
+
 async def file(ask: OpenAsk[DocsFile]) -> web.Response:
     """Get a file of a page."""
     if ask.question.file not in _FILES:
         raise errors.not_found()
     path, media_type = _FILES[ask.question.file]
-    headers = {**_HEADERS, "Content-Type": f"{media_type};charset=utf-8", "Cache-Control": "public, max-age=86400"}
+    # The console's modules fit together only if all of them are of the same version.
+    caching = "no-cache" if path.startswith("console/") else "public, max-age=86400"
+    headers = {**_HEADERS, "Content-Type": f"{media_type};charset=utf-8", "Cache-Control": caching}
     return web.Response(body=_content(path), headers=headers)
 
 

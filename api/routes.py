@@ -368,6 +368,7 @@ ROUTES = (
     ),
     Route("GET", "/v1/status", "get_status", status.status, "open"),
     Route("GET", "/status", "get_status_page", docs.status, "open", media_types=("text/html",)),
+    Route("GET", "/console", "get_console_page", docs.console, "open", media_types=("text/html",)),
     Route("GET", "/metrics", "get_metrics", metrics.metrics, "open", media_types=("text/plain",)),
     Route("GET", "/openapi.json", "get_openapi_document", openapi.openapi, "open"),
     Route("GET", "/docs", "get_docs", docs.page, "open", media_types=("text/html",)),

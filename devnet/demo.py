@@ -274,9 +274,9 @@ def explain(folder: Path, url: str, key: str, admin_key: str, examples: Examples
     names = {"url": url, "key": key, "admin_key": admin_key, "policy": examples.asset.partition(".")[0]}
     path.touch(mode=0o600)
     path.write_text(TRY.format(path=quote(str(path)), **names, **msgspec.structs.asdict(examples)).lstrip())
-    console.print(f"\n[bold]Read[/]       {url}/docs (the reference), /status (how it stands)")
+    console.print(f"\n[bold]Read[/]       {url}/docs (the reference), /status, /console")
     console.print(f"[bold]API key[/]    [green]{key}[/]")
-    console.print(f"[bold]Admin key[/]  [green]{admin_key}[/]")
+    console.print(f"[bold]Admin key[/]  [green]{admin_key}[/] for /console")
     console.print("\n[bold]Try it[/] in another terminal. The first line sets what the others use:")
     console.print(f"  . {quote(from_here(path))}", style="cyan", markup=False)
     for line, what in LINES:

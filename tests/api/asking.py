@@ -151,6 +151,7 @@ async def _ask_about_service(asking: Recorder, url: str) -> None:
         ("get_network_readiness", "/ready/preview"),
         ("get_status", "/v1/status"),
         ("get_status_page", "/status"),
+        ("get_console_page", "/console"),
         ("get_metrics", "/metrics"),
         ("get_openapi_document", "/openapi.json"),
         ("get_docs", "/docs"),

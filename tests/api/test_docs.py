@@ -25,7 +25,7 @@ def test_the_vendored_files_are_the_published_ones(library: str) -> None:
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == checksum, name
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/status"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/status", "/console"])
 async def test_a_page_may_not_contact_another_origin(api: Client, path: str) -> None:
     reply = await api.get(path)
     assert reply.status == 200
@@ -38,7 +38,7 @@ async def test_a_page_may_not_contact_another_origin(api: Client, path: str) -> 
     assert b"style=" not in reply.body
 
 
-@pytest.mark.parametrize(("page", "names"), [("/", 5), ("/docs", 5), ("/status", 5)])
+@pytest.mark.parametrize(("page", "names"), [("/", 6), ("/docs", 5), ("/status", 5), ("/console", 5)])
 async def test_every_file_of_a_page_is_served(api: Client, page: str, names: int) -> None:
     named = re.findall(r'(?:src|href)="(/[^"]+)"', (await api.get(page)).body.decode())
     assert len(named) == names
@@ -49,6 +49,14 @@ async def test_every_file_of_a_page_is_served(api: Client, page: str, names: int
             assert reply.headers["Content-Type"] in ("text/javascript;charset=utf-8", "text/css;charset=utf-8")
             assert reply.headers["X-Content-Type-Options"] == "nosniff"
             assert len(reply.body) > 10
+
+
+async def test_every_module_of_the_console_is_served_and_checked_for_changes(api: Client) -> None:
+    for module in (STATIC / "console").glob("*.js"):
+        reply = await api.get(f"/docs/{module.name}")
+        assert reply.headers["Cache-Control"] == "no-cache"
+        for imported in re.findall(r'from "\./([^"]+)"', reply.body.decode()):
+            assert (await api.get(f"/docs/{imported}")).status == 200, (module.name, imported)
 
 
 async def test_the_page_asks_no_validator(api: Client) -> None:

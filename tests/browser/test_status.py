@@ -12,40 +12,22 @@ from tests.api.chains import Chain
 from tests.api.client import Client
 from tests.api.indexers import Indexer, slot_now
 from tests.api.payments import ALICE, pays
+from tests.browser.pages import assert_accessible, new_page, violations
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 
-PATIENCE_MS = 60_000
-WIDTHS = (320, 768, 1440)
 NETWORKS = ("Mainnet", "Preview", "Preprod")
 
 
 @asynccontextmanager
 async def opened(browser: "Browser", api: Client, status: Any = None, **options: Any) -> AsyncIterator["Page"]:
-    """The page, which may fetch nothing from elsewhere and log no error; `status` replaces the API's answer."""
-    context = await browser.new_context(base_url=f"http://127.0.0.1:{api.port}", **options)
-    page = await context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    errors, elsewhere = list[str](), list[str]()
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda asked: None if f":{api.port}/" in asked.url else elsewhere.append(asked.url))
-    if status is not None:
-        await page.route("**/v1/status", lambda route: route.fulfill(json=status))
-    await page.goto("/status")
-    yield page
-    assert (errors, [url for url in elsewhere if not url.startswith("data:")]) == ([], [])
-    await context.close()
-
-
-async def violations(page: "Page") -> list[str]:
-    """What axe finds once no colour is on its way to another."""
-    from axe_playwright_python.async_playwright import Axe
-
-    await page.evaluate("Promise.all(document.getAnimations().map(animation => animation.finished))")
-    found = await Axe().run(page)
-    return [f"{each['id']}: {[node['html'] for node in each['nodes']]}" for each in found.response["violations"]]
+    """The page; `status` replaces the API's answer."""
+    async with new_page(browser, api, **options) as page:
+        if status is not None:
+            await page.route("**/v1/status", lambda route: route.fulfill(json=status))
+        await page.goto("/status")
+        yield page
 
 
 async def test_the_page_is_live_and_accessible(
@@ -65,12 +47,7 @@ async def test_the_page_is_live_and_accessible(
         await network.get_by_text("block 74,").wait_for()
         chart = network.get_by_role("img", name=re.compile("^Blocks of Preview in the last hour: 75, from 0 to 2 "))
         assert await chart.locator("canvas").count() == 1
-        for scheme in ("light", "dark"):
-            await page.emulate_media(color_scheme=scheme)
-            for width in WIDTHS:
-                await page.set_viewport_size({"width": width, "height": 900})
-                assert await violations(page) == [], (scheme, width)
-                assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), width
+        await assert_accessible(page)
 
 
 async def test_updates_pause_by_keyboard(browser: "Browser", api: Client, chain: Chain, indexer: Indexer) -> None:

@@ -1096,6 +1096,11 @@ class AsyncLedgerline(AsyncHttp):
         answer: str = await self.call("GET", "/status", {}, {}, None, key="none", json=False)
         return answer
 
+    async def get_console_page(self) -> str:
+        """Show a page for partners, who administer accounts and API keys there with their admin key."""
+        answer: str = await self.call("GET", "/console", {}, {}, None, key="none", json=False)
+        return answer
+
     async def get_metrics(self) -> str:
         """Show the metrics of all API processes of this host in Prometheus' text format."""
         answer: str = await self.call("GET", "/metrics", {}, {}, None, key="none", json=False)

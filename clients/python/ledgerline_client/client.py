@@ -1092,6 +1092,11 @@ class Ledgerline(Http):
         answer: str = self.call("GET", "/status", {}, {}, None, key="none", json=False)
         return answer
 
+    def get_console_page(self) -> str:
+        """Show a page for partners, who administer accounts and API keys there with their admin key."""
+        answer: str = self.call("GET", "/console", {}, {}, None, key="none", json=False)
+        return answer
+
     def get_metrics(self) -> str:
         """Show the metrics of all API processes of this host in Prometheus' text format."""
         answer: str = self.call("GET", "/metrics", {}, {}, None, key="none", json=False)

@@ -931,6 +931,11 @@ export class Ledgerline extends Http {
     return this.call(operations.getStatusPage, {}, {}, call);
   }
 
+  /** Show a page for partners, who administer accounts and API keys there with their admin key. */
+  getConsolePage(call: CallOptions = {}): Promise<string> {
+    return this.call(operations.getConsolePage, {}, {}, call);
+  }
+
   /** Show the metrics of all API processes of this host in Prometheus' text format. */
   getMetrics(call: CallOptions = {}): Promise<string> {
     return this.call(operations.getMetrics, {}, {}, call);

@@ -298,6 +298,13 @@ export const getStatusPage: Operation = {
   answer: "text",
 };
 
+export const getConsolePage: Operation = {
+  method: "GET",
+  path: "/console",
+  key: "none",
+  answer: "text",
+};
+
 export const getMetrics: Operation = {
   method: "GET",
   path: "/metrics",

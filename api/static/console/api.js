@@ -1,0 +1,165 @@
+// The HTTP API as the console calls it: the admin key, requests, refusals, exports, and the same calls as curl.
+
+const STORED_AS = "ledgerline-admin-key";
+const ANSWER_WITHIN_MS = 35_000; // the service answers or gives up within 30 s
+const NO_LONGER_VALID = ["invalid_admin_key", "missing_admin_key"];
+
+// A failure: the API's own words, status and Error-Code; status 0 if no answer came.
+export class Refused extends Error {
+  constructor(message, status = 0, code = "", requestId = "") {
+    super(message);
+    Object.assign(this, { status, code, requestId });
+  }
+}
+
+// The admin key --------------------------------------------------------------------------------------------------------
+
+// The admin key lives in this tab's sessionStorage and nowhere else, and ends with the tab.
+export const session = {
+  // The API key with which calls are tried. It is only here: a reload forgets it.
+  apiKey: "",
+  get key() {
+    return sessionStorage.getItem(STORED_AS);
+  },
+  // What happens when the API refuses the key of the session.
+  onRefused: () => {},
+  end() {
+    session.apiKey = "";
+    sessionStorage.removeItem(STORED_AS);
+  },
+};
+
+// Keep a key if the API accepts it. Returns whether it is the bootstrap key; throws Refused.
+export async function signIn(key) {
+  if (!/^iiak_admin_[0-9a-f]{40}$/.test(key)) throw new Refused("An admin key is iiak_admin_ followed by 40 hex characters");
+  const bootstrap = await isBootstrap(key);
+  sessionStorage.setItem(STORED_AS, key);
+  return bootstrap;
+}
+
+// Only the bootstrap key may list admin keys; a partner's valid key is denied the permission.
+async function isBootstrap(key) {
+  try {
+    await send("GET", "/v1/admin/admin-keys?limit=1", { key });
+    return true;
+  } catch (fault) {
+    if (fault.code === "permission_denied") return false;
+    throw fault;
+  }
+}
+
+// Calls ----------------------------------------------------------------------------------------------------------------
+
+// An admin call with the key of the session: the answer's body. Throws Refused, and AbortError if `signal` ends it.
+export async function call(method, path, { body, signal } = {}) {
+  try {
+    const response = await send(method, path, { key: session.key, body, signal });
+    return parsed(await response.text());
+  } catch (fault) {
+    if (NO_LONGER_VALID.includes(fault.code)) session.onRefused(fault);
+    throw fault;
+  }
+}
+
+// The value of JSON text. Integers that JavaScript would round, such as those in metadata, keep their digits.
+export function parsed(text) {
+  const rounded = (value) => Number.isInteger(value) && !Number.isSafeInteger(value);
+  return JSON.parse(text, (_, value, { source } = {}) => (rounded(value) && JSON.rawJSON ? JSON.rawJSON(source) : value));
+}
+
+export const get = (path, signal) => call("GET", path, { signal });
+
+// A chain call with an API key: the whole response, refused or not. Throws Refused if none comes.
+export const tried = (method, path, key, body) => respond(method, path, { key, body });
+
+// The rows of a list of JSON lines, one by one as they arrive. Throws as `call` does.
+export async function* rows(path, signal) {
+  const response = await send("GET", path, { key: session.key, signal, patient: true });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read().catch((fault) => {
+      throw fault.name === "AbortError" ? fault : new Refused("The answer broke off");
+    });
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
+
+// Save what a path answers as a file.
+export async function download(path, name) {
+  const response = await send("GET", path, { key: session.key, patient: true });
+  const address = URL.createObjectURL(await response.blob());
+  const anchor = Object.assign(document.createElement("a"), { href: address, download: name });
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(address));
+}
+
+async function send(method, path, options) {
+  const response = await respond(method, path, options);
+  if (response.ok) return response;
+  const text = await response.text();
+  throw new Refused(messageOf(text) ?? `Status ${response.status}`, response.status, response.headers.get("Error-Code") ?? "", response.headers.get("X-Request-Id") ?? "");
+}
+
+async function respond(method, path, { key, body, signal, patient = false }) {
+  const headers = { Authorization: `Bearer ${key}` };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const ends = patient ? [] : [AbortSignal.timeout(ANSWER_WITHIN_MS)];
+  if (signal) ends.push(signal);
+  try {
+    // `no-store`: nothing of a partner stays in the browser's cache.
+    return await fetch(path, { method, headers, body, signal: AbortSignal.any(ends), cache: "no-store" });
+  } catch (fault) {
+    if (fault.name === "AbortError") throw fault;
+    throw new Refused("The service does not answer");
+  }
+}
+
+function messageOf(text) {
+  try {
+    return JSON.parse(text).error;
+  } catch {
+    return undefined;
+  }
+}
+
+// The description of the API -------------------------------------------------------------------------------------------
+
+let described;
+
+// The OpenAPI document, fetched once.
+export function description() {
+  described ??= fetch("/openapi.json").then((response) => {
+    if (!response.ok) throw new Refused(`Status ${response.status} of /openapi.json`, response.status);
+    return response.json();
+  });
+  described.catch(() => (described = undefined));
+  return described;
+}
+
+// What a caller can do about a refusal, by the document's table of errors.
+export async function remedy(code) {
+  const { info } = await description();
+  const rows = info.description.split("\n").filter((line) => line.startsWith("| "));
+  const cells = (start) => rows.find((row) => row.startsWith(start))?.split(" | ");
+  return cells(`| \`${code}\` `)?.[cells("| code ").indexOf("remedy")]?.replaceAll("`", "");
+}
+
+// The choices that a field of an operation's body accepts, for example the scopes of a key.
+export async function choices(path, method, field) {
+  const { paths } = await description();
+  const schema = paths[path][method].requestBody.content["application/json"].schema.properties[field];
+  return (schema.items ?? schema.anyOf.find((each) => each.items).items).enum;
+}
+
+// The same call in a shell. The key is a variable there, so that it is in no history.
+export function curl(method, path, body, variable = "ADMIN_KEY") {
+  const parts = [method === "GET" ? "curl -sS" : `curl -sS -X ${method}`, quoted(location.origin + path), `-H "Authorization: Bearer $${variable}"`];
+  if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `--data ${quoted(body)}`);
+  return parts.join(" \\\n  ");
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
