@@ -43,6 +43,10 @@ class Confirmation(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
     message: str
 
 
+class Issued(msgspec.Struct, frozen=True):
+    """Data with a new key, which only this answer contains. Its first field is the record that the key belongs to."""
+
+
 class Page(msgspec.Struct, Generic[Data, PagingT], frozen=True, kw_only=True):
     """A page of a list."""
 

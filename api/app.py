@@ -30,6 +30,7 @@ from api import (
     compression,
     cors,
     errors,
+    idempotency,
     ignored,
     metrics,
     request_id,
@@ -169,24 +170,38 @@ class Api:
         query = _query(request)
         trail.ignored = ignored.fields(route.fields, query) if query else []
         question = read_question(route.question, route.fields, parameters, query)
-        body = None
-        if route.body is not None:
-            sent = json_object(await _body(request))
-            trail.ignored += ignored.fields(route.body_fields, sent)
-            body = read_body(route.body, route.body_fields, sent)
         notes = Notes()
         if isinstance(authenticated, caller.Admission) and route.ask is KeyAsk:
             answer = await route.handler(KeyAsk(self._services, question, authenticated.key_hash, authenticated.taken))
         elif isinstance(authenticated, caller.Admission):
             answer = await self._read(route, question, authenticated.key, request, notes)
         elif isinstance(authenticated, caller.AdminKey):
-            ask = AdminAsk(self._services, question, body, authenticated, self._ip_address(request), trail.request_id)
-            answer = await route.handler(ask)
+            answer = await self._administer(trail, route, question, authenticated, request)
         else:
             answer = await route.handler(OpenAsk(self._services, question, self._routes))
         if isinstance(answer, web.Response):
             return answer
         return caching.respond(request, route.status, answer, notes)
+
+    async def _administer(
+        self, trail: "_Trail", route: Route, question: Question, key: caller.AdminKey, request: web.BaseRequest
+    ) -> Any:
+        """The answer to a request of a partner; the whole response if it repeats an earlier one. Raises Refusal."""
+        sent: Mapping[str, Any] = {}
+        body = None
+        if route.body is not None:
+            sent = json_object(await _body(request))
+            trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
+            body = read_body(route.body, route.body_fields, sent)
+        once = None
+        if route.method == "POST":
+            once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+        address = self._ip_address(request)
+        async with self._services.callers.withdrawing() as withdrawal:
+            ask = AdminAsk(self._services, question, body, key, address, trail.request_id, withdrawal)
+            if once is None:
+                return await route.handler(ask)
+            return await idempotency.answer(route, ask, sent, once)
 
     async def _read(
         self, route: Route, question: Question, key: caller.ApiKey, request: web.BaseRequest, notes: Notes

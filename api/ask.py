@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import asyncpg
 import msgspec
 
-from api.caller import AdminKey, ApiKey
+from api.caller import AdminKey, ApiKey, KeyWithdrawal
 from api.chains import ChainServer
 from api.parameters import Body, Question
 from api.rate_limit import Taken
@@ -76,7 +76,7 @@ class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
-    """A request of a partner."""
+    """A request of a partner. `withdrawal` is for the API keys that it ends or changes, declared inside its commit."""
 
     services: Services
     question: QuestionT
@@ -84,10 +84,15 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
     key: AdminKey
     ip_address: str | None
     request_id: str
+    withdrawal: KeyWithdrawal
+    committing: asyncpg.Connection | None = None  # the connection of an idempotent request, which is one commit
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection]:
         """A connection for statements without a common commit, in a turn of this admin key."""
+        if self.committing is not None:
+            yield self.committing
+            return
         async with self.services.admin.turn(self.key.id) as pool, pool.acquire() as db:
             yield db
 
@@ -99,6 +104,6 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
 
     @asynccontextmanager
     async def commit(self) -> AsyncIterator[asyncpg.Connection]:
-        """One commit: all of it is written, or none."""
+        """One commit, or a part of that of an idempotent request: all of it is written, or none."""
         async with self.connection() as db, schema.commit(db):
             yield db

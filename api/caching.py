@@ -31,8 +31,7 @@ def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) ->
         headers["Content-Type"] = answers.CONTENT_TYPE
         return web.Response(status=status, body=answers.encode(answer), headers=headers)
     if request.method not in ("GET", "HEAD"):
-        headers = {"Content-Type": answers.CONTENT_TYPE, "Cache-Control": NOT_STORED}
-        return web.Response(status=status, body=answers.encode(answer), headers=headers)
+        return unstored(status, answers.encode(answer))
     headers = {"Cache-Control": IMMUTABLE if notes.settled else PRIVATE}
     known = request.headers.get("If-None-Match", "")
     body = b"" if isinstance(answer, Unchanged) else answers.encode(answer)
@@ -50,6 +49,12 @@ def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) ->
         next_page = links.to_next_page(request.rel_url.raw_path, request.rel_url.raw_query_string, page)
         if next_page is not None:
             headers["Link"] = next_page
+    return web.Response(status=status, body=body, headers=headers)
+
+
+def unstored(status: int, body: bytes) -> web.Response:
+    """The response to a change, which no cache may store."""
+    headers = {"Content-Type": answers.CONTENT_TYPE, "Cache-Control": NOT_STORED}
     return web.Response(status=status, body=body, headers=headers)
 
 

@@ -5,6 +5,8 @@ The docstring of each function is its entry in the reference: the cause, then wh
 
 from collections.abc import Mapping
 
+_REPLAYED = {"Idempotent-Replayed": "true"}
+
 
 class Refusal(Exception):
     """An error answer: `{success: false, error: message}` with a status and, for some errors, headers.
@@ -442,6 +444,41 @@ def external_id_in_use() -> Refusal:
     Choose another one, or find the account by its `external_id`.
     """
     return Refusal(409, "external_id_in_use", "external_id already in use")
+
+
+def invalid_idempotency_key() -> Refusal:
+    """An empty, too long, repeated or non-ASCII `Idempotency-Key`.
+
+    Send the header once, with 1 to 255 printable ASCII characters such as a UUID.
+    """
+    message = "Idempotency-Key must be sent once, with 1 to 255 printable ASCII characters"
+    return Refusal(400, "invalid_idempotency_key", message)
+
+
+def idempotency_key_reused() -> Refusal:
+    """An `Idempotency-Key` that another request of the last 24 hours had, with another body on the same path.
+
+    Send the same body to repeat that request, or a new key for a new one.
+    """
+    return Refusal(409, "idempotency_key_reused", "Idempotency-Key was used with another body")
+
+
+def key_not_shown_again(issued_to: str) -> Refusal:
+    """A repeated request whose answer contained a new key. It has been executed once, and the key is not stored.
+
+    If that answer got lost, rotate the credential (`POST /v1/admin/credentials/{id}/rotate`) with a new
+    `Idempotency-Key`. Revoke an admin key and create another one.
+    """
+    message = f"Already executed: the key of {issued_to} is not shown again"
+    return Refusal(409, "key_not_shown_again", message, _REPLAYED)
+
+
+def answer_erased() -> Refusal:
+    """A repeated request about a user account that has been deleted since.
+
+    Nothing is left to do: the request has been executed, and its answer was erased with the account.
+    """
+    return Refusal(409, "answer_erased", "Already executed: the answer was erased with its account", _REPLAYED)
 
 
 def nothing_to_update() -> Refusal:

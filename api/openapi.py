@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 from aiohttp import web
 
-from api import answers, error_codes, errors, examples
+from api import answers, error_codes, errors, examples, idempotency
 from api.ask import Nothing, OpenAsk
 from api.errors import Refusal
 from api.parameters import Field, JsonSchema
@@ -133,12 +133,27 @@ _HEADERS = {
         "string",
         'Only if the token registry failed: `source_failed;source="registry"`. `metadata` is its cached entry or null.',
     ),
+    "Idempotent-Replayed": (
+        "string",
+        "`true` if an earlier request with this `Idempotency-Key` was executed, not this.",
+    ),
     "Link": ("string", 'Address of the next page, `<…>; rel="next"`; absent on the last one.'),
 }
 _RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy", "RateLimit")
 
 # An answer for each operation, and one for each error, as recorded by `python -m tests.api.asking`.
 _ANSWERS: Json = msgspec.json.decode((Path(__file__).parent / "examples.json").read_bytes())
+
+_IDEMPOTENCY_KEY: Json = {
+    "name": idempotency.HEADER,
+    "in": "header",
+    "required": False,
+    "description": "A text of your own, such as a UUID. For 24 hours, a repeated request with the same key and body is "
+    "not executed again: it gets the same answer or, if that contained a key, 409.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": idempotency.LONGEST, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+}
+
+_ISSUED_TO = "credential 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"
 
 _CACHED_DOCUMENTS = 4
 _REF = "#/components/schemas/{name}"
@@ -211,7 +226,10 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
         "summary": summary.rstrip("."),
         "description": " ".join([*description.split(), *_required_permission(route)]),
         "security": {"open": [], "api key": [{"apiKey": []}]}.get(route.who, [{"adminKey": []}]),
-        "parameters": [_parameter(field, route, values) for field in route.fields],
+        "parameters": [
+            *(_parameter(field, route, values) for field in route.fields),
+            *([_IDEMPOTENCY_KEY] if route.method == "POST" else []),
+        ],
         "responses": {str(route.status): success, **_failures(route, failure)},
     }
     if route.body is not None:
@@ -228,6 +246,8 @@ def _success_headers(route: Route) -> Iterator[str]:
     yield "X-Request-Id"
     if route.who == "api key":
         yield from _RATE_HEADERS
+    if route.method == "POST":
+        yield idempotency.REPLAYED
     if route.who != "open" and route.method == "GET":
         yield "ETag"
         if any(field.name == "offset" for field in route.fields):
@@ -325,6 +345,8 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
             names += _RATE_HEADERS
         if any("Retry-After" in refusal.headers for refusal in refusals) or status == HTTPStatus.TOO_MANY_REQUESTS:
             names.append("Retry-After")
+        if any(idempotency.REPLAYED in refusal.headers for refusal in refusals):
+            names.append(idempotency.REPLAYED)
         found[str(status)] = {
             "description": HTTPStatus(status).phrase,
             "headers": _headers(*names),
@@ -356,6 +378,10 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
                 yield field.kind.absence(field.name)
     for refusal in route.errors:
         yield refusal()
+    if route.method == "POST":
+        yield from (errors.invalid_idempotency_key(), errors.idempotency_key_reused())
+        issues_a_key = issubclass(get_args(route.answer)[0], answers.Issued)
+        yield errors.key_not_shown_again(_ISSUED_TO) if issues_a_key else errors.answer_erased()
     yield errors.body_too_large()
     yield errors.internal_error()
     yield from (errors.database_not_available(), errors.too_slow())

@@ -1,4 +1,4 @@
-"""Prune old rows: usage by minute and by hour, audit entries of read access, and keys long after their rotation.
+"""Prune old rows: usage by minute and by hour, audit entries of read access, idempotency keys, and former API keys.
 
 Each process tries every hour; a lock lets one prune at a time, in small commits with pauses between them.
 """
@@ -46,6 +46,7 @@ _drop_former_keys = _sql.command("drop_former_keys")
 _drop_minutes = _sql.command("drop_minutes")
 _drop_hours = _sql.command("drop_hours")
 _drop_readings = _sql.command("drop_readings")
+_drop_idempotency_keys = _sql.command("drop_idempotency_keys")
 
 
 async def run(pool: asyncpg.Pool, settings: Settings) -> None:
@@ -68,6 +69,7 @@ class Pruned(msgspec.Struct, frozen=True):
     usage_minutes: int
     usage_hours: int
     audit_readings: int
+    idempotency_keys: int
 
 
 async def prune(pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: int, audit_reads_days: int) -> Pruned:
@@ -78,7 +80,8 @@ async def prune(pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: i
     return Pruned(
         await _prune_usage(pool, _drop_minutes),
         await _prune_usage(pool, _drop_hours, usage_hours_days),
-        await _prune_readings(pool, audit_reads_days),
+        await _prune_all(pool, _drop_readings, audit_reads_days),
+        await _prune_all(pool, _drop_idempotency_keys),
     )
 
 
@@ -96,11 +99,12 @@ async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command, *arguments: int) -
             last_id = ids[-1]
 
 
-async def _prune_readings(pool: asyncpg.Pool, audit_reads_days: int) -> int:
+async def _prune_all(pool: asyncpg.Pool, drop: sql.Command, *arguments: int) -> int:
+    """Drop all rows of a kind that are old; `arguments` precede the number of rows in those of the statement."""
     dropped_in_all, dropped = 0, _MOST_ROWS
     while dropped == _MOST_ROWS:
         async with _step(pool) as db:
-            dropped = _rows(await _drop_readings.run(db, audit_reads_days, _MOST_ROWS))
+            dropped = _rows(await drop.run(db, *arguments, _MOST_ROWS))
         dropped_in_all += dropped
     return dropped_in_all
 

@@ -11,6 +11,18 @@ ON CONFLICT (one) DO UPDATE SET since = greatest(usage_kept.since, excluded.sinc
 -- name: drop_former_keys
 DELETE FROM partner.former_key WHERE ends_at < now() - interval '30 days'
 
+-- Delete idempotency keys that are no longer valid, $1 at most.
+-- name: drop_idempotency_keys
+WITH old AS (
+    SELECT key_hash
+    FROM partner.idempotency_key
+    WHERE created_at <= now() - interval '24 hours'
+    ORDER BY created_at
+    LIMIT $1
+    FOR UPDATE SKIP LOCKED
+)
+DELETE FROM partner.idempotency_key USING old WHERE idempotency_key.key_hash = old.key_hash
+
 -- The next credentials in order of id.
 -- name: next_credentials
 SELECT id FROM partner.credential WHERE id > $1 ORDER BY id LIMIT $2

@@ -105,6 +105,7 @@ async def test_a_column_that_differs_from_its_field_is_noticed(database_url: str
 _PYTHON_TYPES: dict[str, type] = {
     "bool": bool,
     "bytea": bytes,
+    "bytea[]": list,
     "date": datetime.date,
     "float8": float,
     "int2": int,

@@ -8,7 +8,7 @@ import msgspec
 from api import errors, tokens
 from api.admin import audit
 from api.admin.page import Total
-from api.answers import Confirmation, Instant, Page, Paging
+from api.answers import Confirmation, Instant, Issued, Page, Paging
 from api.ask import AdminAsk, Nothing
 from api.caller import PERMISSIONS, AdminKey
 from api.parameters import Body, Choices, Id, Integer, Offset, Question, Text
@@ -54,7 +54,7 @@ class AdminKeyRecord(msgspec.Struct, frozen=True):
     revoked_at: Instant | None
 
 
-class IssuedAdminKey(msgspec.Struct, frozen=True):
+class IssuedAdminKey(Issued, frozen=True):
     """A new admin key. No later answer shows the key again."""
 
     admin_key: AdminKeyRecord

@@ -11,7 +11,7 @@ from api import errors, tokens
 from api.admin import audit
 from api.admin.page import Json, Total
 from api.admin.users import LONGEST_SEARCH, NO_METADATA, Metadata, Name
-from api.answers import Answer, Confirmation, Instant, Page, Paging
+from api.answers import Answer, Confirmation, Instant, Issued, Page, Paging
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Flag, Id, Integer, Moment, Offset, Question, Text
 from shared import schema, sql
@@ -35,11 +35,6 @@ class NewCredential(Body, frozen=True, kw_only=True):
     expires_at: Annotated[datetime | None, Moment()] = None
     rate_limit_per_minute: Annotated[int, Integer(1, HIGHEST_LIMIT)] = 60
     metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
-
-    def check(self) -> None:
-        """Refuse an `expires_at` in the past."""
-        if self.expires_at is not None and self.expires_at <= datetime.now(UTC):
-            raise errors.not_in_the_future()
 
 
 class CredentialChanges(Body, frozen=True, kw_only=True):
@@ -105,7 +100,7 @@ class Credential(msgspec.Struct, frozen=True):
     metadata: Json
 
 
-class IssuedCredential(msgspec.Struct, frozen=True):
+class IssuedCredential(Issued, frozen=True):
     """A new credential and its key. No later answer shows the key again."""
 
     credential: Credential
@@ -119,7 +114,7 @@ class FormerKey(msgspec.Struct, frozen=True):
     ends_at: Instant
 
 
-class RotatedCredential(msgspec.Struct, frozen=True):
+class RotatedCredential(Issued, frozen=True):
     """A credential with a new key, which no later answer shows again, and the key that it replaces."""
 
     credential: Credential
@@ -170,6 +165,9 @@ async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCr
     if ask.key.is_bootstrap:
         raise errors.bootstrap_owns_no_credentials()
     new, api_key = ask.body, tokens.new_api_key()
+    if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
+        # NOTE: not in `NewCredential.check`, so that a repeated request is recognized after that time, too.
+        raise errors.not_in_the_future()
     async with ask.commit() as db:
         made = await _create.one(
             db,
@@ -252,11 +250,11 @@ async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmatio
 
 async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCredential]:
     """Revoke a credential permanently. Its API key is refused from the next request on; the record remains."""
-    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+    async with ask.commit() as db:
         found = await _revoke.one(db, ask.question.id, ask.key.id)
         if found is None:
             raise errors.credential_not_found_or_revoked()
-        await withdrawal.of(await key_hashes(db, found.id))
+        await ask.withdrawal.of(await key_hashes(db, found.id))
         credential = await _kept(ask, db, ask.question.id)
         await audit.record(db, ask, "credential.revoked", credential.id, name=credential.name)
     shown = {field: getattr(credential, field) for field in RevokedCredential.__struct_fields__}
@@ -270,12 +268,12 @@ async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[Rotated
     under the same id, and restrictions stay. Revocation ends both.
     """
     api_key, overlap_s = tokens.new_api_key(), ask.body.overlap_seconds
-    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+    async with ask.commit() as db:
         new = tokens.hash_of(api_key), tokens.prefix_of(api_key)
         former = await _rotate.one(db, ask.question.id, ask.key.id, *new, overlap_s)
         if former is None:
             raise errors.credential_not_found_or_revoked()
-        await withdrawal.of(await key_hashes(db, ask.question.id))
+        await ask.withdrawal.of(await key_hashes(db, ask.question.id))
         credential = await _kept(ask, db, ask.question.id)
         await audit.record(
             db,

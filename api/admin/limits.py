@@ -154,12 +154,12 @@ async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Lim
     Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests that its day
     or month has already seen.
     """
-    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+    async with ask.commit() as db:
         old = (await _to_change(ask, db)).limits()
         new = msgspec.structs.replace(old, **_given(ask.body))
         changed = await _record_change(ask, db, old, new)
         if changed:
-            await withdrawal.of(await key_hashes(db, old.credential_id))
+            await ask.withdrawal.of(await key_hashes(db, old.credential_id))
             requests, per = (None, None) if new.quota is None else (new.quota.requests, new.quota.per)
             await _set_limits.run(db, old.credential_id, new.rate_limit_per_minute, new.expires_at, requests, per)
     return Confirmation(data=new, message="Limits updated" if changed else "Limits unchanged")
@@ -177,12 +177,12 @@ async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) 
     scope; `/v1/key` may be called with any.
     """
     given = {field: list(value or ()) for field, value in _given(ask.body).items()}
-    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+    async with ask.commit() as db:
         old = (await _to_change(ask, db)).restrictions()
         new = msgspec.structs.replace(old, **given)
         changed = await _record_change(ask, db, old, new)
         if changed:
-            await withdrawal.of(await key_hashes(db, old.credential_id))
+            await ask.withdrawal.of(await key_hashes(db, old.credential_id))
             await _set_restrictions.run(db, old.credential_id, new.ip_networks, new.scopes)
     return Confirmation(data=new, message="Restrictions updated" if changed else "Restrictions unchanged")
 

@@ -128,7 +128,8 @@ class _Revoked(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_user_by_id = _sql.query("user_by_id", UserAccount)
+_user_by_id = _sql.query("user_by_id", UserAccount, locked="")
+_user_to_change = _sql.query("user_by_id", UserAccount, locked="FOR NO KEY UPDATE OF user_account")
 _user_by_external_id = _sql.query("user_by_external_id", UserAccount)
 _users = _sql.query("users", UserAccount)
 _user_count = _sql.query("user_count", Total)
@@ -138,6 +139,7 @@ _set_status = _sql.query("set_status", _Id)
 _key_hashes = _sql.query("key_hashes", _KeyHash)
 _delete = _sql.query("delete", _Deleted)
 _revoke_credentials = _sql.query("revoke_credentials", _Revoked)
+_erase_answers = _sql.command("erase_answers")
 _erase_names = _sql.command("erase_names")
 
 
@@ -211,10 +213,10 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccoun
 async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
     """Suspend a user account: its API keys are refused from now on. A repeated call changes nothing."""
     _refuse_bootstrap(ask)
-    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+    async with ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "suspended") is None:
             return Confirmation(data=await _unchanged(ask, db), message="User account was already suspended")
-        await withdrawal.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
+        await ask.withdrawal.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
         await audit.record(db, ask, "user_account.suspended", ask.question.id)
         return Confirmation(data=await _kept(ask, db, ask.question.id), message="User account suspended")
 
@@ -236,12 +238,13 @@ async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
     under the ids of the account and its credentials.
     """
     _refuse_bootstrap(ask)
-    async with ask.services.callers.withdrawing() as withdrawal, ask.commit() as db:
+    async with ask.commit() as db:
         deleted = await _delete.one(db, ask.question.id, ask.key.id)
         if deleted is None:
             raise errors.user_account_not_found()
-        await withdrawal.of([row.key_hash for row in await _key_hashes.all(db, deleted.id)])
+        await ask.withdrawal.of([row.key_hash for row in await _key_hashes.all(db, deleted.id)])
         credentials = await _revoke_credentials.all(db, deleted.id)
+        await _erase_answers.run(db, deleted.id)
         await _erase_names.run(db, [deleted.id, *(each.id for each in credentials)])
         revoked = [each.id for each in credentials if each.just_now]
         await audit.record_each(db, ask, "credential.revoked", revoked)
@@ -256,8 +259,8 @@ def _refuse_bootstrap(ask: AdminAsk[Any, Any]) -> None:
 
 
 async def _unchanged(ask: AdminAsk[OneUser, Any], db: sql.Connection) -> UserAccount:
-    """The account of an empty change, which is recorded as a view."""
-    return await _viewed(ask, db, await _user_by_id.one(db, ask.question.id, ask.key.id))
+    """The account of an empty change, which is recorded as a view. It is locked, since the answer may be remembered."""
+    return await _viewed(ask, db, await _user_to_change.one(db, ask.question.id, ask.key.id))
 
 
 async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, found: UserAccount | None) -> UserAccount:

@@ -6,6 +6,7 @@ SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admi
 FROM partner.user_account
 JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.id = $1 AND user_account.admin_key_id = $2 AND user_account.deleted_at IS NULL
+{locked}
 
 -- The same, by the partner's reference.
 -- name: user_by_external_id
@@ -88,6 +89,10 @@ SET revoked_at = coalesce(credential.revoked_at, now()), name = 'deleted', descr
 FROM partner.credential AS before
 WHERE credential.user_account_id = $1 AND before.id = credential.id
 RETURNING credential.id, before.revoked_at IS NULL AS just_now
+
+-- Erase the answers about a deleted account that could be repeated. Those under way have locked the account.
+-- name: erase_answers
+UPDATE partner.idempotency_key SET answer = NULL WHERE target_id = $1 AND answer IS NOT NULL
 
 -- Erase the names, references and networks that audit entries quote of these accounts and credentials.
 -- name: erase_names

@@ -229,14 +229,29 @@ async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection
     await asking.ok("list_user_usage_breakdown", f"GET {of_user}/usage/breakdown?{_PERIOD}", partner)
     await asking.ok("export_usage", f"GET {usage}/export?{_PERIOD}&format=csv", partner)
 
-    brief = await asking.data("POST", users, partner, {"name": "Trial"})
-    short = await asking.data("POST", credentials, partner, body | {"user_account_id": brief["id"]})
-    await asking.ok("revoke_credential", f"DELETE {credentials}/{short['credential']['id']}", partner)
-    await asking.ok("delete_user", f"DELETE {users}/{brief['id']}", partner)
+    await _ask_again(asking, partner, body)
     await asking.ok("list_audit_logs", "GET /v1/admin/audit-logs?limit=2", partner)
     key: str = rotated["api_key"]
     await asking.ok("get_own_key", "GET /v1/key", key)
     return key
+
+
+async def _ask_again(asking: Recorder, partner: str, of_credential: Json) -> None:
+    """Ask with an idempotency key, until the account is deleted."""
+    users, credentials, once = "/v1/admin/users", "/v1/admin/credentials", {"Idempotency-Key": "example"}
+    trial = {"name": "Trial"}
+    user = (await asking.api.call("POST", users, partner, json=trial, headers=once)).body["data"]
+    another = trial | {"billing_plan": "trial"}
+    await asking.refused("idempotency_key_reused", "create_user", f"POST {users}", partner, another, headers=once)
+    wrong = {"Idempotency-Key": "é"}
+    await asking.refused("invalid_idempotency_key", "create_user", f"POST {users}", partner, another, headers=wrong)
+    body = of_credential | {"user_account_id": user["id"]}
+    made = (await asking.api.call("POST", credentials, partner, json=body, headers=once)).body["data"]
+    again = f"POST {credentials}"
+    await asking.refused("key_not_shown_again", "create_credential", again, partner, body, headers=once)
+    await asking.ok("revoke_credential", f"DELETE {credentials}/{made['credential']['id']}", partner)
+    await asking.ok("delete_user", f"DELETE {users}/{user['id']}", partner)
+    await asking.refused("answer_erased", "create_user", f"POST {users}", partner, trial, headers=once)
 
 
 async def _use(db: asyncpg.Connection, credential_id: str) -> None:

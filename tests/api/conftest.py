@@ -48,6 +48,14 @@ async def api(environment: dict[str, str], no_worker: None) -> AsyncIterator[Cli
 
 
 @pytest.fixture
+async def second(environment: dict[str, str], api: Client) -> AsyncIterator[Client]:
+    """Another API process, as far as keys and limits can tell, on the same database and Valkey as `api`."""
+    assert api.port
+    async with serving(environment) as client:
+        yield client
+
+
+@pytest.fixture
 async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     """A connection to the database that the API reads."""
     connection = await database.connect(database_url)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import asyncpg
+
 from tests.api.client import Client, Reply
 
 BOOTSTRAP_KEY = "iiak_admin_" + "0123456789" * 4
@@ -74,3 +76,29 @@ async def partner_of(api: Client, entity_name: str, permissions: list[str] | Non
 def counts(usage: dict[str, Any]) -> tuple[int, int, int]:
     """Total, successful and failed requests."""
     return usage["total_requests"], usage["successful_requests"], usage["failed_requests"]
+
+
+async def everything(db: asyncpg.Connection) -> dict[str, list[str]]:
+    """Every row of every table of partners."""
+    tables = await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'partner'")
+    return {
+        name: [row[0] for row in await db.fetch(f"SELECT each::text FROM partner.{name} AS each ORDER BY 1")]  # noqa: S608
+        for (name,) in tables
+    }
+
+
+async def changeable(db: asyncpg.Connection) -> Any:
+    """The same without the times at which admin keys were used."""
+    tables = await everything(db)
+    del tables["admin_key"]
+    return tables, await kept(db)
+
+
+async def kept(db: asyncpg.Connection) -> list[Any]:
+    """Everything that partners own."""
+    tables = ("admin_key", "user_account", "credential")
+    columns = "id, created_at, revoked_at", "id, name, status, updated_at", "id, name, revoked_at, metadata::text"
+    return [
+        await db.fetch(f"SELECT {names} FROM partner.{table} ORDER BY id")  # noqa: S608
+        for table, names in zip(tables, columns, strict=True)
+    ]

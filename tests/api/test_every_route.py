@@ -16,7 +16,7 @@ from api.route import JSON, Route
 from api.routes import ROUTES
 from tests.api.chains import Chain, hash_of
 from tests.api.client import Client, Reply
-from tests.api.partners import BODIES, BOOTSTRAP_KEY, NOWHERE, Partner
+from tests.api.partners import BODIES, BOOTSTRAP_KEY, NOWHERE, Partner, changeable, everything, kept
 from tests.api.payments import ALICE, pays
 
 KEYED = [route for route in ROUTES if route.who != "open" and JSON in route.media_types]
@@ -274,29 +274,3 @@ def test_every_keyed_route_but_the_export_answers_json() -> None:
     }
     assert {route.media_types for route in KEYED} == {(JSON,)}
     assert all(NOWHERE not in route.path for route in KEYED)
-
-
-async def everything(db: asyncpg.Connection) -> dict[str, list[str]]:
-    """Every row of every table of partners."""
-    tables = await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'partner'")
-    return {
-        name: [row[0] for row in await db.fetch(f"SELECT each::text FROM partner.{name} AS each ORDER BY 1")]  # noqa: S608
-        for (name,) in tables
-    }
-
-
-async def changeable(db: asyncpg.Connection) -> Any:
-    """The same without the times at which admin keys were used."""
-    tables = await everything(db)
-    del tables["admin_key"]
-    return tables, await kept(db)
-
-
-async def kept(db: asyncpg.Connection) -> list[Any]:
-    """Everything that partners own."""
-    tables = ("admin_key", "user_account", "credential")
-    columns = "id, created_at, revoked_at", "id, name, status, updated_at", "id, name, revoked_at, metadata::text"
-    return [
-        await db.fetch(f"SELECT {names} FROM partner.{table} ORDER BY id")  # noqa: S608
-        for table, names in zip(tables, columns, strict=True)
-    ]

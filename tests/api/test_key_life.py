@@ -1,7 +1,6 @@
 """A key after its creation: rotation, limits, restrictions, the end of its account. docs/http-api.md, "Keys"."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -23,14 +22,6 @@ from tests.processes.relay import Relay
 
 OTHERS = ["10.0.0.0/8", "2001:db8::/32"]
 LOOPBACK = ["127.0.0.0/8", "::1/128"]
-
-
-@pytest.fixture
-async def second(environment: dict[str, str], api: Client) -> AsyncIterator[Client]:
-    """Another API process, as far as keys and limits can tell, on the same database and Valkey as `api`."""
-    assert api.port
-    async with serving(environment) as client:
-        yield client
 
 
 @pytest.fixture

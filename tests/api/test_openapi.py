@@ -104,7 +104,16 @@ def test_every_time_has_the_format_date_time() -> None:
         ("/v1/tx/hash/{hash}", "get", "404", {"Not found", "Transaction not found"}),
         ("/v1/tx/hash/{hash}", "get", "429", {"Rate limit exceeded", "Quota exceeded"}),
         ("/v1/tx/history/{address}", "get", "401", {"Missing or invalid API key"}),
-        ("/v1/admin/users", "post", "409", {"external_id already in use"}),
+        (
+            "/v1/admin/users",
+            "post",
+            "409",
+            {
+                "external_id already in use",
+                "Idempotency-Key was used with another body",
+                "Already executed: the answer was erased with its account",
+            },
+        ),
         (
             "/v1/admin/users",
             "get",

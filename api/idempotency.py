@@ -1,0 +1,101 @@
+"""The header `Idempotency-Key`: a POST that is repeated with the same key and body is executed once.
+
+The row of a key is written in the commit of the change that it stands for, so a lost answer can be asked for again
+whatever has failed meanwhile (docs/decisions/0035-idempotency-keys.md).
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from aiohttp import web
+
+from api import answers, caching, errors
+from api.answers import Issued
+from api.ask import AdminAsk
+from api.route import Route
+from shared import sql
+
+HEADER, REPLAYED = "Idempotency-Key", "Idempotent-Replayed"
+LONGEST = 255
+
+_VALID = re.compile(rf"[\x20-\x7e]{{1,{LONGEST}}}")
+_LOCK = 0x4C454450  # arbitrary; the first half of the advisory lock's key, 32 bits of the hash are the second
+
+
+class _Executed(msgspec.Struct, frozen=True):
+    body_hash: bytes
+    target_id: UUID
+    issued_to: str | None
+    answer: bytes | None
+    withdrawn: list[bytes]
+
+
+_sql = sql.beside(__file__)
+_lock = _sql.command("lock")
+_executed = _sql.query("executed", _Executed)
+_remember = _sql.command("remember")
+
+
+def key_of(sent: Sequence[str]) -> str | None:
+    """The idempotency key of a request by its headers of that name; None without one. Raises Refusal."""
+    if not sent:
+        return None
+    if len(sent) > 1 or not _VALID.fullmatch(sent[0]):
+        raise errors.invalid_idempotency_key()
+    return sent[0]
+
+
+async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any], key: str) -> Any:
+    """The answer of the route's handler or, if a request with this key was executed before, the whole response.
+
+    `sent` is the JSON of the body; the order of its fields does not matter. A request that is executed at the same
+    time with the same key, by any process, is waited for. Raises Refusal: one of the handler leaves no trace, since its
+    commit is undone.
+    """
+    path = route.path.format_map(msgspec.to_builtins(ask.question))
+    key_hash, body_hash = _hash(ask.key.id, route.method, path, key), _hash(key, sent)
+    async with ask.commit() as db:
+        await _lock.run(db, _LOCK, int.from_bytes(key_hash[:4], signed=True))
+        executed = await _executed.one(db, key_hash)
+        if executed is None:
+            made = await route.handler(msgspec.structs.replace(ask, committing=db))
+            target_id, issued_to = _target(made.data)
+            body = answers.encode(made) if issued_to is None else None
+            withdrawn = ask.withdrawal.key_hashes
+            tag = await _remember.run(db, key_hash, body_hash, target_id, issued_to, body, withdrawn)
+            assert tag == "INSERT 0 1", "the lock keeps the same key from being remembered twice"
+            return made
+    return await _repeated(route, ask, executed, body_hash)
+
+
+async def _repeated(route: Route, ask: AdminAsk[Any, Any], executed: _Executed, body_hash: bytes) -> web.Response:
+    """The answer to a request that was executed before. Raises Refusal if it must not or can't be repeated."""
+    if executed.body_hash != body_hash:
+        raise errors.idempotency_key_reused()
+    async with ask.services.callers.withdrawing() as withdrawal:
+        # Whoever executed it may have been killed before the caches had forgotten these keys for good.
+        await withdrawal.of(executed.withdrawn)
+    if executed.issued_to is not None:
+        raise errors.key_not_shown_again(f"{executed.issued_to.replace('_', ' ')} {executed.target_id}")
+    if executed.answer is None:
+        raise errors.answer_erased()
+    response = caching.unstored(route.status, executed.answer)
+    response.headers[REPLAYED] = "true"
+    return response
+
+
+def _target(data: Any) -> tuple[UUID, str | None]:
+    """The id of what an answer is about and, if it contains a new key, the kind of thing that the key belongs to."""
+    if not isinstance(data, Issued):
+        return data.id, None
+    kind = data.__struct_fields__[0]
+    return getattr(data, kind).id, kind
+
+
+def _hash(*parts: object) -> bytes:
+    """The SHA-256 of values as JSON, with the fields of objects in alphabetical order."""
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).digest()
