@@ -59,12 +59,12 @@ async def new_page(browser: "Browser", api: Client, **options: Any) -> AsyncIter
 async def violations(page: "Page") -> list[str]:
     """What axe finds once no colour is on its way to another.
 
-    Inside a closed `details`, transitions stand still: they are not waited for.
+    Inside a closed `details`, transitions stand still: they are not waited for. One that is cancelled is over, too.
     """
     from axe_playwright_python.async_playwright import Axe
 
     await page.evaluate(
-        """Promise.all(
+        """Promise.allSettled(
             document.getAnimations()
                 .filter(animation => animation.effect.target.checkVisibility())
                 .map(animation => animation.finished)
