@@ -8,7 +8,7 @@ from textwrap import indent, wrap
 from typing import Any
 
 from api.samples import iterator_name, snake_case
-from clients.operations import Listed, listed
+from clients.operations import Listed, listed, takes_idempotency_key
 
 Json = dict[str, Any]
 NOTE = "Made by `python -m clients.generate` from the table of routes; do not edit."
@@ -71,7 +71,7 @@ def _client(described: Json, *, asynchronous: bool) -> str:
         "from typing import Any, Literal",
         "",
         "from ledgerline_client import types",
-        f"from ledgerline_client.http import UNSET, {base}, Unset",
+        f"from ledgerline_client.http import UNSET, {base}, Unset, new_idempotency_key",
         "",
         "",
         f"class {kind}({base}):",
@@ -95,6 +95,9 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
     options = _options(in_query)
     if body is not None:
         options += [_body_option(name, of, name in body["required"]) for name, of in body["properties"].items()]
+    idempotent = takes_idempotency_key(operation)
+    if idempotent:
+        options.append("idempotency_key: str | None = None")
     signature = _signature(arguments, options)
     sent = [
         f'"{method}"',
@@ -104,7 +107,8 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
         "None" if body is None else _values([{"name": name} for name in body["properties"]]),
     ]
     who = _key(operation)
-    call = f'self.call({", ".join(sent)}, key="{who}", json={_JSON in content})'
+    once = ", idempotency_key=idempotency_key or new_idempotency_key()" if idempotent else ""
+    call = f'self.call({", ".join(sent)}, key="{who}", json={_JSON in content}{once})'
     prefix, awaiting = ("async def", "await ") if asynchronous else ("def", "")
     yield f"    {prefix} {operation['operationId']}({signature}) -> {answer}:"
     yield from _docstring(f"{operation['summary']}.\n\n{operation['description']}".strip(), 8)

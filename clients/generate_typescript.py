@@ -74,6 +74,8 @@ def _table(every: list[Operation]) -> Iterator[str]:
 def _described(operation: Operation) -> Json:
     """What `http.ts` needs to know about an operation."""
     described: Json = {"method": operation.method, "path": operation.path, "key": operation.key or "none"}
+    if operation.idempotent:
+        described["idempotent"] = True
     if operation.answer is None:
         described["answer"] = "text"
     if operation.quantities:

@@ -26,7 +26,10 @@ class Listed(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """An operation. `body` is None if it takes none, `answer` if it is text, `listed` unless it is a paged list."""
+    """An operation. `body` is None if it takes none, `answer` if it is text, `listed` unless it is a paged list.
+
+    `idempotent` operations take an `Idempotency-Key`.
+    """
 
     name: str
     method: str
@@ -40,6 +43,7 @@ class Operation(NamedTuple):
     answer: Json | None
     quantities: Quantities
     listed: Listed | None
+    idempotent: bool
 
 
 def operations(described: Json) -> Iterator[Operation]:
@@ -61,7 +65,13 @@ def operations(described: Json) -> Iterator[Operation]:
                 answer=answer,
                 quantities=quantities(answer or {}, schemas),
                 listed=listed(answer or {}, schemas),
+                idempotent=takes_idempotency_key(operation),
             )
+
+
+def takes_idempotency_key(operation: Json) -> bool:
+    """Whether requests for an operation may carry an `Idempotency-Key`."""
+    return any((each["in"], each["name"]) == ("header", "Idempotency-Key") for each in operation["parameters"])
 
 
 def _parameters(operation: Json, place: str) -> list[Field]:

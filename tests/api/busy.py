@@ -1,7 +1,7 @@
 """A service that is busy at first."""
 
 import asyncio
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,26 +11,32 @@ from aiohttp.test_utils import TestServer
 REFUSED_TIMES = 2
 QUOTA_OPENS_AGAIN_S = 86_400
 
+Requests = dict[str, list[str | None]]
+
 _RATE_LIMITED = "/v1/admin/users"
 _QUOTA_USED_UP = "/v1/key"
 _SILENT = "/v1/status"
+_CUT_OFF = "/v1/admin/users/u/suspend"
 
 
 @asynccontextmanager
-async def busy_at_first() -> AsyncIterator[tuple[str, Counter[str]]]:
-    """Its address, and the number of requests to each path. The first REFUSED_TIMES to each are refused.
+async def busy_at_first() -> AsyncIterator[tuple[str, Requests]]:
+    """Its address, and the idempotency keys of the requests to each path. The first REFUSED_TIMES to each are refused.
 
     Most get 503. Users get 429 for a rate limit, and the key itself 429 for a quota that opens again in a day.
-    The status is never answered.
+    The status is never answered, and the first connection of a suspension is dropped.
     """
-    requests: Counter[str] = Counter()
+    requests: Requests = defaultdict(list)
     over = asyncio.Event()
 
     async def answer(request: web.Request) -> web.Response:
-        requests[request.path] += 1
+        requests[request.path].append(request.headers.get("Idempotency-Key"))
+        if request.path == _CUT_OFF and len(requests[request.path]) == 1:
+            assert request.transport is not None
+            request.transport.abort()
         if request.path == _SILENT:
             await over.wait()
-        if requests[request.path] > REFUSED_TIMES:
+        if len(requests[request.path]) > REFUSED_TIMES:
             return web.json_response({"success": True, "data": {}})
         status = 429 if request.path in (_RATE_LIMITED, _QUOTA_USED_UP) else 503
         retry_after_s = QUOTA_OPENS_AGAIN_S if request.path == _QUOTA_USED_UP else 0

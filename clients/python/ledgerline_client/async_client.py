@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from ledgerline_client import types
-from ledgerline_client.http import UNSET, AsyncHttp, Unset
+from ledgerline_client.http import UNSET, AsyncHttp, Unset, new_idempotency_key
 
 
 class AsyncLedgerline(AsyncHttp):
@@ -316,6 +316,7 @@ class AsyncLedgerline(AsyncHttp):
         email: str | Unset | None = UNSET,
         metadata: dict[str, Any] | Unset | None = UNSET,
         billing_plan: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
     ) -> types.UserAccountConfirmation:
         """Create a user account. It belongs to the admin key that creates it, and starts active.
 
@@ -335,6 +336,7 @@ class AsyncLedgerline(AsyncHttp):
             },
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -447,23 +449,39 @@ class AsyncLedgerline(AsyncHttp):
         )
         return answer
 
-    async def suspend_user(self, user_id: str) -> types.UserAccountConfirmation:
+    async def suspend_user(self, user_id: str, *, idempotency_key: str | None = None) -> types.UserAccountConfirmation:
         """Suspend a user account: its API keys are refused from now on. A repeated call changes nothing.
 
         Requires the permission `manage_users`.
         """
         answer: types.UserAccountConfirmation = await self.call(
-            "POST", "/v1/admin/users/{id}/suspend", {"id": user_id}, {}, None, key="admin_key", json=True
+            "POST",
+            "/v1/admin/users/{id}/suspend",
+            {"id": user_id},
+            {},
+            None,
+            key="admin_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
-    async def reactivate_user(self, user_id: str) -> types.UserAccountConfirmation:
+    async def reactivate_user(
+        self, user_id: str, *, idempotency_key: str | None = None
+    ) -> types.UserAccountConfirmation:
         """Reactivate a user account and its API keys. A repeated call changes nothing.
 
         Requires the permission `manage_users`.
         """
         answer: types.UserAccountConfirmation = await self.call(
-            "POST", "/v1/admin/users/{id}/reactivate", {"id": user_id}, {}, None, key="admin_key", json=True
+            "POST",
+            "/v1/admin/users/{id}/reactivate",
+            {"id": user_id},
+            {},
+            None,
+            key="admin_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -530,6 +548,7 @@ class AsyncLedgerline(AsyncHttp):
         expires_at: str | Unset | None = UNSET,
         rate_limit_per_minute: int | Unset | None = UNSET,
         metadata: dict[str, Any] | Unset | None = UNSET,
+        idempotency_key: str | None = None,
     ) -> types.IssuedCredentialConfirmation:
         """Issue an API key to a user account.
 
@@ -552,6 +571,7 @@ class AsyncLedgerline(AsyncHttp):
             },
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -657,7 +677,7 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     async def rotate_credential(
-        self, credential_id: str, *, overlap_seconds: int
+        self, credential_id: str, *, overlap_seconds: int, idempotency_key: str | None = None
     ) -> types.RotatedCredentialConfirmation:
         """Replace the API key of a credential by a new one. The former key remains valid for `overlap_seconds`.
 
@@ -673,6 +693,7 @@ class AsyncLedgerline(AsyncHttp):
             {"overlap_seconds": overlap_seconds},
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -1016,6 +1037,7 @@ class AsyncLedgerline(AsyncHttp):
         permissions: list[Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]]
         | Unset
         | None = UNSET,
+        idempotency_key: str | None = None,
     ) -> types.IssuedAdminKeyConfirmation:
         """Issue an admin key to a partner. Only this answer contains the full key.
 
@@ -1029,6 +1051,7 @@ class AsyncLedgerline(AsyncHttp):
             {"entity_name": entity_name, "permissions": permissions},
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 

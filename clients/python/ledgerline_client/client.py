@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from ledgerline_client import types
-from ledgerline_client.http import UNSET, Http, Unset
+from ledgerline_client.http import UNSET, Http, Unset, new_idempotency_key
 
 
 class Ledgerline(Http):
@@ -314,6 +314,7 @@ class Ledgerline(Http):
         email: str | Unset | None = UNSET,
         metadata: dict[str, Any] | Unset | None = UNSET,
         billing_plan: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
     ) -> types.UserAccountConfirmation:
         """Create a user account. It belongs to the admin key that creates it, and starts active.
 
@@ -333,6 +334,7 @@ class Ledgerline(Http):
             },
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -445,23 +447,37 @@ class Ledgerline(Http):
         )
         return answer
 
-    def suspend_user(self, user_id: str) -> types.UserAccountConfirmation:
+    def suspend_user(self, user_id: str, *, idempotency_key: str | None = None) -> types.UserAccountConfirmation:
         """Suspend a user account: its API keys are refused from now on. A repeated call changes nothing.
 
         Requires the permission `manage_users`.
         """
         answer: types.UserAccountConfirmation = self.call(
-            "POST", "/v1/admin/users/{id}/suspend", {"id": user_id}, {}, None, key="admin_key", json=True
+            "POST",
+            "/v1/admin/users/{id}/suspend",
+            {"id": user_id},
+            {},
+            None,
+            key="admin_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
-    def reactivate_user(self, user_id: str) -> types.UserAccountConfirmation:
+    def reactivate_user(self, user_id: str, *, idempotency_key: str | None = None) -> types.UserAccountConfirmation:
         """Reactivate a user account and its API keys. A repeated call changes nothing.
 
         Requires the permission `manage_users`.
         """
         answer: types.UserAccountConfirmation = self.call(
-            "POST", "/v1/admin/users/{id}/reactivate", {"id": user_id}, {}, None, key="admin_key", json=True
+            "POST",
+            "/v1/admin/users/{id}/reactivate",
+            {"id": user_id},
+            {},
+            None,
+            key="admin_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -528,6 +544,7 @@ class Ledgerline(Http):
         expires_at: str | Unset | None = UNSET,
         rate_limit_per_minute: int | Unset | None = UNSET,
         metadata: dict[str, Any] | Unset | None = UNSET,
+        idempotency_key: str | None = None,
     ) -> types.IssuedCredentialConfirmation:
         """Issue an API key to a user account.
 
@@ -550,6 +567,7 @@ class Ledgerline(Http):
             },
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -654,7 +672,9 @@ class Ledgerline(Http):
         )
         return answer
 
-    def rotate_credential(self, credential_id: str, *, overlap_seconds: int) -> types.RotatedCredentialConfirmation:
+    def rotate_credential(
+        self, credential_id: str, *, overlap_seconds: int, idempotency_key: str | None = None
+    ) -> types.RotatedCredentialConfirmation:
         """Replace the API key of a credential by a new one. The former key remains valid for `overlap_seconds`.
 
         Only this answer contains the new key. Both keys count for the same credential and share its limits;
@@ -669,6 +689,7 @@ class Ledgerline(Http):
             {"overlap_seconds": overlap_seconds},
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 
@@ -1012,6 +1033,7 @@ class Ledgerline(Http):
         permissions: list[Literal["manage_users", "manage_credentials", "view_usage", "view_audit_logs"]]
         | Unset
         | None = UNSET,
+        idempotency_key: str | None = None,
     ) -> types.IssuedAdminKeyConfirmation:
         """Issue an admin key to a partner. Only this answer contains the full key.
 
@@ -1025,6 +1047,7 @@ class Ledgerline(Http):
             {"entity_name": entity_name, "permissions": permissions},
             key="admin_key",
             json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
         )
         return answer
 

@@ -9,6 +9,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
 
@@ -19,7 +20,8 @@ MOST_TRIES = 6
 LONGEST_PAUSE_S = 65.0
 """A rate limit opens again within a minute. A longer pause, until a quota opens again, is the caller's affair."""
 
-_UNANSWERED = (httpx.ConnectError, httpx.ConnectTimeout)  # nothing was sent: any method may be repeated
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)  # any method may be repeated
+_UNANSWERED = (*_NOT_SENT, httpx.NetworkError, httpx.RemoteProtocolError)  # it may have been executed
 
 
 class Unset(Enum):
@@ -57,10 +59,17 @@ class _Requests:
         self._keys = {"api_key": api_key, "admin_key": admin_key}
 
     def _request(
-        self, method: str, path: str, in_path: Values, query: Values, body: Values | None, key: Key
+        self,
+        method: str,
+        path: str,
+        in_path: Values,
+        query: Values,
+        body: Values | None,
+        key: Key,
+        idempotency_key: str | None,
     ) -> dict[str, Any]:
         """The arguments of `httpx.request`. Query parameters that are None and fields that are UNSET are left out."""
-        headers = {}
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         if key != "none":
             if self._keys[key] is None:
                 raise ValueError(f"this operation needs {key}=..., which the client was not given")
@@ -101,19 +110,30 @@ class Http(_Requests):
         self._http.close()
 
     def call(
-        self, method: str, path: str, in_path: Values, query: Values, body: Values | None, *, key: Key, json: bool
+        self,
+        method: str,
+        path: str,
+        in_path: Values,
+        query: Values,
+        body: Values | None,
+        *,
+        key: Key,
+        json: bool,
+        idempotency_key: str | None = None,
     ) -> Any:
         """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
-        request = self._request(method, path, in_path, query, body, key)
+        request = self._request(method, path, in_path, query, body, key, idempotency_key)
+        harmless = method == "GET" or idempotency_key is not None
+        retried = _UNANSWERED if harmless else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
             response = None
             try:
                 response = self._http.request(**request)
-            except _UNANSWERED:
+            except retried:
                 if last:
                     raise
-            if response is not None and (last or not _may_repeat(method, response)):
+            if response is not None and (last or not _may_repeat(harmless, response)):
                 return _answer(response, json)
             time.sleep(self._pause_s(response, tries))
         raise AssertionError("the last try returns or raises")
@@ -149,19 +169,30 @@ class AsyncHttp(_Requests):
         await self._http.aclose()
 
     async def call(
-        self, method: str, path: str, in_path: Values, query: Values, body: Values | None, *, key: Key, json: bool
+        self,
+        method: str,
+        path: str,
+        in_path: Values,
+        query: Values,
+        body: Values | None,
+        *,
+        key: Key,
+        json: bool,
+        idempotency_key: str | None = None,
     ) -> Any:
         """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
-        request = self._request(method, path, in_path, query, body, key)
+        request = self._request(method, path, in_path, query, body, key, idempotency_key)
+        harmless = method == "GET" or idempotency_key is not None
+        retried = _UNANSWERED if harmless else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
             response = None
             try:
                 response = await self._http.request(**request)
-            except _UNANSWERED:
+            except retried:
                 if last:
                     raise
-            if response is not None and (last or not _may_repeat(method, response)):
+            if response is not None and (last or not _may_repeat(harmless, response)):
                 return _answer(response, json)
             await asyncio.sleep(self._pause_s(response, tries))
         raise AssertionError("the last try returns or raises")
@@ -178,11 +209,16 @@ class AsyncHttp(_Requests):
             place = _next(page, place)
 
 
-def _may_repeat(method: str, response: httpx.Response) -> bool:
+def new_idempotency_key() -> str:
+    """The key of an operation that is executed once, however often its request is sent."""
+    return str(uuid4())
+
+
+def _may_repeat(harmless: bool, response: httpx.Response) -> bool:
     """Whether a retry may help soon and is safe. A refusal with 429 has no effect."""
     if (_retry_after_s(response) or 0) > LONGEST_PAUSE_S:
         return False
-    return response.status_code == 429 or (response.status_code == 503 and method == "GET")
+    return response.status_code == 429 or (response.status_code == 503 and harmless)
 
 
 def _retry_after_s(response: httpx.Response) -> int | None:

@@ -16,6 +16,8 @@ export interface Settings {
 export interface CallOptions {
   /** Ends the call, and its pauses between retries. */
   signal?: AbortSignal | undefined;
+  /** The `Idempotency-Key` of a POST, by default a new one for each call. */
+  idempotencyKey?: string | undefined;
 }
 
 /** What the table of routes says about an operation. */
@@ -23,6 +25,8 @@ export interface Operation {
   method: string;
   path: string;
   key: "apiKey" | "adminKey" | "none";
+  /** Takes an `Idempotency-Key`, and so is executed once, however often its request is sent. */
+  idempotent?: true;
   answer?: "text";
   quantities?: Quantities;
   /** The field of `data` with the items of a list, unless `data` is the list. */
@@ -85,15 +89,15 @@ export class Http {
     operation: Operation,
     inPath: Values,
     options: Values,
-    { signal }: CallOptions,
+    { signal, idempotencyKey }: CallOptions,
   ): Promise<Answer> {
-    const [url, request] = this.#request(operation, inPath, options);
+    const [url, request] = this.#request(operation, inPath, options, idempotencyKey);
     for (let tries = 1; ; tries++) {
       let received: Received | undefined;
       try {
         received = await this.#exchange(url, request, signal);
       } catch (error) {
-        if (tries === MOST_TRIES || operation.method !== "GET" || !(error instanceof TypeError)) throw error;
+        if (tries === MOST_TRIES || !isHarmless(operation) || !(error instanceof TypeError)) throw error;
       }
       if (received?.response.ok) return answerOf(operation, received.text) as Answer;
       const pause = pauseS(received?.response, tries);
@@ -124,8 +128,14 @@ export class Http {
     }
   }
 
-  #request({ method, path, key }: Operation, inPath: Values, options: Values): [string, RequestInit] {
+  #request(
+    { method, path, key, idempotent }: Operation,
+    inPath: Values,
+    options: Values,
+    idempotencyKey: string | undefined,
+  ): [string, RequestInit] {
     const headers: Record<string, string> = {};
+    if (idempotent) headers["Idempotency-Key"] = idempotencyKey ?? crypto.randomUUID();
     if (key !== "none") {
       const given = this.#settings[key];
       if (!given) throw new TypeError(`this operation needs ${key}, which the client was not given`);
@@ -172,8 +182,13 @@ export class Http {
 }
 
 /** Whether a retry may help and is safe. A refusal with 429 has no effect. */
-function mayRepeat({ method }: Operation, { status }: Response): boolean {
-  return status === 429 || (status === 503 && method === "GET");
+function mayRepeat(operation: Operation, { status }: Response): boolean {
+  return status === 429 || (status === 503 && isHarmless(operation));
+}
+
+/** Whether a request may be sent again although it may have been executed. */
+function isHarmless({ method, idempotent }: Operation): boolean {
+  return method === "GET" || idempotent === true;
 }
 
 /** The pause before a retry: the one that the service requests, otherwise twice as long each time. */

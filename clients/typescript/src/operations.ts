@@ -89,6 +89,7 @@ export const createUser: Operation = {
   method: "POST",
   path: "/v1/admin/users",
   key: "adminKey",
+  idempotent: true,
 };
 
 export const listUsers: Operation = {
@@ -125,12 +126,14 @@ export const suspendUser: Operation = {
   method: "POST",
   path: "/v1/admin/users/{id}/suspend",
   key: "adminKey",
+  idempotent: true,
 };
 
 export const reactivateUser: Operation = {
   method: "POST",
   path: "/v1/admin/users/{id}/reactivate",
   key: "adminKey",
+  idempotent: true,
 };
 
 export const getUserUsage: Operation = {
@@ -149,6 +152,7 @@ export const createCredential: Operation = {
   method: "POST",
   path: "/v1/admin/credentials",
   key: "adminKey",
+  idempotent: true,
 };
 
 export const listCredentials: Operation = {
@@ -179,6 +183,7 @@ export const rotateCredential: Operation = {
   method: "POST",
   path: "/v1/admin/credentials/{id}/rotate",
   key: "adminKey",
+  idempotent: true,
 };
 
 export const getCredentialLimits: Operation = {
@@ -246,6 +251,7 @@ export const createAdminKey: Operation = {
   method: "POST",
   path: "/v1/admin/admin-keys",
   key: "adminKey",
+  idempotent: true,
 };
 
 export const listAdminKeys: Operation = {

@@ -7,6 +7,8 @@ const service = new Ledgerline(given("URL"), { apiKey: "k", adminKey: "a" });
 
 equal((await service.getPool("pool1")).success, true);
 equal((await service.createUser({ name: "Alice" })).success, true);
+equal((await service.suspendUser("u")).success, true);
+equal((await service.suspendUser("u", { idempotencyKey: "mine" })).success, true);
 const uncertain = await refusal(service.revokeCredential("c"));
 equal([uncertain.status, uncertain.message, uncertain.retryAfterS], [503, "503 busy", 0]);
 const usedUp = await refusal(service.getOwnKey());
