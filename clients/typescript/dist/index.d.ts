@@ -1,3 +1,0 @@
-export * from "./client.js";
-export { type CallOptions, LedgerlineError, type Settings } from "./http.js";
-export type * from "./types.js";
