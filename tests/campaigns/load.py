@@ -152,13 +152,14 @@ class Load:
 
 
 async def _asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[int, bool]:
-    """The status of an answer, and whether its request was authenticated, hence counts."""
+    """The status of an answer, and whether its request counts: it was authenticated, and could be recorded."""
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
     length = int(head.split(b"Content-Length: ", 1)[1].split(b"\r\n", 1)[0])
     await reader.readexactly(length)
-    # NOTE: a header of CORS names this one in every answer.
-    return int(head[9:12]), b"\r\nRateLimit-Limit: " in head
+    # NOTE: a header of CORS names the first one in every answer.
+    counts = b"\r\nRateLimit-Limit: " in head and b"\r\nError-Code: usage_not_recorded\r\n" not in head
+    return int(head[9:12]), counts
 
 
 async def new_keys(database_url: str, network: str, limits: Sequence[int]) -> list[Key]:
