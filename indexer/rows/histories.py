@@ -24,7 +24,7 @@ class Supply(msgspec.Struct):
     first_mint_tx_id: TxId | None = None
 
     def mint(self, quantity: int, sign: int) -> None:
-        """A transaction mints or burns a quantity (`sign` 1), or a rollback takes that back (-1)."""
+        """Add one mint or burn (`sign` 1), or undo it (-1)."""
         self.quantity += sign * quantity
         if quantity > 0:
             self.mint_count += sign

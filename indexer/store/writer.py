@@ -1,6 +1,6 @@
 """The only writer of a chain. Each step is one commit, and the tip moves inside it.
 
-`stage` writes blocks in bulk and `append` at the tip; `rollback` undoes blocks in either phase. finish_bulk.py turns a
+`stage` writes batches in bulk and `append` in a live index; `rollback` undoes blocks in both. finish_bulk.py turns a
 staged index into a live one.
 """
 
@@ -207,7 +207,7 @@ async def settle_balances(db: asyncpg.Connection) -> None:
 async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by_node: bool = False) -> None:
     """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
 
-    It is counted among the node's rollbacks if it is one.
+    With `by_node` it is counted in rollback_depth; `resync` is not.
     """
     boundary = await is_boundary(db, point)
     while True:
