@@ -155,7 +155,7 @@ class Callers:
             raise _refusal("api", "invalid", errors.invalid_api_key())
         refusal = None
         if isinstance(taken, Barred):
-            barred = errors.address_not_allowed() if taken.by == "address" else errors.scope_not_covered(call.scope)
+            barred = errors.ip_address_not_allowed() if taken.by == "ip" else errors.scope_not_covered(call.scope)
             raise _refusal("api", taken.by, barred)
         if taken.spent:
             _spent.inc()

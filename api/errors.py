@@ -338,7 +338,7 @@ def quota_exceeded() -> Refusal:
     return Refusal(429, "quota_exceeded", "Quota exceeded")
 
 
-def address_not_allowed() -> Refusal:
+def ip_address_not_allowed() -> Refusal:
     """The caller's IP address is outside the key's `ip_networks`.
 
     Send the request from one of these IP networks, or have the restriction changed.

@@ -361,7 +361,7 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
     yield errors.not_found()
     if route.who == "api key":
         yield from (errors.missing_api_key(), errors.invalid_api_key(), errors.expired_api_key())
-        yield from (errors.inactive_account(), errors.address_not_allowed())
+        yield from (errors.inactive_account(), errors.ip_address_not_allowed())
         if route.scope:
             yield from (errors.scope_not_covered(route.scope), errors.network_not_available())
         yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())

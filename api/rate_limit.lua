@@ -1,18 +1,22 @@
 -- Count one request of one API key: check that the key is cached and may be used, and that its quota and its last minute
 -- have room.
 --
--- KEYS  1 the cached key: "<life> <limit> <expires_us> <credential_id> <network_id>", or "fence". A key with a quota or with
---         restrictions has more: " <quota> <period> <ends_us> <scopes> <networks>", each "-" if there is none. Scopes and
---         networks are lists with a comma before and after each; a network is its leading bits
--- 2 key prefix of the per-credential lists of admission times (us, oldest first) 3 the life of these data: a hash of
--- rate_limit_beat.lua 4 the beginning of the names of quotas' counters ARGV 1 the key as just read from Postgres,
--- without the life; "" if it was not read 2 server time (us) until which it may be cached 3 the life to which the
--- calling process has reported its admissions 4 the scope of the request, "" for none 5 the bits of the caller's
--- address, "" if it is unknown 6 requests in the quota's period by the usage table, if the key was just read and has a
--- quota Returns "tell" if this is a different life, "ask <now>" if the key must be read from Postgres, "address" or
--- "scope" if a restriction bars the request, otherwise "<admitted, limited or spent> <limit> <admissions left> <us
--- until the oldest leaves the minute> <requests left of the quota> <us until its period ends> <credential_id>
--- <network_id>"
+-- KEYS  1 the cached key: "<life> <limit> <expires_us> <credential_id> <network_id>", or "fence". A key with a quota or
+--         with restrictions has more: " <quota> <period> <ends_us> <scopes> <networks>", each "-" if there is none.
+--         Scopes and networks are lists with a comma before and after each; a network is its leading bits
+--       2 key prefix of the per-credential lists of admission times (us, oldest first)
+--       3 the life of these data: a hash of rate_limit_beat.lua
+--       4 the beginning of the names of quotas' counters
+-- ARGV  1 the key as just read from Postgres, without the life; "" if it was not read
+--       2 server time (us) until which it may be cached
+--       3 the life to which the calling process has reported its admissions
+--       4 the scope of the request, "" for none
+--       5 the bits of the caller's IP address, "" if it is unknown
+--       6 requests in the quota's period by the usage table, if the key was just read and has a quota
+--
+-- Returns "tell" if this is a different life, "ask <now>" if the key must be read from Postgres, "ip" or "scope" if a
+-- restriction bars the request, otherwise "<admitted, limited or spent> <limit> <admissions left> <us until the oldest
+-- leaves the minute> <requests left of the quota> <us until its period ends> <credential_id> <network_id>"
 --
 -- NOTE: Lua rounds numbers above 10^14 in texts, hence string.format for times. The answer is one text, since redis-py
 -- takes three times as long for an array of six.
@@ -52,7 +56,7 @@ if more ~= '' then
       inside = inside or string.sub(ARGV[5], 1, #network) == network
     end
     if not inside then
-      return 'address'
+      return 'ip'
     end
   end
   if scopes ~= '-' and ARGV[4] ~= '' and not string.find(scopes, ',' .. ARGV[4] .. ',', 1, true) then

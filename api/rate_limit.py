@@ -114,7 +114,7 @@ class Taken(msgspec.Struct, frozen=True):
 class Barred(msgspec.Struct, frozen=True):
     """A restriction of the key bars the request, which is not counted."""
 
-    by: Literal["address", "scope"]
+    by: Literal["ip", "scope"]
 
 
 class AskPostgres(msgspec.Struct, frozen=True):
@@ -317,14 +317,14 @@ class SharedMinutes:
             shown, until_us = _shown(lease.key), str(lease.until_us).encode()
             used = 0 if lease.key.quota is None else lease.key.quota.used
         keys = (b"4", _KEY % key_hash.hex().encode(), _minutes(self._life), _LIFE, _QUOTAS)
-        return *keys, shown, until_us, self._life, call.scope.encode(), call.address_bits.encode(), str(used).encode()
+        return *keys, shown, until_us, self._life, call.scope.encode(), call.ip_bits.encode(), str(used).encode()
 
     def _read(self, answer: bytes) -> Taken | Barred | AskPostgres:
         verdict, *figures = answer.split(b" ", 6)
         if verdict == b"ask":
             return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000)
         if not figures:
-            return Barred("address" if verdict == b"address" else "scope")
+            return Barred("ip" if verdict == b"ip" else "scope")
         limit, remaining, reset_us, quota_left, quota_ends_in, whose = figures
         credential_id, network_id = _read_whose(whose)
         admitted = verdict == b"admitted"

@@ -1,7 +1,7 @@
 """What an API key may be used for, and from where.
 
-Addresses and networks are compared as texts of bits, which the script in Valkey can do as well: a network contains the
-addresses whose text begins with its own.
+IP addresses and networks are compared as texts of bits, which the script in Valkey can do as well: a network contains
+the addresses whose text begins with its own.
 """
 
 import ipaddress
@@ -20,12 +20,12 @@ _REMEMBERED = 4_096
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What restrictions look at: the scope of the route, "" if every key may call it, and the caller's address in bits,
-    "" if it is unknown.
+    """What restrictions look at: the scope of the route, "" if every key may call it, and the caller's IP address in
+    bits, "" if it is unknown.
     """
 
     scope: str = ""
-    address_bits: str = ""
+    ip_bits: str = ""
 
 
 class Restrictions(msgspec.Struct, frozen=True):
@@ -34,10 +34,10 @@ class Restrictions(msgspec.Struct, frozen=True):
     networks: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
 
-    def bars(self, call: Call) -> Literal["address", "scope"] | None:
+    def bars(self, call: Call) -> Literal["ip", "scope"] | None:
         """What keeps the key from this call, if anything does."""
-        if self.networks and not call.address_bits.startswith(self.networks):
-            return "address"
+        if self.networks and not call.ip_bits.startswith(self.networks):
+            return "ip"
         return "scope" if self.scopes and call.scope and call.scope not in self.scopes else None
 
 
@@ -47,9 +47,9 @@ def of(ip_networks: Sequence[str], scopes: Sequence[str]) -> Restrictions:
 
 
 @lru_cache(_REMEMBERED)
-def bits(address: str | None) -> str:
+def bits(ip_address: str | None) -> str:
     """The version of an IP address and its bits; "" if it is unknown."""
-    return "" if address is None else _bits(ipaddress.ip_address(address))
+    return "" if ip_address is None else _bits(ipaddress.ip_address(ip_address))
 
 
 def canonical(text: str) -> str:

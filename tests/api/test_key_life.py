@@ -366,8 +366,8 @@ async def test_the_address_is_that_of_the_client_behind_trusted_proxies(
 def test_a_network_contains_its_addresses_and_no_others(network: str, inside: str, outside: str) -> None:
     restrictions = of([network], [])
     assert restrictions.bars(Call("", bits(inside))) is None
-    assert restrictions.bars(Call("", bits(outside))) == "address"
-    assert restrictions.bars(Call("", bits(None))) == "address"
+    assert restrictions.bars(Call("", bits(outside))) == "ip"
+    assert restrictions.bars(Call("", bits(None))) == "ip"
 
 
 # What a key knows of itself -------------------------------------------------------------------------------------------
