@@ -196,9 +196,9 @@ class Api:
         once = None
         if route.method == "POST":
             once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
-        address = self._ip_address(request)
-        async with self._services.callers.withdrawing() as withdrawal:
-            ask = AdminAsk(self._services, question, body, key, address, trail.request_id, withdrawal)
+        ip_address = self._ip_address(request)
+        async with self._services.callers.invalidating() as invalidation:
+            ask = AdminAsk(self._services, question, body, key, ip_address, trail.request_id, invalidation)
             if once is None:
                 return await route.handler(ask)
             return await idempotency.answer(route, ask, sent, once)

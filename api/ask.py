@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import asyncpg
 import msgspec
 
-from api.caller import AdminKey, ApiKey, KeyWithdrawal
+from api.caller import AdminKey, ApiKey, KeyInvalidation
 from api.chains import ChainServer
 from api.parameters import Body, Question
 from api.rate_limit import Taken
@@ -76,7 +76,7 @@ class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
-    """A request of a partner. `withdrawal` is for the API keys that it ends or changes, declared inside its commit."""
+    """A request of a partner. API keys that it ends or changes are declared to `invalidation`, inside its commit."""
 
     services: Services
     question: QuestionT
@@ -84,7 +84,7 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
     key: AdminKey
     ip_address: str | None
     request_id: str
-    withdrawal: KeyWithdrawal
+    invalidation: KeyInvalidation
     committing: asyncpg.Connection | None = None  # the connection of an idempotent request, which is one commit
 
     @asynccontextmanager

@@ -187,16 +187,16 @@ class Callers:
         return key
 
     @asynccontextmanager
-    async def withdrawing(self) -> AsyncIterator["KeyWithdrawal"]:
+    async def invalidating(self) -> AsyncIterator["KeyInvalidation"]:
         """Wrap a commit that changes or ends API keys: after the block every process reads them from Postgres again.
 
         Declare the keys inside the commit. They are fenced in Valkey before the commit, in case this process dies, and
         after it. If Valkey is unreachable, this waits until every cached copy has expired.
         """
-        withdrawal = KeyWithdrawal(self._fence)
-        yield withdrawal
-        if not await self._fence(withdrawal.key_hashes):
-            log.warning("keys.waiting_for_leases", keys=len(withdrawal.key_hashes), wait_s=LEASE_S)
+        invalidation = KeyInvalidation(self._fence)
+        yield invalidation
+        if not await self._fence(invalidation.key_hashes):
+            log.warning("keys.waiting_for_leases", keys=len(invalidation.key_hashes), wait_s=LEASE_S)
             await asyncio.sleep(LEASE_S)
 
     async def _take(self, key_hash: bytes, call: Call) -> Taken | Barred | None:
@@ -276,7 +276,7 @@ class KeyReader:
                 del self._waiting[key_hash]
 
 
-class KeyWithdrawal:
+class KeyInvalidation:
     """The API keys whose cached copies a commit invalidates."""
 
     def __init__(self, fence: Callable[[Sequence[bytes]], Awaitable[bool]]) -> None:

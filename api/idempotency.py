@@ -31,7 +31,7 @@ class _Executed(msgspec.Struct, frozen=True):
     target_id: UUID
     issued_to: str | None
     answer: bytes | None
-    withdrawn: list[bytes]
+    invalidated: list[bytes]
 
 
 _sql = sql.beside(__file__)
@@ -65,8 +65,8 @@ async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any],
             made = await route.handler(msgspec.structs.replace(ask, committing=db))
             target_id, issued_to = _target(made.data)
             body = answers.encode(made) if issued_to is None else None
-            withdrawn = ask.withdrawal.key_hashes
-            tag = await _remember.run(db, key_hash, body_hash, target_id, issued_to, body, withdrawn)
+            invalidated = ask.invalidation.key_hashes
+            tag = await _remember.run(db, key_hash, body_hash, target_id, issued_to, body, invalidated)
             assert tag == "INSERT 0 1", "the lock keeps the same key from being remembered twice"
             return made
     return await _repeated(route, ask, executed, body_hash)
@@ -76,9 +76,9 @@ async def _repeated(route: Route, ask: AdminAsk[Any, Any], executed: _Executed, 
     """The answer to a request that was executed before. Raises Refusal if it must not or can't be repeated."""
     if executed.body_hash != body_hash:
         raise errors.idempotency_key_reused()
-    async with ask.services.callers.withdrawing() as withdrawal:
+    async with ask.services.callers.invalidating() as invalidation:
         # Whoever executed it may have been killed before the caches had forgotten these keys for good.
-        await withdrawal.of(executed.withdrawn)
+        await invalidation.of(executed.invalidated)
     if executed.issued_to is not None:
         raise errors.key_not_shown_again(f"{executed.issued_to.replace('_', ' ')} {executed.target_id}")
     if executed.answer is None:

@@ -254,7 +254,7 @@ async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCred
         found = await _revoke.one(db, ask.question.id, ask.key.id)
         if found is None:
             raise errors.credential_not_found_or_revoked()
-        await ask.withdrawal.of(await key_hashes(db, found.id))
+        await ask.invalidation.of(await key_hashes(db, found.id))
         credential = await _kept(ask, db, ask.question.id)
         await audit.record(db, ask, "credential.revoked", credential.id, name=credential.name)
     shown = {field: getattr(credential, field) for field in RevokedCredential.__struct_fields__}
@@ -273,7 +273,7 @@ async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[Rotated
         former = await _rotate.one(db, ask.question.id, ask.key.id, *new, overlap_s)
         if former is None:
             raise errors.credential_not_found_or_revoked()
-        await ask.withdrawal.of(await key_hashes(db, ask.question.id))
+        await ask.invalidation.of(await key_hashes(db, ask.question.id))
         credential = await _kept(ask, db, ask.question.id)
         await audit.record(
             db,

@@ -159,7 +159,7 @@ async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Lim
         new = msgspec.structs.replace(old, **_given(ask.body))
         changed = await _record_change(ask, db, old, new)
         if changed:
-            await ask.withdrawal.of(await key_hashes(db, old.credential_id))
+            await ask.invalidation.of(await key_hashes(db, old.credential_id))
             requests, per = (None, None) if new.quota is None else (new.quota.requests, new.quota.per)
             await _set_limits.run(db, old.credential_id, new.rate_limit_per_minute, new.expires_at, requests, per)
     return Confirmation(data=new, message="Limits updated" if changed else "Limits unchanged")
@@ -182,7 +182,7 @@ async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) 
         new = msgspec.structs.replace(old, **given)
         changed = await _record_change(ask, db, old, new)
         if changed:
-            await ask.withdrawal.of(await key_hashes(db, old.credential_id))
+            await ask.invalidation.of(await key_hashes(db, old.credential_id))
             await _set_restrictions.run(db, old.credential_id, new.ip_networks, new.scopes)
     return Confirmation(data=new, message="Restrictions updated" if changed else "Restrictions unchanged")
 

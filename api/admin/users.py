@@ -216,7 +216,7 @@ async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
     async with ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "suspended") is None:
             return Confirmation(data=await _unchanged(ask, db), message="User account was already suspended")
-        await ask.withdrawal.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
+        await ask.invalidation.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
         await audit.record(db, ask, "user_account.suspended", ask.question.id)
         return Confirmation(data=await _kept(ask, db, ask.question.id), message="User account suspended")
 
@@ -242,7 +242,7 @@ async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
         deleted = await _delete.one(db, ask.question.id, ask.key.id)
         if deleted is None:
             raise errors.user_account_not_found()
-        await ask.withdrawal.of([row.key_hash for row in await _key_hashes.all(db, deleted.id)])
+        await ask.invalidation.of([row.key_hash for row in await _key_hashes.all(db, deleted.id)])
         credentials = await _revoke_credentials.all(db, deleted.id)
         await _erase_answers.run(db, deleted.id)
         await _erase_names.run(db, [deleted.id, *(each.id for each in credentials)])

@@ -138,7 +138,7 @@ async def test_a_revoked_key_is_refused_by_the_next_request_despite_concurrent_o
 
 
 async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) -> None:
-    """The race in slow motion: Postgres is asked, the key is withdrawn, and only then the answer is cached."""
+    """The race in slow motion: Postgres is asked, the key is invalidated, and only then the answer is cached."""
     async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
@@ -149,7 +149,7 @@ async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) ->
 
 
 async def test_a_key_read_too_long_ago_is_not_cached(redis_url: str) -> None:
-    """No cached key outlives LEASE_S from before Postgres was asked, so a withdrawal can wait for that time."""
+    """No cached key outlives LEASE_S from before Postgres was asked, so an invalidation can wait for that time."""
     async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
@@ -282,11 +282,11 @@ async def test_a_key_that_is_cached_again_before_the_commit_is_refused_after_it(
     async with (
         await database.create_pool(database_url, None, most=1) as pool,
         valkeys.opened(redis_url) as client,
-        Callers(pool, client, None).withdrawing() as withdrawal,
+        Callers(pool, client, None).invalidating() as invalidation,
         db.transaction(),
     ):
         await db.execute("UPDATE partner.credential SET revoked_at = now() WHERE id = $1", UUID(credential["id"]))
-        await withdrawal.of([tokens.hash_of(key)])
+        await invalidation.of([tokens.hash_of(key)])
         await client.ask(valkeys.packed(b"FLUSHDB"))
         assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
     assert (await api.get(CHAIN_PATH, key)).error == "Invalid API key"
@@ -317,11 +317,11 @@ async def test_a_process_that_dies_right_after_its_commit_has_fenced_the_keys_be
     credential, key = await partner.issued(await partner.user())
     assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
     async with await database.create_pool(database_url, None, most=1) as pool, valkeys.opened(redis_url) as client:
-        withdrawing = Callers(FairPool(pool, 1), client, None).withdrawing()
-        withdrawal = await withdrawing.__aenter__()
+        invalidating = Callers(FairPool(pool, 1), client, None).invalidating()
+        invalidation = await invalidating.__aenter__()
         async with db.transaction():
             await db.execute("UPDATE partner.credential SET revoked_at = now() WHERE id = $1", UUID(credential["id"]))
-            await withdrawal.of([tokens.hash_of(key)])
+            await invalidation.of([tokens.hash_of(key)])
     assert (await api.get(CHAIN_PATH, key)).error == "Invalid API key"
 
 

@@ -293,13 +293,13 @@ CREATE INDEX audit_log_reading ON partner.audit_log (created_at) WHERE right(act
 -- Idempotency keys ----------------------------------------------------------------------------------------------------
 
 CREATE TABLE partner.idempotency_key (
-    key_hash   bytea       PRIMARY KEY,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    body_hash  bytea       NOT NULL,
-    target_id  uuid        NOT NULL,
-    issued_to  text        CHECK (issued_to IN ('credential', 'admin_key')),
-    answer     bytea       CHECK (answer IS NULL OR issued_to IS NULL),
-    withdrawn  bytea[]     NOT NULL
+    key_hash    bytea       PRIMARY KEY,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    body_hash   bytea       NOT NULL,
+    target_id   uuid        NOT NULL,
+    issued_to   text        CHECK (issued_to IN ('credential', 'admin_key')),
+    answer      bytea       CHECK (answer IS NULL OR issued_to IS NULL),
+    invalidated bytea[]     NOT NULL
 );
 COMMENT ON TABLE partner.idempotency_key IS
     'Requests with an Idempotency-Key, each written in the commit of its change. A row is valid for 24 hours, then deleted.';
@@ -308,7 +308,7 @@ COMMENT ON COLUMN partner.idempotency_key.body_hash IS 'SHA-256 of idempotency k
 COMMENT ON COLUMN partner.idempotency_key.target_id IS 'What the answer is about: an account, a credential or an admin key.';
 COMMENT ON COLUMN partner.idempotency_key.issued_to IS 'Of an answer that contains a new key: the kind of target that the key belongs to.';
 COMMENT ON COLUMN partner.idempotency_key.answer IS 'Body of the answer. Null if it contains a key, or was erased with its account.';
-COMMENT ON COLUMN partner.idempotency_key.withdrawn IS 'Hashes of the API keys that the request has made the caches forget.';
+COMMENT ON COLUMN partner.idempotency_key.invalidated IS 'Hashes of the API keys that the request has made the caches forget.';
 CREATE INDEX idempotency_key_age ON partner.idempotency_key (created_at);
 CREATE INDEX idempotency_key_target ON partner.idempotency_key (target_id) WHERE answer IS NOT NULL;
 
