@@ -24,6 +24,9 @@ Change = Annotated[int, msgspec.Meta(extra_json_schema={"format": "int64"})]
 Digits = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^-?[0-9]+$"})]
 """A quantity as a decimal string."""
 
+Json = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
+"""A JSON object, returned as it was stored."""
+
 Success = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
 Failed = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
 
@@ -99,6 +102,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     success: Failed = False
     error: str
+
+
+class Total(msgspec.Struct, frozen=True):
+    """The number of rows that match, of which a page shows some."""
+
+    total: int
 
 
 class Paging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):

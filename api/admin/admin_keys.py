@@ -7,8 +7,7 @@ import msgspec
 
 from api import errors, tokens
 from api.admin import audit
-from api.admin.page import Total
-from api.answers import Confirmation, Instant, Issued, Page, Paging
+from api.answers import Confirmation, Instant, Issued, Page, Paging, Total
 from api.ask import AdminAsk, Nothing
 from api.caller import PERMISSIONS, AdminKey
 from api.parameters import Body, Choices, Id, Integer, Offset, Question, Text

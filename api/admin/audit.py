@@ -8,8 +8,7 @@ from uuid import UUID
 import msgspec
 
 from api import errors
-from api.admin.page import Json, Total
-from api.answers import Instant, Page, TotalPaging
+from api.answers import Instant, Json, Page, Total, TotalPaging
 from api.ask import AdminAsk
 from api.caller import AdminKey
 from api.parameters import Choice, Id, Integer, Moment, Offset, Question, Text

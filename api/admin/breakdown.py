@@ -12,7 +12,7 @@ from aiohttp import web
 
 from api import errors
 from api.admin.credentials import CredentialId
-from api.admin.page import Period
+from api.admin.period import Period
 from api.admin.users import UserId
 from api.answers import Instant, Page, TotalPaging
 from api.ask import AdminAsk

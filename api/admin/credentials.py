@@ -9,9 +9,8 @@ from msgspec import UNSET, UnsetType
 
 from api import errors, tokens
 from api.admin import audit
-from api.admin.page import Json, Total
 from api.admin.users import LONGEST_SEARCH, NO_METADATA, Metadata, Name
-from api.answers import Answer, Confirmation, Instant, Issued, Page, Paging
+from api.answers import Answer, Confirmation, Instant, Issued, Json, Page, Paging, Total
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Flag, Id, Integer, Moment, Offset, Question, Text
 from shared import schema, sql

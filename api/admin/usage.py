@@ -8,9 +8,9 @@ import msgspec
 
 from api import errors
 from api.admin.credentials import CredentialId
-from api.admin.page import Period, Total
+from api.admin.period import Period
 from api.admin.users import UserId
-from api.answers import Answer, Instant, Page, Paging, TotalPaging
+from api.answers import Answer, Instant, Page, Paging, Total, TotalPaging
 from api.ask import AdminAsk
 from api.parameters import Integer, Offset
 from shared import sql

@@ -10,8 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from api import errors
 from api.admin import audit
-from api.admin.page import Json, Total
-from api.answers import Answer, Confirmation, Instant, Page, Paging
+from api.answers import Answer, Confirmation, Instant, Json, Page, Paging, Total
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Id, Integer, JsonObject, Kind, Offset, Question, Text
 from shared import schema, sql

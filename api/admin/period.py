@@ -1,24 +1,13 @@
-"""Types for several modules of this folder: totals of lists, free-form data, periods of usage."""
+"""The period of a question about usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
-
-import msgspec
 
 from api import errors
 from api.parameters import Moment, Question
 
 USUAL_PERIOD = timedelta(days=30)
 _EARLIEST = datetime.min.replace(tzinfo=UTC) + USUAL_PERIOD
-
-Json = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
-"""A JSON object, returned as it was stored."""
-
-
-class Total(msgspec.Struct, frozen=True):
-    """The number of matching rows."""
-
-    total: int
 
 
 class Period(Question, frozen=True, kw_only=True):
