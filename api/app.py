@@ -40,7 +40,7 @@ from api.access_log import AccessLog
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainAsk, KeyAsk, Notes, OpenAsk
 from api.chain import tip
-from api.chains import ChainServer
+from api.chain_servers import ChainServer
 from api.connections import BoundedServer
 from api.errors import Refusal
 from api.parameters import Question, json_object, read_body, read_question
@@ -218,7 +218,7 @@ class Api:
                     return Unchanged(last_updated=now)
             return await route.handler(ask)
 
-        return await self._services.chains.read(key.network, read)
+        return await self._services.chain_servers.read(key.network, read)
 
     def _ip_address(self, request: web.BaseRequest) -> str | None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())

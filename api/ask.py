@@ -8,7 +8,7 @@ import asyncpg
 import msgspec
 
 from api.caller import AdminKey, ApiKey, KeyInvalidation
-from api.chains import ChainServer
+from api.chain_servers import ChainServer
 from api.parameters import Body, Question
 from api.rate_limit import Taken
 from api.services import Services

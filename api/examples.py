@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from api.chain.pools import show_pool_id
-from api.chains import ChainServer
+from api.chain_servers import ChainServer
 from api.services import Services
 from shared import address, sql
 from shared.lifecycle import UNREACHABLE
@@ -36,7 +36,7 @@ async def path_parameters(services: Services) -> dict[str, str]:
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             for network in NETWORKS:
-                oldest = await services.chains.read(network, partial(_read, network=network))
+                oldest = await services.chain_servers.read(network, partial(_read, network=network))
                 if oldest is not None:
                     return _shown(oldest)
     except (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.LockNotAvailableError, TimeoutError) as cause:

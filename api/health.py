@@ -129,7 +129,7 @@ def _reasons(services: Services) -> Iterator[str]:
         yield f"{len(services.spools.unusable)} files in the usage folder are unusable: see the log"
     if time.monotonic() - services.spools.queued_at > USAGE_QUEUED_WITHIN_S:
         yield "usage waits on disk"
-    for number, reason in services.chains.left_out().items():
+    for number, reason in services.chain_servers.left_out().items():
         yield f"replica {number} of READ_DATABASE_URL is left out: {reason}"
 
 

@@ -4,7 +4,7 @@ Heartbeats are read from the primary, indexes from a server that answers chain r
 of an unreachable database.
 """
 
-from api.chains import ChainServer
+from api.chain_servers import ChainServer
 from api.services import Services
 from shared import leader, network_state
 from shared.leader import LastHeartbeat
@@ -36,7 +36,7 @@ async def rollbacks(services: Services, network: Network) -> list[RollbackDepth]
         async with source.connection(network) as db:
             return await network_state.rollbacks(db)
 
-    return await services.chains.read(network, read)
+    return await services.chain_servers.read(network, read)
 
 
 def _of(
@@ -55,4 +55,4 @@ async def _chain(services: Services, network: Network) -> Chain | None:
         async with source.connection(network) as db:
             return await network_state.chain(db)
 
-    return await services.chains.read(network, read)
+    return await services.chain_servers.read(network, read)

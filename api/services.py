@@ -9,10 +9,10 @@ import msgspec
 import structlog
 from prometheus_client import Gauge
 
-from api import chains, registry, retention
+from api import chain_servers, registry, retention
 from api import valkey as valkeys
 from api.caller import Callers
-from api.chains import Chains
+from api.chain_servers import ChainServers
 from api.registry import Registry
 from api.shared_reading import SharedReading
 from api.turns import FairPool, Turns
@@ -53,7 +53,7 @@ class Services(msgspec.Struct, frozen=True):
     servers: Servers
     keys: FairPool  # for authentication and readiness: never shared with slower work
     admin: Turns[asyncpg.Pool]
-    chains: Chains
+    chain_servers: ChainServers
     valkey: ValkeyClient
     callers: Callers
     spools: Spools
@@ -87,8 +87,8 @@ async def opened(
         keys = FairPool(key_pool, KEY_CONNECTIONS)
         admin = await pool("admin", ADMIN_CONNECTIONS, within_s=ADMIN_ANSWER_WITHIN_S)
         queue = await pool("queue", QUEUE_CONNECTIONS)
-        opened_chains = await stack.enter_async_context(
-            chains.opened(
+        opened_servers = await stack.enter_async_context(
+            chain_servers.opened(
                 servers.database_url,
                 servers.read_database_urls,
                 settings.replica_lag_s,
@@ -111,7 +111,7 @@ async def opened(
             servers=servers,
             keys=keys,
             admin=Turns(admin, ADMIN_CONNECTIONS),
-            chains=opened_chains,
+            chain_servers=opened_servers,
             valkey=valkey,
             callers=callers,
             spools=spools,

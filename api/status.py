@@ -9,7 +9,7 @@ import msgspec
 from api import network_states
 from api.answers import Answer, Instant
 from api.ask import Nothing, OpenAsk
-from api.chains import ChainServer
+from api.chain_servers import ChainServer
 from api.services import Services
 from shared import schema, sql
 from shared.network import Network, by_name
@@ -144,7 +144,7 @@ async def _last_hour(services: Services, network: Network, at: datetime) -> Last
         async with source.connection(network) as db:
             return await _minutes.all(db, first_slot)
 
-    found = {minute.minute: minute for minute in await services.chains.read(network, read)}
+    found = {minute.minute: minute for minute in await services.chain_servers.read(network, read)}
     blocks = [found[minute].blocks if minute in found else 0 for minute in range(_MINUTES)]
     return LastHour(blocks, sum(minute.transactions for minute in found.values()))
 

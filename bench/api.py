@@ -35,7 +35,7 @@ from rich.table import Table
 from api import answers, tokens
 from api.ask import ChainAsk, Notes
 from api.caller import ApiKey
-from api.chains import ChainServer
+from api.chain_servers import ChainServer
 from api.parameters import read_question
 from api.processes import spare_collector
 from api.route import Router

@@ -148,7 +148,7 @@ class _TipHistory:
         return 0.0 if missed is None else time.monotonic() - missed
 
 
-class Chains:
+class ChainServers:
     """Distributes chain requests among the servers."""
 
     def __init__(self, primary: ChainServer, replicas: Sequence[_Replica], lag_s: float) -> None:
@@ -261,8 +261,8 @@ async def opened(
     lag_s: float,
     others: Sequence[asyncpg.Pool],
     made: Callable[[str, asyncpg.Pool], None],
-) -> AsyncIterator[Chains]:
-    """Open `Chains` on these servers, which need not be reachable yet. The primary is removed from the replicas.
+) -> AsyncIterator[ChainServers]:
+    """Open `ChainServers` on these servers, which need not be reachable yet. The primary is removed from the replicas.
 
     `others` are further pools of the primary, emptied when another server becomes the primary. `made` is called with
     the network's name and each new pool.
@@ -286,13 +286,13 @@ async def opened(
             for number, url in enumerate(replica_urls, 1)
             if url != primary_url
         ]
-        chains = Chains(primary, replicas, lag_s)
+        servers = ChainServers(primary, replicas, lag_s)
         if replicas or len(hosts.each(primary_url)) > 1:
-            await stack.enter_async_context(tasks.background("primary check", partial(chains.watch, primary)))
+            await stack.enter_async_context(tasks.background("primary check", partial(servers.watch, primary)))
             for replica in replicas:
                 task = f"replica {replica.number} check"
-                await stack.enter_async_context(tasks.background(task, partial(chains.watch, replica)))
-        yield chains
+                await stack.enter_async_context(tasks.background(task, partial(servers.watch, replica)))
+        yield servers
 
 
 async def _patiently(work: Awaitable[Any]) -> Any:
