@@ -75,8 +75,7 @@ class Api:
 
     def __init__(self, services: Services, routes: Iterable[Route]) -> None:
         self._services = services
-        self._routes = tuple(routes)
-        self._router = Router(self._routes)
+        self._router = Router(routes)
         self._deadlines = _Deadlines()
         self._access_log = AccessLog(services.settings)
         self._stop = asyncio.Event()
@@ -178,7 +177,7 @@ class Api:
         elif isinstance(authenticated, caller.AdminKey):
             answer = await self._administer(trail, route, question, authenticated, request)
         else:
-            answer = await route.handler(OpenAsk(self._services, question, self._routes))
+            answer = await route.handler(OpenAsk(self._services, question))
         if isinstance(answer, web.Response):
             return answer
         return caching.respond(request, route.status, answer, notes)

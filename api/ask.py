@@ -24,11 +24,10 @@ class Nothing(Question, frozen=True, kw_only=True):
 
 
 class OpenAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
-    """A request that needs no key. `routes` is the table of api.route.Route that it came through."""
+    """A request that needs no key."""
 
     services: Services
     question: QuestionT
-    routes: tuple[object, ...]
 
 
 class Notes(msgspec.Struct):

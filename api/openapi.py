@@ -2,11 +2,11 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import msgspec
 from aiohttp import web
@@ -15,7 +15,7 @@ from api import answers, error_codes, errors, examples, idempotency
 from api.ask import Nothing, OpenAsk
 from api.errors import Refusal
 from api.parameters import Field, JsonSchema
-from api.route import JSON, Route
+from api.route import JSON, Handler, Route
 from api.samples import samples
 
 Json = dict[str, Any]
@@ -159,11 +159,16 @@ _CACHED_DOCUMENTS = 4
 _REF = "#/components/schemas/{name}"
 
 
-async def openapi(ask: OpenAsk[Nothing]) -> web.Response:
-    """Get this OpenAPI document."""
-    values = await examples.path_parameters(ask.services)
-    body = _encoded(cast(tuple[Route, ...], ask.routes), tuple(values.items()))
-    return web.Response(body=body, headers={"Content-Type": answers.CONTENT_TYPE})
+def handler(routes: Callable[[], tuple[Route, ...]]) -> Handler:
+    """The handler of /openapi.json. It reads the table with each request, because the table contains this handler."""
+
+    async def openapi(ask: OpenAsk[Nothing]) -> web.Response:
+        """Get this OpenAPI document."""
+        values = await examples.path_parameters(ask.services)
+        body = _encoded(routes(), tuple(values.items()))
+        return web.Response(body=body, headers={"Content-Type": answers.CONTENT_TYPE})
+
+    return openapi
 
 
 @lru_cache(_CACHED_DOCUMENTS)

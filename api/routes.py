@@ -29,7 +29,7 @@ _OF_AN_ASSET = (
     errors.asset_not_found,
 )
 
-ROUTES = (
+ROUTES: tuple[Route, ...] = (
     # Transactions ----------------------------------------------------------------------------------------------------
     Route(
         "GET",
@@ -370,7 +370,7 @@ ROUTES = (
     Route("GET", "/status", "get_status_page", docs.status, "open", media_types=("text/html",)),
     Route("GET", "/console", "get_console_page", docs.console, "open", media_types=("text/html",)),
     Route("GET", "/metrics", "get_metrics", metrics.metrics, "open", media_types=("text/plain",)),
-    Route("GET", "/openapi.json", "get_openapi_document", openapi.openapi, "open"),
+    Route("GET", "/openapi.json", "get_openapi_document", openapi.handler(lambda: ROUTES), "open"),
     Route("GET", "/docs", "get_docs", docs.page, "open", media_types=("text/html",)),
     Route("GET", "/docs/{file}", "get_docs_file", docs.file, "open", media_types=docs.MEDIA_TYPES),
 )
