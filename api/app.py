@@ -156,7 +156,7 @@ class Api:
             call = Call(route.scope, restrictions.bits(self._ip_address(request)))
             return await self._services.callers.api_key(_authorization(request), call)
         if route.ask is AdminAsk:
-            return await self._services.callers.admin_key(_authorization(request), route.who)
+            return await self._services.callers.admin_key(_authorization(request), route.access)
         return None
 
     async def _call(self, trail: "_Trail", parameters: Mapping[str, str], request: web.BaseRequest) -> web.Response:

@@ -230,7 +230,7 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
         "operationId": route.operation,
         "summary": summary.rstrip("."),
         "description": " ".join([*description.split(), *_required_permission(route)]),
-        "security": {"open": [], "api key": [{"apiKey": []}]}.get(route.who, [{"adminKey": []}]),
+        "security": {"open": [], "api key": [{"apiKey": []}]}.get(route.access, [{"adminKey": []}]),
         "parameters": [
             *(_parameter(field, route, values) for field in route.fields),
             *([_IDEMPOTENCY_KEY] if route.method == "POST" else []),
@@ -249,11 +249,11 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
 
 def _success_headers(route: Route) -> Iterator[str]:
     yield "X-Request-Id"
-    if route.who == "api key":
+    if route.access == "api key":
         yield from _RATE_HEADERS
     if route.method == "POST":
         yield idempotency.REPLAYED
-    if route.who != "open" and route.method == "GET":
+    if route.access != "open" and route.method == "GET":
         yield "ETag"
         if any(field.name == "offset" for field in route.fields):
             yield "Link"
@@ -286,10 +286,10 @@ def _tag(route: Route) -> str:
 
 
 def _required_permission(route: Route) -> Iterator[str]:
-    if route.who == "bootstrap":
+    if route.access == "bootstrap":
         yield "Requires the bootstrap key."
-    elif route.who not in ("open", "api key"):
-        yield f"Requires the permission `{route.who}`."
+    elif route.access not in ("open", "api key"):
+        yield f"Requires the permission `{route.access}`."
 
 
 def _parameter(field: Field, route: Route, values: Mapping[str, str]) -> Json:
@@ -346,7 +346,7 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
             },
         }
         names = ["X-Request-Id", "Error-Code"]
-        if route.who == "api key" and status not in (401, 403):
+        if route.access == "api key" and status not in (401, 403):
             names += _RATE_HEADERS
         if any("Retry-After" in refusal.headers for refusal in refusals) or status == HTTPStatus.TOO_MANY_REQUESTS:
             names.append("Retry-After")
@@ -364,14 +364,14 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
     """Every refusal of an operation: of the caller, the parameters, the body, the handler and the service."""
     yield errors.malformed_request()
     yield errors.not_found()
-    if route.who == "api key":
+    if route.access == "api key":
         yield from (errors.missing_api_key(), errors.invalid_api_key(), errors.expired_api_key())
         yield from (errors.inactive_account(), errors.ip_address_not_allowed())
         if route.scope:
             yield from (errors.scope_not_covered(route.scope), errors.network_not_available())
         yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())
-    elif route.who != "open":
-        yield from (errors.missing_admin_key(), errors.invalid_admin_key(), errors.permission_denied(route.who))
+    elif route.access != "open":
+        yield from (errors.missing_admin_key(), errors.invalid_admin_key(), errors.permission_denied(route.access))
         yield from (errors.too_many_at_once(), errors.outdated())
     for field in route.fields:
         yield field.kind.refusal(field.name)

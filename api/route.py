@@ -15,7 +15,7 @@ from api.errors import Refusal, method_not_allowed, not_found
 from api.parameters import Body, Field, Question, fields_of
 from api.restrictions import SCOPES
 
-WHO = frozenset(("open", "api key", BOOTSTRAP, *PERMISSIONS))
+ACCESS = frozenset(("open", "api key", BOOTSTRAP, *PERMISSIONS))
 """Who may call a route: everybody, API keys, the bootstrap key, or admin keys with a permission."""
 
 JSON = "application/json"
@@ -39,7 +39,7 @@ class Route:
         path: str,
         operation: str,
         handler: Handler,
-        who: str,
+        access: str,
         *,
         sorted_by: str = "",
         scope: str = "",
@@ -49,8 +49,8 @@ class Route:
         headers: Sequence[str] = (),
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
-        assert who in WHO, f"{method} {path}: {who!r} is not one of {sorted(WHO)}"
-        self.method, self.path, self.operation, self.handler, self.who = method, path, operation, handler, who
+        assert access in ACCESS, f"{method} {path}: {access!r} is not one of {sorted(ACCESS)}"
+        self.method, self.path, self.operation, self.handler, self.access = method, path, operation, handler, access
         assert scope in ("", *SCOPES), f"{method} {path}: {scope!r} is not one of {SCOPES}"
         self.scope, self.sorted_by, self.elsewhere = scope, sorted_by, elsewhere
         self.name = f"{method} {path}"
@@ -61,8 +61,8 @@ class Route:
         hints = get_type_hints(handler)
         asked = hints["ask"]
         self.ask: type = get_origin(asked) or asked
-        expected = {"open": (OpenAsk,), "api key": (ChainAsk, KeyAsk)}.get(who, (AdminAsk,))
-        assert self.ask in expected, f"{method} {path}: the handler of a route for {who!r} takes one of {expected}"
+        expected = {"open": (OpenAsk,), "api key": (ChainAsk, KeyAsk)}.get(access, (AdminAsk,))
+        assert self.ask in expected, f"{method} {path}: the handler of a route for {access!r} takes one of {expected}"
         assert bool(scope) == (self.ask is ChainAsk), f"{method} {path}: chain routes have a scope, and only they"
         question, body = (*get_args(asked), None, None)[:2]
         self.question: type[Question] = question or Nothing

@@ -11,7 +11,7 @@ from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from tests.api.client import Client, Reply
 from tests.api.partners import ALL, BODIES, NOWHERE, Partner, partner_of
 
-ADMIN_ROUTES = [route for route in ROUTES if route.path.startswith("/v1/admin/") and route.who != "bootstrap"]
+ADMIN_ROUTES = [route for route in ROUTES if route.path.startswith("/v1/admin/") and route.access != "bootstrap"]
 EXTERNAL_ID = "the-victims-own-reference"
 
 # The kind of thing that a path parameter names: any of the victim's could be in that place.

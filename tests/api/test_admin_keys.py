@@ -71,14 +71,14 @@ async def test_a_permission_opens_only_its_routes(api: Client) -> None:
         partner = await partner_of(api, "narrow", [permission])
         for route in ADMIN_ROUTES:
             reply = await api.call(route.method, filled(route.path), partner.admin_key)
-            if route.who == permission:
+            if route.access == permission:
                 assert reply.status != 403, route.path
             else:
-                assert (reply.status, reply.error) == (403, f"Permission denied: {route.who} required"), route.path
+                assert (reply.status, reply.error) == (403, f"Permission denied: {route.access} required"), route.path
 
 
 def test_routes_need_the_documented_permissions() -> None:
-    needed = {(route.method, route.path.replace("{", ":").replace("}", "")): route.who for route in ADMIN_ROUTES}
+    needed = {(route.method, route.path.replace("{", ":").replace("}", "")): route.access for route in ADMIN_ROUTES}
     assert needed == {
         ("POST", "/v1/admin/users"): "manage_users",
         ("GET", "/v1/admin/users"): "manage_users",

@@ -69,7 +69,7 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text()
 def test_the_guide_lists_exactly_the_routes_and_their_keys() -> None:
     keys = {"api key": "API key", "open": "none", "bootstrap": "bootstrap"}
     listed = re.findall(r"^\| ([A-Z]+) \| `([^`]+)` \| (.+) \|$", GUIDE, flags=re.MULTILINE)
-    expected = [(route.method, route.path, keys.get(route.who, f"admin, `{route.who}`")) for route in ROUTES]
+    expected = [(route.method, route.path, keys.get(route.access, f"admin, `{route.access}`")) for route in ROUTES]
     assert sorted(listed) == sorted(expected)
 
 

@@ -19,7 +19,7 @@ from tests.api.client import Client, Reply
 from tests.api.partners import BODIES, BOOTSTRAP_KEY, NOWHERE, Partner, changeable, everything, kept
 from tests.api.payments import ALICE, pays
 
-KEYED = [route for route in ROUTES if route.who != "open" and JSON in route.media_types]
+KEYED = [route for route in ROUTES if route.access != "open" and JSON in route.media_types]
 LISTS = [route for route in KEYED if any(field.name == "limit" for field in route.fields)]
 ENVELOPE = ["success", "data", "message", "pagination", "last_updated"]
 
@@ -48,7 +48,7 @@ class Caller:
 
     def of(self, route: Route) -> str:
         """The key for a route."""
-        return {"api key": self.key, "bootstrap": BOOTSTRAP_KEY}.get(route.who, self.partner.admin_key)
+        return {"api key": self.key, "bootstrap": BOOTSTRAP_KEY}.get(route.access, self.partner.admin_key)
 
     def path(self, route: Route, **encoded: str) -> str:
         """A route's path with existing ids, some of them replaced."""
@@ -112,13 +112,13 @@ async def test_each_plain_request_is_answered_in_the_envelope(caller: Caller) ->
     for route in KEYED:
         reply = await caller.call(route, caller.path(route))
         if route.method == "GET":
-            assert reply.status in ({200, 404} if route.who == "api key" else {200}), route.path
+            assert reply.status in ({200, 404} if route.access == "api key" else {200}), route.path
 
 
 async def test_every_list_has_its_documented_limits(caller: Caller) -> None:
     """The default, the largest value, and the refusal above it."""
     for route in LISTS:
-        most, usual = LIMITS.get(route.path, (500, 100) if route.who == "api key" else (100, 20))
+        most, usual = LIMITS.get(route.path, (500, 100) if route.access == "api key" else (100, 20))
         (limit,) = (field for field in route.fields if field.name == "limit")
         assert isinstance(limit.kind, Integer)
         assert (limit.kind.low, limit.kind.high, limit.default) == (1, most, usual), route.path
@@ -157,7 +157,7 @@ async def test_hostile_texts_in_paths_and_queries_are_harmless(caller: Caller, d
             for _, name in route.parameters:
                 reply = await caller.call(route, caller.path(route, **{name: text}))
                 assert reply.status in {400, 404, 405}, (route.path, text)
-                if route.who == "api key" and text:
+                if route.access == "api key" and text:
                     assert reply.status == 400, (route.path, text)
             for field in fields_in_query(route):
                 await caller.call(route, f"{caller.path(route)}?{field.name}={text}")
@@ -231,7 +231,7 @@ async def test_no_admin_call_writes_into_a_newer_schema(caller: Caller, db: asyn
         await db.execute(f"UPDATE partner.admin_key SET last_used_at = {used}")  # noqa: S608 - one of the two above
         before = await everything(db)
         for route in KEYED:
-            if route.who != "api key":
+            if route.access != "api key":
                 body = {"json": BODIES.get(route.path, {"entity_name": "x"})} if route.body else {}
                 reply = await caller.api.call(route.method, caller.path(route), caller.of(route), **body)
                 if used == "NULL" or reply.status != 200:
@@ -245,7 +245,7 @@ async def test_an_admin_change_and_its_audit_entry_are_one_commit(caller: Caller
     await db.execute("ALTER TABLE partner.audit_log ADD CONSTRAINT full_ CHECK (false) NOT VALID")
     before = await changeable(db)
     for route in KEYED:
-        if route.who == "api key" or route.method == "GET":
+        if route.access == "api key" or route.method == "GET":
             continue
         body = BODIES.get(route.path, {"entity_name": "x"})
         if "user_account_id" in body:
@@ -269,7 +269,7 @@ def test_every_text_of_a_body_is_bounded() -> None:
 
 
 def test_every_keyed_route_but_the_export_answers_json() -> None:
-    assert {route.path for route in ROUTES if route.who != "open"} - {route.path for route in KEYED} == {
+    assert {route.path for route in ROUTES if route.access != "open"} - {route.path for route in KEYED} == {
         "/v1/admin/usage/export"
     }
     assert {route.media_types for route in KEYED} == {(JSON,)}

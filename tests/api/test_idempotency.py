@@ -34,7 +34,7 @@ class Post:
     def __init__(self, route: Route, partner: Partner, things: dict[str, str]) -> None:
         self.route = route
         self.path = route.path.replace("{id}", things["credential" if "/credentials/" in route.path else "user"])
-        self.admin_key = BOOTSTRAP_KEY if route.who == "bootstrap" else partner.admin_key
+        self.admin_key = BOOTSTRAP_KEY if route.access == "bootstrap" else partner.admin_key
         body = BODIES.get(route.path, {"entity_name": "another"}) if route.body else {}
         self.body = body | {"user_account_id": things["user"]} if "user_account_id" in body else body
 

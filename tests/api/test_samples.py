@@ -33,7 +33,7 @@ def test_curl_asks_the_route(route: Route) -> None:
     method = words[words.index("-X") + 1] if "-X" in words else "GET" if body is None else "POST"
     found, _ = Router(ROUTES).find(method, url.removeprefix(URL))
     assert found is route
-    assert ("-H" in words) == (route.who != "open")
+    assert ("-H" in words) == (route.access != "open")
     assert (body is None) == (route.body is None)
     fields = {field.name for field in route.body_fields}
     assert body is None or msgspec.json.decode(body, type=dict[str, Any]).keys() <= fields
