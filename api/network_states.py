@@ -9,24 +9,24 @@ from api.services import Services
 from shared import leader, network_state
 from shared.leader import LastHeartbeat
 from shared.network import NETWORKS, Network
-from shared.network_state import Chain, NetworkState, RollbackDepth
+from shared.network_state import IndexState, NetworkState, RollbackDepth
 
 
 async def network_states(services: Services) -> list[NetworkState]:
     """Every network with an index or a heartbeat, retired ones included. The cost does not grow with the chain."""
     heartbeats = await _heartbeats(services)
-    found = [(network, await _chain(services, network)) for network in NETWORKS]
+    found = [(network, await _index(services, network)) for network in NETWORKS]
     return [
-        _of(services, network, chain, heartbeats)
-        for network, chain in found
-        if chain is not None or heartbeats[network.network_id].beat_age_s is not None
+        _of(services, network, index, heartbeats)
+        for network, index in found
+        if index is not None or heartbeats[network.network_id].beat_age_s is not None
     ]
 
 
 async def of(services: Services, network: Network) -> NetworkState:
     """One network, whether it is indexed or not."""
     heartbeats = await _heartbeats(services)
-    return _of(services, network, await _chain(services, network), heartbeats)
+    return _of(services, network, await _index(services, network), heartbeats)
 
 
 async def rollbacks(services: Services, network: Network) -> list[RollbackDepth]:
@@ -40,9 +40,9 @@ async def rollbacks(services: Services, network: Network) -> list[RollbackDepth]
 
 
 def _of(
-    services: Services, network: Network, chain: Chain | None, heartbeats: dict[int, LastHeartbeat]
+    services: Services, network: Network, index: IndexState | None, heartbeats: dict[int, LastHeartbeat]
 ) -> NetworkState:
-    return network_state.of(network, chain, heartbeats[network.network_id], services.settings.ready_lag_s)
+    return network_state.of(network, index, heartbeats[network.network_id], services.settings.ready_lag_s)
 
 
 async def _heartbeats(services: Services) -> dict[int, LastHeartbeat]:
@@ -50,9 +50,9 @@ async def _heartbeats(services: Services) -> dict[int, LastHeartbeat]:
         return await leader.last_heartbeats(db)
 
 
-async def _chain(services: Services, network: Network) -> Chain | None:
-    async def read(source: ChainServer) -> Chain | None:
+async def _index(services: Services, network: Network) -> IndexState | None:
+    async def read(source: ChainServer) -> IndexState | None:
         async with source.connection(network) as db:
-            return await network_state.chain(db)
+            return await network_state.index_state(db)
 
     return await services.chain_servers.read(network, read)

@@ -27,8 +27,8 @@ _IN_STEP_S = 120  # Ogmios and Kupo call a tip of this age synchronized
 _NEAR_TIP_BLOCKS = 10
 
 
-class Chain(msgspec.Struct, frozen=True):
-    """The position of an index. `phase` is one of Phase; `rollbacks` and the last one are the node's."""
+class IndexState(msgspec.Struct, frozen=True):
+    """The state of an index. `phase` is one of Phase; `rollbacks` and the last one are the node's."""
 
     phase: str
     slot_no: int
@@ -109,9 +109,9 @@ class NetworkState(msgspec.Struct, frozen=True):
     pools_stake_mismatch: int | None
 
 
-async def chain(db: sql.Connection) -> Chain | None:
-    """The position of the index of this connection's network, None if nothing is indexed."""
-    return await _chain.one(db)
+async def index_state(db: sql.Connection) -> IndexState | None:
+    """The state of the index of this connection's network, None if nothing is indexed."""
+    return await _index_state.one(db)
 
 
 async def rollbacks(db: sql.Connection) -> list[RollbackDepth]:
@@ -119,7 +119,7 @@ async def rollbacks(db: sql.Connection) -> list[RollbackDepth]:
     return await _rollbacks.all(db)
 
 
-def of(network: Network, index: Chain | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
+def of(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
     """The state of a network, by its index and its leader's last heartbeat. A tip is old after `ready_lag_s`."""
     node = _node_state(network, heartbeat, ready_lag_s)
     of_index = _NOTHING_INDEXED if index is None else _of_index(network, index, heartbeat)
@@ -235,8 +235,8 @@ def _rounded(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds)
 
 
-def _of_index(network: Network, index: Chain, heartbeat: LastHeartbeat) -> dict[str, Any]:
-    """The fields of a NetworkState about the position of the index."""
+def _of_index(network: Network, index: IndexState, heartbeat: LastHeartbeat) -> dict[str, Any]:
+    """The fields of a NetworkState about the index."""
     return {
         "phase": "finishing" if index.phase == "bulk" and heartbeat.alive and heartbeat.finishing else index.phase,
         "slot_no": index.slot_no,
@@ -272,7 +272,7 @@ _NOTHING_INDEXED: dict[str, Any] = {
 _NO_LAG: dict[str, Any] = {"lag_blocks": None, "lag_slots": None, "lag_s": None}
 
 
-def _lag(network: Network, index: Chain | None, heartbeat: LastHeartbeat) -> dict[str, Any]:
+def _lag(network: Network, index: IndexState | None, heartbeat: LastHeartbeat) -> dict[str, Any]:
     """The fields of a NetworkState about the lag behind the node's tip."""
     if index is None or heartbeat.node_slot_no is None or heartbeat.node_block_no is None:
         return _NO_LAG
@@ -284,12 +284,12 @@ def _lag(network: Network, index: Chain | None, heartbeat: LastHeartbeat) -> dic
     }
 
 
-def _progress(index: Chain | None, heartbeat: LastHeartbeat) -> float | None:
+def _progress(index: IndexState | None, heartbeat: LastHeartbeat) -> float | None:
     if not heartbeat.node_block_no:
         return None
     return 0.0 if index is None else round(min(index.block_no / heartbeat.node_block_no, 1.0), 6)
 
 
 _sql = sql.beside(__file__)
-_chain = _sql.query("chain", Chain)
+_index_state = _sql.query("index_state", IndexState)
 _rollbacks = _sql.query("rollbacks", RollbackDepth)

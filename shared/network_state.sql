@@ -1,5 +1,5 @@
--- name: chain
--- The position of a chain's index; no row if nothing is indexed. A fixed cost: `rollback_depth` has ten rows at most.
+-- name: index_state
+-- The state of an index; no row if nothing is indexed. A fixed cost: `rollback_depth` has ten rows at most.
 SELECT CASE WHEN tip.finalize_step > 0 AND tip.phase = 'bulk' THEN 'finishing' ELSE tip.phase END AS phase,
        tip.slot_no, tip.block_no, tip.block_hash, tip.first_block_no, tip.tx_count, tip.finalize_step,
        (SELECT coalesce(sum(rollbacks), 0)::bigint FROM rollback_depth) AS rollbacks,

@@ -203,7 +203,9 @@ class LedgerReader:
         reported = await self._ask(node, db, point, epoch_no, ended=False)
         return await self._pool_rewards(db, reported, epoch_no) if reported.snapshots[epoch_no] else None
 
-    async def _settled_position(self, db: asyncpg.Connection, point: Point, epoch_no: int) -> store.Position | None:
+    async def _settled_position(
+        self, db: asyncpg.Connection, point: Point, epoch_no: int
+    ) -> store.IndexPosition | None:
         """Our tip in the open snapshot, if all rewards are read there and `point` is still in our chain."""
         position, state = await store.position(db), await _state.one(db)
         if position is None or self._network.epoch_of(position.slot_no) != epoch_no:
@@ -273,7 +275,7 @@ class LedgerReader:
         return {pool_no: lovelace for pool_no, lovelace in rewards.items() if lovelace}
 
     async def _compare(
-        self, node: Ogmios, position: store.Position, ours: dict[bytes, int]
+        self, node: Ogmios, position: store.IndexPosition, ours: dict[bytes, int]
     ) -> answers.Comparison | None:
         """Compare our live stakes at a tip with the node's; None if the node does not report them. Raises NotThere."""
         await acquire(node, position.point)

@@ -33,7 +33,7 @@ _FAR_BLOCKS = 100
 _DEPTHS = (*network_state.ROLLBACK_DEPTHS, network_state.DEEPER)
 
 
-class Position(msgspec.Struct, frozen=True):
+class IndexPosition(msgspec.Struct, frozen=True):
     """The position of the index: its last block, its first, its phase, and the completed steps of the end of bulk."""
 
     slot_no: int
@@ -62,7 +62,7 @@ class Size(msgspec.Struct, frozen=True):
     transactions: int
 
 
-async def position(db: sql.Connection) -> Position | None:
+async def position(db: sql.Connection) -> IndexPosition | None:
     """The position of the index, None if nothing is indexed."""
     return await _position.one(db)
 
@@ -410,7 +410,7 @@ class _Packed(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_position = _sql.query("position", Position)
+_position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
 _boundary_at = _sql.query("boundary_at", Point)
 _block_at = _sql.query("block_at", _BlockNo)

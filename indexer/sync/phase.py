@@ -14,7 +14,7 @@ the phase.
 
 from enum import Enum, auto
 
-from indexer.store.writer import Position
+from indexer.store.writer import IndexPosition
 from indexer.sync.batches import Batch
 from shared.ledger import SECURITY_PARAMETER
 
@@ -31,7 +31,7 @@ class Phase(Enum):
     LIVE = auto()
 
 
-def of(position: Position | None) -> Phase:
+def of(position: IndexPosition | None) -> Phase:
     """The phase of an index at `position`."""
     if position is None:
         return Phase.EMPTY

@@ -86,7 +86,7 @@ async def opened(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connecti
 
 
 async def _behind(
-    db: asyncpg.Connection, position: store.Position, point: Point | None, node_tip: frames.NodePoint | None
+    db: asyncpg.Connection, position: store.IndexPosition, point: Point | None, node_tip: frames.NodePoint | None
 ) -> NodeBehind | None:
     """Detect a node that is still replaying its chain, so that it does not make us discard ours."""
     node_block_no = -1 if node_tip is None else node_tip.height

@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from indexer.ogmios import frames
-from indexer.store.writer import Position
+from indexer.store.writer import IndexPosition
 from indexer.sync.phase import Phase
 from shared import gauges, leader, network_state
 from shared.network import Network
@@ -81,7 +81,7 @@ class Signals:
         if named is not None and named != self._node_tip:
             self._node_tip, self._node_moved_at = named, time.monotonic()
 
-    def stands_at(self, position: Position | None, phase: Phase) -> None:
+    def stands_at(self, position: IndexPosition | None, phase: Phase) -> None:
         """Note the position and the phase of the index."""
         self._tip = None if position is None else _Tip(position.slot_no, position.block_no)
         if phase is not self._phase:
@@ -141,7 +141,7 @@ class Signals:
             now=now,
         )
         phase = "live" if self._phase is Phase.LIVE else "bulk"
-        index = None if tip is None else network_state.Chain(phase, tip.slot_no, tip.block_no)
+        index = None if tip is None else network_state.IndexState(phase, tip.slot_no, tip.block_no)
         # NOTE: no tip counts as old here: whether the node has stalled is not among these metrics.
         return network_state.of(self.network, index, heartbeat, math.inf)
 

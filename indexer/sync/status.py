@@ -10,7 +10,7 @@ from rich.table import Table
 
 from shared import leader, network_state, sql
 from shared.network import Network
-from shared.network_state import Chain, NetworkState
+from shared.network_state import IndexState, NetworkState
 
 IN_STEP, DOWN, SYNCING = 0, 1, 2
 """Exit statuses of the command."""
@@ -36,7 +36,7 @@ async def of(db: asyncpg.Connection, network: Network, ready_lag_s: float) -> di
 
     `exit_status` is that of the command. Raises asyncpg.UndefinedTableError if the database has no schema of ours.
     """
-    heartbeat, index = (await leader.last_heartbeats(db))[network.network_id], await network_state.chain(db)
+    heartbeat, index = (await leader.last_heartbeats(db))[network.network_id], await network_state.index_state(db)
     present = network_state.of(network, index, heartbeat, ready_lag_s)
     return {
         "network": network.name,
@@ -129,7 +129,7 @@ def _facts(state: dict[str, Any]) -> list[tuple[str, str]]:
     return facts
 
 
-def _tip(index: Chain, present: NetworkState) -> dict[str, Any]:
+def _tip(index: IndexState, present: NetworkState) -> dict[str, Any]:
     return {
         "slot_no": index.slot_no,
         "block_no": index.block_no,
@@ -166,7 +166,7 @@ def _iso(time: datetime | None) -> str | None:
 # Sizes ----------------------------------------------------------------------------------------------------------------
 
 
-async def _tables(db: asyncpg.Connection, index: Chain) -> dict[str, TableSize]:
+async def _tables(db: asyncpg.Connection, index: IndexState) -> dict[str, TableSize]:
     """The sizes of all tables; they are unknown if one is locked meanwhile."""
     await db.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'; SET max_parallel_workers_per_gather = 0")
     try:

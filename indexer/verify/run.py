@@ -28,7 +28,7 @@ import asyncpg
 import msgspec
 
 from indexer.store import writer as store
-from indexer.store.writer import Position
+from indexer.store.writer import IndexPosition
 from indexer.verify import certificates, checksums, fingerprints, lists, recompute, spending, stake
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import address, database, sql
@@ -59,7 +59,7 @@ Progress = Callable[[str, int, int], None]
 
 async def verify(
     db: asyncpg.Connection, url: str, network: Network, progress: Progress, processes: int | None = None
-) -> tuple[Position, list[CheckResult]]:
+) -> tuple[IndexPosition, list[CheckResult]]:
     """Verify a network's index. Returns the verified tip and the checks that found differences.
 
     `db` is a connection to it with no other user, `url` the address of the same database. Raises NotComplete.

@@ -7,7 +7,7 @@ import msgspec
 from shared import network_state
 from shared.leader import LastHeartbeat
 from shared.network import PREVIEW
-from shared.network_state import Chain, NetworkState
+from shared.network_state import IndexState, NetworkState
 
 OLD_S = 300
 NOW_SLOT = 100_000_000
@@ -28,14 +28,14 @@ LEAD = LastHeartbeat(
     refused=None,
     now=PREVIEW.slot_time(NOW_SLOT),
 )
-INDEX = Chain("live", NOW_SLOT - 15, 4_000)
+INDEX = IndexState("live", NOW_SLOT - 15, 4_000)
 
 
-def of(index: Chain | None = INDEX, **lead: Any) -> NetworkState:
+def of(index: IndexState | None = INDEX, **lead: Any) -> NetworkState:
     """The state of an index under a leader in step, whose heartbeat differs by `lead`."""
     return network_state.of(PREVIEW, index, msgspec.structs.replace(LEAD, **lead), OLD_S)
 
 
-def behind(slots: int, blocks: int = 0, phase: str = "live") -> Chain:
+def behind(slots: int, blocks: int = 0, phase: str = "live") -> IndexState:
     """An index so far behind now, and so many blocks behind the node."""
-    return Chain(phase, NOW_SLOT - slots, 4_000 - blocks)
+    return IndexState(phase, NOW_SLOT - slots, 4_000 - blocks)

@@ -6,7 +6,7 @@ import pytest
 from shared import network_state
 from shared.leader import SILENT_AFTER_S
 from shared.network import MAINNET, PREVIEW
-from shared.network_state import Chain, NetworkState
+from shared.network_state import IndexState, NetworkState
 from tests.pure.network_states import LEAD, NOW_SLOT, OLD_S, behind, of
 
 
@@ -109,7 +109,7 @@ def test_a_retired_network_is_not_ready() -> None:
 
 
 def test_the_lag_is_in_blocks_slots_and_seconds() -> None:
-    index = Chain("live", MAINNET.byron_slots - 10, 100)
+    index = IndexState("live", MAINNET.byron_slots - 10, 100)
     lead = msgspec.structs.replace(LEAD, node_slot_no=MAINNET.byron_slots + 5, node_block_no=107)
     found = network_state.of(MAINNET, index, lead, OLD_S)
     assert (found.lag_blocks, found.lag_slots, found.lag_s) == (7, 15, 10 * 20 + 5)
