@@ -4,8 +4,6 @@ import asyncio
 import os
 import socket
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -99,13 +97,6 @@ _LOOK_UPS = {
 
 _writing_pools: defaultdict[str, list[asyncpg.Pool]] = defaultdict(list)
 """The pools of this process that write, by address: if one detects a failover, all reconnect."""
-
-
-@asynccontextmanager
-async def snapshot(pool: asyncpg.Pool) -> AsyncIterator[asyncpg.Connection]:
-    """A connection inside one read-only snapshot: every statement sees the same commit."""
-    async with pool.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
-        yield connection
 
 
 async def become_writer(connection: asyncpg.Connection, network: Network) -> bool:

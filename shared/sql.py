@@ -8,7 +8,7 @@ the program, never input from a caller.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -37,10 +37,6 @@ class Command:
         """Execute it; returns Postgres' command tag."""
         tag: str = await db.execute(self.text, *arguments)
         return tag
-
-    async def run_many(self, db: Connection, rows: Sequence[tuple[object, ...]]) -> None:
-        """Execute it once for each row of arguments."""
-        await db.executemany(self.text, rows)
 
 
 class Query(Generic[Row]):
