@@ -250,9 +250,9 @@ async def follow_node(
     """Session after session, as the indexer has them. `moved` is called after each commit that moves the tip."""
     while True:
         opened = await session.opened(await connect(), network, writer)
-        assert isinstance(opened, session.Session), "the node is never behind"
+        assert isinstance(opened, session.NodeSession), "the node is never behind"
         pipeline = Pipeline(opened, writer, reader, asyncio.Lock(), progress, NodeWarnings(), moved)
-        await pipeline.remember()
+        await pipeline.load()
         await lifecycle.first_of(follow.chase(opened, pipeline, connect), pipeline.write_forever())
 
 

@@ -117,10 +117,10 @@ async def beat(
     return True
 
 
-async def refuse(db: sql.Connection, network: Network, backend_pid: int, why: str) -> None:
+async def record_fatal(db: sql.Connection, network: Network, backend_pid: int, why: str) -> None:
     """Note why the leader with that session stops by itself. `why` is shown to everybody. Raises WrongSchema."""
     async with schema.commit(db):
-        await _refuse.run(db, network.network_id, backend_pid, why)
+        await _record_fatal.run(db, network.network_id, backend_pid, why)
 
 
 async def retire(db: sql.Connection, network: Network) -> None:
@@ -144,7 +144,7 @@ _sql = sql.beside(__file__)
 _leaders = _sql.query("leaders", Leader)
 _last_heartbeats = _sql.query("last_heartbeats", LastHeartbeat)
 _beat = _sql.command("beat")
-_refuse = _sql.command("refuse")
+_record_fatal = _sql.command("record_fatal")
 _retire = _sql.command("retire")
 _unretire = _sql.command("unretire")
 _terminate = _sql.command("terminate")

@@ -47,7 +47,7 @@ ON CONFLICT (network_id) DO UPDATE SET
                          THEN coalesce(excluded.node_moved_at, last.node_moved_at) ELSE last.node_moved_at END,
     sync_left_s = excluded.sync_left_s, finishing = excluded.finishing, refused = NULL
 
--- name: refuse
+-- name: record_fatal
 -- Note why the session $2, which has led network $1, has stopped.
 UPDATE partner.leader SET refused = $3 WHERE network_id = $1 AND backend_pid = $2
 

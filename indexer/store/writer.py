@@ -82,7 +82,7 @@ async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_ti
         ended = await epochs.cross(db, rows.staking.crossed)
         await _copy_common(db, rows)
         await _add_histories(db, numbered)
-        await _describe(db, rows.reference_datums)
+        await _write_reference_datums(db, rows.reference_datums)
         await _move(db, rows.amounts)
         await supplies.move(db, numbered.supplies)
         await epochs.move(db, rows.staking)
@@ -98,7 +98,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
             await settle_balances(db)
         await epochs.cross(db, rows.staking.crossed)
         await copy_staged(db, rows)
-        await _describe(db, rows.reference_datums)
+        await _write_reference_datums(db, rows.reference_datums)
         await epochs.move(db, rows.staking)
         await _advance(db, rows, "bulk")
 
@@ -365,7 +365,7 @@ async def _tables(db: asyncpg.Connection) -> str:
 # Amounts and rows -----------------------------------------------------------------------------------------------------
 
 
-async def _describe(db: asyncpg.Connection, datums: ReferenceDatums) -> None:
+async def _write_reference_datums(db: asyncpg.Connection, datums: ReferenceDatums) -> None:
     if datums.spent_references:
         tag = await _spend_references.run(db, *_columns(datums.spent_references))
         assert int(tag.split()[-1]) == datums.spent_tokens, f"{tag} of {datums.spent_references}"

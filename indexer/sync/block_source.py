@@ -35,7 +35,7 @@ _AHEAD = 200
 _LENGTH_BYTES = 4
 
 
-async def here(node: Ogmios, network: Network) -> AsyncGenerator[Step, None]:
+async def read_in_process(node: Ogmios, network: Network) -> AsyncGenerator[Step, None]:
     """The steps after the intersection, endlessly. Raises the errors of Ogmios.messages."""
     async for message in node.messages():
         if isinstance(message, RollBackward):
@@ -45,7 +45,7 @@ async def here(node: Ogmios, network: Network) -> AsyncGenerator[Step, None]:
             yield packed_block.pack(effects.of_block(message.block), message.tip, network)
 
 
-async def apart(connect: Connect, network: Network, point: Point | None) -> AsyncGenerator[Step, None]:
+async def read_in_child(connect: Connect, network: Network, point: Point | None) -> AsyncGenerator[Step, None]:
     """The steps after a block of the node's chain (None: the origin), read by a child process.
 
     `connect` is called there and must be picklable. Raises the errors of Ogmios.messages, and ConnectionError if the
@@ -144,7 +144,7 @@ async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Netw
             intersection, _ = await node.intersect([] if point is None else [point])
             if intersection != point:
                 raise ConnectionResetError(f"the node has left {point}")
-            async for step in here(node, network):
+            async for step in read_in_process(node, network):
                 await queue.put(msgspec.Raw(_encode(step)) if isinstance(step, PackedBlock) else step)
                 # NOTE: neither statement above waits while there is input, and deliveries must get their turns.
                 await asyncio.sleep(0)

@@ -30,7 +30,7 @@ from indexer.sync.continuity import NotFollowing
 from indexer.sync.phase import Phase
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
-from indexer.sync.session import NodeBehind, Session
+from indexer.sync.session import NodeBehind, NodeSession
 from shared import database, leader, lifecycle, schema, tasks
 from shared.network import Network
 from shared.settings import masked
@@ -64,16 +64,16 @@ class Outcome(Enum):
         return self.value
 
 
-async def chase(session: Session, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
+async def chase(session: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
     """Follow the node from the intersection on, until the session must be opened again.
 
     In bulk a second process reads, on a connection that it opens by `connect`. Raises one of FATAL, and the errors of
     the node and the database.
     """
     if session.phase is Phase.BULK:
-        source = block_source.apart(connect, session.network, session.intersection)
+        source = block_source.read_in_child(connect, session.network, session.intersection)
     else:
-        source = block_source.here(session.node, session.network)
+        source = block_source.read_in_process(session.node, session.network)
     async with aclosing(batches.group(source, pipeline.heard)) as steps:
         async for step in steps:
             match step:
@@ -165,7 +165,7 @@ class Follower(msgspec.Struct, frozen=True):
         turn = asyncio.Lock()
         rewards = ledger.LedgerReader(self.network, self.ogmios_url, self.database_url, writer, turn)
         pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, rewards.notify)
-        await pipeline.remember()  # before the ledger reader, which also uses `writer`
+        await pipeline.load()  # before the ledger reader, which also uses `writer`
         async with tasks.background("ledger state", rewards.run):
             rewards.notify()
             connect = partial(ogmios.connect, self.ogmios_url)
@@ -189,7 +189,7 @@ class Follower(msgspec.Struct, frozen=True):
                 ):
                     yield db
             except (*FATAL, AssertionError) as fatal:
-                await leading.refuse(db, self.network, signals.report(), _in_public(fatal))
+                await leading.report_fatal(db, self.network, signals.report(), _in_public(fatal))
                 raise
         finally:
             signals.leads(leading=False)

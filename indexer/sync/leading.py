@@ -15,7 +15,7 @@ from shared.network import Network
 log = structlog.get_logger()
 
 POLL_S = 1.0
-_REFUSE_WITHIN_S = 2.0
+_REPORT_FATAL_WITHIN_S = 2.0
 _SILENT_POLLS_BEFORE_TAKEOVER = 2
 """If the database itself hung, the first look after it may precede the leader's next heartbeat; the second does not."""
 
@@ -82,15 +82,15 @@ async def sending_heartbeats(
         yield
 
 
-async def refuse(writer: asyncpg.Connection, network: Network, report: leader.Report, why: str) -> None:
+async def report_fatal(writer: asyncpg.Connection, network: Network, report: leader.Report, why: str) -> None:
     """Record why the leader stops, in its last heartbeat. Does nothing if the connection is lost or the schema is
     newer.
     """
     with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, schema.WrongSchema):
-        async with asyncio.timeout(_REFUSE_WITHIN_S):
+        async with asyncio.timeout(_REPORT_FATAL_WITHIN_S):
             backend_pid: int = await writer.fetchval("SELECT pg_backend_pid()")
             await leader.beat(writer, network, backend_pid, [], report)
-            await leader.refuse(writer, network, backend_pid, why)
+            await leader.record_fatal(writer, network, backend_pid, why)
 
 
 async def _beat(db: asyncpg.Connection, network: Network, backend_pid: int, report: leader.Report) -> None:

@@ -24,7 +24,7 @@ from indexer.sync.batches import Batch
 from indexer.sync.continuity import NotFollowing, Tip, followed_by
 from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
-from indexer.sync.session import Session
+from indexer.sync.session import NodeSession
 from shared.ledger import Point
 
 
@@ -46,7 +46,7 @@ class Pipeline:
 
     def __init__(
         self,
-        session: Session,
+        session: NodeSession,
         writer: asyncpg.Connection,
         reader: asyncpg.Connection,
         turn: asyncio.Lock,
@@ -65,7 +65,7 @@ class Pipeline:
         self._resolver: Resolver
         self._histories: Histories
 
-    async def remember(self) -> None:
+    async def load(self) -> None:
         """Load the state of the index, with empty caches. Call this first, and only while no batch waits to be
         written."""
         position = await store.position(self._writer)
@@ -131,7 +131,7 @@ class Pipeline:
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")
             await store.rollback(self._writer, self._session.network, point, by_node=True)
-            await self.remember()
+            await self.load()
             self._progress.signals.rolled_back(block_no - self._tip.block_no)
         self._moved()
         return True

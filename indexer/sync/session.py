@@ -21,7 +21,7 @@ from shared.network import Network
 log = structlog.get_logger()
 
 
-class Session(msgspec.Struct, frozen=True):
+class NodeSession(msgspec.Struct, frozen=True):
     """The facts of a connection to a node.
 
     `intersection` is the last block that the node's chain and ours share, None for the origin; the node continues from
@@ -55,7 +55,7 @@ class NodeBehind(msgspec.Struct, frozen=True):
         )
 
 
-async def opened(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> Session | NodeBehind:
+async def opened(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> NodeSession | NodeBehind:
     """Check the node's eras and genesis, complete an interrupted end of bulk, and find the intersection.
 
     Raises genesis.WrongNetwork, and the errors of the node and the database.
@@ -82,7 +82,7 @@ async def opened(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connecti
         if behind is not None:
             return behind
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
-    return Session(network, node, point, node_tip, present, configured.stake_deposit, configured.pool_deposit)
+    return NodeSession(network, node, point, node_tip, present, configured.stake_deposit, configured.pool_deposit)
 
 
 async def _behind(

@@ -29,7 +29,7 @@ async def node() -> AsyncIterator[Server]:
 
 
 def apart(node: Server, point: Point | None = None) -> AsyncGenerator[block_source.Step, None]:
-    return block_source.apart(partial(ogmios.connect, node.url), PREVIEW, point)
+    return block_source.read_in_child(partial(ogmios.connect, node.url), PREVIEW, point)
 
 
 async def take(steps: AsyncGenerator[block_source.Step, None], count: int) -> list[block_source.Step]:
@@ -50,7 +50,7 @@ def comparable(step: block_source.Step) -> object:
 async def test_both_ways_of_reading_give_the_same(node: Server) -> None:
     connection = await ogmios.connect(node.url)
     await connection.intersect([])
-    async with aclosing(block_source.here(connection, PREVIEW)) as steps:
+    async with aclosing(block_source.read_in_process(connection, PREVIEW)) as steps:
         expected = await take(steps, 1 + BLOCKS)
     await connection.close()
     async with aclosing(apart(node)) as steps:
@@ -85,7 +85,7 @@ async def test_a_block_that_the_node_has_left_ends_it(node: Server) -> None:
 
 
 async def test_an_unreachable_node_ends_it() -> None:
-    steps = block_source.apart(partial(ogmios.connect, "ws://127.0.0.1:9"), PREVIEW, None)
+    steps = block_source.read_in_child(partial(ogmios.connect, "ws://127.0.0.1:9"), PREVIEW, None)
     with pytest.raises(ConnectionError, match=r"127\.0\.0\.1"):
         await take(steps, 1)
 
@@ -110,7 +110,7 @@ async def test_an_unreadable_block_is_named_as_in_one_process(
 
 async def test_a_bug_in_the_second_process_is_not_retried() -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        await take(block_source.apart(_faulty, PREVIEW, None), 1)
+        await take(block_source.read_in_child(_faulty, PREVIEW, None), 1)
 
 
 async def _faulty() -> ogmios.Ogmios:
@@ -120,7 +120,7 @@ async def _faulty() -> ogmios.Ogmios:
 async def test_a_failed_assertion_reaches_the_parent_as_one_and_names_its_place() -> None:
     """After an AssertionError the follower stops; it retries after any other error that it does not know."""
     with pytest.raises(AssertionError, match=r"(?s)_asserting.*an amount below zero"):
-        await take(block_source.apart(_asserting, PREVIEW, None), 1)
+        await take(block_source.read_in_child(_asserting, PREVIEW, None), 1)
 
 
 async def _asserting() -> ogmios.Ogmios:
