@@ -33,10 +33,11 @@ class OpenAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 class Notes(msgspec.Struct):
     """What a handler adds to its answer beyond the body.
 
-    `settled`: no rollback will change the answer. `metadata_warning` is the header `Metadata-Warning`, None for none.
+    `settled_by` is the hash of a block below all rollbacks, which fixes the answer; None if the answer may change.
+    `metadata_warning` is the header `Metadata-Warning`, None for none.
     """
 
-    settled: bool = False
+    settled_by: str | None = None
     metadata_warning: str | None = None
 
 

@@ -32,11 +32,11 @@ def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) ->
         return web.Response(status=status, body=answers.encode(answer), headers=headers)
     if request.method not in ("GET", "HEAD"):
         return unstored(status, answers.encode(answer))
-    headers = {"Cache-Control": IMMUTABLE if notes.settled else PRIVATE}
+    headers = {"Cache-Control": IMMUTABLE if notes.settled_by else PRIVATE}
     known = request.headers.get("If-None-Match", "")
     body = b"" if isinstance(answer, Unchanged) else answers.encode(answer)
-    if notes.settled:
-        headers["ETag"] = of_block(answer.data.block_hash)
+    if notes.settled_by is not None:
+        headers["ETag"] = of_block(notes.settled_by)
     elif isinstance(answer, ChainAnswer | ChainPage):
         headers["ETag"] = of_tip(answer.last_updated.block_hash)
     else:

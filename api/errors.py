@@ -263,6 +263,22 @@ def transaction_not_found() -> Refusal:
     return Refusal(404, "transaction_not_found", "Transaction not found")
 
 
+def block_not_found() -> Refusal:
+    """A block that is not indexed, or that a rollback has removed.
+
+    Retry after some seconds if it is new; check the network of the key.
+    """
+    return Refusal(404, "block_not_found", "Block not found")
+
+
+def epoch_not_found() -> Refusal:
+    """An epoch without an indexed block.
+
+    Ask for an epoch up to the current one, which is `latest`.
+    """
+    return Refusal(404, "epoch_not_found", "Epoch not found")
+
+
 # Who may call ---------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import asyncpg
 import msgspec
 import structlog
 
+from api.chain.epochs import LATEST
 from api.chain.pools import show_pool_id
 from api.chain_servers import ChainServer
 from api.services import Services
@@ -50,7 +51,7 @@ async def _read(source: ChainServer, network: Network) -> _Oldest | None:
 
 
 def _shown(oldest: _Oldest) -> dict[str, str]:
-    values = {}
+    values = {"block": LATEST, "epoch": LATEST}
     if oldest.tx_hash is not None:
         values["hash"] = oldest.tx_hash.hex()
     if oldest.address is not None:

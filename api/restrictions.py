@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-SCOPES = ("transactions", "assets", "pools")
+SCOPES = ("transactions", "assets", "pools", "network")
 """What a key may be restricted to. Each chain route belongs to one of them."""
 
 MOST_NETWORKS = 50

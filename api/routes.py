@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from api import docs, errors, health, metrics, openapi, own_key, status
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
-from api.chain import assets, pools, transactions
+from api.chain import assets, blocks, epochs, pools, transactions
 from api.route import Route
 
 _OF_A_USER = {
@@ -133,6 +133,35 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="pools",
         errors=(errors.pool_not_found,),
+    ),
+    # Blocks and epochs -----------------------------------------------------------------------------------------------
+    Route(
+        "GET",
+        "/v1/blocks/{block}",
+        "get_block",
+        blocks.info,
+        "api key",
+        scope="network",
+        errors=(errors.block_not_found,),
+    ),
+    Route(
+        "GET",
+        "/v1/blocks/{block}/transactions",
+        "list_block_transactions",
+        blocks.transactions,
+        "api key",
+        scope="network",
+        sorted_by="position in the block",
+        errors=(errors.block_not_found,),
+    ),
+    Route(
+        "GET",
+        "/v1/epochs/{epoch}",
+        "get_epoch",
+        epochs.info,
+        "api key",
+        scope="network",
+        errors=(errors.epoch_not_found,),
     ),
     # The API key itself ----------------------------------------------------------------------------------------------
     Route("GET", "/v1/key", "get_own_key", own_key.read, "api key"),

@@ -161,10 +161,18 @@ class PoolParameters(msgspec.Struct, frozen=True, gc=False):
     metadata_hash: bytes | None = None
 
 
+class _Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The beginning of an output."""
+
+    address_no: AddressNo
+    lovelace: int
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _index = msgspec.msgpack.Decoder(int)
 _output = msgspec.msgpack.Decoder(Output)
 _outputs = msgspec.msgpack.Decoder(tuple[int, list[Output]])
+_payments = msgspec.msgpack.Decoder(tuple[int, list[_Payment]])
 _inputs = msgspec.msgpack.Decoder(list[Input])
 _mint = msgspec.msgpack.Decoder(Quantities)
 _extra = msgspec.msgpack.Decoder(Extra)
@@ -187,6 +195,11 @@ def pack_outputs(first_index: int, outputs: Sequence[bytes]) -> bytes:
 def unpack_outputs(data: bytes) -> tuple[int, list[Output]]:
     """The index of the first output, and the outputs."""
     return _outputs.decode(_body(data))
+
+
+def lovelace_in(data: bytes) -> int:
+    """The lovelace of all outputs in an outputs column, whose assets are not unpacked."""
+    return sum(paid.lovelace for paid in _payments.decode(_body(data))[1])
 
 
 def unpack_output(data: bytes) -> Output:

@@ -1,1 +1,1 @@
-"""Read-only chain endpoints: transactions, assets, pools. Each module has its statements in the `.sql` beside it."""
+"""Read-only chain endpoints. Each module has its statements in the `.sql` beside it."""

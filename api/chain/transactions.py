@@ -215,7 +215,8 @@ async def by_hash(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
                 raise errors.network_not_available()
             if row.tx_hash is None:
                 raise errors.transaction_not_found()
-            ask.notes.settled = row.tip_block_no - row.block_no > SECURITY_PARAMETER
+            if row.tip_block_no - row.block_no > SECURITY_PARAMETER:
+                ask.notes.settled_by = row.block_hash.hex()
             return ChainAnswer(
                 data=await _full(db, row, ask),
                 last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),

@@ -27,6 +27,8 @@ QuantityColumns = tuple[int | None, int | None]
 class Rows(msgspec.Struct):
     """The rows of consecutive blocks of one epoch, each a tuple of its table's columns, and the amounts that move.
 
+    `output` is the lovelace in all outputs of the transactions.
+
     Histories have no `seq` yet: the index numbers them as they are appended (`histories.py`), or all at once at the end
     of bulk.
     """
@@ -36,6 +38,8 @@ class Rows(msgspec.Struct):
     tip: Point
     tip_block_no: int
     first_block_no: int
+    epoch_no: int
+    output: int = 0
     blocks: list[tuple[int, int, int, PoolNo | None, bytes]] = []
     epoch_boundary_blocks: list[tuple[int, int, bytes]] = []
     txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None]] = []
@@ -72,6 +76,7 @@ async def of(
         tip=last.point,
         tip_block_no=last.block_no,
         first_block_no=blocks[0].block_no,
+        epoch_no=resolver.network.epoch_of(last.point.slot_no),
     )
     spending = Spending({}, set())
     for block in blocks:
@@ -140,6 +145,7 @@ class _Block:
         paid = outputs_paid(tx, self._addresses, self._assets)
         self._spending.made.update(outputs_of(tx.tx_hash, tx.first_index, paid))
         received = rows.amounts.move(paid, 1)
+        rows.output += received.lovelace
         surplus.lovelace += spent.lovelace - received.lovelace
         if tx.mint or spent.quantities != received.quantities:
             surplus.add(spent.quantities, 1)

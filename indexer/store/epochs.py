@@ -6,9 +6,10 @@ from collections.abc import Iterable
 import asyncpg
 import msgspec
 
+from indexer.rows.rows import Rows
 from indexer.rows.staking import ACTIVE_AFTER_EPOCHS, Boundary, Staking
 from shared import sql
-from shared.ledger import Point, PoolNo, StakeNo, tx_id
+from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id
 from shared.network import Network
 
 
@@ -23,6 +24,27 @@ async def cross(db: asyncpg.Connection, boundaries: list[Boundary]) -> set[Stake
         await _snapshot.run(db, boundary.epoch_no)
         ended.update(row.stake_no for row in await _reap.all(db, boundary.epoch_no, boundary.first_tx_id))
     return ended
+
+
+async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
+    """Add blocks to the sums of their epoch."""
+    if rows.blocks:
+        fees = sum(fee for _, fee, *_ in rows.txs if fee is not None)
+        await _add_blocks.run(db, rows.epoch_no, len(rows.blocks), len(rows.txs), fees, rows.output)
+
+
+async def subtract_blocks(
+    db: asyncpg.Connection, network: Network, point: Point, first_slot: int, outputs: list[tuple[TxId, int]]
+) -> None:
+    """Subtract the blocks from `first_slot` on, before they are deleted; `point` becomes the tip.
+
+    `outputs` are the lovelace that each of their transactions paid. Epochs that begin after the point are deleted.
+    """
+    epoch_no = network.epoch_of(point.slot_no)
+    next_slot = network.epoch_start(epoch_no + 1)
+    output = sum(lovelace for key, lovelace in outputs if key < tx_id(next_slot, 0))
+    await _subtract_blocks.run(db, epoch_no, first_slot, next_slot, output)
+    await _delete_empty_epochs.run(db, epoch_no)
 
 
 async def move(db: asyncpg.Connection, staking: Staking) -> None:
@@ -114,6 +136,9 @@ class _MadeBlock(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _snapshot = _sql.command("snapshot")
 _reap = _sql.query("reap", _StakeNo)
+_add_blocks = _sql.command("add_blocks")
+_subtract_blocks = _sql.command("subtract_blocks")
+_delete_empty_epochs = _sql.command("delete_empty_epochs")
 _move_blocks = _sql.command("move_blocks")
 _delegate = _sql.command("delegate")
 _delete_rewards = _sql.command("delete_rewards")

@@ -38,6 +38,30 @@ INSERT INTO stake_event (tx_id, stake_no, epoch_no, place, kind)
 SELECT $2, stake_no, $1, -1, 'reaping' FROM ended
 RETURNING stake_no
 
+-- name: add_blocks
+-- Add $2 blocks with $3 transactions, their fees and outputs, to epoch $1.
+INSERT INTO epoch AS present (epoch_no, blocks, tx_count, fees, output) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (epoch_no) DO UPDATE SET
+    blocks = present.blocks + excluded.blocks, tx_count = present.tx_count + excluded.tx_count,
+    fees = present.fees + excluded.fees, output = present.output + excluded.output
+
+-- name: subtract_blocks
+-- Subtract the blocks of epoch $1 from slot $2 up to $3, whose transactions paid $4 lovelace.
+UPDATE epoch SET
+    blocks = blocks - gone.count, tx_count = tx_count - gone.transactions, fees = fees - gone_fees.lovelace,
+    output = output - $4::numeric
+FROM (
+    SELECT count(*) AS count, coalesce(sum(block.tx_count), 0) AS transactions
+    FROM block WHERE slot_no >= $2 AND slot_no < $3
+) gone, (
+    SELECT coalesce(sum(fee), 0) AS lovelace FROM tx WHERE tx_id >= $2::bigint << 16 AND tx_id < $3::bigint << 16
+) gone_fees
+WHERE epoch_no = $1
+
+-- name: delete_empty_epochs
+-- Epochs after $1 begin after the new tip; that of the tip is empty if the tip is its epoch boundary block.
+DELETE FROM epoch WHERE epoch_no > $1 OR (epoch_no = $1 AND blocks = 0)
+
 -- name: move_blocks
 -- Add to the counts of blocks; a rollback adds negative numbers. Rows without blocks and stake are deleted.
 MERGE INTO pool_epoch USING (

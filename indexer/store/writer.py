@@ -85,6 +85,7 @@ async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_ti
         await _write_reference_datums(db, rows.reference_datums)
         await _move(db, rows.amounts)
         await supplies.move(db, numbered.supplies)
+        await epochs.add_blocks(db, rows)
         await epochs.move(db, rows.staking)
         await epochs.move_rewards(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.stakes.keys())
         await _advance(db, rows, "live")
@@ -99,6 +100,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
         await epochs.cross(db, rows.staking.crossed)
         await copy_staged(db, rows)
         await _write_reference_datums(db, rows.reference_datums)
+        await epochs.add_blocks(db, rows)
         await epochs.move(db, rows.staking)
         await _advance(db, rows, "bulk")
 
@@ -241,6 +243,7 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             await epochs.undo_rewards(db, point, changed=changed, paid=undone.paid, moved=moved)
             await _cut_address_txs.run(db, list(undone.address_txs), list(undone.address_txs.values()))
             await _cut_asset_txs.run(db, list(undone.asset_txs), list(undone.asset_txs.values()))
+        await epochs.subtract_blocks(db, network, point, first_slot, undone.outputs)
         await _unspend_references.run(db, first_tx_id)
         await _delete_transactions.run(db, first_tx_id)
         await _delete_blocks.run(db, first_slot, point.block_hash)
@@ -256,11 +259,12 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
 class _Undone(msgspec.Struct, frozen=True):
     """The changes of some transactions, with the opposite sign.
 
-    `address_txs` and `asset_txs` count their entries in the histories, `assets` are all that they touched, `paid` the
-    stake credentials of their withdrawals and credits.
+    `outputs` is the lovelace that each transaction paid. `address_txs` and `asset_txs` count their entries in the
+    histories, `assets` are all that they touched, `paid` the stake credentials of their withdrawals and credits.
     """
 
     transactions: int
+    outputs: list[tuple[TxId, int]]
     amounts: Amounts
     address_txs: Counter[AddressNo]
     asset_txs: Counter[AssetNo]
@@ -272,7 +276,7 @@ class _Undone(msgspec.Struct, frozen=True):
 async def _read(db: asyncpg.Connection, first_tx_id: TxId) -> _Undone:
     """Read the changes of the transactions from `first_tx_id` on, from their packed rows."""
     rows = await _transactions_from.all(db, first_tx_id)
-    paid, spent = list[packed.Output](), list[packed.Output]()
+    paid, spent, totals = list[packed.Output](), list[packed.Output](), list[tuple[TxId, int]]()
     address_txs, asset_txs = Counter[AddressNo](), Counter[AssetNo]()
     for row in rows:
         outputs = packed.unpack_outputs(row.outputs)[1]
@@ -281,6 +285,7 @@ async def _read(db: asyncpg.Connection, first_tx_id: TxId) -> _Undone:
         asset_txs.update({asset_no for output in outputs for asset_no in output.quantities})
         paid += outputs
         spent += sources
+        totals.append((row.tx_id, sum(output.lovelace for output in outputs)))
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     accounts = {account for extra in extras for account in (*extra.withdrawals, *extra.credits)}
     numbered = await numbered_outputs(db, [*paid, *spent])
@@ -290,6 +295,7 @@ async def _read(db: asyncpg.Connection, first_tx_id: TxId) -> _Undone:
     supplies_of = _unminted([packed.unpack_mint(row.mint) for row in rows])
     return _Undone(
         transactions=len(rows),
+        outputs=totals,
         amounts=amounts,
         address_txs=address_txs,
         asset_txs=asset_txs,
@@ -403,6 +409,7 @@ class _BlockNo(msgspec.Struct, frozen=True):
 
 
 class _Packed(msgspec.Struct, frozen=True):
+    tx_id: TxId
     outputs: bytes
     inputs: bytes
     mint: bytes | None

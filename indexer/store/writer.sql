@@ -44,7 +44,7 @@ SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_
 
 -- name: transactions_from
 -- The transactions that a rollback undoes: those from this tx_id on.
-SELECT outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id
+SELECT tx_id, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id
 
 -- name: add_entries
 -- Add entries to chunks of a history, or begin chunks with them.

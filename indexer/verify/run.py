@@ -29,7 +29,7 @@ import msgspec
 
 from indexer.store import writer as store
 from indexer.store.writer import IndexPosition
-from indexer.verify import certificates, checksums, fingerprints, lists, recompute, spending, stake
+from indexer.verify import certificates, checksums, epochs, fingerprints, lists, recompute, spending, stake
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import address, database, sql
 from shared.network import Network, by_name
@@ -121,7 +121,7 @@ async def _agree(
             of_tables = await checksums.of_tables(db)
             genesis = await _genesis_outputs.all(db)
             of_genesis = await checksums.of_genesis(db, [(output.address, output.lovelace) for output in genesis])
-            sums, value, certified = await reading
+            sums, value, certified, of_epochs = await reading
         finally:
             reading.cancel()
         spending.keep(spending.of_genesis(genesis), marks.folder, marks.buckets)
@@ -131,28 +131,30 @@ async def _agree(
             progress("outputs and the inputs that spend them", bucket + 1, marks.buckets)
     spent = await _named(db, history, suspects, progress) if suspects else []
     agreed = checksums.agree(of_genesis + sums, of_tables)
-    results = {"value": value, "spending": spent, "certificates": certified}
+    wrong_epochs = await epochs.differences(db, network, of_epochs)
+    results = {"value": value, "spending": spent, "certificates": certified, "epoch": wrong_epochs}
     return agreed, [CheckResult(name, differences[:MOST_SHOWN]) for name, differences in results.items()]
 
 
 async def _add_up(
     history: "History", marks: "_Marks", progress: Progress
-) -> tuple[checksums.Sums, list[Difference], list[Difference]]:
-    """The checksums of history, and the first transactions that don't balance or lack a source that is indexed, and
-    the first certificates that differ from what they changed.
+) -> tuple[checksums.Sums, list[Difference], list[Difference], dict[int, epochs.Sums]]:
+    """The checksums of history, the first transactions that don't balance or lack a source that is indexed, the first
+    certificates that differ from what they changed, and the sums of epochs.
     """
     sums, wrong, outside, done = checksums.Sums(), list[Difference](), 0, 0
-    certified: list[Difference] = []
+    certified, of_epochs = list[Difference](), dict[int, epochs.Sums]()
     async for part, transactions in history.read(partial(_read, marks)):
         sums += part.sums
         wrong += part.differences[: MOST_SHOWN - len(wrong)]
         certified += part.certified[: MOST_SHOWN - len(certified)]
         outside += part.outside
+        epochs.add(of_epochs, part.of_epochs)
         done += transactions
         progress("transactions", done, history.transactions)
     if outside < 0:
         wrong.append(Difference("lovelace that certificates and proposals gave back", None, str(-outside), "0 or less"))
-    return sums, wrong, certified
+    return sums, wrong, certified, of_epochs
 
 
 async def _named(
@@ -331,8 +333,9 @@ async def _read(marks: "_Marks", db: asyncpg.Connection, part: Range) -> "_Read"
         said = await spending.deposits_of.all(db, part.first_tx_id, part.next_tx_id)
         unbalanced, outside = spending.unbalanced(rows, {each.tx_id: each for each in said})
         wrong += unbalanced
-    certified = await certificates.wrong(db, rows, part.first_tx_id, part.next_tx_id, by_name[marks.network_name])
-    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside)
+    network = by_name[marks.network_name]
+    certified = await certificates.wrong(db, rows, part.first_tx_id, part.next_tx_id, network)
+    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, epochs.of(rows, network))
 
 
 async def _compared(marks: "_Marks", _: asyncpg.Connection, bucket: int) -> set[int]:
@@ -364,6 +367,7 @@ class _Read(msgspec.Struct, frozen=True):
     differences: list[Difference]
     certified: list[Difference]
     outside: int
+    of_epochs: dict[int, epochs.Sums]
 
 
 class _Datum(msgspec.Struct, frozen=True):

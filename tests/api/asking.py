@@ -20,6 +20,7 @@ import asyncpg
 import msgspec
 
 from api import app, turns, worker
+from api.restrictions import SCOPES
 from api.route import JSON
 from api.usage import durations
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
@@ -215,7 +216,7 @@ async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection
     limits = {"rate_limit_per_minute": 600, "quota": {"requests": 100_000, "per": "month"}}
     await asking.ok("update_credential_limits", f"PUT {of_credential}/limits", partner, limits)
     await asking.ok("get_credential_limits", f"GET {of_credential}/limits", partner)
-    restrictions = {"ip_networks": ["127.0.0.0/8", "203.0.113.0/24"], "scopes": ["transactions", "assets", "pools"]}
+    restrictions = {"ip_networks": ["127.0.0.0/8", "203.0.113.0/24"], "scopes": [*SCOPES]}
     await asking.ok("update_credential_restrictions", f"PUT {of_credential}/restrictions", partner, restrictions)
     await asking.ok("get_credential_restrictions", f"GET {of_credential}/restrictions", partner)
 
@@ -280,6 +281,9 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("list_asset_mints", f"/v1/assets/{_NFT}/mints?limit=2"),
         ("get_pool", f"/v1/pools/{about.pool_id}"),
         ("list_pool_delegators", f"/v1/pools/{about.pool_id}/delegators/list?limit=2"),
+        ("get_block", "/v1/blocks/latest"),
+        ("list_block_transactions", "/v1/blocks/latest/transactions?limit=2"),
+        ("get_epoch", "/v1/epochs/latest"),
     ):
         await asking.ok(operation, f"GET {path}", key)
     nobody = "0" * 64
@@ -295,6 +299,8 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("invalid_policy_id", "list_policy_assets", f"/v1/assets/policy/{_MISTYPED}"),
         ("invalid_pool_id", "get_pool", "/v1/pools/pool1"),
         ("pool_not_found", "get_pool", f"/v1/pools/{nobody[:56]}"),
+        ("block_not_found", "get_block", f"/v1/blocks/{nobody}"),
+        ("epoch_not_found", "get_epoch", "/v1/epochs/1000"),
     ):
         await asking.refused(code, operation, f"GET {path}", key)
     await asking.refused("missing_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}")

@@ -89,6 +89,8 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner) -> Calle
         "asset": f"{'0' * 56}.00",
         "policyId": "0" * 56,
         "poolId": "0" * 56,
+        "block": "latest",
+        "epoch": "latest",
     }
     return Caller(api, partner, key, things)
 

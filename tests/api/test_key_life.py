@@ -210,7 +210,7 @@ async def test_wrong_limits_and_restrictions_are_named(partner: Partner, credent
         *(("limits", {"quota": wrong}, quota) for wrong in WRONG_QUOTAS),
         ("restrictions", {}, "At least one field (ip_networks or scopes) must be provided"),
         *(("restrictions", {"ip_networks": wrong}, networks) for wrong in WRONG_NETWORKS),
-        ("restrictions", {"scopes": ["tx"]}, "scopes must be an array out of transactions, assets, pools"),
+        ("restrictions", {"scopes": ["tx"]}, "scopes must be an array out of transactions, assets, pools, network"),
     ]
     for what, body, error in cases:
         for thing in (credential["id"], NOWHERE):

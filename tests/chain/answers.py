@@ -1,7 +1,7 @@
 """Each list and object of the API, read completely and compared with the model."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.chain.harness import Caller
@@ -136,3 +136,23 @@ def check_pool(caller: Caller, chain: Chain, pool: str) -> None:
     for limit in (7, 500):
         rows = collected(caller, f"/v1/pools/{pool}/delegators/list", len(expected), total=True, limit=limit)
         check_sorted(rows, expected, "amount", descending=True)
+
+
+def check_blocks(caller: Caller, chain: Chain, places: Sequence[int]) -> None:
+    """Check the blocks at these places, by hash and by number, with their transactions, and the latest one."""
+    model = chain.blocks
+    for place in places:
+        block, listed = model.blocks[place], model.listed(place)
+        for name in (block["id"], block["height"]):
+            assert caller.ok(f"/v1/blocks/{name}")["data"] == model.info(place)
+        check_by_slot(caller, f"/v1/blocks/{block['id']}/transactions", listed, total=True)
+    latest = caller.ok("/v1/blocks/latest")
+    assert latest["data"] == model.info(len(model.blocks) - 1)
+    assert latest["last_updated"] == chain.ledger.last_updated()
+
+
+def check_epochs(caller: Caller, chain: Chain) -> None:
+    """Check every epoch."""
+    for epoch in chain.blocks.of_epoch:
+        assert caller.ok(f"/v1/epochs/{epoch}")["data"] == chain.blocks.epoch(epoch)
+    assert caller.ok("/v1/epochs/latest")["data"] == chain.blocks.epoch(max(chain.blocks.of_epoch))

@@ -39,6 +39,10 @@ class Clock:
             return slot // self.byron_epoch
         return self.byron_slots // self.byron_epoch + (slot - self.byron_slots) // self.epoch
 
+    def first_slot(self, epoch: int) -> int:
+        byron = self.byron_slots // self.byron_epoch
+        return min(epoch, byron) * self.byron_epoch + max(0, epoch - byron) * self.epoch
+
 
 CLOCKS = {
     "mainnet": Clock(datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC), 208 * 21_600, 21_600, 432_000),

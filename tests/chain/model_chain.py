@@ -1,4 +1,4 @@
-"""The whole model: transactions, assets and pools of one chain, block by block."""
+"""The whole model: blocks, transactions, assets and pools of one chain, block by block."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -9,6 +9,7 @@ from devnet.blocks import Genesis
 from devnet.parameters import PROTOCOL_MAJOR
 from tests.chain.model import Json, Ledger, bech32_payload
 from tests.chain.model_assets import Assets
+from tests.chain.model_blocks import Blocks
 from tests.chain.model_pools import Pools
 
 SINCE_ALONZO = [era for era, version in PROTOCOL_MAJOR.items() if version >= PROTOCOL_MAJOR["alonzo"]]
@@ -23,12 +24,14 @@ class Chain:
         self.ledger = Ledger(network, genesis)
         self.assets = Assets(self.ledger)
         self.pools = Pools(self.ledger)
+        self.blocks = Blocks(self.ledger)
 
     def forward(self, block: Json) -> None:
         self.pools.enter(self.ledger.clock.epoch_of(self.ledger.slot_of(block)))
         transactions = self.ledger.forward(block)
         self.assets.forward(transactions)
         self.pools.forward(block, transactions)
+        self.blocks.forward(block, transactions)
 
     def feed(self, blocks: Iterable[Json]) -> "Chain":
         for block in blocks:

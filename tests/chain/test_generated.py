@@ -10,7 +10,16 @@ import pytest
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from shared.packed import CERTIFICATES
-from tests.chain.answers import check_asset, check_page, check_policy, check_pool, check_transaction, walk
+from tests.chain.answers import (
+    check_asset,
+    check_blocks,
+    check_epochs,
+    check_page,
+    check_policy,
+    check_pool,
+    check_transaction,
+    walk,
+)
 from tests.chain.harness import Ledgerline, Node
 from tests.chain.model_chain import ERAS, Chain, genesis_of
 
@@ -73,6 +82,8 @@ def test_every_answer_of_a_generated_chain_is_right(
             check_asset(caller, model, asset, by_asset.get(asset, []))
         for policy in {policy for policy, _ in model.assets.minted}:
             check_policy(caller, model, policy, by_policy.get(policy, []))
+        check_blocks(caller, model, range(0, len(model.blocks.blocks), 7))
+        check_epochs(caller, model)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -92,6 +103,8 @@ def test_pools_answer_at_every_step_of_their_lives(ledgerline: Ledgerline, seed:
             for pool in model.pools.parameters:
                 check_pool(caller, model, pool)
                 statuses.add(model.pools.status(pool))
+            check_blocks(caller, model, [])
+            check_epochs(caller, model)
             # The node's snapshots, which have no rewards here, would hide errors in ours.
             assert ledgerline.rows("preview", "SELECT * FROM pool_reward") == []
             if random.random() < 0.25:

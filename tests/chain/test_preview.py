@@ -9,7 +9,16 @@ import pytest
 
 from devnet.blocks import Recorded, read_genesis
 from devnet.networks import PREVIEW
-from tests.chain.answers import check_asset, check_page, check_policy, check_pool, check_transaction, walk
+from tests.chain.answers import (
+    check_asset,
+    check_blocks,
+    check_epochs,
+    check_page,
+    check_policy,
+    check_pool,
+    check_transaction,
+    walk,
+)
 from tests.chain.harness import Caller, Ledgerline, Node, blocks_of, recorded
 from tests.chain.model import Ledger
 from tests.chain.model_chain import Chain
@@ -138,6 +147,11 @@ def test_every_policy_answers(chain: Chain, caller: Caller) -> None:
 def test_every_pool_answers(chain: Chain, caller: Caller) -> None:
     for pool in chain.pools.parameters:
         check_pool(caller, chain, pool)
+
+
+def test_blocks_and_every_epoch_answer(chain: Chain, caller: Caller) -> None:
+    check_blocks(caller, chain, Random(5).sample(range(len(chain.blocks.blocks)), 200))
+    check_epochs(caller, chain)
 
 
 def test_verify_finds_no_difference(served: Ledgerline) -> None:

@@ -247,8 +247,9 @@ NAMED = {
         " WHERE asset.asset_no IN (1, 2) AND other.asset_no = 3 - asset.asset_no",
         "fingerprint of asset_no",
     ),
-    "a fee of a lovelace less": (
-        "UPDATE tx SET fee = fee - 1 WHERE tx_id = (SELECT max(tx_id) FROM tx)",
+    "a fee of a lovelace less, and the sum that contains it": (
+        "WITH less AS (UPDATE tx SET fee = fee - 1 WHERE tx_id = (SELECT max(tx_id) FROM tx))"
+        " UPDATE epoch SET fees = fees - 1 WHERE epoch_no = (SELECT max(epoch_no) FROM epoch)",
         "fee of tx",
     ),
     "a fee of a lovelace more": (

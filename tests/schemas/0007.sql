@@ -369,6 +369,17 @@ CREATE TABLE epoch_boundary_block (
 COMMENT ON TABLE epoch_boundary_block IS
     'Byron''s blocks without a slot: each gets the first slot of its epoch and precedes any block in that slot.';
 
+CREATE TABLE epoch (
+    epoch_no integer PRIMARY KEY,
+    blocks   integer NOT NULL,
+    tx_count integer NOT NULL,
+    fees     bigint  NOT NULL,
+    output   numeric NOT NULL
+);
+COMMENT ON TABLE epoch IS 'Sums over the indexed blocks of each epoch; no row for an epoch without one.';
+COMMENT ON COLUMN epoch.fees IS 'Lovelace, of the transactions whose fee is known.';
+COMMENT ON COLUMN epoch.output IS 'Lovelace in the outputs of its transactions, change included.';
+
 CREATE TABLE tx (
     tx_id   bigint  PRIMARY KEY,
     fee     bigint,

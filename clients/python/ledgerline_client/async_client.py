@@ -300,6 +300,48 @@ class AsyncLedgerline(AsyncHttp):
             inside="delegators",
         )
 
+    async def get_block(self, block: str) -> types.BlockAnswer:
+        """Get a block by hash or number, or the latest one."""
+        answer: types.BlockAnswer = await self.call(
+            "GET", "/v1/blocks/{block}", {"block": block}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    async def list_block_transactions(
+        self,
+        block: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.BlockTransactionPage:
+        """List the transactions of a block."""
+        answer: types.BlockTransactionPage = await self.call(
+            "GET",
+            "/v1/blocks/{block}/transactions",
+            {"block": block},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_block_transactions(
+        self, block: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> AsyncIterator[types.BlockTransaction]:
+        """Every item of `list_block_transactions`, page by page."""
+        return self.pages(
+            "/v1/blocks/{block}/transactions", {"block": block}, {"limit": limit, "order": order}, key="api_key"
+        )
+
+    async def get_epoch(self, epoch: str) -> types.EpochAnswer:
+        """Get an epoch by number, or the latest one."""
+        answer: types.EpochAnswer = await self.call(
+            "GET", "/v1/epochs/{epoch}", {"epoch": epoch}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     async def get_own_key(self) -> types.OwnKeyAnswer:
         """Read the network, limits, expiry and restrictions of the API key of this request.
 
@@ -752,7 +794,7 @@ class AsyncLedgerline(AsyncHttp):
         credential_id: str,
         *,
         ip_networks: list[str] | Unset | None = UNSET,
-        scopes: list[Literal["transactions", "assets", "pools"]] | Unset | None = UNSET,
+        scopes: list[Literal["transactions", "assets", "pools", "network"]] | Unset | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
         """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next
         request.

@@ -298,6 +298,48 @@ class Ledgerline(Http):
             inside="delegators",
         )
 
+    def get_block(self, block: str) -> types.BlockAnswer:
+        """Get a block by hash or number, or the latest one."""
+        answer: types.BlockAnswer = self.call(
+            "GET", "/v1/blocks/{block}", {"block": block}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def list_block_transactions(
+        self,
+        block: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.BlockTransactionPage:
+        """List the transactions of a block."""
+        answer: types.BlockTransactionPage = self.call(
+            "GET",
+            "/v1/blocks/{block}/transactions",
+            {"block": block},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_block_transactions(
+        self, block: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.BlockTransaction]:
+        """Every item of `list_block_transactions`, page by page."""
+        return self.pages(
+            "/v1/blocks/{block}/transactions", {"block": block}, {"limit": limit, "order": order}, key="api_key"
+        )
+
+    def get_epoch(self, epoch: str) -> types.EpochAnswer:
+        """Get an epoch by number, or the latest one."""
+        answer: types.EpochAnswer = self.call(
+            "GET", "/v1/epochs/{epoch}", {"epoch": epoch}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     def get_own_key(self) -> types.OwnKeyAnswer:
         """Read the network, limits, expiry and restrictions of the API key of this request.
 
@@ -748,7 +790,7 @@ class Ledgerline(Http):
         credential_id: str,
         *,
         ip_networks: list[str] | Unset | None = UNSET,
-        scopes: list[Literal["transactions", "assets", "pools"]] | Unset | None = UNSET,
+        scopes: list[Literal["transactions", "assets", "pools", "network"]] | Unset | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
         """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next
         request.

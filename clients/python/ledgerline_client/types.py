@@ -442,6 +442,95 @@ class Delegator(TypedDict):
     active_epoch_no: int
 
 
+class BlockAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: Block
+    last_updated: LastUpdated
+
+
+class Block(TypedDict):
+    """A block.
+
+    `pool_id` is the pool that made it, or the genesis delegate in the first epochs of Shelley; null in Byron.
+    `fees` and `output` are sums over its transactions; `fees` is null if one of them is unknown.
+    `previous_block` is null for the first indexed block, `next_block` for the last one.
+    """
+
+    block_hash: str
+    block_no: int
+    slot_no: int
+    epoch_no: int
+    epoch_slot: int
+    block_time: str
+    pool_id: str | None
+    tx_count: int
+    fees: str | None
+    output: str
+    previous_block: str | None
+    next_block: str | None
+
+
+class BlockTransactionPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[BlockTransaction]
+    pagination: Paging
+    last_updated: LastUpdated
+
+
+class BlockTransaction(TypedDict):
+    """A transaction of a block, `tx_index` is its position there.
+
+    `fee` is null if an input of a Byron transaction precedes the first indexed block, `size` if the node
+    sends no CBOR.
+    """
+
+    tx_hash: str
+    tx_index: int
+    fee: int | None
+    size: int | None
+
+
+class EpochAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: Epoch
+    last_updated: LastUpdated
+
+
+class Epoch(TypedDict):
+    """An epoch: its slots and times, and its blocks as far as indexed.
+
+    `end_time` is the start of the next epoch. `fees` and `output` are lovelace: the known fees of its
+    transactions, and their outputs with change included.
+    """
+
+    epoch_no: int
+    start_time: str
+    end_time: str
+    first_slot_no: int
+    last_slot_no: int
+    block_count: int
+    tx_count: int
+    fees: str
+    output: str
+    first_block: EpochBlock
+    last_block: EpochBlock
+
+
+class EpochBlock(TypedDict):
+    """The first or the last indexed block of an epoch."""
+
+    block_hash: str
+    block_no: int
+    slot_no: int
+    block_time: str
+
+
 class OwnKeyAnswer(TypedDict):
     """A successful answer."""
 

@@ -100,6 +100,16 @@ export type ListPoolDelegatorsOptions = {
   offset?: number | undefined;
 };
 
+/** Options of `listBlockTransactions`. */
+export type ListBlockTransactionsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
 /** Options of `createUser`. */
 export type CreateUserOptions = {
   name: string;
@@ -210,7 +220,7 @@ export type UpdateCredentialLimitsOptions = {
 /** Options of `updateCredentialRestrictions`. */
 export type UpdateCredentialRestrictionsOptions = {
   ip_networks?: Array<string> | null | undefined;
-  scopes?: Array<"transactions" | "assets" | "pools"> | null | undefined;
+  scopes?: Array<"transactions" | "assets" | "pools" | "network"> | null | undefined;
 };
 
 /** Options of `listUsageByCredential`. */
@@ -486,6 +496,34 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): AsyncGenerator<types.Delegator, void, undefined> {
     return this.pages(operations.listPoolDelegators, { poolId }, options, call);
+  }
+
+  /** Get a block by hash or number, or the latest one. */
+  getBlock(block: string, call: CallOptions = {}): Promise<types.BlockAnswer> {
+    return this.call(operations.getBlock, { block }, {}, call);
+  }
+
+  /** List the transactions of a block. */
+  listBlockTransactions(
+    block: string,
+    options: ListBlockTransactionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.BlockTransactionPage> {
+    return this.call(operations.listBlockTransactions, { block }, options, call);
+  }
+
+  /** Every item of `listBlockTransactions`, page by page. */
+  iterateBlockTransactions(
+    block: string,
+    options: Omit<ListBlockTransactionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.BlockTransaction, void, undefined> {
+    return this.pages(operations.listBlockTransactions, { block }, options, call);
+  }
+
+  /** Get an epoch by number, or the latest one. */
+  getEpoch(epoch: string, call: CallOptions = {}): Promise<types.EpochAnswer> {
+    return this.call(operations.getEpoch, { epoch }, {}, call);
   }
 
   /**

@@ -79,6 +79,27 @@ export const listPoolDelegators: Operation = {
   inside: "delegators",
 };
 
+export const getBlock: Operation = {
+  method: "GET",
+  path: "/v1/blocks/{block}",
+  key: "apiKey",
+  quantities: { data: { fees: true, output: true } },
+};
+
+export const listBlockTransactions: Operation = {
+  method: "GET",
+  path: "/v1/blocks/{block}/transactions",
+  key: "apiKey",
+  quantities: { data: { fee: true } },
+};
+
+export const getEpoch: Operation = {
+  method: "GET",
+  path: "/v1/epochs/{epoch}",
+  key: "apiKey",
+  quantities: { data: { fees: true, output: true } },
+};
+
 export const getOwnKey: Operation = {
   method: "GET",
   path: "/v1/key",

@@ -403,6 +403,91 @@ export interface Delegator {
   active_epoch_no: number;
 }
 
+/** Data of a chain, with its last indexed block. */
+export interface BlockAnswer {
+  success: true;
+  data: Block;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A block.
+ *
+ * `pool_id` is the pool that made it, or the genesis delegate in the first epochs of Shelley; null in Byron.
+ * `fees` and `output` are sums over its transactions; `fees` is null if one of them is unknown. `previous_block`
+ * is null for the first indexed block, `next_block` for the last one.
+ */
+export interface Block {
+  block_hash: string;
+  block_no: number;
+  slot_no: number;
+  epoch_no: number;
+  epoch_slot: number;
+  block_time: string;
+  pool_id: string | null;
+  tx_count: number;
+  fees: bigint | null;
+  output: bigint;
+  previous_block: string | null;
+  next_block: string | null;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface BlockTransactionPage {
+  success: true;
+  data: Array<BlockTransaction>;
+  pagination: Paging;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A transaction of a block, `tx_index` is its position there.
+ *
+ * `fee` is null if an input of a Byron transaction precedes the first indexed block, `size` if the node sends no
+ * CBOR.
+ */
+export interface BlockTransaction {
+  tx_hash: string;
+  tx_index: number;
+  fee: bigint | null;
+  size: number | null;
+}
+
+/** Data of a chain, with its last indexed block. */
+export interface EpochAnswer {
+  success: true;
+  data: Epoch;
+  last_updated: LastUpdated;
+}
+
+/**
+ * An epoch: its slots and times, and its blocks as far as indexed.
+ *
+ * `end_time` is the start of the next epoch. `fees` and `output` are lovelace: the known fees of its
+ * transactions, and their outputs with change included.
+ */
+export interface Epoch {
+  epoch_no: number;
+  start_time: string;
+  end_time: string;
+  first_slot_no: number;
+  last_slot_no: number;
+  block_count: number;
+  tx_count: number;
+  fees: bigint;
+  output: bigint;
+  first_block: EpochBlock;
+  last_block: EpochBlock;
+}
+
+/** The first or the last indexed block of an epoch. */
+export interface EpochBlock {
+  block_hash: string;
+  block_no: number;
+  slot_no: number;
+  block_time: string;
+}
+
 /** A successful answer. */
 export interface OwnKeyAnswer {
   success: true;

@@ -1,0 +1,174 @@
+"""Blocks: one block, and its transactions."""
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from api import errors
+from api.answers import ChainAnswer, ChainPage, Digits, Instant, Paging, Quantity
+from api.ask import ChainAsk
+from api.chain.epochs import LATEST
+from api.chain.pools import show_pool_id
+from api.chain.tip import Tip
+from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
+from shared import packed, sql
+from shared.ledger import SECURITY_PARAMETER, tx_id
+from shared.sql import Connection
+
+_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class BlockKind(Kind[bytes | int | None]):
+    """A block: its hash, its number, or None for `latest`."""
+
+    def __init__(self) -> None:
+        schema: JsonSchema = {"type": "string", "pattern": f"^({_HASH.pattern}|{_NUMBER.pattern}|{LATEST})$"}
+        super().__init__(f"a block hash of 64 hex digits, a block number or `{LATEST}`", schema)
+
+    def of_text(self, text: str) -> bytes | int | None:
+        if text == LATEST:
+            return None
+        if _HASH.fullmatch(text):
+            return bytes.fromhex(text)
+        if _NUMBER.fullmatch(text):
+            return int(text)
+        raise ValueError(text)
+
+
+class BlockQuestion(Question, frozen=True, kw_only=True):
+    """A block."""
+
+    block: Annotated[bytes | int | None, BlockKind()]
+
+
+class BlockTransactionsQuestion(BlockQuestion, frozen=True, kw_only=True):
+    """A page of a block's transactions."""
+
+    limit: Annotated[int, Integer(1, 500)] = 100
+    offset: Offset = 0
+    order: Order = "asc"
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A block.
+
+    `pool_id` is the pool that made it, or the genesis delegate in the first epochs of Shelley; null in Byron. `fees`
+    and `output` are sums over its transactions; `fees` is null if one of them is unknown. `previous_block` is null for
+    the first indexed block, `next_block` for the last one.
+    """
+
+    block_hash: str
+    block_no: int
+    slot_no: int
+    epoch_no: int
+    epoch_slot: int
+    block_time: Instant
+    pool_id: str | None
+    tx_count: int
+    fees: Digits | None
+    output: Digits
+    previous_block: str | None
+    next_block: str | None
+
+
+class BlockTransaction(msgspec.Struct, frozen=True):
+    """A transaction of a block, `tx_index` is its position there.
+
+    `fee` is null if an input of a Byron transaction precedes the first indexed block, `size` if the node sends no CBOR.
+    """
+
+    tx_hash: str
+    tx_index: int
+    fee: Quantity | None
+    size: int | None
+
+
+class _BlockRow(msgspec.Struct, frozen=True):
+    tip_slot_no: int
+    tip_hash: bytes
+    tip_block_no: int
+    slot_no: int
+    block_no: int
+    block_hash: bytes | None  # null, like everything but the tip, if there is no such block
+    tx_count: int
+    pool_id: bytes | None
+    previous_hash: bytes | None
+    next_hash: bytes | None
+
+
+class _PaidRow(msgspec.Struct, frozen=True):
+    fee: int | None
+    outputs: bytes
+
+
+class _TransactionRow(msgspec.Struct, frozen=True):
+    hash: bytes
+    fee: int | None
+    size: int | None
+
+
+_sql = sql.beside(__file__)
+_by_hash = _sql.query("block", _BlockRow, condition="block.hash = $1")
+_by_number = _sql.query("block", _BlockRow, condition="block.block_no = coalesce($1, tip.block_no)")
+_paid = _sql.query("paid", _PaidRow)
+_transactions = _sql.query("transactions", _TransactionRow)
+
+
+async def info(ask: ChainAsk[BlockQuestion]) -> ChainAnswer[Block]:
+    """Get a block by hash or number, or the latest one."""
+    network = ask.network
+    async with ask.snapshot() as db:
+        row, block_hash = await _found(db, ask)
+        paid = await _paid.all(db, tx_id(row.slot_no, 0), tx_id(row.slot_no + 1, 0))
+    fees = [tx.fee for tx in paid if tx.fee is not None]
+    epoch_no = network.epoch_of(row.slot_no)
+    return ChainAnswer(
+        data=Block(
+            block_hash=block_hash.hex(),
+            block_no=row.block_no,
+            slot_no=row.slot_no,
+            epoch_no=epoch_no,
+            epoch_slot=row.slot_no - network.epoch_start(epoch_no),
+            block_time=network.slot_time(row.slot_no),
+            pool_id=None if row.pool_id is None else show_pool_id(row.pool_id),
+            tx_count=row.tx_count,
+            fees=str(sum(fees)) if len(fees) == len(paid) else None,
+            output=str(sum(packed.lovelace_in(tx.outputs) for tx in paid)),
+            previous_block=None if row.previous_hash is None else row.previous_hash.hex(),
+            next_block=None if row.next_hash is None else row.next_hash.hex(),
+        ),
+        last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(network),
+    )
+
+
+async def transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[BlockTransaction, Paging]:
+    """List the transactions of a block."""
+    asked = ask.question
+    async with ask.snapshot() as db:
+        row, _ = await _found(db, ask)
+        places = range(row.tx_count)[:: 1 if asked.order == "asc" else -1][asked.offset : asked.offset + asked.limit]
+        lowest, beyond = (min(places), max(places) + 1) if places else (0, 0)
+        page = await _transactions.all(db, tx_id(row.slot_no, lowest), tx_id(row.slot_no, beyond))
+    found = {lowest + at: tx for at, tx in enumerate(page)}
+    return ChainPage(
+        data=[BlockTransaction(found[at].hash.hex(), at, found[at].fee, found[at].size) for at in places],
+        pagination=Paging(asked.limit, asked.offset, row.tx_count, asked.offset + len(places) < row.tx_count),
+        last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),
+    )
+
+
+async def _found(
+    db: Connection, ask: ChainAsk[BlockQuestion] | ChainAsk[BlockTransactionsQuestion]
+) -> tuple[_BlockRow, bytes]:
+    """The block that was asked for, and its hash. Raises Refusal 404 and 503."""
+    block = ask.question.block
+    row = await (_by_hash if isinstance(block, bytes) else _by_number).one(db, block)
+    if row is None:
+        raise errors.network_not_available()
+    if row.block_hash is None:
+        raise errors.block_not_found()
+    if row.tip_block_no - row.block_no > SECURITY_PARAMETER:
+        ask.notes.settled_by = row.block_hash.hex()
+    return row, row.block_hash

@@ -1,0 +1,21 @@
+-- name: block
+-- A block with its neighbours and the tip of the same snapshot; nulls if there is no such block, no row if the network is not
+-- served. Cost: a look-up each.
+--   {condition}  what identifies the block: its hash or its number $1
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
+       block.slot_no, block.block_no, block.hash AS block_hash, block.tx_count, pool.pool_id,
+       before.hash AS previous_hash, after.hash AS next_hash
+FROM tip
+LEFT JOIN block ON {condition}
+LEFT JOIN pool USING (pool_no)
+LEFT JOIN block before ON before.block_no = block.block_no - 1
+LEFT JOIN block after ON after.block_no = block.block_no + 1
+WHERE tip.phase = 'live'
+
+-- name: paid
+-- What the transactions from tx_id $1 up to $2, those of one block, paid. Cost: the size of a block.
+SELECT fee, outputs FROM tx WHERE tx_id >= $1 AND tx_id < $2
+
+-- name: transactions
+-- Transactions of a block, from tx_id $1 up to $2, in order.
+SELECT hash, fee, size FROM tx WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id

@@ -1,0 +1,119 @@
+"""Epochs: their times, blocks and sums."""
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from api import errors
+from api.answers import ChainAnswer, Digits, Instant
+from api.ask import ChainAsk
+from api.chain import tip
+from api.parameters import JsonSchema, Kind, Question
+from shared import sql
+from shared.ledger import SECURITY_PARAMETER
+
+LATEST = "latest"
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class EpochKind(Kind[int | None]):
+    """An epoch: its number, or None for `latest`."""
+
+    def __init__(self) -> None:
+        schema: JsonSchema = {"type": "string", "pattern": f"^({_NUMBER.pattern}|{LATEST})$"}
+        super().__init__(f"an epoch number or `{LATEST}`", schema)
+
+    def of_text(self, text: str) -> int | None:
+        if text == LATEST:
+            return None
+        if not _NUMBER.fullmatch(text):
+            raise ValueError(text)
+        return int(text)
+
+
+class EpochQuestion(Question, frozen=True, kw_only=True):
+    """An epoch."""
+
+    epoch: Annotated[int | None, EpochKind()]
+
+
+class EpochBlock(msgspec.Struct, frozen=True):
+    """The first or the last indexed block of an epoch."""
+
+    block_hash: str
+    block_no: int
+    slot_no: int
+    block_time: Instant
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """An epoch: its slots and times, and its blocks as far as indexed.
+
+    `end_time` is the start of the next epoch. `fees` and `output` are lovelace: the known fees of its transactions, and
+    their outputs with change included.
+    """
+
+    epoch_no: int
+    start_time: Instant
+    end_time: Instant
+    first_slot_no: int
+    last_slot_no: int
+    block_count: int
+    tx_count: int
+    fees: Digits
+    output: Digits
+    first_block: EpochBlock
+    last_block: EpochBlock
+
+
+class _EpochRow(msgspec.Struct, frozen=True):
+    tip_block_no: int
+    blocks: int
+    tx_count: int
+    fees: int
+    output: str
+    first_slot_no: int
+    first_block_no: int
+    first_hash: bytes
+    last_slot_no: int
+    last_block_no: int
+    last_hash: bytes
+
+
+_sql = sql.beside(__file__)
+_epoch = _sql.query("epoch", _EpochRow)
+
+
+async def info(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoch]:
+    """Get an epoch by number, or the latest one."""
+    network, asked = ask.network, ask.question.epoch
+    async with ask.snapshot() as db:
+        last = await tip.read(db)
+        epoch_no = network.epoch_of(last.slot_no) if asked is None else asked
+        first_slot_no, next_slot_no = network.epoch_start(epoch_no), network.epoch_start(epoch_no + 1)
+        row = await _epoch.one(db, epoch_no, first_slot_no, next_slot_no)
+    if row is None:
+        raise errors.epoch_not_found()
+    if row.tip_block_no - row.last_block_no > SECURITY_PARAMETER:
+        ask.notes.settled_by = row.last_hash.hex()
+
+    def block(block_hash: bytes, block_no: int, slot_no: int) -> EpochBlock:
+        return EpochBlock(block_hash.hex(), block_no, slot_no, network.slot_time(slot_no))
+
+    return ChainAnswer(
+        data=Epoch(
+            epoch_no=epoch_no,
+            start_time=network.slot_time(first_slot_no),
+            end_time=network.slot_time(next_slot_no),
+            first_slot_no=first_slot_no,
+            last_slot_no=next_slot_no - 1,
+            block_count=row.blocks,
+            tx_count=row.tx_count,
+            fees=str(row.fees),
+            output=row.output,
+            first_block=block(row.first_hash, row.first_block_no, row.first_slot_no),
+            last_block=block(row.last_hash, row.last_block_no, row.last_slot_no),
+        ),
+        last_updated=last.last_updated(network),
+    )

@@ -1,0 +1,75 @@
+"""Compare the sums of epochs with their blocks and transactions: a part of verify."""
+
+from collections.abc import Iterable
+
+import asyncpg
+import msgspec
+
+from indexer.verify.results import MOST_SHOWN, Difference
+from indexer.verify.spending import Row
+from shared import packed, sql
+from shared.ledger import slot_of
+from shared.network import Network
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """The sums of an epoch, as far as transactions tell them: fees and outputs are lovelace."""
+
+    tx_count: int = 0
+    fees: int = 0
+    output: int = 0
+
+    def __add__(self, other: "Sums") -> "Sums":
+        return Sums(self.tx_count + other.tx_count, self.fees + other.fees, self.output + other.output)
+
+
+def of(rows: Iterable[Row], network: Network) -> dict[int, Sums]:
+    """The sums of some transactions, by epoch."""
+    sums: dict[int, Sums] = {}
+    for row in rows:
+        epoch_no = network.epoch_of(slot_of(row.tx_id))
+        sums[epoch_no] = sums.get(epoch_no, _NONE) + Sums(1, row.fee or 0, packed.lovelace_in(row.outputs))
+    return sums
+
+
+def add(total: dict[int, Sums], part: dict[int, Sums]) -> None:
+    """Add the sums of more transactions to a total."""
+    for epoch_no, sums in part.items():
+        total[epoch_no] = total.get(epoch_no, _NONE) + sums
+
+
+async def differences(db: asyncpg.Connection, network: Network, expected: dict[int, Sums]) -> list[Difference]:
+    """The figures in `epoch` that differ from blocks, or from the sums of all transactions."""
+    found: list[Difference] = []
+    epochs = (network.byron_slots, network.byron_epoch_slots, network.byron_epochs, network.epoch_slots)
+    for row in await _epochs.all(db, *epochs):
+        sums = expected.get(row.epoch_no, _NONE)
+        for what, indexed, recomputed in (
+            ("blocks", row.blocks, row.counted_blocks),
+            ("tx_count", row.tx_count, sums.tx_count),
+            ("fees", row.fees, sums.fees),
+            ("output", None if row.output is None else int(row.output), sums.output),
+        ):
+            if indexed != recomputed:
+                found.append(Difference(f"{what} of epoch {row.epoch_no}", None, _text(indexed), _text(recomputed)))
+    return found[:MOST_SHOWN]
+
+
+def _text(figure: int | None) -> str | None:
+    return None if figure is None else str(figure)
+
+
+class _Epoch(msgspec.Struct, frozen=True):
+    """A row of `epoch`, null if it is missing, and the blocks of that epoch."""
+
+    epoch_no: int
+    counted_blocks: int
+    blocks: int | None
+    tx_count: int | None
+    fees: int | None
+    output: str | None
+
+
+_NONE = Sums()
+_sql = sql.beside(__file__)
+_epochs = _sql.query("epochs", _Epoch)
