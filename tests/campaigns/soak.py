@@ -5,8 +5,9 @@ descriptors of every process are sampled. After a warm-up of a sixth of the time
 with the last one: the median of memory may grow by FLAT_WITHIN, and that of descriptors by MORE_DESCRIPTORS. A small
 process may take up to ARENAS more, if its memory no longer grows in the last third.
 
-For our processes it is resident memory. For Postgres and Valkey, each taken with all its processes, it is the memory
-that they do not share: pages of the shared buffers count as resident in each process that has touched them.
+For our processes it is resident memory. For each process of Postgres and Valkey it is the memory that it does not
+share: pages of the shared buffers count as resident in each process that has touched them. Pools open sessions when
+they need them, up to a limit. A session that was opened late is not compared, but the number of processes is printed.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from tests.campaigns.world import World
 
 SAMPLE_EVERY_S = 2.0
 FLAT_WITHIN = 0.02
-MORE_DESCRIPTORS = 3  # pools open connections as they are needed; of a server with all its processes FLAT_WITHIN
+MORE_DESCRIPTORS = 3  # pools open connections as they are needed
 CONNECTIONS = 16
 LIMITS = (10_000,) * 6
 MIB = 1 << 20
@@ -41,10 +42,12 @@ ARENAS = (
     2 * MIB
 )  # Python's allocator takes 1 MiB at a time, at the highest peak so far: more than 2 % of a small process
 SETTLED_WITHIN = 0.005
+SERVERS = (Postgres, Valkey)
+SERVER_NAMES = tuple(kind.name for kind in SERVERS)
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The memory and descriptors of a process, or of a server with all its processes, at one moment."""
+    """The memory and descriptors of a process at one moment."""
 
     at: float
     memory: int
@@ -81,15 +84,14 @@ def sampled(world: World) -> Iterator[tuple[str, Sample]]:
         for process in (whole, *whole.children(recursive=True)):
             name = part.name if process.pid == whole.pid else f"{part.name} child {process.pid}"
             yield name, Sample(now, process.memory_info().rss, process.num_fds())
-    for kind in (Postgres, Valkey):
-        memory = descriptors = 0
+    for kind in SERVERS:
         for process in world.server_processes(kind):
             try:
                 found = process.memory_info()
-                memory, descriptors = memory + found.rss - found.shared, descriptors + process.num_fds()
+                sample = Sample(now, found.rss - found.shared, process.num_fds())
             except psutil.NoSuchProcess:  # a session that has just ended
                 continue
-        yield kind.name, Sample(now, memory, descriptors)
+            yield f"{kind.name} {process.pid}", sample
 
 
 def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> list[Course]:
@@ -117,6 +119,24 @@ def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> lis
 def median(figures: Iterator[int]) -> float:
     """The median, which a short peak does not change."""
     return statistics.median(figures)
+
+
+def server_sizes(samples: dict[str, list[Sample]], began: float, ended: float) -> Iterator[str]:
+    """The number of a server's processes and their memory together, over the second sixth of the time and the last."""
+    part = (ended - began) / 6
+    for kind in SERVERS:
+        of_kind = [each for name, each in samples.items() if name.startswith(f"{kind.name} ")]
+        figures = []
+        for start in (began + part, ended - part):
+            moments: dict[float, list[int]] = defaultdict(list)
+            for each in of_kind:
+                for sample in each:
+                    if start <= sample.at < start + part:
+                        moments[sample.at].append(sample.memory)
+            processes = median(len(memories) for memories in moments.values())
+            memory = median(sum(memories) for memories in moments.values())
+            figures.append(f"{processes:.0f} processes with {memory / MIB:.1f} MiB")
+        yield f"{kind.name}: {' at the beginning, '.join(figures)} at the end"
 
 
 async def run(folder: Path, minutes: float, rate: float) -> bool:
@@ -152,7 +172,9 @@ async def run(folder: Path, minutes: float, rate: float) -> bool:
             f"{course.name:34}{first:9.1f} {between:9.1f} {last:9.1f}{course.growth:9.1%}"
             f"{course.descriptors[0]:7.0f} {course.descriptors[1]:6.0f}{'' if course.flat else '   GREW'}"
         )
-    for name in sorted(samples.keys() - lasting):
+    for line in server_sizes(samples, began, ended):
+        print(line)
+    for name in sorted(name for name in samples.keys() - lasting if not name.startswith(SERVER_NAMES)):
         print(f"{name} did not live to the end")
     return all(course.flat for course in found) and not load.broken and behind <= 2
 
