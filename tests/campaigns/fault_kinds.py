@@ -205,16 +205,25 @@ async def drop_node(campaign: Campaign) -> None:
 
 
 async def fill_disk(campaign: Campaign) -> None:
-    """Of the second host, whose spools are on a small file system: requests that can't be counted are refused."""
+    """Of the second host, whose spools are on a small file system: requests that can't be counted are refused.
+
+    Confirmed spools are deleted in between, so what that frees is filled, too.
+    """
     host = campaign.world.hosts[1]
-    ballast = host.data_dir / "ballast"
+    path = host.data_dir / "ballast"
+    says = _says(campaign, host, 503, "recorded")
     try:
-        with suppress(OSError), ballast.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-        await campaign.signals("/ready says that usage can't be recorded", _says(campaign, host, 503, "recorded"))
+        with path.open("ab", buffering=0) as ballast:
+
+            async def filled() -> bool:
+                with suppress(OSError):
+                    while True:
+                        ballast.write(bytes(4096))
+                return await says()
+
+            await campaign.signals("/ready says that usage can't be recorded", filled)
     finally:
-        ballast.unlink()
+        path.unlink()
 
 
 async def lose_power(campaign: Campaign) -> None:

@@ -6,8 +6,9 @@ with the last one: the median of memory may grow by FLAT_WITHIN, and that of des
 process may take up to ARENAS more, if its memory no longer grows in the last third.
 
 For our processes it is resident memory. For each process of Postgres and Valkey it is the memory that it does not
-share: pages of the shared buffers count as resident in each process that has touched them. Pools open sessions when
-they need them, up to a limit. A session that was opened late is not compared, but the number of processes is printed.
+share: pages of the shared buffers count as resident in each process that has touched them. Its descriptors are compared
+with the most that any process of the server had: a session keeps a file open for each table that it has used. Pools
+open sessions when they need them, up to a limit. A session that was opened late is not compared.
 """
 
 import asyncio
@@ -60,6 +61,7 @@ class Course(msgspec.Struct, frozen=True):
     name: str
     memory: tuple[float, float, float]  # over the second, the fourth and the last sixth of the time
     descriptors: tuple[float, float]  # over the second and the last
+    most_descriptors: float
 
     @property
     def growth(self) -> float:
@@ -71,9 +73,7 @@ class Course(msgspec.Struct, frozen=True):
         """Whether it did not grow, or took no more than some arenas and has stopped taking any."""
         first, between, last = self.memory
         settled = last - first <= ARENAS and last <= between * (1 + SETTLED_WITHIN)
-        before, after = self.descriptors
-        few_descriptors = after - before <= max(MORE_DESCRIPTORS, before * FLAT_WITHIN)
-        return (self.growth <= FLAT_WITHIN or settled) and few_descriptors
+        return (self.growth <= FLAT_WITHIN or settled) and self.descriptors[1] <= self.most_descriptors
 
 
 def sampled(world: World) -> Iterator[tuple[str, Sample]]:
@@ -95,10 +95,12 @@ def sampled(world: World) -> Iterator[tuple[str, Sample]]:
 
 
 def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> list[Course]:
-    """Each process' beginning, after the warm-up, and end. A process that did not live long enough is left out."""
+    """Each process' beginning, after the warm-up, and end. A process that did not live so long is left out."""
     part = (ended - began) / 6
     found = []
     for name, each in sorted(samples.items()):
+        if each[0].at > began + part:
+            continue
         first = [sample for sample in each if began + part <= sample.at < began + 2 * part]
         between = [sample for sample in each if began + 3 * part <= sample.at < began + 4 * part]
         last = [sample for sample in each if sample.at >= ended - part]
@@ -111,9 +113,19 @@ def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> lis
                     name,
                     (first_memory, between_memory, last_memory),
                     (median(sample.descriptors for sample in first), median(sample.descriptors for sample in last)),
+                    MORE_DESCRIPTORS + median(sample.descriptors for sample in first),
                 )
             )
-    return found
+    return [_among(found, course) for course in found]
+
+
+def _among(courses: list[Course], course: Course) -> Course:
+    """A process of a server may have as many descriptors as any of its processes had at the beginning."""
+    kind = next((name for name in SERVER_NAMES if course.name.startswith(f"{name} ")), None)
+    if kind is None:
+        return course
+    most = max(each.most_descriptors for each in courses if each.name.startswith(f"{kind} "))
+    return msgspec.structs.replace(course, most_descriptors=most)
 
 
 def median(figures: Iterator[int]) -> float:
