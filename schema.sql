@@ -748,6 +748,20 @@ COMMENT ON COLUMN ledger_state.compared_pools IS
 COMMENT ON COLUMN ledger_state.pools_stake_mismatch IS 'How many of the compared live stakes differed.';
 COMMENT ON COLUMN ledger_state.difference IS 'By how much the compared live stakes differed in total, in lovelace.';
 
+CREATE TABLE epoch_parameters (
+    epoch_no   integer PRIMARY KEY,
+    parameters json    NOT NULL
+);
+COMMENT ON TABLE epoch_parameters IS
+    'Protocol parameters in the names of Ogmios 7, of each epoch in which they were read. They do not change within an epoch.';
+
+CREATE TABLE genesis_configuration (
+    era           text PRIMARY KEY,
+    configuration json NOT NULL
+);
+COMMENT ON TABLE genesis_configuration IS
+    'The genesis configuration of each era as Ogmios gives it, read once; without funds and vouchers, which genesis_output has.';
+
 CREATE TABLE reward (
     stake_no integer PRIMARY KEY,
     slot_no  bigint  NOT NULL,
@@ -768,6 +782,7 @@ CREATE TABLE pool_reward (
     PRIMARY KEY (pool_no, epoch_no)
 );
 COMMENT ON TABLE pool_reward IS 'The rewards to add to pool_epoch.active_stake.';
+CREATE INDEX pool_reward_epoch_no ON pool_reward (epoch_no);
 
 -- Delegators at the tip, with outputs and rewards. Empty in bulk, filled when it ends ---------------------------------
 
@@ -798,3 +813,9 @@ CREATE TABLE delegator_bucket (
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE delegator_bucket IS
     'Number and lovelace of the delegators in each bucket of a pool''s list: for its totals, and to find any offset.';
+
+CREATE TABLE live_stake (
+    one      boolean PRIMARY KEY DEFAULT true CHECK (one),
+    lovelace bigint  NOT NULL
+);
+COMMENT ON TABLE live_stake IS 'At most one row: the sum of all delegators.';

@@ -279,6 +279,22 @@ def epoch_not_found() -> Refusal:
     return Refusal(404, "epoch_not_found", "Epoch not found")
 
 
+def parameters_not_known() -> Refusal:
+    """An epoch whose protocol parameters were not read, since the index did not follow the node's tip then.
+
+    Those of `latest` appear within seconds of the epoch's first block; those of past epochs never do.
+    """
+    return Refusal(404, "parameters_not_known", "Protocol parameters of this epoch are not known")
+
+
+def genesis_not_known() -> Refusal:
+    """The genesis configurations are not read yet.
+
+    Retry after some seconds: they are read as soon as the index has reached the node's tip.
+    """
+    return Refusal(404, "genesis_not_known", "Genesis configurations are not known yet")
+
+
 # Who may call ---------------------------------------------------------------------------------------------------------
 
 

@@ -50,7 +50,8 @@ _TAGS = {
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "pools": ("Stake pools", "Stake pools and their delegators."),
     "blocks": ("Blocks", "Blocks and their transactions."),
-    "epochs": ("Epochs", "Epochs: times, blocks, sums."),
+    "epochs": ("Epochs", "Epochs: times, blocks, sums and protocol parameters."),
+    "network": ("Network", "The network: tip, epoch, supply and stake, and its genesis."),
     "own_key": ("API key", "The calling key's own limits, expiry and restrictions."),
     "users": ("User accounts", "Your customers."),
     "credentials": ("Credentials", "API keys of your customers."),
@@ -197,7 +198,8 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
             "info": {
                 "title": "Ledgerline",
                 "version": "1",
-                "summary": "Cardano transactions, assets and stake pools, and the administration of API keys.",
+                "summary": "Cardano transactions, assets, stake pools, blocks and epochs, and the administration of "
+                "API keys.",
                 "description": f"{_INTRODUCTION}\n{_table_of_errors()}",
                 "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
             },

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from api import docs, errors, health, metrics, openapi, own_key, status
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
-from api.chain import assets, blocks, epochs, pools, transactions
+from api.chain import assets, blocks, epochs, network, pools, transactions
 from api.route import Route
 
 _OF_A_USER = {
@@ -162,6 +162,26 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="network",
         errors=(errors.epoch_not_found,),
+    ),
+    Route(
+        "GET",
+        "/v1/epochs/{epoch}/parameters",
+        "get_epoch_parameters",
+        epochs.parameters,
+        "api key",
+        scope="network",
+        errors=(errors.epoch_not_found, errors.parameters_not_known),
+    ),
+    # The network -----------------------------------------------------------------------------------------------------
+    Route("GET", "/v1/network", "get_network", network.info, "api key", scope="network"),
+    Route(
+        "GET",
+        "/v1/genesis",
+        "get_genesis",
+        network.genesis,
+        "api key",
+        scope="network",
+        errors=(errors.genesis_not_known,),
     ),
     # The API key itself ----------------------------------------------------------------------------------------------
     Route("GET", "/v1/key", "get_own_key", own_key.read, "api key"),

@@ -149,8 +149,8 @@ async def transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[Bl
     async with ask.snapshot() as db:
         row, _ = await _found(db, ask)
         places = range(row.tx_count)[:: 1 if asked.order == "asc" else -1][asked.offset : asked.offset + asked.limit]
-        lowest, beyond = (min(places), max(places) + 1) if places else (0, 0)
-        page = await _transactions.all(db, tx_id(row.slot_no, lowest), tx_id(row.slot_no, beyond))
+        lowest, highest = (min(places), max(places)) if places else (1, 0)
+        page = await _transactions.all(db, tx_id(row.slot_no, lowest), tx_id(row.slot_no, highest))
     found = {lowest + at: tx for at, tx in enumerate(page)}
     return ChainPage(
         data=[BlockTransaction(found[at].hash.hex(), at, found[at].fee, found[at].size) for at in places],

@@ -17,5 +17,5 @@ WHERE tip.phase = 'live'
 SELECT fee, outputs FROM tx WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: transactions
--- Transactions of a block, from tx_id $1 up to $2, in order.
-SELECT hash, fee, size FROM tx WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id
+-- Transactions of a block, from tx_id $1 to $2, in order.
+SELECT hash, fee, size FROM tx WHERE tx_id BETWEEN $1 AND $2 ORDER BY tx_id

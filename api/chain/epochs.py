@@ -1,4 +1,4 @@
-"""Epochs: their times, blocks and sums."""
+"""Epochs: their times, blocks, sums and protocol parameters."""
 
 import re
 from typing import Annotated
@@ -6,12 +6,14 @@ from typing import Annotated
 import msgspec
 
 from api import errors
-from api.answers import ChainAnswer, Digits, Instant
+from api.answers import ChainAnswer, Digits, Instant, Json
 from api.ask import ChainAsk
-from api.chain import tip
+from api.chain import cardano_cli, tip
+from api.chain.tip import Tip
 from api.parameters import JsonSchema, Kind, Question
 from shared import sql
 from shared.ledger import SECURITY_PARAMETER
+from shared.network import Network
 
 LATEST = "latest"
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -67,8 +69,22 @@ class Epoch(msgspec.Struct, frozen=True):
     last_block: EpochBlock
 
 
+class EpochParameters(msgspec.Struct, frozen=True):
+    """The protocol parameters of an epoch, twice.
+
+    `ogmios` has the names and forms of Ogmios 7, in which ratios are texts such as `577/10000`. `cardano_cli` has those
+    of `cardano-cli query protocol-parameters`, in which a ratio is a number with all its digits or, if its decimal form
+    is infinite, an object with `numerator` and `denominator`.
+    """
+
+    epoch_no: int
+    ogmios: Json
+    cardano_cli: Json
+
+
 class _EpochRow(msgspec.Struct, frozen=True):
     tip_block_no: int
+    epoch_no: int
     blocks: int
     tx_count: int
     fees: int
@@ -81,39 +97,68 @@ class _EpochRow(msgspec.Struct, frozen=True):
     last_hash: bytes
 
 
+class _ParametersRow(msgspec.Struct, frozen=True):
+    parameters: str
+
+
 _sql = sql.beside(__file__)
+_parameters = _sql.query("parameters", _ParametersRow)
 _epoch = _sql.query("epoch", _EpochRow)
 
 
 async def info(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoch]:
     """Get an epoch by number, or the latest one."""
-    network, asked = ask.network, ask.question.epoch
     async with ask.snapshot() as db:
-        last = await tip.read(db)
-        epoch_no = network.epoch_of(last.slot_no) if asked is None else asked
-        first_slot_no, next_slot_no = network.epoch_start(epoch_no), network.epoch_start(epoch_no + 1)
-        row = await _epoch.one(db, epoch_no, first_slot_no, next_slot_no)
+        last, row = await _found(db, ask)
+    return ChainAnswer(data=_show(row, ask.network), last_updated=last.last_updated(ask.network))
+
+
+async def parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[EpochParameters]:
+    """Get the protocol parameters of an epoch.
+
+    They are known of each epoch in which the index followed the node's tip.
+    """
+    async with ask.snapshot() as db:
+        last, row = await _found(db, ask)
+        found = await _parameters.one(db, row.epoch_no)
+    if found is None:
+        raise errors.parameters_not_known()
+    told = found.parameters.encode()
+    return ChainAnswer(
+        data=EpochParameters(row.epoch_no, msgspec.Raw(told), cardano_cli.parameters(told)),
+        last_updated=last.last_updated(ask.network),
+    )
+
+
+async def _found(db: sql.Connection, ask: ChainAsk[EpochQuestion]) -> tuple[Tip, _EpochRow]:
+    """The tip, and the epoch that was asked for. Raises Refusal 404 and 503."""
+    network, asked = ask.network, ask.question.epoch
+    last = await tip.read(db)
+    epoch_no = network.epoch_of(last.slot_no) if asked is None else asked
+    row = await _epoch.one(db, epoch_no, network.epoch_start(epoch_no), network.epoch_start(epoch_no + 1))
     if row is None:
         raise errors.epoch_not_found()
     if row.tip_block_no - row.last_block_no > SECURITY_PARAMETER:
         ask.notes.settled_by = row.last_hash.hex()
+    return last, row
+
+
+def _show(row: _EpochRow, network: Network) -> Epoch:
+    first_slot_no, next_slot_no = network.epoch_start(row.epoch_no), network.epoch_start(row.epoch_no + 1)
 
     def block(block_hash: bytes, block_no: int, slot_no: int) -> EpochBlock:
         return EpochBlock(block_hash.hex(), block_no, slot_no, network.slot_time(slot_no))
 
-    return ChainAnswer(
-        data=Epoch(
-            epoch_no=epoch_no,
-            start_time=network.slot_time(first_slot_no),
-            end_time=network.slot_time(next_slot_no),
-            first_slot_no=first_slot_no,
-            last_slot_no=next_slot_no - 1,
-            block_count=row.blocks,
-            tx_count=row.tx_count,
-            fees=str(row.fees),
-            output=row.output,
-            first_block=block(row.first_hash, row.first_block_no, row.first_slot_no),
-            last_block=block(row.last_hash, row.last_block_no, row.last_slot_no),
-        ),
-        last_updated=last.last_updated(network),
+    return Epoch(
+        epoch_no=row.epoch_no,
+        start_time=network.slot_time(first_slot_no),
+        end_time=network.slot_time(next_slot_no),
+        first_slot_no=first_slot_no,
+        last_slot_no=next_slot_no - 1,
+        block_count=row.blocks,
+        tx_count=row.tx_count,
+        fees=str(row.fees),
+        output=row.output,
+        first_block=block(row.first_hash, row.first_block_no, row.first_slot_no),
+        last_block=block(row.last_hash, row.last_block_no, row.last_slot_no),
     )

@@ -55,7 +55,30 @@ class Comparison(msgspec.Struct, frozen=True):
     difference: int
 
 
+_RENAMED = {"maxReferenceScriptsSize": "maxReferenceScriptsSizePerTransaction"}
+_FUNDS = ("initialFunds", "initialVouchers")
+_parts_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_parameters = msgspec.json.Decoder(Parameters).decode
+
 Summaries: Any = list[Summary] | dict[str, Summary]
+
+
+def parameters_of(answer: msgspec.Raw) -> Parameters:
+    """The protocol parameters that we use. Raises frames.Unreadable."""
+    try:
+        return _parameters(answer)
+    except msgspec.MsgspecError as error:
+        raise frames.Unreadable(f"protocol parameters: {error}") from error
+
+
+def in_names_of_7(answer: msgspec.Raw) -> bytes:
+    """Protocol parameters of Ogmios 6 or 7 in the names of Ogmios 7. Every value stays as the node wrote it."""
+    return msgspec.json.encode({_RENAMED.get(name, name): value for name, value in _parts_of(answer).items()})
+
+
+def without_funds(answer: msgspec.Raw) -> bytes:
+    """A genesis configuration without its outputs, of which mainnet has 14,000."""
+    return msgspec.json.encode({name: value for name, value in _parts_of(answer).items() if name not in _FUNDS})
 
 
 def rewards_of(summaries: list[Summary] | dict[str, Summary]) -> dict[bytes, int]:

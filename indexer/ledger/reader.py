@@ -1,8 +1,9 @@
 """Read data that blocks do not contain from the node's ledger state: rewards, reserves, protocol parameters.
 
-Once per epoch it reads the reward of every delegated account, in batches that a restart resumes, and between batches
-the rewards that have changed. It uses separate connections to the node and the database, and shares the writer only for
-the moment of a write, so that it never delays following the tip. Queries that the node can't answer are retried later.
+Once per epoch it reads the protocol parameters and the reward of every delegated account, in batches that a restart
+resumes, and between batches the rewards that have changed. It uses separate connections to the node and the database,
+and shares the writer only for the moment of a write, so that it never delays following the tip. Queries that the node
+can't answer are retried later.
 
 Once an epoch's rewards are read, active stake gets them from one of two sources (docs/decisions/0010):
 
@@ -35,6 +36,7 @@ from shared.network import POOL_DEPOSIT, Network
 log = structlog.get_logger()
 
 BATCH_ACCOUNTS = 1_000
+GENESIS_ERAS = ("byron", "shelley", "alonzo", "conway")
 _PAUSE_S = 10.0  # before a failed query is retried
 _CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, which block other tasks
 _SCRIPT_ACCOUNT = 0xF0  # the header of a script's reward account, less its network (CIP-19)
@@ -109,7 +111,7 @@ class LedgerReader:
             return False
         await acquire(node, position.point)
         if begins:
-            await self._begin_epoch(node, position.point, epoch_no)
+            await self._begin_epoch(node, db, position.point, epoch_no)
         elif due:
             await self._read_rewards(node, position.point, due, None)
         elif state is not None and state.next_stake_no is not None:
@@ -120,20 +122,31 @@ class LedgerReader:
                 await self._end_epoch(node, db, position.point, epoch_no, state.complete_epoch_no)
         return True
 
-    async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
+    async def _begin_epoch(self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int) -> None:
         treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.Treasury)
-        parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
+        parameters = await or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
+        configurations = await self._new_configurations(node, db)
         async with self._turn, schema.commit(self._writer):
+            for era, configuration in configurations.items():
+                await _store_configuration.run(self._writer, era, configuration)
             if await store.holds(self._writer, point):
+                if parameters is not None:
+                    await _store_parameters.run(self._writer, epoch_no, answers.in_names_of_7(parameters).decode())
                 await _begin_epoch.run(
                     self._writer,
                     point.slot_no,
                     epoch_no,
-                    None if parameters is None else parameters.desired_number_of_stake_pools,
+                    None if parameters is None else answers.parameters_of(parameters).desired_number_of_stake_pools,
                     None if treasury is None else frames.lovelace(treasury.reserves),
                     None if treasury is None else frames.lovelace(treasury.treasury),
                     self._first_tx_id(epoch_no - 1),
                 )
+
+    async def _new_configurations(self, node: Ogmios, db: asyncpg.Connection) -> dict[str, str]:
+        """The genesis configurations that are not stored yet, by era, as JSON."""
+        stored = {row.era for row in await _configured.all(db)}
+        found = {era: await configuration_of(node, era) for era in GENESIS_ERAS if era not in stored}
+        return {era: configuration for era, configuration in found.items() if configuration is not None}
 
     async def _read_rewards(
         self, node: Ogmios, point: Point, accounts: "list[_RewardAccount]", next_stake_no: StakeNo | None
@@ -320,6 +333,12 @@ async def or_none(node: Ogmios, method: str, kind: type[Any], **params: object) 
         return None
 
 
+async def configuration_of(node: Ogmios, era: str) -> str | None:
+    """The genesis configuration of an era without its funds, as JSON; None if the node refuses the query."""
+    answer = await or_none(node, "queryNetwork/genesisConfiguration", msgspec.Raw, era=era)
+    return None if answer is None else answers.without_funds(answer).decode()
+
+
 async def rewards_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, int]:
     """Rewards at the acquired point by credential; accounts without rewards may be missing."""
     asked: dict[str, list[str]] = {"keys": [], "scripts": []}
@@ -352,6 +371,10 @@ class _State(msgspec.Struct, frozen=True):
     epoch_no: int
     next_stake_no: StakeNo | None
     complete_epoch_no: int | None
+
+
+class _Configured(msgspec.Struct, frozen=True):
+    era: str
 
 
 class _RewardAccount(msgspec.Struct, frozen=True):
@@ -391,6 +414,9 @@ class _LiveStake(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _State)
+_configured = _sql.query("configured", _Configured)
+_store_configuration = _sql.command("store_configuration")
+_store_parameters = _sql.command("store_parameters")
 _begin_epoch = _sql.command("begin_epoch")
 _due = _sql.query("due", _RewardAccount)
 _delegated = _sql.query("delegated", _RewardAccount)

@@ -3,6 +3,17 @@
 -- name: state
 SELECT epoch_no, next_stake_no, complete_epoch_no FROM ledger_state
 
+-- name: configured
+-- The eras whose genesis configuration is stored.
+SELECT era FROM genesis_configuration
+
+-- name: store_configuration
+INSERT INTO genesis_configuration (era, configuration) VALUES ($1, $2::text::json) ON CONFLICT (era) DO NOTHING
+
+-- name: store_parameters
+INSERT INTO epoch_parameters (epoch_no, parameters) VALUES ($1, $2::text::json)
+ON CONFLICT (epoch_no) DO UPDATE SET parameters = excluded.parameters
+
 -- name: begin_epoch
 -- All rewards are to be read again, also of those who lost their pool since tx_id $6: they still count in snapshots. What the
 -- node could not answer stays as it was in an earlier epoch.

@@ -79,9 +79,10 @@ async def refresh(db: asyncpg.Connection, stake_nos: Iterable[StakeNo]) -> None:
 
 async def fill(db: asyncpg.Connection) -> None:
     """Make the lists of delegators, at the end of bulk."""
-    await db.execute("TRUNCATE delegator, delegator_bucket")
+    await db.execute("TRUNCATE delegator, delegator_bucket, live_stake")
     await _fill_delegators.run(db)
     await _fill_delegator_buckets.run(db)
+    await _fill_live_stake.run(db)
 
 
 async def undo(db: asyncpg.Connection, network: Network, point: Point, first_slot: int) -> set[StakeNo]:
@@ -97,6 +98,7 @@ async def undo(db: asyncpg.Connection, network: Network, point: Point, first_slo
     await _delete_epochs.run(db, last_epoch_no)
     await _delete_pool_rewards.run(db, last_epoch_no)
     await _delete_ledger_state.run(db, last_epoch_no - 1)
+    await _delete_epoch_parameters.run(db, last_epoch_no - 1)
     first_tx_id = tx_id(first_slot, 0)
     changed = {row.stake_no for row in await _delete_stake_events.all(db, first_tx_id)}
     await _restore_delegations.run(db, sorted(changed), ACTIVE_AFTER_EPOCHS)
@@ -148,10 +150,12 @@ _leave_delegators = _sql.command("leave_delegators")
 _enter_delegators = _sql.command("enter_delegators")
 _fill_delegators = _sql.command("fill_delegators")
 _fill_delegator_buckets = _sql.command("fill_delegator_buckets")
+_fill_live_stake = _sql.command("fill_live_stake")
 _blocks_from = _sql.query("blocks_from", _MadeBlock)
 _delete_epochs = _sql.command("delete_epochs")
 _delete_pool_rewards = _sql.command("delete_pool_rewards")
 _delete_ledger_state = _sql.command("delete_ledger_state")
+_delete_epoch_parameters = _sql.command("delete_epoch_parameters")
 _delete_stake_events = _sql.query("delete_stake_events", _StakeNo)
 _restore_delegations = _sql.command("restore_delegations")
 _delete_pool_updates = _sql.command("delete_pool_updates")

@@ -93,6 +93,8 @@ WITH gone AS (
     DELETE FROM delegator WHERE stake_no = ANY ($1::integer[]) RETURNING pool_no, bucket, amount
 ), sums AS (
     SELECT pool_no, bucket, count(*) AS delegators, sum(amount) AS lovelace FROM gone GROUP BY pool_no, bucket
+), total AS (
+    UPDATE live_stake SET lovelace = live_stake.lovelace - (SELECT coalesce(sum(amount), 0) FROM gone)
 )
 UPDATE delegator_bucket SET
     delegators = delegator_bucket.delegators - sums.delegators, lovelace = delegator_bucket.lovelace - sums.lovelace
@@ -107,6 +109,9 @@ WITH come AS (
     FROM unnest($1::integer[]) AS wanted (stake_no) JOIN stake USING (stake_no) LEFT JOIN reward USING (stake_no)
     WHERE pool_no IS NOT NULL
     RETURNING pool_no, bucket, amount
+), total AS (
+    INSERT INTO live_stake AS present (lovelace) SELECT coalesce(sum(amount), 0) FROM come
+    ON CONFLICT (one) DO UPDATE SET lovelace = present.lovelace + excluded.lovelace
 )
 INSERT INTO delegator_bucket AS present (pool_no, bucket, delegators, lovelace)
 SELECT pool_no, bucket, count(*), sum(amount) FROM come GROUP BY pool_no, bucket
@@ -124,6 +129,9 @@ ORDER BY pool_no
 -- name: fill_delegator_buckets
 INSERT INTO delegator_bucket (pool_no, bucket, delegators, lovelace)
 SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY pool_no, bucket ORDER BY pool_no, bucket
+
+-- name: fill_live_stake
+INSERT INTO live_stake (lovelace) SELECT coalesce(sum(lovelace), 0) FROM delegator_bucket
 
 -- name: blocks_from
 -- Who made the blocks from a slot on.
@@ -144,6 +152,9 @@ UPDATE ledger_state SET
     complete_epoch_no = CASE WHEN complete_epoch_no > $1 THEN $1 ELSE complete_epoch_no END,
     compared_pools = NULL, pools_stake_mismatch = NULL, difference = NULL
 WHERE epoch_no > $1 OR complete_epoch_no > $1
+
+-- name: delete_epoch_parameters
+DELETE FROM epoch_parameters WHERE epoch_no > $1
 
 -- name: delete_stake_events
 DELETE FROM stake_event WHERE tx_id >= $1 RETURNING stake_no

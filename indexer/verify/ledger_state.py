@@ -10,7 +10,16 @@ import asyncpg
 import msgspec
 
 from indexer.ledger import answers
-from indexer.ledger.reader import BATCH_ACCOUNTS, LedgerReader, NotThere, acquire, or_none, rewards_of
+from indexer.ledger.reader import (
+    BATCH_ACCOUNTS,
+    GENESIS_ERAS,
+    LedgerReader,
+    NotThere,
+    acquire,
+    configuration_of,
+    or_none,
+    rewards_of,
+)
 from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios
 from indexer.store import writer as store
@@ -39,6 +48,8 @@ async def check(db: asyncpg.Connection, node: Ogmios, network: Network, sample: 
             return None
         found = [
             CheckResult("ledger_state", await _wrong_state(node, state)),
+            CheckResult("epoch_parameters", await _wrong_parameters(db, node, epoch_no)),
+            CheckResult("genesis_configuration", await _wrong_configurations(db, node)),
             CheckResult("reward", await _wrong_rewards(db, node, sample)),
         ]
         # NOTE: nothing is written: this reader has no writer to take turns with.
@@ -64,6 +75,34 @@ async def _wrong_state(node: Ogmios, state: "_State") -> list[Difference]:
         for what, indexed, from_node in figures
         if indexed != from_node
     ]
+
+
+async def _wrong_parameters(db: asyncpg.Connection, node: Ogmios, epoch_no: int) -> list[Difference]:
+    """Compare the protocol parameters of the present epoch. The node can't give those of earlier ones."""
+    answer = await or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
+    if answer is None:
+        return []
+    stored = await _parameters.one(db, epoch_no)
+    indexed = None if stored is None else stored.parameters
+    return _unlike(f"protocol parameters of epoch {epoch_no}", indexed, answers.in_names_of_7(answer).decode())
+
+
+async def _wrong_configurations(db: asyncpg.Connection, node: Ogmios) -> list[Difference]:
+    """Compare the genesis configuration of each era."""
+    found: list[Difference] = []
+    stored = {row.era: row.configuration for row in await _configurations.all(db)}
+    for era in GENESIS_ERAS:
+        configuration = await configuration_of(node, era)
+        if configuration is not None:
+            found += _unlike(f"genesis configuration of {era}", stored.get(era), configuration)
+    return found
+
+
+def _unlike(what: str, indexed: str | None, from_node: str) -> list[Difference]:
+    """The difference between two JSON values, if any."""
+    if indexed is not None and msgspec.json.decode(indexed) == msgspec.json.decode(from_node):
+        return []
+    return [Difference(what, None, indexed, from_node)]
 
 
 async def _wrong_rewards(db: asyncpg.Connection, node: Ogmios, sample: float) -> list[Difference]:
@@ -104,6 +143,15 @@ class _State(msgspec.Struct, frozen=True):
     treasury: int | None
 
 
+class _Parameters(msgspec.Struct, frozen=True):
+    parameters: str
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    era: str
+    configuration: str
+
+
 class _Due(msgspec.Struct, frozen=True):
     stake_no: StakeNo
 
@@ -120,6 +168,8 @@ class _PoolReward(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _State)
+_parameters = _sql.query("parameters", _Parameters)
+_configurations = _sql.query("configurations", _Configuration)
 _due = _sql.query("due", _Due)
 _accounts = _sql.query("accounts", _Account)
 _pool_rewards = _sql.query("pool_rewards", _PoolReward)

@@ -3,6 +3,12 @@
 -- name: state
 SELECT epoch_no, next_stake_no, desired_pools, reserves, treasury FROM ledger_state
 
+-- name: parameters
+SELECT parameters::text FROM epoch_parameters WHERE epoch_no = $1
+
+-- name: configurations
+SELECT era, configuration::text FROM genesis_configuration
+
 -- name: due
 -- Whether any reward is still to be read.
 SELECT stake_no FROM reward_due LIMIT 1

@@ -55,6 +55,7 @@ async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
         CheckResult("active_stake", await _wrong_snapshots(db, network, ends.first_slot_no, epoch_no)),
         CheckResult("delegator", await _delegator.all(db, MOST_SHOWN)),
         CheckResult("delegator_bucket", await _delegator_bucket.all(db, MOST_SHOWN)),
+        CheckResult("live_stake", await _live_stake.all(db, MOST_SHOWN)),
     ]
 
 
@@ -106,3 +107,4 @@ _pool_epoch = _sql.query("check_pool_epoch", Difference)
 _active_stake = _sql.query("check_active_stake", Difference)
 _delegator = _sql.query("check_delegator", Difference)
 _delegator_bucket = _sql.query("check_delegator_bucket", Difference)
+_live_stake = _sql.query("check_live_stake", Difference)

@@ -101,6 +101,13 @@ WHERE coalesce(b.delegators, 0) <> coalesce(counted.delegators, 0)
 ORDER BY pool_no, bucket
 LIMIT $1
 
+-- name: check_live_stake
+SELECT 'live_stake' AS what, NULL::bytea AS address, coalesce(total.lovelace, 0)::text AS indexed,
+       coalesce(sums.lovelace, 0)::text AS recomputed
+FROM (SELECT sum(amount) AS lovelace FROM delegator) sums LEFT JOIN live_stake total ON true
+WHERE coalesce(total.lovelace, 0) <> coalesce(sums.lovelace, 0)
+LIMIT $1
+
 -- name: ends
 -- The first indexed block's slot and the tip's.
 SELECT (SELECT slot_no FROM block ORDER BY slot_no LIMIT 1) AS first_slot_no, slot_no AS last_slot_no FROM tip

@@ -24,6 +24,8 @@ from api.restrictions import SCOPES
 from api.route import JSON
 from api.usage import durations
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
+from devnet import networks, parameters
+from devnet.blocks import Genesis
 from shared import database, schema, servers, settings
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
@@ -118,6 +120,10 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
                 await _ask_about_service(asking, url)
                 partner = await _ask_as_operator(asking)
                 key = await _ask_as_partner(asking, partner, db)
+                parameters_path = "GET /v1/epochs/latest/parameters"
+                await asking.refused("parameters_not_known", "get_epoch_parameters", parameters_path, key)
+                await asking.refused("genesis_not_known", "get_genesis", "GET /v1/genesis", key)
+                await _read_ledger(chain)
                 await _ask_about_chain(asking, key, about)
                 await _ask_without_right(asking, partner, about)
                 await _ask_wrongly(asking, partner, key)
@@ -139,6 +145,23 @@ async def _index(chain: asyncpg.Connection) -> Subjects:
                     about = about or (Subjects(tx["id"], pools[0], tx["outputs"][0]["address"]) if pools else None)
     assert about is not None, "the recorded blocks have a pool"
     return about
+
+
+async def _read_ledger(chain: asyncpg.Connection) -> None:
+    """Store what the indexer reads from a node's ledger."""
+    epoch_no = PREVIEW.epoch_of(_LAST_SLOT)
+    await chain.execute(
+        "INSERT INTO ledger_state (slot_no, epoch_no, desired_pools, reserves, treasury) VALUES ($1, $2, 500, $3, $4)",
+        PREVIEW.epoch_start(epoch_no) + 20,
+        epoch_no,
+        14_991_000_000_000_000,
+        9_000_000_000_000,
+    )
+    told = json.dumps(parameters.protocol_parameters("conway", (7, 0)))
+    await chain.execute("INSERT INTO epoch_parameters VALUES ($1, $2::text::json)", epoch_no, told)
+    for era in ("byron", "shelley", "alonzo", "conway"):
+        told = json.dumps(parameters.genesis_configuration(era, networks.PREVIEW, Genesis(), (7, 0)))
+        await chain.execute("INSERT INTO genesis_configuration VALUES ($1, $2::text::json)", era, told)
 
 
 async def _ask_about_service(asking: Recorder, url: str) -> None:
@@ -284,6 +307,9 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("get_block", "/v1/blocks/latest"),
         ("list_block_transactions", "/v1/blocks/latest/transactions?limit=2"),
         ("get_epoch", "/v1/epochs/latest"),
+        ("get_epoch_parameters", "/v1/epochs/latest/parameters"),
+        ("get_network", "/v1/network"),
+        ("get_genesis", "/v1/genesis"),
     ):
         await asking.ok(operation, f"GET {path}", key)
     nobody = "0" * 64

@@ -156,3 +156,14 @@ def check_epochs(caller: Caller, chain: Chain) -> None:
     for epoch in chain.blocks.of_epoch:
         assert caller.ok(f"/v1/epochs/{epoch}")["data"] == chain.blocks.epoch(epoch)
     assert caller.ok("/v1/epochs/latest")["data"] == chain.blocks.epoch(max(chain.blocks.of_epoch))
+
+
+def check_stake(caller: Caller, chain: Chain) -> None:
+    """Check the stake of the network: the sums over all pools, with a node that reports no rewards."""
+    pools = [chain.pools.info(pool) for pool in chain.pools.parameters]
+    told = caller.ok("/v1/network")["data"]
+    assert told["tip"]["block_hash"] == (chain.ledger.tip or {})["id"]
+    assert told["stake"] == {
+        "live": str(sum(int(pool["live_stake"]) for pool in pools)),
+        "active": str(sum(int(pool["active_stake"]) for pool in pools)),
+    }

@@ -21,7 +21,10 @@ NATURAL_KEYS = {
     "asset": ("policy_no", "fingerprint", "name"),
 }
 # Data that the node reported about its ledger, and the number of its rollbacks, which are not part of the chain.
-NOT_OF_THE_CHAIN = {"rollback_depth", "ledger_state", "reward", "reward_due", "pool_reward"}
+NOT_OF_THE_CHAIN = {
+    "rollback_depth", "ledger_state", "epoch_parameters", "genesis_configuration",
+    "reward", "reward_due", "pool_reward",
+}  # fmt: skip
 # How the rows were written: directly, or in the steps of bulk; and in which session.
 NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step"), ("tip", "numbering")}
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from devnet import parameters
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from shared.packed import CERTIFICATES
@@ -17,10 +18,11 @@ from tests.chain.answers import (
     check_page,
     check_policy,
     check_pool,
+    check_stake,
     check_transaction,
     walk,
 )
-from tests.chain.harness import Ledgerline, Node
+from tests.chain.harness import Caller, Ledgerline, Node, until
 from tests.chain.model_chain import ERAS, Chain, genesis_of
 
 
@@ -84,6 +86,22 @@ def test_every_answer_of_a_generated_chain_is_right(
             check_policy(caller, model, policy, by_policy.get(policy, []))
         check_blocks(caller, model, range(0, len(model.blocks.blocks), 7))
         check_epochs(caller, model)
+        check_stake(caller, model)
+        check_told_by_node(caller, node, dialect)
+
+
+def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:
+    """Protocol parameters and genesis are those that the node gives, once they are read."""
+    path = "/v1/epochs/latest/parameters"
+    until("the parameters are read", lambda: caller.get(path)[0] == 200)
+    era = node.server.blocks[-1].era
+    assert caller.ok(path)["data"]["ogmios"] == parameters.protocol_parameters(era, (7, 0))
+    told = caller.ok("/v1/genesis")["data"]
+    for name in ("byron", "shelley", "alonzo", "conway"):
+        chain = node.server.chain
+        whole = parameters.genesis_configuration(name, chain.network, chain.genesis, dialect.version)
+        assert whole is not None
+        assert told[name] == {k: v for k, v in whole.items() if k not in ("initialFunds", "initialVouchers")}
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -105,6 +123,7 @@ def test_pools_answer_at_every_step_of_their_lives(ledgerline: Ledgerline, seed:
                 statuses.add(model.pools.status(pool))
             check_blocks(caller, model, [])
             check_epochs(caller, model)
+            check_stake(caller, model)
             # The node's snapshots, which have no rewards here, would hide errors in ours.
             assert ledgerline.rows("preview", "SELECT * FROM pool_reward") == []
             if random.random() < 0.25:

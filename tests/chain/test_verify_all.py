@@ -40,6 +40,7 @@ TELLING = {
     "pool": "pool_no IN (SELECT pool_no FROM block)",
     "stake": "stake_no IN (SELECT stake_no FROM stake_event)",
     "delegator_bucket": "delegators > 0",
+    "epoch_parameters": "epoch_no = (SELECT max(epoch_no) FROM epoch_parameters)",
     "pool_epoch": "epoch_no = (SELECT max(epoch_no) FROM pool_epoch)",
     "pool_reward": "epoch_no = (SELECT max(epoch_no) FROM pool_reward)",
 }
@@ -98,6 +99,7 @@ WRONG = {
     "text": ("CASE {0} WHEN 'registration' THEN 'deregistration' ELSE 'registration' END",),
     "timestamptz": ("{0} + interval '1 hour'",),
     "uuid": ("gen_random_uuid()",),
+    "json": ("'{{}}'",),
 }
 # A column that no row of this chain has.
 UNUSED = {"mint.large": "UPDATE mint SET large = quantity::numeric + 1, quantity = NULL WHERE mint.ctid = '(0,1)'"}
@@ -261,7 +263,8 @@ NAMED = {
         "WITH more AS (UPDATE reward SET lovelace = lovelace + 1 WHERE stake_no = (SELECT max(stake_no) FROM delegator"
         " JOIN reward USING (stake_no)) RETURNING stake_no),"
         " list AS (UPDATE delegator SET amount = amount + 1 FROM more"
-        " WHERE delegator.stake_no = more.stake_no RETURNING pool_no, bucket)"
+        " WHERE delegator.stake_no = more.stake_no RETURNING pool_no, bucket),"
+        " total AS (UPDATE live_stake SET lovelace = lovelace + 1)"
         " UPDATE delegator_bucket b SET lovelace = lovelace + 1 FROM list"
         " WHERE b.pool_no = list.pool_no AND b.bucket = list.bucket",
         "reward of stake credential",

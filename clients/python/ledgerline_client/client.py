@@ -340,6 +340,26 @@ class Ledgerline(Http):
         )
         return answer
 
+    def get_epoch_parameters(self, epoch: str) -> types.EpochParametersAnswer:
+        """Get the protocol parameters of an epoch.
+
+        They are known of each epoch in which the index followed the node's tip.
+        """
+        answer: types.EpochParametersAnswer = self.call(
+            "GET", "/v1/epochs/{epoch}/parameters", {"epoch": epoch}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def get_network(self) -> types.NetworkSummaryAnswer:
+        """Get the state of the network: tip, epoch, supply and stake."""
+        answer: types.NetworkSummaryAnswer = self.call("GET", "/v1/network", {}, {}, None, key="api_key", json=True)
+        return answer
+
+    def get_genesis(self) -> types.GenesisAnswer:
+        """Get the genesis configurations of the network."""
+        answer: types.GenesisAnswer = self.call("GET", "/v1/genesis", {}, {}, None, key="api_key", json=True)
+        return answer
+
     def get_own_key(self) -> types.OwnKeyAnswer:
         """Read the network, limits, expiry and restrictions of the API key of this request.
 

@@ -531,6 +531,119 @@ class EpochBlock(TypedDict):
     block_time: str
 
 
+class EpochParametersAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: EpochParameters
+    last_updated: LastUpdated
+
+
+class EpochParameters(TypedDict):
+    """The protocol parameters of an epoch, twice.
+
+    `ogmios` has the names and forms of Ogmios 7, in which ratios are texts such as `577/10000`. `cardano_cli`
+    has those of `cardano-cli query protocol-parameters`, in which a ratio is a number with all its digits or,
+    if its decimal form is infinite, an object with `numerator` and `denominator`.
+    """
+
+    epoch_no: int
+    ogmios: dict[str, Any]
+    cardano_cli: dict[str, Any]
+
+
+class NetworkSummaryAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: NetworkSummary
+    last_updated: LastUpdated
+
+
+class NetworkSummary(TypedDict):
+    """The state of the network. `supply` is null until the node's ledger has been read once."""
+
+    network: str
+    network_magic: int
+    tip: NetworkTip
+    epoch: NetworkEpoch
+    supply: Supply | None
+    stake: Stake
+
+
+class NetworkTip(TypedDict):
+    """The last indexed block."""
+
+    block_hash: str
+    block_no: int
+    slot_no: int
+    block_time: str
+
+
+class NetworkEpoch(TypedDict):
+    """The epoch of the last indexed block. `end_time` is the start of the next epoch."""
+
+    epoch_no: int
+    epoch_slot: int
+    start_time: str
+    end_time: str
+    first_slot_no: int
+    last_slot_no: int
+
+
+class Supply(TypedDict):
+    """Lovelace, as read from the node's ledger at `slot_no`.
+
+    `total` is `max` less `reserves`; `circulating` is `total` less `treasury`, and includes deposits, rewards
+    and the fees of the epoch.
+    """
+
+    slot_no: int
+    max: str
+    total: str
+    circulating: str
+    treasury: str
+    reserves: str
+
+
+class Stake(TypedDict):
+    """Lovelace delegated to pools: `live` now, `active` in the snapshot that counts in the current epoch."""
+
+    live: str
+    active: str
+
+
+class GenesisAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: Genesis
+    last_updated: LastUpdated
+
+
+class Genesis(TypedDict):
+    """The parameters that the whole chain keeps, and the genesis configuration of each era as Ogmios gives it.
+
+    `epoch_length` counts slots of Shelley and later eras. The configurations lack `initialFunds` and
+    `initialVouchers`, which are outputs at their addresses; one that the node does not have is null.
+    """
+
+    network_magic: int
+    start_time: str
+    epoch_length: int
+    slot_length_ms: int
+    active_slots_coefficient: float
+    security_parameter: int
+    slots_per_kes_period: int
+    max_kes_evolutions: int
+    update_quorum: int
+    max_lovelace_supply: str
+    byron: dict[str, Any] | None
+    shelley: dict[str, Any]
+    alonzo: dict[str, Any] | None
+    conway: dict[str, Any] | None
+
+
 class OwnKeyAnswer(TypedDict):
     """A successful answer."""
 

@@ -527,6 +527,25 @@ export class Ledgerline extends Http {
   }
 
   /**
+   * Get the protocol parameters of an epoch.
+   *
+   * They are known of each epoch in which the index followed the node's tip.
+   */
+  getEpochParameters(epoch: string, call: CallOptions = {}): Promise<types.EpochParametersAnswer> {
+    return this.call(operations.getEpochParameters, { epoch }, {}, call);
+  }
+
+  /** Get the state of the network: tip, epoch, supply and stake. */
+  getNetwork(call: CallOptions = {}): Promise<types.NetworkSummaryAnswer> {
+    return this.call(operations.getNetwork, {}, {}, call);
+  }
+
+  /** Get the genesis configurations of the network. */
+  getGenesis(call: CallOptions = {}): Promise<types.GenesisAnswer> {
+    return this.call(operations.getGenesis, {}, {}, call);
+  }
+
+  /**
    * Read the network, limits, expiry and restrictions of the API key of this request.
    *
    * The request counts, as any other. Every key may make it, whatever its scopes.

@@ -100,6 +100,26 @@ export const getEpoch: Operation = {
   quantities: { data: { fees: true, output: true } },
 };
 
+export const getEpochParameters: Operation = {
+  method: "GET",
+  path: "/v1/epochs/{epoch}/parameters",
+  key: "apiKey",
+};
+
+export const getNetwork: Operation = {
+  method: "GET",
+  path: "/v1/network",
+  key: "apiKey",
+  quantities: { data: { supply: { max: true, total: true, circulating: true, treasury: true, reserves: true }, stake: { live: true, active: true } } },
+};
+
+export const getGenesis: Operation = {
+  method: "GET",
+  path: "/v1/genesis",
+  key: "apiKey",
+  quantities: { data: { max_lovelace_supply: true } },
+};
+
 export const getOwnKey: Operation = {
   method: "GET",
   path: "/v1/key",

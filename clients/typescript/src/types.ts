@@ -488,6 +488,112 @@ export interface EpochBlock {
   block_time: string;
 }
 
+/** Data of a chain, with its last indexed block. */
+export interface EpochParametersAnswer {
+  success: true;
+  data: EpochParameters;
+  last_updated: LastUpdated;
+}
+
+/**
+ * The protocol parameters of an epoch, twice.
+ *
+ * `ogmios` has the names and forms of Ogmios 7, in which ratios are texts such as `577/10000`. `cardano_cli` has
+ * those of `cardano-cli query protocol-parameters`, in which a ratio is a number with all its digits or, if its
+ * decimal form is infinite, an object with `numerator` and `denominator`.
+ */
+export interface EpochParameters {
+  epoch_no: number;
+  ogmios: Record<string, unknown>;
+  cardano_cli: Record<string, unknown>;
+}
+
+/** Data of a chain, with its last indexed block. */
+export interface NetworkSummaryAnswer {
+  success: true;
+  data: NetworkSummary;
+  last_updated: LastUpdated;
+}
+
+/** The state of the network. `supply` is null until the node's ledger has been read once. */
+export interface NetworkSummary {
+  network: string;
+  network_magic: number;
+  tip: NetworkTip;
+  epoch: NetworkEpoch;
+  supply: Supply | null;
+  stake: Stake;
+}
+
+/** The last indexed block. */
+export interface NetworkTip {
+  block_hash: string;
+  block_no: number;
+  slot_no: number;
+  block_time: string;
+}
+
+/** The epoch of the last indexed block. `end_time` is the start of the next epoch. */
+export interface NetworkEpoch {
+  epoch_no: number;
+  epoch_slot: number;
+  start_time: string;
+  end_time: string;
+  first_slot_no: number;
+  last_slot_no: number;
+}
+
+/**
+ * Lovelace, as read from the node's ledger at `slot_no`.
+ *
+ * `total` is `max` less `reserves`; `circulating` is `total` less `treasury`, and includes deposits, rewards and
+ * the fees of the epoch.
+ */
+export interface Supply {
+  slot_no: number;
+  max: bigint;
+  total: bigint;
+  circulating: bigint;
+  treasury: bigint;
+  reserves: bigint;
+}
+
+/** Lovelace delegated to pools: `live` now, `active` in the snapshot that counts in the current epoch. */
+export interface Stake {
+  live: bigint;
+  active: bigint;
+}
+
+/** Data of a chain, with its last indexed block. */
+export interface GenesisAnswer {
+  success: true;
+  data: Genesis;
+  last_updated: LastUpdated;
+}
+
+/**
+ * The parameters that the whole chain keeps, and the genesis configuration of each era as Ogmios gives it.
+ *
+ * `epoch_length` counts slots of Shelley and later eras. The configurations lack `initialFunds` and
+ * `initialVouchers`, which are outputs at their addresses; one that the node does not have is null.
+ */
+export interface Genesis {
+  network_magic: number;
+  start_time: string;
+  epoch_length: number;
+  slot_length_ms: number;
+  active_slots_coefficient: number;
+  security_parameter: number;
+  slots_per_kes_period: number;
+  max_kes_evolutions: number;
+  update_quorum: number;
+  max_lovelace_supply: bigint;
+  byron: Record<string, unknown> | null;
+  shelley: Record<string, unknown>;
+  alonzo: Record<string, unknown> | null;
+  conway: Record<string, unknown> | null;
+}
+
 /** A successful answer. */
 export interface OwnKeyAnswer {
   success: true;

@@ -1,0 +1,204 @@
+"""The network: its tip, epoch, supply and stake, and its genesis configurations."""
+
+from datetime import datetime
+from fractions import Fraction
+from typing import Annotated
+
+import msgspec
+
+from api import errors
+from api.answers import ChainAnswer, Digits, Instant, Json
+from api.ask import ChainAsk, Nothing
+from api.chain import tip
+from api.chain.pools import show_ratio
+from api.chain.tip import Tip
+from shared import sql
+from shared.network import MAX_SUPPLY
+
+
+class NetworkTip(msgspec.Struct, frozen=True):
+    """The last indexed block."""
+
+    block_hash: str
+    block_no: int
+    slot_no: int
+    block_time: Instant
+
+
+class NetworkEpoch(msgspec.Struct, frozen=True):
+    """The epoch of the last indexed block. `end_time` is the start of the next epoch."""
+
+    epoch_no: int
+    epoch_slot: int
+    start_time: Instant
+    end_time: Instant
+    first_slot_no: int
+    last_slot_no: int
+
+
+class Supply(msgspec.Struct, frozen=True):
+    """Lovelace, as read from the node's ledger at `slot_no`.
+
+    `total` is `max` less `reserves`; `circulating` is `total` less `treasury`, and includes deposits, rewards and the
+    fees of the epoch.
+    """
+
+    slot_no: int
+    max: Digits
+    total: Digits
+    circulating: Digits
+    treasury: Digits
+    reserves: Digits
+
+
+class Stake(msgspec.Struct, frozen=True):
+    """Lovelace delegated to pools: `live` now, `active` in the snapshot that counts in the current epoch."""
+
+    live: Digits
+    active: Digits
+
+
+class NetworkSummary(msgspec.Struct, frozen=True):
+    """The state of the network. `supply` is null until the node's ledger has been read once."""
+
+    network: str
+    network_magic: int
+    tip: NetworkTip
+    epoch: NetworkEpoch
+    supply: Supply | None
+    stake: Stake
+
+
+class Genesis(msgspec.Struct, frozen=True):
+    """The parameters that the whole chain keeps, and the genesis configuration of each era as Ogmios gives it.
+
+    `epoch_length` counts slots of Shelley and later eras. The configurations lack `initialFunds` and
+    `initialVouchers`, which are outputs at their addresses; one that the node does not have is null.
+    """
+
+    network_magic: int
+    start_time: Instant
+    epoch_length: int
+    slot_length_ms: int
+    active_slots_coefficient: Annotated[
+        msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "number", "minimum": 0, "maximum": 1})
+    ]
+    security_parameter: int
+    slots_per_kes_period: int
+    max_kes_evolutions: int
+    update_quorum: int
+    max_lovelace_supply: Digits
+    byron: Json | None
+    shelley: Json
+    alonzo: Json | None
+    conway: Json | None
+
+
+class _StateRow(msgspec.Struct, frozen=True):
+    block_no: int
+    live_stake: int
+    active_stake: int
+    read_slot_no: int | None
+    reserves: int | None
+    treasury: int | None
+
+
+class _ConfigurationRow(msgspec.Struct, frozen=True):
+    era: str
+    configuration: str
+
+
+class _SlotLength(msgspec.Struct, frozen=True):
+    milliseconds: int
+
+
+class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
+    """The parts of Shelley's genesis configuration that the answer repeats."""
+
+    start_time: datetime
+    network_magic: int
+    active_slots_coefficient: str
+    security_parameter: int
+    epoch_length: int
+    slots_per_kes_period: int
+    max_kes_evolutions: int
+    slot_length: _SlotLength
+    update_quorum: int
+    max_lovelace_supply: int
+
+
+_shelley = msgspec.json.Decoder(_Shelley).decode
+_sql = sql.beside(__file__)
+_state = _sql.query("state", _StateRow)
+_configurations = _sql.query("configurations", _ConfigurationRow)
+
+
+async def info(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
+    """Get the state of the network: tip, epoch, supply and stake."""
+    network = ask.network
+    async with ask.snapshot() as db:
+        last = await tip.read(db)
+        epoch_no = network.epoch_of(last.slot_no)
+        row = await _state.one(db, epoch_no)
+    assert row is not None, "the tip is one row"
+    return ChainAnswer(
+        data=NetworkSummary(
+            network=network.name,
+            network_magic=network.magic,
+            tip=NetworkTip(last.block_hash.hex(), row.block_no, last.slot_no, network.slot_time(last.slot_no)),
+            epoch=NetworkEpoch(
+                epoch_no=epoch_no,
+                epoch_slot=last.slot_no - network.epoch_start(epoch_no),
+                start_time=network.slot_time(network.epoch_start(epoch_no)),
+                end_time=network.slot_time(network.epoch_start(epoch_no + 1)),
+                first_slot_no=network.epoch_start(epoch_no),
+                last_slot_no=network.epoch_start(epoch_no + 1) - 1,
+            ),
+            supply=_supply(row),
+            stake=Stake(live=str(row.live_stake), active=str(row.active_stake)),
+        ),
+        last_updated=last.last_updated(network),
+    )
+
+
+async def genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:
+    """Get the genesis configurations of the network."""
+    async with ask.snapshot() as db:
+        last: Tip = await tip.read(db)
+        told = {row.era: msgspec.Raw(row.configuration.encode()) for row in await _configurations.all(db)}
+    if "shelley" not in told:
+        raise errors.genesis_not_known()
+    shelley = _shelley(told["shelley"])
+    return ChainAnswer(
+        data=Genesis(
+            network_magic=shelley.network_magic,
+            start_time=shelley.start_time,
+            epoch_length=shelley.epoch_length,
+            slot_length_ms=shelley.slot_length.milliseconds,
+            active_slots_coefficient=show_ratio(Fraction(shelley.active_slots_coefficient)),
+            security_parameter=shelley.security_parameter,
+            slots_per_kes_period=shelley.slots_per_kes_period,
+            max_kes_evolutions=shelley.max_kes_evolutions,
+            update_quorum=shelley.update_quorum,
+            max_lovelace_supply=str(shelley.max_lovelace_supply),
+            byron=told.get("byron"),
+            shelley=told["shelley"],
+            alonzo=told.get("alonzo"),
+            conway=told.get("conway"),
+        ),
+        last_updated=last.last_updated(ask.network),
+    )
+
+
+def _supply(row: _StateRow) -> Supply | None:
+    if row.read_slot_no is None or row.reserves is None or row.treasury is None:
+        return None
+    total = MAX_SUPPLY - row.reserves
+    return Supply(
+        slot_no=row.read_slot_no,
+        max=str(MAX_SUPPLY),
+        total=str(total),
+        circulating=str(total - row.treasury),
+        treasury=str(row.treasury),
+        reserves=str(row.reserves),
+    )
