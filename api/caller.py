@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from api import errors, restrictions, tokens
 from api.errors import Refusal
-from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, Quota, SharedMinutes, Taken
+from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, SharedMinutes, Taken
 from api.restrictions import Call
 from api.turns import FairPool
 from api.valkey import ValkeyClient
@@ -97,7 +97,9 @@ class KeyRow(msgspec.Struct, frozen=True):
         """The key, once it has proved valid."""
         quota = None
         if self.quota_requests is not None and self.quota_per is not None:
-            quota = Quota(self.quota_requests, self.quota_per, self.quota_since, self.quota_until, self.quota_used)
+            quota = RunningQuota(
+                self.quota_requests, self.quota_per, self.quota_since, self.quota_until, self.quota_used
+            )
         allowed = restrictions.of(self.ip_networks, self.scopes)
         return GoodKey(self.credential_id, self.network_id, self.limit, self.expires_at, quota, allowed)
 

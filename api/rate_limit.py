@@ -50,7 +50,7 @@ _REMEMBERED = 4_096
 _ANY = Call()  # of a key without restrictions
 
 
-class Quota(msgspec.Struct, frozen=True):
+class RunningQuota(msgspec.Struct, frozen=True):
     """The most requests of a credential per day or month (UTC), and the period that is running.
 
     `used` are those of the period in the usage table, which may lack the last seconds.
@@ -70,7 +70,7 @@ class GoodKey(msgspec.Struct, frozen=True):
     network_id: int
     limit: int
     expires_at: datetime | None
-    quota: Quota | None = None
+    quota: RunningQuota | None = None
     restrictions: Restrictions = Restrictions()
 
 

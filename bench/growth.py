@@ -51,7 +51,7 @@ _COPY = "bench_growth_copy"
 _DATABASE_BYTES, _PIECE_BYTES, _STATE_BYTES = 2_200, 6_000, 60
 
 
-class Refused(Exception):
+class CannotBegin(Exception):
     """The run can't begin. One line for the user."""
 
 
@@ -309,11 +309,11 @@ def disk_bytes(transactions: int, live_blocks: int) -> int:
 
 
 def _begin(folder: Path, transactions: int, seed: int, live_blocks: int, described: str, console: Console) -> Notes:
-    """The notes of an interrupted run, or of a new one if the disk has room for it. Raises Refused."""
+    """The notes of an interrupted run, or of a new one if the disk has room for it. Raises CannotBegin."""
     notes = Notes.read(folder)
     if notes is not None:
         if (notes.transactions, notes.seed, notes.live_blocks) != (transactions, seed, live_blocks):
-            raise Refused(
+            raise CannotBegin(
                 f"{folder} has the notes of --transactions {notes.transactions} --seed {notes.seed}"
                 f" --live-blocks {notes.live_blocks}: pass these to go on, or delete the folder to begin anew"
             )
@@ -321,7 +321,7 @@ def _begin(folder: Path, transactions: int, seed: int, live_blocks: int, describ
     needed, free = disk_bytes(transactions, live_blocks), shutil.disk_usage(folder).free
     console.print(f"It needs up to {needed / 1e9:.0f} GB; {free / 1e9:.0f} GB are free at {folder}.")
     if needed > free:
-        raise Refused("there is too little space; choose fewer --transactions, or another DATA_DIR")
+        raise CannotBegin("there is too little space; choose fewer --transactions, or another DATA_DIR")
     return Notes(transactions, seed, live_blocks, described)
 
 
@@ -357,7 +357,7 @@ def main(
     """Measure what grows with the index."""
     try:
         asyncio.run(_run(transactions - transactions % piece_of(transactions), seed, live_blocks))
-    except Refused as cause:
+    except CannotBegin as cause:
         typer.echo(str(cause), err=True)
         raise typer.Exit(2) from cause
 

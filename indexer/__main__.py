@@ -224,9 +224,9 @@ def resync(
 
 @asynccontextmanager
 async def _leading(db: asyncpg.Connection, url: str, network: Network) -> AsyncIterator[None]:
-    """Lead the network on this connection until the block ends. Raises _Refused while an indexer leads."""
+    """Lead the network on this connection until the block ends. Raises _CommandFailed while an indexer leads."""
     if not await database.become_writer(db, network):
-        raise _Refused(f"an indexer is running for {network.name}: stop it first")
+        raise _CommandFailed(f"an indexer is running for {network.name}: stop it first")
     async with leading.sending_heartbeats(url, network, db):
         yield
 
@@ -239,7 +239,7 @@ async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, mos
     """Roll back on the leading connection; returns a line about the new state. Raises _Unconfirmed."""
     present = await store.position(db)
     if present is None:
-        raise _Refused(f"nothing is indexed for {network.name}")
+        raise _CommandFailed(f"nothing is indexed for {network.name}")
     point = None if from_slot == 0 else await store.last_at_or_before(db, from_slot)
     gone = await store.size_after(db, point)
     removed = f"{gone.blocks:,} blocks with {gone.transactions:,} transactions of {network.name}"
@@ -288,11 +288,11 @@ def verify(
     chosen = _settings()
     url = _ogmios_url(chosen, network, ogmios_url) if with_node else None
     connect = None if url is None else partial(_connect if every_s is None else ogmios.connect, url)
-    asked = rounds.Asked(network, connect, percent, from_slot)
+    options = rounds.VerifyOptions(network, connect, percent, from_slot)
 
     async def once(db: asyncpg.Connection, database_url: str) -> int:
         with _bar(MofNCompleteColumn()) as tell:
-            outcome = await rounds.once(db, database_url, asked, tell)
+            outcome = await rounds.once(db, database_url, options, tell)
         _print(outcome, network)
         compared = await stake.node_comparison(db)
         if compared is not None:
@@ -303,7 +303,7 @@ def verify(
         logging.started("verify", network=network.name)
         async with servers.running(chosen, valkey=False, create=embedded) as running:
             try:
-                await rounds.repeat(running.database_url, asked, every_s or 0.0, stop)
+                await rounds.repeat(running.database_url, options, every_s or 0.0, stop)
             except _REFUSALS as refused:
                 log.error("verify.refused", network=network.name, cause=str(refused))
                 return 1
@@ -330,7 +330,7 @@ async def _connect(url: str) -> ogmios.Ogmios:
     try:
         return await ogmios.connect(url)
     except (OSError, aiohttp.ClientError) as cause:
-        raise _Refused(f"no Ogmios at {settings.masked(url)}: {cause}") from cause
+        raise _CommandFailed(f"no Ogmios at {settings.masked(url)}: {cause}") from cause
 
 
 def _percent(text: str) -> float:
@@ -457,12 +457,12 @@ def check_servers(
     raise typer.Exit(_run(main, once=True))
 
 
-class _Refused(Exception):
+class _CommandFailed(Exception):
     """Why a command can't be done, in one line for the operator."""
 
 
 _REFUSALS = (
-    _Refused,
+    _CommandFailed,
     *rounds.INCOMPLETE,
     manifest.SnapshotRefused,
     schema.WrongSchema,

@@ -28,7 +28,7 @@ Metadata = JsonObject(LARGEST_METADATA_BYTES)
 UserId = Annotated[UUID, Id("Invalid user account ID format")]
 
 
-class Reference(Kind[str | None]):
+class ExternalId(Kind[str | None]):
     """The partner's own reference of an account; an empty one is the same as none."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class NewUser(Body, frozen=True, kw_only=True):
     """The account to create. `external_id` is the partner's own reference, unique among its accounts."""
 
     name: Annotated[str, Name]
-    external_id: Annotated[str | None, Reference()] = None
+    external_id: Annotated[str | None, ExternalId()] = None
     email: Annotated[str | None, Text(LONGEST_TEXT)] = None
     metadata: Annotated[msgspec.Raw, Metadata] = NO_METADATA
     billing_plan: Annotated[str | None, Text(LONGEST_TEXT)] = None
@@ -53,7 +53,7 @@ class UserChanges(Body, frozen=True, kw_only=True):
     """Fields to change; omitted fields stay. `metadata` is replaced as a whole; null clears it to {}."""
 
     name: Annotated[str | UnsetType, Name] = UNSET
-    external_id: Annotated[str | UnsetType | None, Reference()] = UNSET
+    external_id: Annotated[str | UnsetType | None, ExternalId()] = UNSET
     email: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET
     metadata: Annotated[msgspec.Raw | UnsetType | None, Metadata] = UNSET
     billing_plan: Annotated[str | UnsetType | None, Text(LONGEST_TEXT)] = UNSET

@@ -56,7 +56,7 @@ class Metadatum(_Struct, frozen=True):
     json: msgspec.Raw = NO_BYTES
 
 
-class Metadata(_Struct, frozen=True):
+class TransactionMetadata(_Struct, frozen=True):
     """Metadata by label, a decimal number."""
 
     labels: dict[str, Metadatum]
@@ -134,7 +134,7 @@ class Proposal(_Struct, frozen=True):
     deposit: Lovelace | None = None
 
 
-class Treasury(_Struct, frozen=True):
+class TreasuryDonation(_Struct, frozen=True):
     """A donation to the treasury; without one, `{}` since Ogmios 6.14."""
 
     donation: Lovelace | None = None
@@ -151,9 +151,9 @@ class SubTransaction(_Struct, frozen=True):
     credits: dict[str, Lovelace] = {}
     mint: dict[str, dict[str, int]] = {}
     validity_interval: Interval = Interval()
-    metadata: Metadata | None = None
+    metadata: TransactionMetadata | None = None
     proposals: list[Proposal] = []
-    treasury: Treasury | None = None
+    treasury: TreasuryDonation | None = None
     datums: dict[str, msgspec.Raw] = {}
     cbor: msgspec.Raw = NO_BYTES
 

@@ -11,7 +11,7 @@ class NotFollowing(Exception):
     """The node sent a block that does not continue our chain, or a rollback to a block that we do not have."""
 
 
-class Tip(msgspec.Struct, frozen=True):
+class LastBlock(msgspec.Struct, frozen=True):
     """The last prepared or committed block; `ebb` if it is an epoch boundary block."""
 
     point: Point
@@ -19,7 +19,7 @@ class Tip(msgspec.Struct, frozen=True):
     ebb: bool
 
 
-def followed_by(tip: Tip | None, block: PackedBlock, network: Network) -> tuple[PackedBlock, Tip]:
+def followed_by(tip: LastBlock | None, block: PackedBlock, network: Network) -> tuple[PackedBlock, LastBlock]:
     """The block and the new tip. An epoch boundary block gets the first slot of its epoch.
 
     Raises NotFollowing for a block that does not follow `tip`.
@@ -35,4 +35,4 @@ def followed_by(tip: Tip | None, block: PackedBlock, network: Network) -> tuple[
                 f"the node sent block {block.block_no} at {block.point} with ancestor {block.ancestor} after our "
                 f"block {tip.block_no} at {tip.point}"
             )
-    return block, Tip(block.point, block.block_no, block.ebb)
+    return block, LastBlock(block.point, block.block_no, block.ebb)

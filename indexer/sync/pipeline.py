@@ -21,7 +21,7 @@ from indexer.store import finish_bulk
 from indexer.store import writer as store
 from indexer.sync import phase
 from indexer.sync.batches import Batch
-from indexer.sync.continuity import NotFollowing, Tip, followed_by
+from indexer.sync.continuity import LastBlock, NotFollowing, followed_by
 from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
 from indexer.sync.session import NodeSession
@@ -60,7 +60,7 @@ class Pipeline:
         # block_source and batches, this bounds memory.
         self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=1)
         self.phase = session.phase
-        self._tip: Tip | None = None
+        self._tip: LastBlock | None = None
         self._first_block_no: int | None = None
         self._resolver: Resolver
         self._histories: Histories
@@ -73,7 +73,7 @@ class Pipeline:
         self.phase, self._tip, self._first_block_no = phase.of(position), None, None
         if position is not None:
             ebb = await store.is_boundary(self._writer, position.point)
-            self._tip, self._first_block_no = Tip(position.point, position.block_no, ebb), position.first_block_no
+            self._tip, self._first_block_no = LastBlock(position.point, position.block_no, ebb), position.first_block_no
         self._progress.signals.stands_at(position, self.phase)
         self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
 

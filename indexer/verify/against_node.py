@@ -204,7 +204,7 @@ async def _differences(
         *_differing(
             "epoch_boundary_block",
             await _boundaries.all(db, first_slot, last_slot),
-            _each(_Boundary, rebuilt.epoch_boundary_blocks),
+            _each(_BoundaryBlock, rebuilt.epoch_boundary_blocks),
         ),
         *_differing("tx", *_with_same_flags(await _transactions.all(db, *ids), _each(_Transaction, rebuilt.txs))),
         *_differing(
@@ -345,7 +345,7 @@ class _Block(msgspec.Struct, frozen=True):
     hash: bytes | None = None
 
 
-class _Boundary(msgspec.Struct, frozen=True):
+class _BoundaryBlock(msgspec.Struct, frozen=True):
     slot_no: int
     block_no: int | None = None
     hash: bytes | None = None
@@ -416,7 +416,7 @@ _window_begins = _sql.query("window_begins", _Slot)
 _points_ahead = _sql.query("points_ahead", Point)
 _points_before = _sql.query("points_before", Point)
 _blocks = _sql.query("blocks", _Block)
-_boundaries = _sql.query("boundaries", _Boundary)
+_boundaries = _sql.query("boundaries", _BoundaryBlock)
 _transactions = _sql.query("transactions", _Transaction)
 _reference_outputs = _sql.query("reference_outputs", _ReferenceOutput)
 _datums = _sql.query("datums", _Datum)

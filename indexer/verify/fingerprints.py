@@ -13,19 +13,19 @@ from shared.ledger import AssetNo, fingerprint_digest, fingerprint_number
 _RANGE_ASSETS = 50_000
 
 
-class Range(msgspec.Struct, frozen=True):
+class AssetRange(msgspec.Struct, frozen=True):
     """A range of assets; `next_asset_no` is not in it."""
 
     first_asset_no: int
     next_asset_no: int
 
 
-async def ranges(db: asyncpg.Connection) -> list[Range]:
+async def ranges(db: asyncpg.Connection) -> list[AssetRange]:
     """All assets, in ranges of some thousand."""
     return await _ranges.all(db, _RANGE_ASSETS)
 
 
-async def wrong(db: asyncpg.Connection, part: Range) -> list[Difference]:
+async def wrong(db: asyncpg.Connection, part: AssetRange) -> list[Difference]:
     """The assets of a range whose fingerprint is not that of their policy and name."""
     found = []
     for row in await _assets.all(db, part.first_asset_no, part.next_asset_no):
@@ -44,5 +44,5 @@ class _Asset(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_ranges = _sql.query("ranges", Range)
+_ranges = _sql.query("ranges", AssetRange)
 _assets = _sql.query("assets", _Asset)

@@ -38,7 +38,7 @@ _PLAIN = (
 """Errors that are logged without a traceback."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class VerifyOptions(msgspec.Struct, frozen=True):
     """What to verify. With `connect`, `sample` percent of the blocks from `from_slot` on are compared with a node."""
 
     network: Network
@@ -63,15 +63,15 @@ def parse_duration(text: str) -> float:
     return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}[found[2]]
 
 
-async def once(db: asyncpg.Connection, database_url: str, asked: Asked, tell: run.Progress) -> Round:
+async def once(db: asyncpg.Connection, database_url: str, options: VerifyOptions, tell: run.Progress) -> Round:
     """Run and record one round. Raises INCOMPLETE, WrongNetwork, WrongSchema and the errors of the servers."""
-    network, node_blocks, said = asked.network, None, list[str]()
+    network, node_blocks, said = options.network, None, list[str]()
     began_at = await record.now(db)
-    if asked.connect is not None:
-        await _try_node(asked.connect, network)
+    if options.connect is not None:
+        await _try_node(options.connect, network)
     tip, results = await run.verify(db, database_url, network, tell)
-    if asked.connect is not None:
-        node_blocks, of_node, said = await _compare_with_node(db, asked.connect, asked, tell)
+    if options.connect is not None:
+        node_blocks, of_node, said = await _compare_with_node(db, options.connect, options, tell)
         results = results + of_node
     differing = [result.check for result in results]
     verification = Verification(began_at, tip.slot_no, tip.block_no, node_blocks, differing)
@@ -79,14 +79,14 @@ async def once(db: asyncpg.Connection, database_url: str, asked: Asked, tell: ru
     return Round(verification, results, said)
 
 
-async def repeat(database_url: str, asked: Asked, every_s: float, stop: asyncio.Event) -> None:
+async def repeat(database_url: str, options: VerifyOptions, every_s: float, stop: asyncio.Event) -> None:
     """Run a round whenever the last one began `every_s` seconds ago, until `stop` is set.
 
     A round that fails is repeated after a pause. The record of the last round survives restarts. Raises WrongSchema.
     """
     while not stop.is_set():
         try:
-            pause_s = await _round(database_url, asked, every_s, stop)
+            pause_s = await _round(database_url, options, every_s, stop)
         except lifecycle.Stopped:
             return
         except (schema.WrongSchema, genesis.WrongNetwork):
@@ -95,7 +95,7 @@ async def repeat(database_url: str, asked: Asked, every_s: float, stop: asyncio.
             pause_s = min(every_s, _AGAIN_AFTER_S)
             log.warning(
                 "verify.failed",
-                network=asked.network.name,
+                network=options.network.name,
                 cause=f"{type(fault).__name__}: {fault}",
                 again_in_s=pause_s,
                 exc_info=None if isinstance(fault, _PLAIN) else fault,
@@ -103,19 +103,19 @@ async def repeat(database_url: str, asked: Asked, every_s: float, stop: asyncio.
         await lifecycle.sleep(pause_s, stop)
 
 
-async def _round(database_url: str, asked: Asked, every_s: float, stop: asyncio.Event) -> float:
+async def _round(database_url: str, options: VerifyOptions, every_s: float, stop: asyncio.Event) -> float:
     """Run a round if it is due. Returns the seconds until the next one is."""
     db = await lifecycle.wait_for(
-        "postgres", lambda: database.connect(database_url, asked.network), stop, lifecycle.WAITED_FOR
+        "postgres", lambda: database.connect(database_url, options.network), stop, lifecycle.WAITED_FOR
     )
 
     async def work() -> float:
         await schema.migrate(db)
-        due_s = await record.due_in_s(db, asked.network, every_s)
+        due_s = await record.due_in_s(db, options.network, every_s)
         if due_s:
             return due_s
-        _log(asked.network, await once(db, database_url, asked, lambda *_: None))
-        return await record.due_in_s(db, asked.network, every_s)
+        _log(options.network, await once(db, database_url, options, lambda *_: None))
+        return await record.due_in_s(db, options.network, every_s)
 
     try:
         # NOTE: in this order, since a cancelled transaction waits for Postgres, which may hang.
@@ -151,17 +151,17 @@ async def _try_node(connect: Callable[[], Awaitable[ogmios.Ogmios]], network: Ne
 
 
 async def _compare_with_node(
-    db: asyncpg.Connection, connect: Callable[[], Awaitable[ogmios.Ogmios]], asked: Asked, tell: run.Progress
+    db: asyncpg.Connection, connect: Callable[[], Awaitable[ogmios.Ogmios]], options: VerifyOptions, tell: run.Progress
 ) -> tuple[int, list[CheckResult], list[str]]:
     """The number of compared blocks, the checks that found differences, and what was compared, in words."""
-    name = asked.network.name
+    name = options.network.name
     compared = await against_node.compare(
-        db, connect, asked.network, tell, sample=asked.sample, from_slot=asked.from_slot
+        db, connect, options.network, tell, sample=options.sample, from_slot=options.from_slot
     )
     left_out = f"; {compared.left_out} ranges on another fork were left out" if compared.left_out else ""
     node = await connect()
     try:
-        of_ledger = await ledger_state.check(db, node, asked.network, asked.sample)
+        of_ledger = await ledger_state.check(db, node, options.network, options.sample)
     finally:
         await node.close()
     outcome = "compared" if of_ledger is not None else "not compared: not all are read, or the node has left our tip"

@@ -114,7 +114,7 @@ async def _agree(
 ) -> tuple[bool, list[CheckResult]]:
     """Compare the checksums, and history with itself. Returns whether the checksums match, and the other results."""
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
-        marks = _Marks(Path(folder), spending.buckets_of(history.transactions), network.name, from_origin)
+        marks = _MarkFiles(Path(folder), spending.buckets_of(history.transactions), network.name, from_origin)
         reading = asyncio.create_task(_add_up(history, marks, progress))
         try:
             # NOTE: Postgres adds up the tables while the processes read history.
@@ -137,7 +137,7 @@ async def _agree(
 
 
 async def _add_up(
-    history: "History", marks: "_Marks", progress: Progress
+    history: "History", marks: "_MarkFiles", progress: Progress
 ) -> tuple[checksums.Sums, list[Difference], list[Difference], dict[int, epochs.Sums]]:
     """The checksums of history, the first transactions that don't balance or lack a source that is indexed, the first
     certificates that differ from what they changed, and the sums of epochs.
@@ -220,7 +220,7 @@ async def _wrong_datums(db: asyncpg.Connection) -> list[Difference]:
     return found
 
 
-class Range(msgspec.Struct, frozen=True):
+class TransactionRange(msgspec.Struct, frozen=True):
     """A range of transactions; `next_tx_id` is not in it."""
 
     first_tx_id: int
@@ -231,11 +231,11 @@ class Range(msgspec.Struct, frozen=True):
 class History(ABC):
     """The packed transactions of a snapshot, in parts."""
 
-    def __init__(self, parts: list[Range]) -> None:
+    def __init__(self, parts: list[TransactionRange]) -> None:
         self._parts = parts
         self.transactions = sum(part.transactions for part in parts)
 
-    async def read(self, work: "Work[Range, Answer]") -> AsyncIterator[tuple[Answer, int]]:
+    async def read(self, work: "Work[TransactionRange, Answer]") -> AsyncIterator[tuple[Answer, int]]:
         """The result of `work` for each part, and the number of transactions in it."""
         async for answer, part in self.each(work, self._parts):
             yield answer, part.transactions
@@ -248,7 +248,7 @@ class History(ABC):
 class _Apart(History):
     """Work is done by processes."""
 
-    def __init__(self, parts: list[Range], pool: ProcessPoolExecutor, processes: int) -> None:
+    def __init__(self, parts: list[TransactionRange], pool: ProcessPoolExecutor, processes: int) -> None:
         super().__init__(parts)
         self._pool, self._ahead = pool, 2 * processes
 
@@ -263,7 +263,7 @@ class _Apart(History):
                 yield await working.popleft(), items[place - self._ahead]
 
 
-async def parts_of(db: asyncpg.Connection) -> list[Range]:
+async def parts_of(db: asyncpg.Connection) -> list[TransactionRange]:
     """All transactions, in parts of some thousand, cut between blocks."""
     return await _parts.all(db, PART_TRANSACTIONS)
 
@@ -319,7 +319,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-async def _read(marks: "_Marks", db: asyncpg.Connection, part: Range) -> "_Read":
+async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRange) -> "_Read":
     rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
     try:
         sums = await checksums.of(db, [(row.tx_id, row.outputs, row.inputs, row.mint, row.extra) for row in rows])
@@ -338,20 +338,20 @@ async def _read(marks: "_Marks", db: asyncpg.Connection, part: Range) -> "_Read"
     return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, epochs.of(rows, network))
 
 
-async def _compared(marks: "_Marks", _: asyncpg.Connection, bucket: int) -> set[int]:
+async def _compared(marks: "_MarkFiles", _: asyncpg.Connection, bucket: int) -> set[int]:
     return spending.compare(marks.folder, bucket)
 
 
-async def _sightings(wanted: set[int], db: asyncpg.Connection, part: Range) -> list[spending.Sighting]:
+async def _sightings(wanted: set[int], db: asyncpg.Connection, part: TransactionRange) -> list[spending.Sighting]:
     return spending.sightings(await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id), wanted)
 
 
-async def _recomputed(db: asyncpg.Connection, part: Range) -> recompute.Part:
+async def _recomputed(db: asyncpg.Connection, part: TransactionRange) -> recompute.Part:
     transactions = await _transactions.all(db, part.first_tx_id, part.next_tx_id)
     return recompute.of(transactions, await recompute.names_in(db, transactions))
 
 
-class _Marks(msgspec.Struct, frozen=True):
+class _MarkFiles(msgspec.Struct, frozen=True):
     """The folder and buckets of marks of outputs and inputs; the network, and whether it is indexed from the origin."""
 
     folder: Path
@@ -376,7 +376,7 @@ class _Datum(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_parts = _sql.query("parts", Range)
+_parts = _sql.query("parts", TransactionRange)
 _transactions = _sql.query("transactions", recompute.PackedTransaction)
 _TABLES = tuple(
     _sql.command(f"make_{table}")

@@ -5,10 +5,10 @@ from uuid import uuid4
 import pytest
 
 from api import rate_limit
-from api.rate_limit import GoodKey, Quota
+from api.rate_limit import GoodKey, RunningQuota
 
 
-def good_key(limit: int = 10_000, quota: Quota | None = None) -> GoodKey:
+def good_key(limit: int = 10_000, quota: RunningQuota | None = None) -> GoodKey:
     """A key as Postgres returns it."""
     return GoodKey(uuid4(), 1, limit, None, quota)
 

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from api import retention
 from api.admin.limits import Networks, QuotaKind
-from api.rate_limit import LocalMinutes, Quota
+from api.rate_limit import LocalMinutes, RunningQuota
 from api.restrictions import MOST_NETWORKS, Call, bits, of
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -285,7 +285,7 @@ async def test_a_quota_is_counted_again_from_the_usage_table_where_valkey_has_lo
 
 def test_without_valkey_each_process_grants_its_share_of_what_is_left_of_a_quota() -> None:
     now = datetime.now(UTC)
-    quota = Quota(10, "day", now, now + timedelta(hours=1), used=3)
+    quota = RunningQuota(10, "day", now, now + timedelta(hours=1), used=3)
     minutes, good = LocalMinutes(), good_key(1_000, quota)
     taken = [minutes.take(good, 500, processes=2) for _ in range(5)]
     assert [(each.admitted, each.spent) for each in taken] == [(True, False)] * 3 + [(False, True)] * 2

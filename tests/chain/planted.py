@@ -43,7 +43,7 @@ class InTurns(asyncpg.Connection):  # type: ignore[misc]
 class Here(History):
     """History, read on the connection of the snapshot, so that its uncommitted changes are visible."""
 
-    def __init__(self, db: asyncpg.Connection, parts: list[verify.Range]) -> None:
+    def __init__(self, db: asyncpg.Connection, parts: list[verify.TransactionRange]) -> None:
         super().__init__(parts)
         self._db = db
 

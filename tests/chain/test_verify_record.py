@@ -14,7 +14,7 @@ from tests.chain.harness import Ledgerline
 from tests.chain.written import Written, mints, pays, person, tx
 
 COIN = b"Coin".hex()
-ASKED = rounds.Asked(PREVIEW, None, 100.0, 0)
+OPTIONS = rounds.VerifyOptions(PREVIEW, None, 100.0, 0)
 RECORDED = "SELECT slot_no, block_no, node_blocks, differing, ended_at >= began_at AS ended FROM partner.verification"
 
 
@@ -34,7 +34,7 @@ async def test_the_last_result_replaces_the_one_before(database_url: str, db: as
     for spoil, differing in (("SELECT", []), ("UPDATE holder SET quantity = 2", ["holder"])):
         await db.execute(spoil)
         other = await database.connect(database_url, PREVIEW)
-        outcome = await rounds.once(other, database_url, ASKED, lambda *_: None)
+        outcome = await rounds.once(other, database_url, OPTIONS, lambda *_: None)
         await other.close()
         assert outcome.verification.differing == differing
         assert [tuple(row) for row in await db.fetch(RECORDED)] == [(10, 1, None, differing, True)]
