@@ -23,9 +23,9 @@ from shared import schema, servers, settings
 
 Finish = Callable[[Coroutine[Any, Any, Any]], Any]
 
-# Databases of Valkey, of which it has 16, that belong to one worker of the test run: a service may use several.
-REDIS_DATABASES = 4
-_SERVICE_DATABASES = 8  # the first of those for `service_redis_url`
+# Databases of Valkey that belong to one worker of a parallel run. It has 16, so three workers can share it.
+REDIS_DATABASES = 4  # for `redis_url`, since a service may use several
+_WORKER_DATABASES = REDIS_DATABASES + 1  # and one for `service_redis_url`
 FOLDER = "LEDGERLINE_TEST_FOLDER"
 
 
@@ -96,7 +96,7 @@ def database_url(session_servers: servers.Servers, template_database: str, finis
 @pytest.fixture
 def redis_url(session_servers: servers.Servers) -> str:
     """Empty databases of Valkey for one test: the one in the address and REDIS_DATABASES - 1 after it."""
-    first = _worker() * REDIS_DATABASES
+    first = _worker() * _WORKER_DATABASES
     for number in range(first, first + REDIS_DATABASES):
         with redis.Redis.from_url(_with_database(session_servers.redis_url, str(number))) as client:
             client.flushdb()
@@ -109,7 +109,7 @@ def service_redis_url(session_servers: servers.Servers) -> str:
 
     Not one of `redis_url`: API processes that share a database share limits, and that fixture empties its databases.
     """
-    return _with_database(session_servers.redis_url, str(_SERVICE_DATABASES + _worker()))
+    return _with_database(session_servers.redis_url, str(_worker() * _WORKER_DATABASES + REDIS_DATABASES))
 
 
 @pytest.fixture
