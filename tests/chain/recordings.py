@@ -2,23 +2,32 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from devnet.blocks import Genesis, Recorded, read_genesis
 from devnet.networks import BY_NAME
-from tests.chain.harness import Json, blocks_of, recorded
+from tests.chain.harness import VECTORS, Json, blocks_of, recorded
 from tests.chain.model_chain import Chain
 
 
 @dataclass(frozen=True)
 class File:
-    """A recorded file, and its genesis outputs if it begins at the origin."""
+    """A recorded file, and its genesis outputs if it begins at the origin.
+
+    Of a longer recording, only the `beginning` in tests/vectors is played if another test plays all of it.
+    """
 
     name: str
     network: str
     genesis: str | None = None
+    beginning: bool = False
+
+    @property
+    def path(self) -> Path:
+        return VECTORS / self.name if self.beginning else recorded(self.name)
 
     def blocks(self) -> list[Json]:
-        return list(blocks_of(recorded(self.name)))
+        return list(blocks_of(self.path))
 
     def model(self) -> Chain:
         outputs = json.loads(recorded(self.genesis).read_bytes()) if self.genesis else ()
@@ -26,7 +35,7 @@ class File:
 
     def played(self) -> Recorded:
         genesis = read_genesis(recorded(self.genesis)) if self.genesis else Genesis()
-        return Recorded(recorded(self.name), BY_NAME[self.network], genesis)
+        return Recorded(self.path, BY_NAME[self.network], genesis)
 
 
 FILES = {
@@ -35,7 +44,7 @@ FILES = {
     "babbage": File("preprod-babbage.jsonl.xz", "preprod"),
     "conway": File("mainnet-conway.jsonl.xz", "mainnet"),
     "conway-defaults": File("mainnet-conway-defaults.jsonl.xz", "mainnet"),
-    "preview": File("preview-from-genesis.jsonl.xz", "preview", "genesis-preview-outputs.json"),
+    "preview": File("preview-from-genesis.jsonl.xz", "preview", "genesis-preview-outputs.json", beginning=True),
     "pools": File("preview-pools.jsonl.xz", "preview"),
     "tokens": File("preview-tokens.jsonl.xz", "preview"),
     "reference-tokens": File("preview-reference-tokens.jsonl.xz", "preview"),
