@@ -12,7 +12,7 @@ demo: setup
 
 # The tests run even if a check fails, and their summary comes last. The target fails if either fails.
 test: setup
-	@$(MAKE) --no-print-directory check; checks=$$?; $(PYTHON_IN_VENV) -m pytest -n 2 --dist loadfile && exit $$checks
+	@$(MAKE) --no-print-directory check; checks=$$?; $(PYTHON_IN_VENV) -m pytest -n 3 --dist loadfile && exit $$checks
 
 check: setup
 	@$(PYTHON_IN_VENV) -m ruff check .
