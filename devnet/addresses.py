@@ -33,6 +33,11 @@ def blake2b_256(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
+def script_hash(language_no: int, body: bytes) -> str:
+    """The hash of a script: 0 and its CBOR for a native one, the version and the bytes of a Plutus script."""
+    return blake2b_224(bytes([language_no]) + body)
+
+
 def base_address(network_id: int, payment: Credential, stake: Credential) -> str:
     header = (payment.is_script | stake.is_script << 1) << 4 | network_id
     return _payment(network_id, header, payment.hash + stake.hash)

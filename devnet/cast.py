@@ -8,6 +8,7 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
+import cbor2
 import msgspec
 
 from devnet import addresses
@@ -25,6 +26,16 @@ POPULARITY = 1.1  # the address of rank n acts n ** -POPULARITY times as often a
 FAUCETS = 3
 VOUCHERS = 4
 _ABSURD_POINTER = (18_446_744_073_709_551_615, 4_294_967_296, 12_345)
+
+
+def _plutus(version: int, number: int) -> tuple[str, Json]:
+    """The always-succeeding script of Plutus' examples, with a number in it, and its hash."""
+    body = bytes.fromhex("4e4d01000033222220051200120011")[:-1] + bytes([number])
+    return addresses.script_hash(version, body), {"language": f"plutus:v{version}", "cbor": body.hex()}
+
+
+SCRIPTS: dict[str, Json] = dict(_plutus(1 + number // 2, number) for number in range(4))
+"""The scripts of `Cast.script_addresses`, by hash, in the same order."""
 
 
 class PoolKeys(msgspec.Struct, frozen=True):
@@ -48,10 +59,9 @@ class Cast:
             for number in range(PEOPLE // 2)
         ]
         self.people = [self._address(number) for number in range(PEOPLE)]
-        self.policies = [self.hash_of("policy", number) for number in range(POLICIES)]
+        self.policies = [self._policy(number) for number in range(POLICIES)]
         self.script_addresses = [
-            addresses.enterprise_address(network.network_id, Credential("script", self.hash_of("script", number)))
-            for number in range(4)
+            addresses.enterprise_address(network.network_id, Credential("script", hash_)) for hash_ in SCRIPTS
         ]
         self.representatives = [
             Credential("script" if number % 3 == 2 else "verificationKey", self.hash_of("drep", number))
@@ -87,6 +97,14 @@ class Cast:
     @cached_property
     def byron_people(self) -> list[str]:
         return [self.byron(number) for number in range(100, 130)]
+
+    def minting_script(self, policy: str) -> Json:
+        """The native script of a policy: a signature."""
+        number = self.policies.index(policy)
+        return {"language": "native", "json": {"clause": "signature", "from": self.hash_of("policy", number)}}
+
+    def _policy(self, number: int) -> str:
+        return addresses.script_hash(0, cbor2.dumps([0, bytes.fromhex(self.hash_of("policy", number))]))
 
     def somebody(self, random: Random) -> str:
         """A random person's address; a few are far more likely than the others."""

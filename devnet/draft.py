@@ -100,10 +100,7 @@ class Draft:
         names = self.tx.setdefault("mint", {}).setdefault(policy, {})
         names[name] = names.get(name, 0) + quantity
         self.assets[policy, name] = self.assets.get((policy, name), 0) + quantity
-        self.tx.setdefault("scripts", {})[policy] = {
-            "language": "native",
-            "json": {"clause": "signature", "from": policy},
-        }
+        self.tx.setdefault("scripts", {})[policy] = self.cast.minting_script(policy)
 
     def certify(self, certificate: Json, deposit: int = 0, refund: int = 0) -> None:
         self.tx.setdefault("certificates", []).append(certificate)

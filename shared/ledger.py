@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import NewType
+from typing import Literal, NewType
 
 import msgspec
 
@@ -31,6 +31,14 @@ A replaced node or `resync` may go back further.
 
 HASH28_BYTES = 28
 """Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""
+
+
+ScriptLanguage = Literal["native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4"]
+SCRIPT_LANGUAGES: tuple[ScriptLanguage, ...] = ("native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4")
+"""The languages of scripts in Ogmios' words. The place of each is the byte that begins what its hash is made of (CDDL
+`script_hash`), and its number in rows.
+"""
+NATIVE = SCRIPT_LANGUAGES.index("native")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -108,6 +116,16 @@ def fingerprints(policy_id: bytes, asset_names: Sequence[bytes]) -> list[str]:
 def pool_id_of(verification_key: bytes) -> bytes:
     """The pool id (CDDL pool_keyhash, 28 bytes) of a block issuer's cold verification key (32 bytes)."""
     return hashlib.blake2b(verification_key, digest_size=HASH28_BYTES).digest()
+
+
+def datum_hash_of(body: bytes) -> bytes:
+    """The hash of a datum (CDDL `datum_hash`, 32 bytes) from its CBOR."""
+    return hashlib.blake2b(body, digest_size=32).digest()
+
+
+def script_hash_of(language_no: int, body: bytes) -> bytes:
+    """The hash of a script (CDDL `script_hash`, 28 bytes): from the CBOR of a native one, else from the bytes in it."""
+    return hashlib.blake2b(bytes((language_no,)) + body, digest_size=HASH28_BYTES).digest()
 
 
 def label_prefix(label: int) -> bytes:

@@ -4,7 +4,6 @@ Anybody can write either, so content that can't be read is ignored: no input rai
 """
 
 import json
-import re
 from typing import Any, TypeGuard
 
 import cbor2
@@ -22,11 +21,6 @@ _PREFIX_BYTES = len(REFERENCE_PREFIX)
 IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
 _NESTED_KEY = b"721"
 _MOST_DECIMALS = 255
-
-# A constructor with any number, whose fields begin with a map. Few of the datums on the chain have this form.
-_METADATA_DATUM = re.compile(
-    b"(d8(79|7[a-f]|66)|d9(0079|007[a-f]|05[0-7][0-9a-f]))(82[01][0-9a-f])?(8[1-9a-f]|9[0-7]|98..|9f)(a|b[0-9a-bf])"
-)
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -91,11 +85,6 @@ def reference_name(asset_name: bytes) -> bytes | None:
     if label_of(asset_name) not in _USER_LABELS:
         return None
     return REFERENCE_PREFIX + asset_name[_PREFIX_BYTES:]
-
-
-def may_describe(datum_hex: bytes) -> bool:
-    """Whether a datum, in hex, begins like one that `of_datum` can read."""
-    return _METADATA_DATUM.match(datum_hex) is not None
 
 
 _GENERAL_CONSTRUCTOR = 102  # the tag of constructors numbered above 127, whose number precedes the fields

@@ -1,4 +1,4 @@
-"""Inputs, outputs, mints and extras of a transaction <-> the bytes in its row.
+"""Inputs, outputs, what they carry, mints and extras of a transaction <-> the bytes in its row.
 
 Each column is a version byte followed by MessagePack. One row per transaction is faster to copy, smaller to store and
 cheaper to read than one row per input and output (docs/decisions/0002). Addresses and assets are row numbers, which
@@ -31,6 +31,17 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
     address_no: Annotated[AddressNo, _ROW_NUMBER]
     lovelace: int
     quantities: Quantities = {}
+
+
+class Attached(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The datum and the reference script of an output, by their hashes. `inline`: the output contains the datum itself,
+    not only its hash.
+    """
+
+    output_index: int
+    datum_hash: bytes | None
+    inline: bool
+    script_hash: bytes | None
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -174,6 +185,7 @@ _output = msgspec.msgpack.Decoder(Output)
 _outputs = msgspec.msgpack.Decoder(tuple[int, list[Output]])
 _payments = msgspec.msgpack.Decoder(tuple[int, list[_Payment]])
 _inputs = msgspec.msgpack.Decoder(list[Input])
+_attached = msgspec.msgpack.Decoder(list[Attached])
 _mint = msgspec.msgpack.Decoder(Quantities)
 _extra = msgspec.msgpack.Decoder(Extra)
 _pool_parameters = msgspec.msgpack.Decoder(PoolParameters)
@@ -205,6 +217,16 @@ def lovelace_in(data: bytes) -> int:
 def unpack_output(data: bytes) -> Output:
     """An output from pack_output's bytes."""
     return _output.decode(data)
+
+
+def pack_attached(attached: Sequence[Attached]) -> bytes | None:
+    """What the outputs of a transaction carry besides value as bytes, or None if they carry nothing else."""
+    return _VERSION + _encode(attached) if attached else None
+
+
+def unpack_attached(data: bytes | None) -> dict[int, Attached]:
+    """The datums and reference scripts of a transaction's outputs by output index; no bytes mean none."""
+    return {} if data is None else {each.output_index: each for each in _attached.decode(_body(data))}
 
 
 def output_key(tx_hash: bytes, index: int) -> OutputKey:

@@ -16,7 +16,7 @@
 -- An asset $2 of a policy $1; nulls if it does not exist. Its metadata comes from the last transaction that minted and named it
 -- (CIP-25), and from the datum that the reference token $3 has now (CIP-68), that of the last output if there are several.
 SELECT asset.supply::text AS supply, asset.mint_count, asset.burn_count, asset.first_mint_tx_id,
-       first.hash AS first_mint_hash, naming.extra AS named_extra, coalesce(held.datum, datum.body) AS datum
+       first.hash AS first_mint_hash, naming.extra AS named_extra, datum.body AS datum
 FROM tip
 LEFT JOIN (policy JOIN asset USING (policy_no))
        ON policy.policy_id = $1 AND asset.name = $2 AND asset.first_tx_id IS NOT NULL
@@ -26,7 +26,7 @@ LEFT JOIN LATERAL (
     WHERE mint.asset_no = asset.asset_no AND named ORDER BY seq DESC LIMIT 1
 ) naming ON true
 LEFT JOIN LATERAL (
-    SELECT r.datum, r.datum_hash
+    SELECT r.datum_hash
     FROM asset reference JOIN reference_output r USING (asset_no)
     WHERE reference.policy_no = asset.policy_no AND reference.name = $3 AND r.spent_tx_id IS NULL
     ORDER BY r.tx_id DESC, r.output_index DESC LIMIT 1

@@ -3,24 +3,24 @@
 from typing import Any
 
 from devnet import addresses
+from devnet.cast import SCRIPTS
 from devnet.draft import MAX_QUANTITY, Draft, Impossible
 from devnet.transactions import Kind
 
 Json = dict[str, Any]
 
 ADA = 1_000_000
-_PLUTUS = "4e4d01000033222220051200120011"  # the always-succeeding script of Plutus' examples
 _DATUM = "d8799f4568656c6c6fff"
 
 
 def lock(draft: Draft) -> Json:
-    """Pay to a script; since Babbage also with an inline datum and a reference script."""
+    """Pay to a script; since Babbage also with an inline datum, and with reference scripts of both kinds."""
     payer = draft.fund(20 * ADA)
     digest = addresses.blake2b_256(bytes.fromhex(_DATUM))
-    draft.pay(draft.cast.script_addresses[1], 5 * ADA, datumHash=digest)
+    native: Json = {"script": draft.cast.minting_script(draft.cast.policies[0])} if draft.since("babbage") else {}
+    draft.pay(draft.cast.script_addresses[1], 5 * ADA, datumHash=digest, **native)
     if draft.since("babbage"):
-        script = {"language": "plutus:v2", "cbor": _PLUTUS}
-        draft.pay(draft.cast.script_addresses[2], 6 * ADA, datum=_DATUM, script=script)
+        draft.pay(draft.cast.script_addresses[2], 6 * ADA, datum=_DATUM, script=list(SCRIPTS.values())[2])
     return draft.done(payer)
 
 
@@ -101,7 +101,8 @@ def _take_from_script(draft: Draft) -> None:
     output = draft.spend(references[0])
     if "datumHash" in output:
         draft.tx["datums"] = {output["datumHash"]: _DATUM}
-        draft.tx["scripts"] = {addresses.raw(script)[1:].hex(): {"language": "plutus:v1", "cbor": _PLUTUS}}
+        script_hash = addresses.raw(script)[1:].hex()
+        draft.tx["scripts"] = {script_hash: SCRIPTS[script_hash]}
     elif references[1:]:
         draft.refer(references[1])
     draft.fund(12 * ADA)

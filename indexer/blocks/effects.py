@@ -2,13 +2,15 @@
 
 import msgspec
 
+from indexer.blocks import attachments
+from indexer.blocks.attachments import Script
 from indexer.ogmios import frames
+from indexer.ogmios.frames import hash_bytes
 from shared import address, metadata, packed
 from shared.encoding import bech32_payload
 from shared.ledger import HASH28_BYTES, HIGHEST_SLOT, Point, pool_id_of
 from shared.packed import OutputKey
 
-_HASH_BYTES = 32
 _BEFORE_ALONZO = frozenset(("byron", "shelley", "allegra", "mary"))
 
 
@@ -24,10 +26,6 @@ class Output(msgspec.Struct, frozen=True, gc=False):
     assets: Assets = {}
 
 
-Datum = tuple[bytes | None, bytes | None]
-"""The datum of an output: its hash, or the datum itself."""
-
-
 class Effects(msgspec.Struct, frozen=True, gc=False):
     """One transaction: what it spent, paid and minted.
 
@@ -35,8 +33,8 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     its declared outputs (Alonzo and Babbage ledger specifications), and did nothing else. `fee` is None if it must be
     computed from the inputs: in Byron, and for failed scripts. `size` is None if the node sends no CBOR.
     `other_payments` is the lovelace of its credits, proposals and donation, which are neither outputs nor fee.
-    `reference_datums` has the datum (or its hash) of each output with a CIP-68 reference token, by place in `outputs`.
-    `datums` are those that may describe an asset, by hash; those of failed scripts count, too.
+    `attached` are the datums and reference scripts of the outputs that have any. `datums` and `scripts` are those in
+    the outputs and witnesses, by hash; witnesses of failed scripts count, too.
 
     NOTE: a reference to any raw part of a frame would keep the JSON of the whole block in memory, ten times the size.
     """
@@ -51,8 +49,9 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     extra: packed.Extra
     certificates: list[frames.Certificate]
     other_payments: int
-    reference_datums: dict[int, Datum]
+    attached: list[packed.Attached]
     datums: dict[bytes, bytes]
+    scripts: dict[bytes, Script]
 
 
 class BlockEffects(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +79,7 @@ def of_block(block: frames.Block) -> BlockEffects:
         raise frames.Unreadable(f"block {block.id} at slot {slot_no} and height {block.height}: out of range")
     try:
         return BlockEffects(
-            point=Point(slot_no, _hash(block.id)),
+            point=Point(slot_no, hash_bytes(block.id)),
             block_no=block.height,
             ancestor=block.ancestor,
             ebb=ebb,
@@ -97,40 +96,42 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
         return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
     declared = [] if tx.collateral_return is None else [tx.collateral_return]
-    change = [_output(output) for output in declared]
+    shown = attachments.of(tx, declared, first_index=len(tx.outputs))
     return [
         Effects(
-            tx_hash=_hash(tx.id),
+            tx_hash=hash_bytes(tx.id),
             inputs=_inputs(tx.collaterals),
             first_index=len(tx.outputs),
-            outputs=change,
+            outputs=[_output(output) for output in declared],
             mint={},
             fee=None if tx.total_collateral is None else frames.lovelace(tx.total_collateral),
             size=_size(tx, era),
             extra=_extra(tx, valid=False),
             certificates=[],
             other_payments=0,
-            reference_datums=_reference_datums(change, declared),
-            datums=_datums(tx) if tx.datums else {},
+            attached=shown.attached,
+            datums=shown.datums,
+            scripts=shown.scripts,
         )
     ]
 
 
 def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
-    outputs = [_output(output) for output in tx.outputs]
+    shown = attachments.of(tx, tx.outputs)
     return Effects(
-        tx_hash=_hash(tx.id),
+        tx_hash=hash_bytes(tx.id),
         inputs=_inputs(tx.inputs),
         first_index=0,
-        outputs=outputs,
+        outputs=[_output(output) for output in tx.outputs],
         mint=_assets(tx.mint) if tx.mint else {},
         fee=fee,
         size=_size(tx, era),
         extra=_extra(tx),
         certificates=tx.certificates,
         other_payments=_other_payments(tx) if tx.credits or tx.proposals or tx.treasury else 0,
-        reference_datums=_reference_datums(outputs, tx.outputs),
-        datums=_datums(tx) if tx.datums else {},
+        attached=shown.attached,
+        datums=shown.datums,
+        scripts=shown.scripts,
     )
 
 
@@ -138,16 +139,8 @@ def _issuer(verification_key: str) -> bytes:
     return pool_id_of(bytes.fromhex(verification_key))
 
 
-def _hash(text: str) -> bytes:
-    """The 32 bytes of a hash. NOTE: `fromhex` skips blanks, so text of the right length may be too short."""
-    raw = bytes.fromhex(text)
-    if len(raw) != _HASH_BYTES:
-        raise ValueError(f"{text!r} is not a hash of {_HASH_BYTES} bytes")
-    return raw
-
-
 def _inputs(references: list[frames.Reference]) -> list[OutputKey]:
-    return [packed.output_key(_hash(reference.transaction.id), reference.index) for reference in references]
+    return [packed.output_key(hash_bytes(reference.transaction.id), reference.index) for reference in references]
 
 
 def _output(output: frames.Output) -> Output:
@@ -164,7 +157,7 @@ def _assets(value: dict[str, dict[str, int]]) -> Assets:
         if text != "ada":
             kept = {bytes.fromhex(name): quantity for name, quantity in quantities.items() if quantity}
             if kept:
-                found[_parse_policy_id(text)] = kept
+                found[hash_bytes(text, HASH28_BYTES)] = kept
     return found
 
 
@@ -204,14 +197,6 @@ def _other_payments(tx: frames.SubTransaction) -> int:
     return paid + sum(frames.lovelace(credit) for credit in tx.credits.values())
 
 
-def _reference_datums(outputs: list[Output], declared: list[frames.Output]) -> dict[int, Datum]:
-    return {
-        place: _datum(declared[place])
-        for place, output in enumerate(outputs)
-        if output.assets and reference_tokens(output.assets)
-    }
-
-
 def reference_tokens(bundle: Assets) -> list[bytes]:
     """The reference tokens (CIP-68) in a bundle, each a policy id and a name in one byte string."""
     return [
@@ -236,39 +221,9 @@ def described(tx: Effects) -> list[bytes]:
     return [policy_id + name for policy_id, name in minted if entries.entry(policy_id, name) is not None]
 
 
-def _datum(output: frames.Output) -> Datum:
-    if output.datum and bytes(output.datum) != b"null":
-        return None, _hex(output.datum)
-    return None if output.datum_hash is None else bytes.fromhex(output.datum_hash), None
-
-
-def _datums(tx: frames.SubTransaction) -> dict[bytes, bytes]:
-    """The datums among a transaction's witnesses that may describe an asset: one in thousands."""
-    return {
-        bytes.fromhex(datum_hash): _hex(body)
-        for datum_hash, body in tx.datums.items()
-        if metadata.may_describe(bytes(body)[1:])
-    }
-
-
-def _hex(text: msgspec.Raw) -> bytes:
-    """The bytes of a JSON text of hex. Raises ValueError."""
-    try:
-        return bytes.fromhex(msgspec.json.decode(text, type=str))
-    except msgspec.MsgspecError as error:
-        raise ValueError(f"a datum is not hex: {error}") from error
-
-
 def _size(tx: frames.SubTransaction, era: str) -> int | None:
     """Bytes as the ledger counts them: from Alonzo on the validity flag is on the wire but does not count."""
     if not tx.cbor:
         return None
     quoted_hex = memoryview(tx.cbor).nbytes
     return (quoted_hex - 2) // 2 - (era not in _BEFORE_ALONZO)
-
-
-def _parse_policy_id(text: str) -> bytes:
-    policy_id = bytes.fromhex(text)
-    if len(policy_id) != HASH28_BYTES:
-        raise ValueError(f"policy {text} has not {HASH28_BYTES} bytes")
-    return policy_id

@@ -8,6 +8,7 @@ rows are made (docs/decisions/0015).
 import msgspec
 
 from indexer.blocks import certificates
+from indexer.blocks.attachments import Script
 from indexer.blocks.effects import Assets, BlockEffects, Effects, described, reference_tokens
 from indexer.ogmios import frames
 from shared import packed
@@ -30,11 +31,10 @@ class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The effects of a transaction, with `extra` packed as its row holds it.
+    """The effects of a transaction, with `attached` and `extra` packed as its row holds them.
 
     Assets are places in Lookups.assets. Those in `named` are minted here and described by its metadata (CIP-25).
-    `reference_outputs` holds for each CIP-68 reference token the asset, the output index, and the datum's hash or the
-    datum.
+    `reference_outputs` holds for each CIP-68 reference token the asset, the output index, and the datum's hash.
     """
 
     tx_hash: bytes
@@ -50,8 +50,10 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     credits: dict[bytes, int]
     certificates: list[frames.Certificate]
     other_payments: int
-    reference_outputs: list[tuple[int, int, bytes | None, bytes | None]]
+    reference_outputs: list[tuple[int, int, bytes | None]]
     datums: dict[bytes, bytes]
+    scripts: dict[bytes, Script]
+    attached: bytes | None
     extra: bytes | None
 
 
@@ -172,12 +174,16 @@ def _fields(tx: Effects, addresses: _Places, assets: _Places, network: Network) 
     if tx.certificates:
         shown = certificates.packed_of(tx.certificates, tx.tx_hash, network)
         extra = msgspec.structs.replace(extra, certificates=shown)
-    payments = []
-    for output in tx.outputs:
-        held = _by_place(output.assets, assets) if output.assets else output.assets
-        payments.append([addresses[output.address], output.lovelace, held, 0])
-    for place in tx.reference_datums:
-        payments[place][_TOKENS] = len(reference_tokens(tx.outputs[place].assets))
+    payments: list[tuple[object, ...]] = []
+    references: list[tuple[int, int]] = []
+    for index, output in enumerate(tx.outputs, tx.first_index):
+        if not output.assets:
+            payments.append((addresses[output.address], output.lovelace, output.assets, 0))
+            continue
+        held, tokens = _by_place(output.assets, assets), reference_tokens(output.assets)
+        references += [(assets[token], index) for token in tokens]
+        payments.append((addresses[output.address], output.lovelace, held, len(tokens)))
+    datum_hashes = {each.output_index: each.datum_hash for each in tx.attached} if references else {}
     return (
         tx.tx_hash,
         tx.inputs,
@@ -192,12 +198,10 @@ def _fields(tx: Effects, addresses: _Places, assets: _Places, network: Network) 
         extra.credits,
         tx.certificates,
         tx.other_payments,
-        [
-            (assets[token], tx.first_index + place, *datum)
-            for place, datum in tx.reference_datums.items()
-            for token in reference_tokens(tx.outputs[place].assets)
-        ],
+        [(token, index, datum_hashes.get(index)) for token, index in references],
         tx.datums,
+        tx.scripts,
+        packed.pack_attached(tx.attached),
         packed.pack_extra(extra),
     )
 
@@ -224,8 +228,6 @@ def _observed(transactions: list[Effects]) -> Observations:
     return Observations(sized, lossy, unknown)
 
 
-# The place of `reference_tokens` in Payment.
-_TOKENS = Payment.__struct_fields__.index("reference_tokens")
 # The beginnings of metadata in the detailed schema of Ogmios, which distinguishes bytes from text.
 _DETAILED = (b'{"int"', b'{"string"', b'{"bytes"', b'{"list"', b'{"map"')
 _encode = msgspec.msgpack.Encoder().encode

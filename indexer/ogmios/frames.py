@@ -40,13 +40,22 @@ class Reference(_Struct, frozen=True):
     index: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
 
+class Script(_Struct, frozen=True):
+    """A script. A native one has `json`, and `cbor` only with the flag `--include-script-cbor`; the others `cbor`."""
+
+    language: str
+    cbor: str | None = None
+    json: msgspec.Raw = NO_BYTES
+
+
 class Output(_Struct, frozen=True):
     """A transaction output. `value` holds `ada` and each policy, by name and quantity."""
 
     address: str
     value: dict[str, dict[str, int]]
     datum_hash: str | None = None
-    datum: msgspec.Raw = NO_BYTES
+    datum: str | None = None
+    script: Script | None = None
 
 
 class Metadatum(_Struct, frozen=True):
@@ -154,7 +163,8 @@ class SubTransaction(_Struct, frozen=True):
     metadata: TransactionMetadata | None = None
     proposals: list[Proposal] = []
     treasury: TreasuryDonation | None = None
-    datums: dict[str, msgspec.Raw] = {}
+    datums: dict[str, str] = {}
+    scripts: dict[str, Script] = {}
     cbor: msgspec.Raw = NO_BYTES
 
 
@@ -337,6 +347,16 @@ def lovelace(value: Lovelace) -> int:
         return value["ada"]["lovelace"]
     except KeyError:
         raise Unreadable(f"expected lovelace, not {value}") from None
+
+
+def hash_bytes(text: str, size: int = 32) -> bytes:
+    """The bytes of a hash. Raises ValueError. NOTE: `fromhex` skips blanks, so text of the right length may be too
+    short.
+    """
+    raw = bytes.fromhex(text)
+    if len(raw) != size:
+        raise ValueError(f"{text!r} is not a hash of {size} bytes")
+    return raw
 
 
 def excerpt(frame: bytes) -> str:

@@ -11,7 +11,7 @@ from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows import value_check
 from indexer.rows.amounts import Amounts
 from indexer.rows.caches import AddressNumbers, NumberedOutput, outputs_of, unpack_numbered
-from indexer.rows.reference_datums import ReferenceDatums
+from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import FirstSeen, Resolver, Spending, by_number, outputs_paid
 from indexer.rows.staking import Boundary, Staking
 from shared import packed
@@ -29,8 +29,9 @@ class Rows(msgspec.Struct):
 
     `output` is the lovelace in all outputs of the transactions.
 
-    Histories have no `seq` yet: the index numbers them as they are appended (`histories.py`), or all at once at the end
-    of bulk.
+    Datums and scripts are by hash, each with the first of these transactions that shows it; the index may have it
+    already. Histories have no `seq` yet: the index numbers them as they are appended (`histories.py`), or all at once
+    at the end of bulk.
     """
 
     first_seen: FirstSeen
@@ -42,11 +43,13 @@ class Rows(msgspec.Struct):
     output: int = 0
     blocks: list[tuple[int, int, int, PoolNo | None, bytes]] = []
     epoch_boundary_blocks: list[tuple[int, int, bytes]] = []
-    txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None]] = []
+    txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None, bytes | None]] = []
     address_txs: list[tuple[AddressNo, TxId]] = []
     asset_txs: list[tuple[AssetNo, TxId, int | None, int | None]] = []
     mints: list[tuple[AssetNo, TxId, int | None, int | None, bool]] = []
-    reference_datums: ReferenceDatums = msgspec.field(default_factory=ReferenceDatums)
+    reference_outputs: ReferenceOutputs = msgspec.field(default_factory=ReferenceOutputs)
+    datums: dict[bytes, tuple[TxId, bytes]] = {}
+    scripts: dict[bytes, tuple[TxId, int, bytes]] = {}
     amounts: Amounts = msgspec.field(default_factory=Amounts)
 
 
@@ -116,7 +119,11 @@ class _Block:
                 key = tx_id(slot_no, index)
                 effects = self._add_transaction(key, tx, surplus)
                 fee = value_check.fee_of(group, surplus, resolver, self._rules, block.point) if tx is group[-1] else 0
-                rows.txs.append((key, fee, tx.size, tx.tx_hash, *effects, tx.extra))
+                rows.txs.append((key, fee, tx.size, tx.tx_hash, *effects, tx.extra, tx.attached))
+                for datum_hash, datum in tx.datums.items():
+                    rows.datums.setdefault(datum_hash, (key, datum))
+                for script_hash, script in tx.scripts.items():
+                    rows.scripts.setdefault(script_hash, (key, *script))
                 if tx.certificates or tx.withdrawals or tx.credits:
                     rows.staking.add(key, tx, epoch_no, resolver)
                 index += 1
@@ -140,7 +147,7 @@ class _Block:
                 sources.append(source)
                 inputs.append(packed.pack_input(output, source.packed))
                 if source.reference_tokens:
-                    rows.reference_datums.spend(key, output, source.reference_tokens)
+                    rows.reference_outputs.spend(key, output, source.reference_tokens)
         spent = rows.amounts.move(sources, -1)
         paid = outputs_paid(tx, self._addresses, self._assets)
         self._spending.made.update(outputs_of(tx.tx_hash, tx.first_index, paid))
@@ -160,8 +167,8 @@ class _Block:
             surplus.add(minted, 1)
             named = {self._assets[place] for place in tx.named}
             rows.mints += [(asset_no, key, *quantity_columns(n), asset_no in named) for asset_no, n in minted.items()]
-        if tx.reference_outputs or tx.datums:
-            rows.reference_datums.add(key, tx, self._assets)
+        if tx.reference_outputs:
+            rows.reference_outputs.add(key, tx, self._assets)
         return packed.pack_outputs(tx.first_index, [output.packed for output in paid]), packed.pack_inputs(inputs), mint
 
     def _spend(self, output: OutputKey) -> NumberedOutput | None:

@@ -5,7 +5,7 @@ staged index into a live one.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import asyncpg
 import msgspec
@@ -15,7 +15,7 @@ from indexer.blocks.genesis import Genesis
 from indexer.ogmios import frames
 from indexer.rows.amounts import Amounts
 from indexer.rows.histories import Numbered, Supply
-from indexer.rows.reference_datums import ReferenceDatums
+from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver, numbered_outputs, stake_nos
 from indexer.rows.rows import Rows, quantity_columns
 from indexer.rows.staking import Staking, of_genesis
@@ -82,7 +82,7 @@ async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_ti
         ended = await epochs.cross(db, rows.staking.crossed)
         await _copy_common(db, rows)
         await _add_histories(db, numbered)
-        await _write_reference_datums(db, rows.reference_datums)
+        await _spend(db, rows.reference_outputs)
         await _move(db, rows.amounts)
         await supplies.move(db, numbered.supplies)
         await epochs.add_blocks(db, rows)
@@ -99,7 +99,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
             await settle_balances(db)
         await epochs.cross(db, rows.staking.crossed)
         await copy_staged(db, rows)
-        await _write_reference_datums(db, rows.reference_datums)
+        await _spend(db, rows.reference_outputs)
         await epochs.add_blocks(db, rows)
         await epochs.move(db, rows.staking)
         await _advance(db, rows, "bulk")
@@ -137,13 +137,11 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
     await _copy(db, "asset", ("asset_no", "policy_no", "fingerprint", "name"), rows.first_seen.assets)
     await _copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_no", "hash"), rows.blocks)
     await _copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
-    await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "mint", "extra"), rows.txs)
-    await _copy(
-        db,
-        "reference_output",
-        ("asset_no", "tx_id", "output_index", "datum_hash", "datum"),
-        rows.reference_datums.reference_outputs,
-    )
+    await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "mint", "extra", "attached"), rows.txs)
+    references = rows.reference_outputs.reference_outputs
+    await _copy(db, "reference_output", ("asset_no", "tx_id", "output_index", "datum_hash"), references)
+    await _copy_new(db, "datum", ("hash", "tx_id", "body"), rows.datums, _known_datums)
+    await _copy_new(db, "script", ("hash", "tx_id", "language", "body"), rows.scripts, _known_scripts)
     await _copy_staking(db, rows.staking)
 
 
@@ -371,12 +369,10 @@ async def _tables(db: asyncpg.Connection) -> str:
 # Amounts and rows -----------------------------------------------------------------------------------------------------
 
 
-async def _write_reference_datums(db: asyncpg.Connection, datums: ReferenceDatums) -> None:
-    if datums.spent_references:
-        tag = await _spend_references.run(db, *_columns(datums.spent_references))
-        assert int(tag.split()[-1]) == datums.spent_tokens, f"{tag} of {datums.spent_references}"
-    if datums.datums:
-        await _keep_datums.run(db, *_columns([(key, *row) for key, row in datums.datums.items()]))
+async def _spend(db: asyncpg.Connection, references: ReferenceOutputs) -> None:
+    if references.spent_references:
+        tag = await _spend_references.run(db, *_columns(references.spent_references))
+        assert int(tag.split()[-1]) == references.spent_tokens, f"{tag} of {references.spent_references}"
 
 
 async def _stage(db: asyncpg.Connection, amounts: Amounts) -> None:
@@ -400,12 +396,29 @@ async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows
         await db.copy_records_to_table(table, columns=columns, records=rows)
 
 
+async def _copy_new(
+    db: asyncpg.Connection,
+    table: str,
+    columns: Sequence[str],
+    by_hash: Mapping[bytes, tuple[object, ...]],
+    known: "sql.Query[_Hash]",
+) -> None:
+    """Copy rows whose hash is not in the table yet: the first transaction that showed it stays in its row."""
+    if by_hash:
+        present = {row.hash for row in await known.all(db, list(by_hash))}
+        await _copy(db, table, columns, [(key, *row) for key, row in by_hash.items() if key not in present])
+
+
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 class _BlockNo(msgspec.Struct, frozen=True):
     block_no: int
+
+
+class _Hash(msgspec.Struct, frozen=True):
+    hash: bytes
 
 
 class _Packed(msgspec.Struct, frozen=True):
@@ -436,7 +449,8 @@ _settle_balances = _sql.command("settle_balances")
 _forget_verification = _sql.command("forget_verification")
 _spend_references = _sql.command("spend_references")
 _unspend_references = _sql.command("unspend_references")
-_keep_datums = _sql.command("keep_datums")
+_known_datums = _sql.query("known", _Hash, table="datum")
+_known_scripts = _sql.query("known", _Hash, table="script")
 _delete_transactions = _sql.command("delete_transactions")
 _delete_blocks = _sql.command("delete_blocks")
 _move_tip = _sql.command("move_tip")

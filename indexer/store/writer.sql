@@ -89,10 +89,9 @@ WHERE r.tx_id = tx.tx_id AND r.output_index = spent.output_index
 -- Reference outputs that were spent from tx_id $1 on.
 UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $1
 
--- name: keep_datums
--- Datums by hash; an existing one keeps the tx_id of its first transaction.
-INSERT INTO datum (hash, tx_id, body) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[])
-ON CONFLICT (hash) DO NOTHING
+-- name: known
+-- Those of some hashes that are in {table}.
+SELECT {table}.hash FROM unnest($1::bytea[]) AS wanted (hash) JOIN {table} ON {table}.hash = wanted.hash
 
 -- name: delete_transactions
 -- Delete the rows with a tx_id from $1 on, found by primary key or BRIN range. Staged amounts have no tx_id: the rollback has
@@ -101,6 +100,7 @@ WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $1),
      gone_mint AS (DELETE FROM mint WHERE tx_id >= $1),
      gone_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $1),
      gone_datum AS (DELETE FROM datum WHERE tx_id >= $1),
+     gone_script AS (DELETE FROM script WHERE tx_id >= $1),
      gone_address_tx_staged AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
      gone_asset_tx_staged AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1)
 DELETE FROM mint_staged WHERE tx_id >= $1

@@ -1,7 +1,7 @@
 """Compare the index with its node: read blocks again, make their rows again, and compare these with the stored ones.
 
-Only this can verify hashes, sizes, metadata, certificates and datums. The rest of verify compares the tables that are
-derived from those compared here (histories, holders, balances, buckets).
+Only this can verify hashes, sizes, metadata, certificates, datums and scripts. The rest of verify compares the tables
+that are derived from those compared here (histories, holders, balances, buckets).
 
 A window of consecutive blocks is compared at a time, in a separate snapshot, so that memory is bounded and Postgres
 can vacuum meanwhile. An indexer may write and the node's chain may fork, so a difference counts only up to a block that
@@ -196,9 +196,10 @@ async def _differences(
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from what they spend"
         return [("tx", Difference(what, None, None, str(failure)))]
     ids = tx_id(first_slot, 0), tx_id(last_slot + 1, 0)
-    described = rebuilt.reference_datums
-    datums = [_Datum(key, *row) for key, row in described.datums.items()]
-    stored_datums = await _datums.all(db, *ids, list(described.datums))
+    datums = _each(_Datum, ((key, *row) for key, row in rebuilt.datums.items()))
+    scripts = _each(_Script, ((key, *row) for key, row in rebuilt.scripts.items()))
+    stored_datums = await _datums.all(db, *ids, list(rebuilt.datums))
+    stored_scripts = await _scripts.all(db, *ids, list(rebuilt.scripts))
     return [
         *_differing("block", await _blocks.all(db, first_slot, last_slot), _each(_Block, rebuilt.blocks)),
         *_differing(
@@ -210,9 +211,10 @@ async def _differences(
         *_differing(
             "reference_output",
             await _reference_outputs.all(db, *ids),
-            _each(_ReferenceOutput, described.reference_outputs),
+            _each(_ReferenceOutput, rebuilt.reference_outputs.reference_outputs),
         ),
         *_differing("datum", *_first_seen(stored_datums, datums, ids[0])),
+        *_differing("script", *_first_seen(stored_scripts, scripts, ids[0])),
         *await _differing_staking(db, rebuilt.staking, *ids),
     ]
 
@@ -328,9 +330,11 @@ def _same_but_for_form(one: bytes | None, other: bytes | None) -> bool:
     return len(forms) == 2 and labels[0] == labels[1] and bare[0] == bare[1]
 
 
-def _first_seen(indexed: "list[_Datum]", made: "list[_Datum]", first_tx_id: int) -> "tuple[list[_Datum], list[_Datum]]":
-    """Datums with the tx_id of the transaction that had each of them first."""
-    earlier = {datum.hash: datum.tx_id for datum in indexed if datum.tx_id < first_tx_id}
+def _first_seen(
+    indexed: "list[_Hashed]", made: "list[_Hashed]", first_tx_id: int
+) -> "tuple[list[_Hashed], list[_Hashed]]":
+    """Datums or scripts with the tx_id of the transaction that showed each of them first."""
+    earlier = {each.hash: each.tx_id for each in indexed if each.tx_id < first_tx_id}
     return indexed, [msgspec.structs.replace(new, tx_id=earlier.get(new.hash, new.tx_id)) for new in made]
 
 
@@ -360,6 +364,7 @@ class _Transaction(msgspec.Struct, frozen=True):
     inputs: bytes | None = None
     mint: bytes | None = None
     extra: bytes | None = None
+    attached: bytes | None = None
 
 
 class _ReferenceOutput(msgspec.Struct, frozen=True):
@@ -367,13 +372,22 @@ class _ReferenceOutput(msgspec.Struct, frozen=True):
     tx_id: int
     output_index: int
     datum_hash: bytes | None = None
-    datum: bytes | None = None
 
 
 class _Datum(msgspec.Struct, frozen=True):
     hash: bytes
     tx_id: int = -1
     body: bytes | None = None
+
+
+class _Script(msgspec.Struct, frozen=True):
+    hash: bytes
+    tx_id: int = -1
+    language: int | None = None
+    body: bytes | None = None
+
+
+_Hashed = TypeVar("_Hashed", _Datum, _Script)
 
 
 class _GenesisOutput(msgspec.Struct, frozen=True):
@@ -420,6 +434,7 @@ _boundaries = _sql.query("boundaries", _BoundaryBlock)
 _transactions = _sql.query("transactions", _Transaction)
 _reference_outputs = _sql.query("reference_outputs", _ReferenceOutput)
 _datums = _sql.query("datums", _Datum)
+_scripts = _sql.query("scripts", _Script)
 _genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
 _stake_events = _sql.query("stake_events", _StakeEvent)
 _pool_updates = _sql.query("pool_updates", _PoolUpdate)

@@ -37,14 +37,18 @@ SELECT slot_no, block_no, tx_count, pool_no, hash FROM block WHERE slot_no BETWE
 SELECT slot_no, block_no, hash FROM epoch_boundary_block WHERE slot_no BETWEEN $1 AND $2
 
 -- name: transactions
-SELECT tx_id, fee, size, hash, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 AND tx_id < $2
+SELECT tx_id, fee, size, hash, outputs, inputs, mint, extra, attached FROM tx WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: reference_outputs
-SELECT asset_no, tx_id, output_index, datum_hash, datum FROM reference_output WHERE tx_id >= $1 AND tx_id < $2
+SELECT asset_no, tx_id, output_index, datum_hash FROM reference_output WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: datums
 -- Datums that first occurred in a transaction from tx_id $1 up to $2, and earlier ones with a hash in $3.
 SELECT hash, tx_id, body FROM datum WHERE (tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3::bytea[])
+
+-- name: scripts
+-- The same of scripts.
+SELECT hash, tx_id, language, body FROM script WHERE (tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3::bytea[])
 
 -- name: genesis_outputs
 SELECT tx_hash, address, lovelace FROM genesis_output

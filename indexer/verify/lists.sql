@@ -44,7 +44,7 @@ ORDER BY e.slot_no
 LIMIT $1
 
 -- name: check_hashes
--- Hashes have 32 bytes, those of pools and policies 28, and no two blocks or transactions have the same.
+-- Hashes have 32 bytes, those of pools and policies 28, and no two blocks, datums or scripts have the same.
 SELECT format('length of %s of %s', of_column, of_row) AS what, NULL::bytea AS address, length(hash)::text AS indexed,
        expected::text AS recomputed
 FROM (
@@ -61,6 +61,10 @@ WHERE length(hash) <> expected
 UNION ALL
 SELECT 'block hash ' || encode(hash, 'hex'), NULL, count(*)::text, '1'
 FROM (SELECT hash FROM block UNION ALL SELECT hash FROM epoch_boundary_block) blocks GROUP BY hash HAVING count(*) > 1
+UNION ALL
+SELECT 'datum ' || encode(hash, 'hex'), NULL, count(*)::text, '1' FROM datum GROUP BY hash HAVING count(*) > 1
+UNION ALL
+SELECT 'script ' || encode(hash, 'hex'), NULL, count(*)::text, '1' FROM script GROUP BY hash HAVING count(*) > 1
 LIMIT $1
 
 -- name: check_references
@@ -103,6 +107,9 @@ FROM (
     UNION ALL
     SELECT 'tx_id', 'datum ' || encode(hash, 'hex'), tx_id
     FROM datum WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = datum.tx_id)
+    UNION ALL
+    SELECT 'tx_id', 'script ' || encode(hash, 'hex'), tx_id
+    FROM script WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = script.tx_id)
 ) missing
 WHERE number IS NOT NULL
 LIMIT $1

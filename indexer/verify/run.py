@@ -20,7 +20,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,7 +28,7 @@ import msgspec
 
 from indexer.store import writer as store
 from indexer.store.writer import IndexPosition
-from indexer.verify import certificates, checksums, epochs, fingerprints, lists, recompute, spending, stake
+from indexer.verify import certificates, checksums, epochs, fingerprints, hashes, lists, recompute, spending, stake
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import address, database, sql
 from shared.network import Network, by_name
@@ -94,9 +93,9 @@ async def check_all(
     for place, (name, query) in enumerate(checks):
         progress(name, place, len(checks))
         found.append(CheckResult(name, await query.all(db, MOST_SHOWN)))
-    progress("fingerprints, datums, lists, stake and pools", len(checks), len(checks))
+    progress("fingerprints, datums, scripts, lists, stake and pools", len(checks), len(checks))
     found.append(CheckResult("fingerprint", await _wrong_fingerprints(db, history)))
-    found.append(CheckResult("datum", await _wrong_datums(db)))
+    found += await _wrong_hashes(history)
     found += await lists.check(db, network, from_origin=from_origin)
     found += await stake.check(db, network)
     return [result for result in found if result.differences]
@@ -210,14 +209,12 @@ async def _wrong_fingerprints(db: asyncpg.Connection, history: "History") -> lis
     return found
 
 
-async def _wrong_datums(db: asyncpg.Connection) -> list[Difference]:
-    """Datums that do not match their hash."""
-    found: list[Difference] = []
-    async for given, body in db.cursor(_datums.text, prefetch=1_000):
-        digest = blake2b(body, digest_size=32).digest()
-        if digest != given and len(found) < MOST_SHOWN:
-            found.append(Difference("hash of datum", None, given.hex(), digest.hex()))
-    return found
+async def _wrong_hashes(history: "History") -> list[CheckResult]:
+    datums, scripts = list[Difference](), list[Difference]()
+    async for wrong, _ in history.read(_hashed):
+        datums += wrong.datums[: MOST_SHOWN - len(datums)]
+        scripts += wrong.scripts[: MOST_SHOWN - len(scripts)]
+    return [CheckResult("datum", datums), CheckResult("script", scripts)]
 
 
 class TransactionRange(msgspec.Struct, frozen=True):
@@ -338,6 +335,10 @@ async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRa
     return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, epochs.of(rows, network))
 
 
+async def _hashed(db: asyncpg.Connection, part: TransactionRange) -> hashes.Wrong:
+    return await hashes.wrong(db, part.first_tx_id, part.next_tx_id)
+
+
 async def _compared(marks: "_MarkFiles", _: asyncpg.Connection, bucket: int) -> set[int]:
     return spending.compare(marks.folder, bucket)
 
@@ -370,11 +371,6 @@ class _Read(msgspec.Struct, frozen=True):
     of_epochs: dict[int, epochs.Sums]
 
 
-class _Datum(msgspec.Struct, frozen=True):
-    hash: bytes
-    body: bytes
-
-
 _sql = sql.beside(__file__)
 _parts = _sql.query("parts", TransactionRange)
 _transactions = _sql.query("transactions", recompute.PackedTransaction)
@@ -394,7 +390,6 @@ _TABLES = tuple(
     )
 )
 _genesis_outputs = _sql.query("genesis_outputs", spending.GenesisOutput)
-_datums = _sql.query("datums", _Datum)
 _SUMS = tuple(_sql.command(f"sum_{table}") for table in ("addresses", "stakes", "assets", "holders"))
 CHECKS: tuple[Check, ...] = tuple(
     (name, _sql.query(f"check_{name}", Difference))

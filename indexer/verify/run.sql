@@ -17,9 +17,6 @@ SELECT tx_id, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 AND tx_id <
 -- With the numbers of their addresses, which those have that are spent or received anything since.
 SELECT tx_hash, address, lovelace, address_no FROM genesis_output g LEFT JOIN address ON address.raw = g.address
 
--- name: datums
-SELECT hash, body FROM datum ORDER BY tx_id, hash
-
 -- name: make_address_part
 CREATE TEMPORARY TABLE address_part (address_no integer, txs bigint, tx_ids bigint, lovelace bigint)
 

@@ -216,14 +216,29 @@ NAMED = {
         "reaping",
     ),
     "a datum of another asset": (
-        "UPDATE reference_output r SET datum = (SELECT datum FROM reference_output o WHERE o.datum <> r.datum LIMIT 1)"
-        " WHERE ctid = (SELECT min(ctid) FROM reference_output WHERE datum IS NOT NULL)",
-        "datum of reference_output",
+        "UPDATE reference_output r SET datum_hash = (SELECT datum_hash FROM reference_output o"
+        " WHERE o.datum_hash <> r.datum_hash LIMIT 1)"
+        " WHERE ctid = (SELECT min(ctid) FROM reference_output WHERE datum_hash IS NOT NULL)",
+        "datum_hash of reference_output",
     ),
     "a datum that nobody showed": (
-        "INSERT INTO datum SELECT decode('4f9d2f8ae9f8ebd2ff7ac9b2ff1b9c1ea29e8ac12e4dd2ee2d8f7d3cc6d4ee2d', 'hex'),"
+        "INSERT INTO datum (hash, tx_id, body)"
+        " SELECT decode('4f9d2f8ae9f8ebd2ff7ac9b2ff1b9c1ea29e8ac12e4dd2ee2d8f7d3cc6d4ee2d', 'hex'),"
         " min(tx_id), '\\x01' FROM tx",
         "datum",
+    ),
+    "a datum stored twice": ("INSERT INTO datum SELECT * FROM datum LIMIT 1", "datum"),
+    "a script in another language": (
+        "UPDATE script SET language = 3 - language WHERE ctid = (SELECT min(ctid) FROM script WHERE language > 0)",
+        "hash of script",
+    ),
+    "a script that a later transaction showed first": (
+        "UPDATE script SET tx_id = (SELECT max(tx_id) FROM tx) WHERE ctid = (SELECT min(ctid) FROM script)",
+        "tx_id of script",
+    ),
+    "a reference script that an output lacks": (
+        "UPDATE tx SET attached = NULL WHERE tx_id = (SELECT max(tx_id) FROM tx WHERE attached IS NOT NULL)",
+        "attached of tx",
     ),
     "a genesis output with a lovelace more": (
         "UPDATE genesis_output SET lovelace = lovelace + 1 WHERE tx_hash = (SELECT max(tx_hash) FROM genesis_output)",

@@ -295,15 +295,8 @@ def test_a_datum_of_another_shape(datum: Any) -> None:
         constructor({n: n for n in range(300)}, *range(30)),
     ],
 )
-def test_every_readable_datum_passes_the_quick_check(datum: Any) -> None:
-    """In each of the encodings that CBOR has for it."""
+def test_a_datum_with_any_constructor(datum: Any) -> None:
     assert cip68(datum) is not None
-    assert metadata.may_describe(cbor2.dumps(datum).hex().encode())
-
-
-@pytest.mark.parametrize("datum", ["d8799fa0ff", "d8799fbfff01ff", "d8798398", "d87980", "d8799f01ff", "00", ""])
-def test_other_datums_fail_the_quick_check(datum: str) -> None:
-    assert metadata.may_describe(datum.encode()) == datum.startswith(("d8799fa", "d8799fb"))
 
 
 def test_the_reference_token_of_a_user_token() -> None:

@@ -7,13 +7,16 @@ from hypothesis import strategies as st
 
 from shared import packed
 from shared.ledger import AddressNo
-from shared.packed import Extra, Input, Output
+from shared.packed import Attached, Extra, Input, Output
 
 U64, I64 = st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1)
 numbers = st.integers(0, 2**31 - 1)
 outputs = st.builds(Output, numbers, U64, st.dictionaries(numbers, U64, max_size=3))
 inputs = st.builds(Input, st.binary(min_size=32, max_size=32), st.integers(0, 2**32 - 1), st.none() | outputs)
 hashes = st.binary(min_size=28, max_size=28)
+attached_to = st.builds(
+    Attached, U64, st.none() | st.binary(min_size=32, max_size=32), st.booleans(), st.none() | hashes
+)
 certificates = st.builds(
     packed.Certificate,
     st.integers(0, len(packed.CERTIFICATES) - 1) | st.text(max_size=10),
@@ -47,6 +50,13 @@ def test_an_output_survives(output: Output) -> None:
 @given(U64, st.lists(outputs, max_size=4))
 def test_outputs_survive_packing(first_index: int, held: list[Output]) -> None:
     assert packed.unpack_outputs(packed.pack_outputs(first_index, [*map(pack, held)])) == (first_index, held)
+
+
+@given(st.lists(attached_to, max_size=4, unique_by=lambda each: each.output_index))
+def test_attachments_survive_packing_and_none_are_null(attached: list[Attached]) -> None:
+    data = packed.pack_attached(attached)
+    assert (data is None) == (not attached)
+    assert packed.unpack_attached(data) == {each.output_index: each for each in attached}
 
 
 @given(st.lists(inputs, max_size=4))

@@ -381,23 +381,25 @@ COMMENT ON COLUMN epoch.fees IS 'Lovelace, of the transactions whose fee is know
 COMMENT ON COLUMN epoch.output IS 'Lovelace in the outputs of its transactions, change included.';
 
 CREATE TABLE tx (
-    tx_id   bigint  PRIMARY KEY,
-    fee     bigint,
-    size    integer,
-    hash    bytea   NOT NULL,
-    outputs bytea   NOT NULL,
-    inputs  bytea   NOT NULL,
-    mint    bytea,
-    extra   bytea
+    tx_id    bigint  PRIMARY KEY,
+    fee      bigint,
+    size     integer,
+    hash     bytea   NOT NULL,
+    outputs  bytea   NOT NULL,
+    inputs   bytea   NOT NULL,
+    mint     bytea,
+    extra    bytea,
+    attached bytea
 );
 COMMENT ON TABLE tx IS
-    'One row per transaction; outputs, inputs, mint and extra are packed by shared/packed.py, with addresses and assets as their numbers.';
+    'One row per transaction; outputs, inputs, mint, extra and attached are packed by shared/packed.py, with addresses and assets as their numbers.';
 COMMENT ON COLUMN tx.tx_id IS 'slot_no << 16 | index in the block; Dijkstra''s sub-transactions are numbered before their host.';
 COMMENT ON COLUMN tx.fee IS 'Lovelace; null if it depends on an output from before the first indexed block.';
+COMMENT ON COLUMN tx.attached IS 'Datums and reference scripts of its outputs, by hash; null if no output has any.';
 COMMENT ON COLUMN tx.size IS 'Bytes as the ledger counts them; null if the node does not send transactions as CBOR.';
 -- NOTE: packed bytes hardly compress, and Postgres would try on every row above 2 kB.
 ALTER TABLE tx ALTER outputs SET STORAGE EXTERNAL, ALTER inputs SET STORAGE EXTERNAL,
-    ALTER mint SET STORAGE EXTERNAL, ALTER extra SET STORAGE EXTERNAL;
+    ALTER mint SET STORAGE EXTERNAL, ALTER extra SET STORAGE EXTERNAL, ALTER attached SET STORAGE EXTERNAL;
 CREATE INDEX tx_hash ON tx USING hash (hash);
 
 CREATE TABLE genesis_output (
@@ -650,6 +652,28 @@ CREATE TABLE policy_holder_bucket (
 );
 COMMENT ON TABLE policy_holder_bucket IS 'The same for policy_holder.';
 
+-- Datums and scripts, each stored once, with the first transaction that showed it in an output or among its witnesses ---
+
+CREATE TABLE datum (
+    tx_id bigint NOT NULL,
+    hash  bytea  NOT NULL,
+    body  bytea  NOT NULL
+);
+COMMENT ON TABLE datum IS 'Datums, as CBOR. The hash of each (Blake2b-256) is unique: only missing ones are added.';
+CREATE INDEX datum_hash ON datum USING hash (hash);
+CREATE INDEX datum_tx_id ON datum USING brin (tx_id) WITH (autosummarize = on);
+
+CREATE TABLE script (
+    tx_id    bigint   NOT NULL,
+    language smallint NOT NULL CHECK (language BETWEEN 0 AND 4),
+    hash     bytea    NOT NULL,
+    body     bytea    NOT NULL
+);
+COMMENT ON TABLE script IS 'Scripts: a native one as CBOR, others as the bytes in it. The hash of each is unique, as in datum.';
+COMMENT ON COLUMN script.language IS '0: native; n: Plutus version n. Its hash (Blake2b-224) is that of this byte and the body.';
+CREATE INDEX script_hash ON script USING hash (hash);
+CREATE INDEX script_tx_id ON script USING brin (tx_id) WITH (autosummarize = on);
+
 -- Metadata of user tokens: the datums beside reference tokens (CIP-68) ------------------------------------------------
 
 CREATE TABLE reference_output (
@@ -658,22 +682,12 @@ CREATE TABLE reference_output (
     output_index integer NOT NULL,
     spent_tx_id  bigint,
     datum_hash   bytea,
-    datum        bytea,
     PRIMARY KEY (tx_id, output_index, asset_no)
 );
 COMMENT ON TABLE reference_output IS 'Outputs that hold a reference token (CIP-68, label 100), spent or not, one row per token.';
-COMMENT ON COLUMN reference_output.datum IS 'The inline datum as CBOR, null if there is none.';
+COMMENT ON COLUMN reference_output.datum_hash IS 'Of its datum, inline or not; null if there is none.';
 CREATE INDEX reference_output_unspent ON reference_output (asset_no, tx_id, output_index) WHERE spent_tx_id IS NULL;
 CREATE INDEX reference_output_spent ON reference_output (spent_tx_id) WHERE spent_tx_id IS NOT NULL;
-
-CREATE TABLE datum (
-    hash  bytea  PRIMARY KEY,
-    tx_id bigint NOT NULL,
-    body  bytea  NOT NULL
-);
-COMMENT ON TABLE datum IS 'Datums in witnesses that begin like CIP-68 metadata; others are not stored.';
-COMMENT ON COLUMN datum.tx_id IS 'The first transaction whose witnesses had it.';
-CREATE INDEX datum_tx_id ON datum USING brin (tx_id) WITH (autosummarize = on);
 
 -- Effects of certificates on stake and pools. tx_id -1: in the genesis; place: the order within a transaction ---------
 

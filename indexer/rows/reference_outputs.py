@@ -1,4 +1,4 @@
-"""The datums beside CIP-68 reference tokens, as rows."""
+"""The outputs that hold CIP-68 reference tokens, as rows."""
 
 import msgspec
 
@@ -7,17 +7,16 @@ from shared import packed
 from shared.ledger import AssetNo, TxId
 
 
-class ReferenceDatums(msgspec.Struct):
+class ReferenceOutputs(msgspec.Struct):
     """Rows, each a tuple of its table's columns, and the reference outputs that are spent (hash, index, spending
     tx_id).
 
     `spent_tokens` counts the reference tokens in them: one row of reference_output each.
     """
 
-    reference_outputs: list[tuple[AssetNo, TxId, int, bytes | None, bytes | None]] = []
+    reference_outputs: list[tuple[AssetNo, TxId, int, bytes | None]] = []
     spent_references: list[tuple[bytes, int, TxId]] = []
     spent_tokens: int = 0
-    datums: dict[bytes, tuple[TxId, bytes]] = {}
 
     def spend(self, key: TxId, output: packed.OutputKey, tokens: int) -> None:
         """A transaction spends an output that holds so many reference tokens."""
@@ -25,8 +24,6 @@ class ReferenceDatums(msgspec.Struct):
         self.spent_tokens += tokens
 
     def add(self, key: TxId, tx: Transaction, assets: list[AssetNo]) -> None:
-        """Add the reference outputs and datums of one transaction; `assets` are those of its block's Lookups."""
-        for place, index, datum_hash, datum in tx.reference_outputs:
-            self.reference_outputs.append((assets[place], key, index, datum_hash, datum))
-        for datum_hash, body in tx.datums.items():
-            self.datums.setdefault(datum_hash, (key, body))
+        """Add the reference outputs of one transaction; `assets` are those of its block's Lookups."""
+        for place, index, datum_hash in tx.reference_outputs:
+            self.reference_outputs.append((assets[place], key, index, datum_hash))
