@@ -295,6 +295,38 @@ def genesis_not_known() -> Refusal:
     return Refusal(404, "genesis_not_known", "Genesis configurations are not known yet")
 
 
+def invalid_script_hash() -> Refusal:
+    """Anything but 56 hex digits.
+
+    Send the 56 hex digits of the hash.
+    """
+    return Refusal(400, "invalid_script_hash", "Invalid script hash format. Expected 56 hex characters")
+
+
+def script_not_found() -> Refusal:
+    """A script that no indexed transaction has shown, in an output or as a witness.
+
+    A script is known only by its hash until a transaction shows it; check the network of the key.
+    """
+    return Refusal(404, "script_not_found", "Script not found")
+
+
+def invalid_datum_hash() -> Refusal:
+    """Anything but 64 hex digits.
+
+    Send the 64 hex digits of the hash.
+    """
+    return Refusal(400, "invalid_datum_hash", "Invalid datum hash format. Expected 64 hex characters")
+
+
+def datum_not_found() -> Refusal:
+    """A datum that no indexed transaction has shown, in an output or as a witness.
+
+    A datum is known only by its hash until a transaction shows it; check the network of the key.
+    """
+    return Refusal(404, "datum_not_found", "Datum not found")
+
+
 # Who may call ---------------------------------------------------------------------------------------------------------
 
 

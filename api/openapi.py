@@ -47,6 +47,7 @@ This document and its examples are licensed under Apache-2.0; the service itself
 # A tag for each module with handlers, in the order of the page.
 _TAGS = {
     "transactions": ("Transactions", "Transactions of an address, or by hash."),
+    "contracts": ("Scripts and datums", "Scripts and datums, each by its hash."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "pools": ("Stake pools", "Stake pools and their delegators."),
     "blocks": ("Blocks", "Blocks and their transactions."),
@@ -71,6 +72,8 @@ _PARAMETERS = {
     "groupByPolicy": "Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`.",
     "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
     "hash": "Transaction hash.",
+    "scriptHash": "Script hash: 56 hex digits, as in a policy id or in the credential of a script.",
+    "datumHash": "Datum hash: 64 hex digits.",
     "asset": "Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name.",
     "policyId": "Policy id: the hash of the minting policy's script.",
     "poolId": "Pool id: bech32 `pool1…`, or 56 hex digits.",

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from api import docs, errors, health, metrics, openapi, own_key, status
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
-from api.chain import assets, blocks, epochs, network, pools, transactions
+from api.chain import assets, blocks, contracts, epochs, network, pools, transactions
 from api.route import Route
 
 _OF_A_USER = {
@@ -59,6 +59,25 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="transactions",
         errors=(errors.transaction_not_found,),
+    ),
+    # Scripts and datums ----------------------------------------------------------------------------------------------
+    Route(
+        "GET",
+        "/v1/scripts/{scriptHash}",
+        "get_script",
+        contracts.script,
+        "api key",
+        scope="transactions",
+        errors=(errors.script_not_found,),
+    ),
+    Route(
+        "GET",
+        "/v1/datums/{datumHash}",
+        "get_datum",
+        contracts.datum,
+        "api key",
+        scope="transactions",
+        errors=(errors.datum_not_found,),
     ),
     # Assets ----------------------------------------------------------------------------------------------------------
     Route(

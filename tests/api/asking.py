@@ -40,6 +40,7 @@ FILE = Path(__file__).parents[2] / "api" / "examples.json"
 _LAST_SLOT = 733_216  # of the recorded blocks that are indexed: a mint with metadata
 _NFT = "0fc891fb7368d3b7c7b88815c203fda0d6862b0f1d797222672e91fe.4d79416d617a696e674e4654"
 _POLICY = _NFT.partition(".")[0]
+_DATUM = "14845e067bf83c19a97207c8a2057d9499624783f1fce1ef5abf600392240ad0"
 _MINUTE = "2026-01-14T10:20:00"
 _PERIOD = "start_date=2026-01-14&end_date=2026-01-14"
 _LONGEST_TEXT = 200
@@ -296,6 +297,8 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("list_transactions", f"/v1/tx/address/{about.address}?limit=1&order=asc"),
         ("list_transaction_history", f"/v1/tx/history/{about.address}?limit=1&order=asc"),
         ("get_transaction", f"/v1/tx/hash/{about.tx_hash}"),
+        ("get_script", f"/v1/scripts/{_POLICY}"),
+        ("get_datum", f"/v1/datums/{_DATUM}"),
         ("get_asset", f"/v1/assets/{_NFT}"),
         ("list_policy_assets", f"/v1/assets/policy/{_POLICY}?limit=2"),
         ("list_policy_holders", f"/v1/assets/policy/{_POLICY}/holders?limit=2"),
@@ -319,6 +322,10 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("foreign_address", "list_transaction_history", f"/v1/tx/history/{_OF_MAINNET}"),
         ("invalid_transaction_hash", "get_transaction", "/v1/tx/hash/b6bb5d"),
         ("transaction_not_found", "get_transaction", f"/v1/tx/hash/{nobody}"),
+        ("invalid_script_hash", "get_script", f"/v1/scripts/{nobody}"),
+        ("script_not_found", "get_script", f"/v1/scripts/{nobody[:56]}"),
+        ("invalid_datum_hash", "get_datum", "/v1/datums/d8799f"),
+        ("datum_not_found", "get_datum", f"/v1/datums/{nobody}"),
         ("invalid_asset", "get_asset", f"/v1/assets/{_POLICY}"),
         ("invalid_fingerprint", "get_asset", f"/v1/assets/{_MISTYPED}"),
         ("asset_not_found", "get_asset", f"/v1/assets/{_POLICY}.ff"),

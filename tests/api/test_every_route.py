@@ -86,6 +86,8 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner) -> Calle
         "external_id": "mine",
         "address": ALICE,
         "hash": hash_of("a").hex(),
+        "scriptHash": "0" * 56,
+        "datumHash": "0" * 64,
         "asset": f"{'0' * 56}.00",
         "policyId": "0" * 56,
         "poolId": "0" * 56,

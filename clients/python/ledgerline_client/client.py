@@ -105,6 +105,20 @@ class Ledgerline(Http):
         )
         return answer
 
+    def get_script(self, script_hash: str) -> types.ScriptAnswer:
+        """Get a script by hash."""
+        answer: types.ScriptAnswer = self.call(
+            "GET", "/v1/scripts/{scriptHash}", {"scriptHash": script_hash}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def get_datum(self, datum_hash: str) -> types.DatumAnswer:
+        """Get a datum by hash."""
+        answer: types.DatumAnswer = self.call(
+            "GET", "/v1/datums/{datumHash}", {"datumHash": datum_hash}, {}, None, key="api_key", json=True
+        )
+        return answer
+
     def get_asset(
         self, asset: str, *, metadata_source: Literal["auto", "cip68", "cip25", "registry"] | None = None
     ) -> types.AssetAnswer:

@@ -239,6 +239,53 @@ class Anchor(TypedDict):
     hash: str
 
 
+class ScriptAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: Script
+    last_updated: LastUpdated
+
+
+class Script(TypedDict):
+    """A script.
+
+    `cbor` is what its hash is made of, after a byte for the language, and `size` its length in bytes. `json`
+    is that of cardano-cli; only native scripts have it, unless they are nested too deeply. `first_tx_hash` is
+    the first indexed transaction that showed the script.
+    """
+
+    script_hash: str
+    language: Literal["native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4"]
+    cbor: str
+    size: int
+    first_tx_hash: str
+    first_slot_no: int
+    json: NotRequired[dict[str, Any]]
+
+
+class DatumAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: Datum
+    last_updated: LastUpdated
+
+
+class Datum(TypedDict):
+    """A datum, as its CBOR in hex and as JSON by the detailed schema of cardano-cli.
+
+    `json` names the type of each value, such as `{"int": 1}`; it is absent if the datum is nested too deeply.
+    `first_tx_hash` is the first indexed transaction that showed the datum.
+    """
+
+    datum_hash: str
+    cbor: str
+    first_tx_hash: str
+    first_slot_no: int
+    json: NotRequired[dict[str, Any]]
+
+
 class AssetAnswer(TypedDict):
     """A successful answer."""
 

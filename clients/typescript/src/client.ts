@@ -374,6 +374,16 @@ export class Ledgerline extends Http {
     return this.call(operations.getTransaction, { hash: txHash }, options, call);
   }
 
+  /** Get a script by hash. */
+  getScript(scriptHash: string, call: CallOptions = {}): Promise<types.ScriptAnswer> {
+    return this.call(operations.getScript, { scriptHash }, {}, call);
+  }
+
+  /** Get a datum by hash. */
+  getDatum(datumHash: string, call: CallOptions = {}): Promise<types.DatumAnswer> {
+    return this.call(operations.getDatum, { datumHash }, {}, call);
+  }
+
   /**
    * Get an asset.
    *

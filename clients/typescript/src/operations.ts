@@ -22,6 +22,18 @@ export const getTransaction: Operation = {
   quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } }, mint: true, withdrawals: { lovelace: true }, certificates: { pool: { pledge: true, fixed_cost: true }, deposit: true }, invalid_before: true, invalid_hereafter: true } },
 };
 
+export const getScript: Operation = {
+  method: "GET",
+  path: "/v1/scripts/{scriptHash}",
+  key: "apiKey",
+};
+
+export const getDatum: Operation = {
+  method: "GET",
+  path: "/v1/datums/{datumHash}",
+  key: "apiKey",
+};
+
 export const getAsset: Operation = {
   method: "GET",
   path: "/v1/assets/{asset}",

@@ -216,6 +216,51 @@ export interface Anchor {
   hash: string;
 }
 
+/** Data of a chain, with its last indexed block. */
+export interface ScriptAnswer {
+  success: true;
+  data: Script;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A script.
+ *
+ * `cbor` is what its hash is made of, after a byte for the language, and `size` its length in bytes. `json` is
+ * that of cardano-cli; only native scripts have it, unless they are nested too deeply. `first_tx_hash` is the
+ * first indexed transaction that showed the script.
+ */
+export interface Script {
+  script_hash: string;
+  language: "native" | "plutus:v1" | "plutus:v2" | "plutus:v3" | "plutus:v4";
+  cbor: string;
+  size: number;
+  first_tx_hash: string;
+  first_slot_no: number;
+  json?: Record<string, unknown>;
+}
+
+/** Data of a chain, with its last indexed block. */
+export interface DatumAnswer {
+  success: true;
+  data: Datum;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A datum, as its CBOR in hex and as JSON by the detailed schema of cardano-cli.
+ *
+ * `json` names the type of each value, such as `{"int": 1}`; it is absent if the datum is nested too deeply.
+ * `first_tx_hash` is the first indexed transaction that showed the datum.
+ */
+export interface Datum {
+  datum_hash: string;
+  cbor: string;
+  first_tx_hash: string;
+  first_slot_no: number;
+  json?: Record<string, unknown>;
+}
+
 /** A successful answer. */
 export interface AssetAnswer {
   success: true;
