@@ -21,7 +21,7 @@ from tests.api.client import Client
 from tests.api.payments import ALICE, pays
 from tests.chain.harness import Process, free_port
 
-VALUES = {"hash": hash_of("a").hex(), "address": ALICE}
+VALUES = {"hash": hash_of("a").hex(), "address": ALICE, "block": "latest", "epoch": "latest"}
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 # Values that no pattern can exclude (a wrong bech32 checksum) are refused although the schema allows them. An API that
 # is not ready answers 503 as documented; other faults show in its metrics.
