@@ -17,6 +17,7 @@ Each of a chain's `blocks` has `point`, `height`, `ancestor`, `era` and `decoded
         node.drop_connections()                                     # without a closing frame, like a failing network
         node.delay_s = 0.1                                          # delay each answer
         node.inject(b"not JSON")                                    # answer the next nextBlock with this
+        node.mempool.waiting                                        # transactions for the next block
         node.requests["nextBlock"], node.tip, node.connections      # requests so far, the tip, connected clients
 
 From the command line, `python -m devnet serve` serves a chain, and `python -m devnet make` writes one to a file.
@@ -29,7 +30,9 @@ The modules, from what a chain is to what serves it:
     transactions/                              the kinds of transaction that a generated chain holds
     generator                                  valid chains and forks from a seed
     dialect, refusal                           blocks and errors as each version of Ogmios writes them
+    faucet, submitted, rules, mempool          a key with ada, and the transactions of clients
     node                                       the selected chain, which grows and forks
-    queries, session, server                   Ogmios in front of it
+    queries, submission, monitor               answers of Ogmios
+    session, server, control                   Ogmios in front of it, and a port to control it
     demo                                       the whole service on a generated chain
 """

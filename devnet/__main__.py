@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 import uvloop
 
 from devnet import blocks as recorded
-from devnet import networks
+from devnet import control, networks
 from devnet.blocks import Chain, Recorded
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of, options_until_now
@@ -53,6 +54,9 @@ def serve(
     ogmios: Version = "6",
     cbor: Annotated[bool, typer.Option(help="Imitate --include-transaction-cbor and --include-metadata-cbor.")] = True,
     detailed: Annotated[bool, typer.Option(help="Imitate --metadata-detailed-schema.")] = False,
+    control_port: Annotated[
+        int | None, typer.Option(help="Port for `POST /grow`, `/fork`, `/stall` and `/resume`; 0 takes any free port.")
+    ] = None,
     syncing: Annotated[
         bool, typer.Option(help="Imitate a node that is still syncing: in Byron it refuses Shelley's genesis.")
     ] = False,
@@ -65,12 +69,12 @@ def serve(
         chain = Recorded(file, _network(network), known, blocks)
     else:
         chain = _generated(
-            options_of(_network(network).name, seed=seed, density=density),
+            options_of(_network(network).name, seed=seed, density=density, faucet=True),
             _BLOCKS if blocks is None else blocks,
             on_time,
         )
     server = Server(chain, host=host, port=port, dialect=dialect, syncing=syncing)
-    uvloop.run(_serve(server, pace, fork_every))
+    uvloop.run(_serve(server, pace, fork_every, host, control_port))
 
 
 @app.command()
@@ -84,7 +88,7 @@ def make(
 ) -> None:
     """Write a generated chain to a file, one block per line, and its genesis outputs to a second file next to it."""
     dialect = Dialect(_version(ogmios))
-    chain = Generated(options_of(_network(network).name, seed=seed, density=density), blocks)
+    chain = Generated(options_of(_network(network).name, seed=seed, density=density, faucet=True), blocks)
     recorded.write(out, [dialect.block(block.content) for block in chain.blocks])
     genesis = out.with_name(out.name.partition(".")[0] + "-genesis.json")
     recorded.write_genesis(genesis, list(genesis_outputs(chain.network, chain.genesis)))
@@ -104,30 +108,29 @@ def _generated(options: Options, blocks: int, on_time: bool) -> Generated:
     return chain
 
 
-async def _serve(node: Server, pace: float, fork_every: int) -> None:
+async def _serve(node: Server, blocks_per_s: float, fork_every: int, host: str, control_port: int | None) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with node:
-        typer.echo(f"{node.url} {node.chain.network.name} blocks={len(node.blocks)}")
+    pace = control.Pace()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(node)
+        controlled = ""
+        if control_port is not None:
+            url = await stack.enter_async_context(control.listening(node, pace, host, control_port))
+            controlled = f" control={url}"
+        typer.echo(f"{node.url} {node.chain.network.name} blocks={len(node.blocks)}{controlled}")
         for turn in count(1):
             try:
-                await asyncio.wait_for(stop.wait(), 1 / pace if pace else None)
+                await asyncio.wait_for(stop.wait(), 1 / blocks_per_s if blocks_per_s else None)
                 return
             except TimeoutError:
+                if pace.stalled:
+                    continue
                 if fork_every and turn % fork_every == 0:
-                    _fork(node, turn)
+                    control.fork(node, _FORK_DEPTH)
                 else:
                     node.grow()
-
-
-def _fork(node: Server, seed: int) -> None:
-    """Replace the last blocks by a longer fork, or, if the chain is recorded, roll back and play them again."""
-    ancestor = max(len(node.blocks) - 1 - _FORK_DEPTH, -1)
-    if isinstance(node.chain, Generated):
-        node.switch(node.chain.fork(ancestor, seed, _FORK_DEPTH + 1))
-    else:
-        node.fork(ancestor, node.blocks[ancestor + 1 :])
 
 
 def _version(text: str) -> tuple[int, int]:

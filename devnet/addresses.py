@@ -64,6 +64,27 @@ def pool_id(verification_key: bytes) -> str:
     return _bech32("pool", hashlib.blake2b(verification_key, digest_size=28).digest())
 
 
+def pool_of_hash(hash_: bytes) -> str:
+    """The id of the pool whose operator's key has this hash."""
+    return _bech32("pool", hash_)
+
+
+def byron_root(key: bytes, attributes: object) -> str:
+    """The root of the address of an extended public key (64 bytes), which stands for its credential."""
+    root = hashlib.sha3_256(cbor2.dumps([0, [0, key], attributes])).digest()
+    return blake2b_224(root)
+
+
+def shown(content: bytes) -> str:
+    """The text of an address by its bytes."""
+    kind, network_id = content[0] >> 4, content[0] & 15
+    if kind == 8:
+        return base58(content)
+    if kind in (14, 15):
+        return _bech32("stake" if network_id else "stake_test", content)
+    return _bech32("addr" if network_id else "addr_test", content)
+
+
 def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
     """The address of an extended public key (64 bytes), or of a voucher's redeem key (32 bytes).
 
@@ -92,6 +113,20 @@ def stake_part(address: str) -> Credential | None:
     content = raw(address)
     kind = content[0] >> 4
     return Credential("script" if kind & 2 else "verificationKey", content[29:].hex()) if kind < 4 else None
+
+
+def payment_part(address: str) -> Credential:
+    """The credential that spends from an address: of a Byron address, its root as that of a key."""
+    content = raw(address)
+    if content[0] >> 4 == 8:
+        return Credential("verificationKey", cbor2.loads(cbor2.loads(content)[0].value)[0].hex())
+    return Credential("script" if content[0] & 0x10 else "verificationKey", content[1:29].hex())
+
+
+def network_of(address: str) -> int | None:
+    """The network bits in the header of an address; None for a Byron address."""
+    content = raw(address)
+    return None if content[0] >> 4 == 8 else content[0] & 15
 
 
 @lru_cache(maxsize=100_000)

@@ -2,10 +2,10 @@
 
 import json
 import lzma
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -50,6 +50,16 @@ class Genesis(msgspec.Struct, frozen=True):
     shelley_funds: dict[str, int] = {}
 
 
+Offer = Callable[[Any, str, int], Iterator[dict[str, Any]]]
+"""Gives the submitted transactions for a block of an era and slot. The ledger, its first argument, must apply each one
+before it takes the next."""
+
+
+def nothing(_ledger: Any, _era: str, _slot: int) -> Iterator[dict[str, Any]]:
+    """The offer of an empty mempool."""
+    return iter(())
+
+
 class Chain(Protocol):
     """A chain that a node can play: its blocks so far, and more on request."""
 
@@ -63,6 +73,19 @@ class Chain(Protocol):
 
     def grow(self, count: int) -> list[Block]:
         """Append up to `count` blocks and return them; fewer if the chain ends."""
+
+
+@runtime_checkable
+class OpenChain(Chain, Protocol):
+    """A chain whose new blocks can hold submitted transactions.
+
+    With `on_time`, a new block has the slot of the moment at which it is made.
+    """
+
+    on_time: bool
+
+    def grow(self, count: int, offer: Offer = nothing) -> list[Block]:
+        """Append `count` blocks and return them. Each begins with the transactions that are offered for it."""
 
 
 class Recorded:

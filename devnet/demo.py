@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from devnet import demo_folder
-from devnet.blocks import Block, Chain
+from devnet import control, demo_folder, faucet
+from devnet.blocks import Block
 from devnet.generator import Generated, options_of, options_until_now
 from devnet.server import Server
 from shared import log, servers, settings
@@ -210,10 +210,12 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
     """Start everything, explain how to try it, and show each new block."""
     console.print("[bold]Ledgerline[/] on a generated Cardano chain. Press Ctrl-C to stop.")
     with console.status("Generating a chain"):
-        chain = await asyncio.to_thread(Generated, options_until_now(options_of(NETWORK), blocks), blocks)
+        chain = await asyncio.to_thread(Generated, options_until_now(options_of(NETWORK, faucet=True), blocks), blocks)
         chain.on_time = True
         chain.grow()
         node = await stack.enter_async_context(Server(chain, port=free_port(1337)))
+        pace = control.Pace()
+        controls = await stack.enter_async_context(control.listening(node, pace, "127.0.0.1", free_port(1338)))
     started("chain", f"{blocks:,} generated blocks of {NETWORK}; Ogmios at {node.url}")
     with console.status("Starting the servers"):
         await stack.enter_async_context(servers.running(ours))
@@ -239,13 +241,17 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
         await demo.until("the index", lambda: indexed(api, display_key, examples.address, node))
     transactions = sum(len(block.decoded().get("transactions", ())) for block in chain.blocks)
     started("indexer", f"{transactions:,} transactions, {time.monotonic() - began_at:.1f} s after the API was up")
-    explain(demo.folder, api.url, key, admin_key, examples)
-    await show_blocks(demo, api, display_key, examples.address, node)
+    addresses = {"url": api.url, "ogmios": node.url, "control": controls}
+    explain(demo.folder, addresses, key, admin_key, examples)
+    await show_blocks(demo, api, display_key, examples.address, node, pace)
 
 
 TRY = """
 # For a shell in which the demo's lines are tried: . {path}
 URL={url}
+OGMIOS={ogmios}
+CONTROL={control}
+FAUCET={faucet}
 KEY={key}
 ADMIN_KEY={admin_key}
 ADDRESS={address}
@@ -255,6 +261,7 @@ POLICY={policy}
 POOL={pool}
 ask() {{ curl -s -H "Authorization: Bearer $KEY" "$URL/v1/$1" | python3 -m json.tool; }}
 admin() {{ curl -s -H "Authorization: Bearer $ADMIN_KEY" "$URL/v1/admin/$1" | python3 -m json.tool; }}
+pay() {{ OGMIOS=$OGMIOS URL=$URL KEY=$KEY FAUCET=$FAUCET PYTHONPATH={client} {python} {pay}; }}
 """
 
 LINES = (
@@ -262,16 +269,25 @@ LINES = (
     ('ask "tx/hash/$TX"', "one of them in full"),
     ('ask "assets/$ASSET"', "a native asset"),
     ('ask "assets/$ASSET/holders?limit=3"', "who holds it"),
-    ('ask "assets/policy/$POLICY?limit=3"', "other assets of its policy"),
     ('ask "pools/$POOL"', "a stake pool"),
+    ("pay", "a payment, indexed within seconds"),
     ('admin "usage"', "requests by key, some seconds later"),
 )
 
 
-def explain(folder: Path, url: str, key: str, admin_key: str, examples: Examples) -> None:
-    """Print the pages, the keys and lines to try, and write the file that these lines need."""
-    path = folder / "try.sh"
-    names = {"url": url, "key": key, "admin_key": admin_key, "policy": examples.asset.partition(".")[0]}
+def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, examples: Examples) -> None:
+    """Print the pages, the keys and lines to try, and write the files that these lines need."""
+    path, url = folder / "try.sh", addresses["url"]
+    faucet_key = folder / "faucet.skey"
+    faucet_key.write_text(faucet.signing_key_file())
+    programs = {
+        "faucet": faucet_key,
+        "python": sys.executable,
+        "client": CHECKOUT / "clients/python",
+        "pay": CHECKOUT / "clients/python/examples/pay_with_pycardano.py",
+    }
+    names = {"key": key, "admin_key": admin_key, "policy": examples.asset.partition(".")[0], **addresses}
+    names |= {name: quote(str(program)) for name, program in programs.items()}
     path.touch(mode=0o600)
     path.write_text(TRY.format(path=quote(str(path)), **names, **msgspec.structs.asdict(examples)).lstrip())
     console.print(f"\n[bold]Read[/]       {url}/docs (the reference), /status, /console")
@@ -302,15 +318,20 @@ async def keys(api: Api, bootstrap_key: str) -> tuple[str, str, str]:
     return partner["key"], made[0]["api_key"], made[1]["api_key"]
 
 
-async def show_blocks(demo: Demo, api: Api, key: str, address: str, node: Server) -> None:
-    """Let the chain grow and fork, and show each change once the API serves it. Ends with Stopped."""
+async def show_blocks(demo: Demo, api: Api, key: str, address: str, node: Server, pace: control.Pace) -> None:
+    """Let the chain grow and fork, unless it is stalled, and show each change once the API serves it.
+
+    Ends with Stopped.
+    """
     shown: deque[Text] = deque(maxlen=LINES_OF_BLOCKS)
     with Live(console=console, auto_refresh=False) as live:
         for turn in itertools.count(1):
             await demo.pause(NEW_BLOCK_EVERY_S)
+            if pace.stalled:
+                continue
             forks = turn % FORK_EVERY == 0
             if forks:
-                node.switch(fork_of(node.chain, seed=turn))
+                control.fork(node, FORK_DEPTH)
             else:
                 node.grow()
             arrived_at, tip = time.monotonic(), node.blocks[-1]
@@ -331,12 +352,6 @@ def payments_of(block: Block) -> str:
     """The number of transactions in a block, in words."""
     count = len(block.decoded().get("transactions", ()))
     return "1 transaction" if count == 1 else f"{count} transactions"
-
-
-def fork_of(chain: Chain, seed: int) -> Generated:
-    """A fork that replaces the last blocks of the chain and is one block longer."""
-    assert isinstance(chain, Generated)
-    return chain.fork(len(chain.blocks) - 1 - FORK_DEPTH, seed, FORK_DEPTH + 1)
 
 
 async def indexed(api: Api, key: str, address: str, node: Server) -> bool | None:

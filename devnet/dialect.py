@@ -29,17 +29,18 @@ class Dialect(msgspec.Struct, frozen=True):
         if isinstance(content, bytes):
             return content
         if transactions := content.get("transactions"):
-            content = {**content, "transactions": [self._transaction(tx, content["era"]) for tx in transactions]}
+            content = {**content, "transactions": [self.transaction(tx, content["era"]) for tx in transactions]}
         return msgspec.json.encode(content)
 
-    def _transaction(self, tx: Json, era: str) -> Json:
+    def transaction(self, tx: Json, era: str) -> Json:
+        """A transaction, of Ogmios 7 and with all that flags add, as this version writes it."""
         tx = dict(tx)
         if not self.transaction_cbor:
             tx.pop("cbor", None)
         if "metadata" in tx:
             tx["metadata"] = self._metadata(tx["metadata"])
         if "subTransactions" in tx:
-            tx["subTransactions"] = [self._transaction(sub, "") for sub in tx["subTransactions"]]
+            tx["subTransactions"] = [self.transaction(sub, "") for sub in tx["subTransactions"]]
         if self.version < (7, 0):
             self._write_empty_fields(tx, era)
         return tx

@@ -124,7 +124,7 @@ class Draft:
     def done(self, change: str | None = None) -> Json:
         """Pay fee and change, and return the transaction with its id. Its CBOR is filler of a plausible length."""
         size = 180 + 40 * len(self.tx["inputs"]) + len(msgspec.json.encode(self.tx)) // 4
-        fee = 155_381 + 44 * size
+        fee = parameters.MIN_FEE_CONSTANT + parameters.MIN_FEE_COEFFICIENT * size
         payer = self.fund(fee + 2 * _MIN_LOVELACE + 200_000 * len(self.assets))
         owners = (signer for signer in self.signers if signer not in self.cast.script_addresses)
         change = change or next(owners, payer)

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import msgspec
 
-from devnet.blocks import Block
+from devnet import faucet
+from devnet.blocks import Block, Offer, nothing
 from devnet.cast import Cast, PoolKeys
 from devnet.draft import Draft, Impossible
 from devnet.headers import Headers
@@ -32,7 +33,8 @@ class Options(msgspec.Struct, frozen=True):
 
     `density` is the mean number of transactions per block; one block in ten has none. `plain` is the share of everyday
     payments; the other transactions are of random kinds. `eras` are (name, first epoch) in order: each lasts
-    `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends.
+    `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends. With
+    `faucet`, the faucet key has ada from the first Shelley block on.
     """
 
     seed: int = 7
@@ -42,6 +44,7 @@ class Options(msgspec.Struct, frozen=True):
     blocks_per_epoch: int = 200
     era_epochs: int = 2
     eras: tuple[tuple[str, int], ...] = (("alonzo", 0), ("babbage", 2), ("conway", 4))
+    faucet: bool = False
 
 
 def options_of(network: str, **changes: Any) -> Options:
@@ -78,6 +81,7 @@ class Generated:
         self.ledger = Ledger(self.network, self.genesis)
         self._headers = Headers(self.cast)
         self._seed = self.options.seed
+        self._everybodys = faucet.address(self.network.network_id)
         self.on_time = False
         self.grow(blocks)
 
@@ -85,10 +89,10 @@ class Generated:
     def eras(self) -> tuple[tuple[str, int], ...]:
         return self.options.eras
 
-    def grow(self, count: int = 1) -> list[Block]:
-        """Append `count` blocks and return them."""
+    def grow(self, count: int = 1, offer: Offer = nothing) -> list[Block]:
+        """Append `count` blocks and return them. Each begins with the transactions that are offered for it."""
         for _ in range(count):
-            self.blocks.append(self._next())
+            self.blocks.append(self._next(offer))
             self.ledger.finish_block()
         return self.blocks[len(self.blocks) - count :]
 
@@ -104,7 +108,7 @@ class Generated:
         twin.grow(blocks)
         return twin
 
-    def _next(self) -> Block:
+    def _next(self, offer: Offer) -> Block:
         parent = self.blocks[-1] if self.blocks else None
         random = Random(f"{self._seed} {parent.id if parent else 'genesis'}")
         slot = self._slot(random, parent)
@@ -113,7 +117,8 @@ class Generated:
         if era == "byron" and (parent is None or self.network.epoch_of(parent.slot) < epoch):
             return self._headers.boundary(self.network, parent, epoch)
         self.ledger.enter(slot)
-        transactions = self._transactions(random, era, slot)
+        transactions = [self._apply(tx) for tx in offer(self.ledger, era, slot)]
+        transactions += self._transactions(random, era, slot)
         if era == "byron":
             return self._headers.byron(self.network, parent, slot, transactions)
         leader = self._leader(random)
@@ -174,14 +179,20 @@ class Generated:
         return tx
 
     def _endow(self, draft: Draft) -> Json:
-        """Split the largest output of a faucet into many outputs of the first faucet, and some for people."""
-        sources = [reference for faucet in self.cast.faucets for reference in draft.references(faucet)]
+        """Split the largest output of a faucet into many outputs of the first faucet, and some for people.
+
+        The address of the faucet key gets some, too, if it has none.
+        """
+        sources = [reference for address in self.cast.faucets for reference in draft.references(address)]
         richest = max(sources, key=lambda source: lovelace_of(self.ledger.unspent[source]))
         share = lovelace_of(draft.spend(richest)) // 50
         for _ in range(20):
             draft.pay(self.cast.faucets[0], share)
         for _ in range(40):
             draft.pay(self.cast.somebody(draft.random), draft.random.randint(share // 10_000, share // 500))
+        if self.options.faucet and not self.ledger.wallets.get(self._everybodys):
+            for _ in range(faucet.OUTPUTS):
+                draft.pay(self._everybodys, faucet.OUTPUT_LOVELACE)
         return draft.done()
 
 

@@ -1,14 +1,21 @@
-"""The node: the chain that it has selected, which grows and forks on demand, and the ledger after each block.
-
-A mempool belongs here, beside the ledger that its transactions must fit.
-"""
+"""The node: the chain that it has selected, which grows and forks on demand, and its ledger and mempool."""
 
 from collections import Counter, deque
-from typing import Any, Protocol
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
-from devnet.blocks import Block, Chain
+import structlog
+
+from devnet.blocks import Block, Chain, OpenChain
 from devnet.dialect import Dialect
 from devnet.ledger import Ledger
+from devnet.mempool import Dropped, Mempool, Moment
+from devnet.refusal import Refusal
+
+if TYPE_CHECKING:
+    from devnet.submitted import Submitted
+
+log = structlog.get_logger()
 
 
 class Follower(Protocol):
@@ -19,6 +26,9 @@ class Follower(Protocol):
 
     def chain_forked(self, ancestor: int) -> None:
         """Every block above the one at index `ancestor` has been removed."""
+
+    def mempool_changed(self) -> None:
+        """Transactions came into the mempool or left it."""
 
     def drop(self) -> None:
         """End the connection."""
@@ -44,6 +54,7 @@ class Node:
         self.requests: Counter[str] = Counter()
         self.delay_s = 0.0
         self.injected: deque[bytes] = deque()
+        self.mempool = Mempool()
         self._index: dict[str, int] = {}
         self._ledger = Ledger(chain.network, chain.genesis)
         self.extend(chain.blocks)
@@ -63,28 +74,48 @@ class Node:
             self._index[block.id] = len(self.blocks)
             self.blocks.append(block)
             self.frames.append(self.dialect.block(block.content))
+            if self.mempool.waiting:
+                self.mempool.take_in(block.id, {tx["id"] for tx in block.decoded().get("transactions", ())})
         self._update_tip()
         for follower in self.followers:
             follower.chain_grew()
+        self._clean_mempool()
 
     def grow(self, count: int = 1) -> int:
-        """Let the chain make up to `count` more blocks; returns how many it made."""
-        fresh = self.chain.grow(count)
-        self.extend(fresh)
-        return len(fresh)
+        """Let the chain make up to `count` more blocks, from the mempool first; returns how many it made."""
+        if not isinstance(self.chain, OpenChain):
+            fresh = self.chain.grow(count)
+            self.extend(fresh)
+            return len(fresh)
+        for _ in range(count):
+            self.extend(self.chain.grow(1, self.mempool.offer))
+        return count
 
-    def fork(self, ancestor: int, blocks: list[Block]) -> None:
-        """Replace every block above the one at index `ancestor` (-1 for all) with others."""
+    def submit(self, tx: "Submitted") -> None:
+        """Accept a transaction for the next block. Raises Refusal if the ledger does not allow it now."""
+        if not isinstance(self.chain, OpenChain):
+            raise Refusal(3997, "The mempool is closed.", {"error": "the chain of this node takes no transactions"})
+        self.mempool.submit(tx, self.ledger_after(len(self.blocks) - 1), self._moment())
+        self._tell_of_mempool()
+
+    def fork(self, ancestor: int, blocks: list[Block], *, forget: bool = False) -> None:
+        """Replace every block above the one at index `ancestor` (-1 for all) with others.
+
+        Submitted transactions that the new blocks lack wait in the mempool again, since the other nodes of a network
+        still have them; with `forget` they are dropped.
+        """
         if self._ledger.length > ancestor + 1:
             self._ledger.rewind(ancestor + 1)
-        for block in self.blocks[ancestor + 1 :]:
-            del self._index[block.id]
+        removed = [block.id for block in self.blocks[ancestor + 1 :]]
+        for id_ in removed:
+            del self._index[id_]
         del self.blocks[ancestor + 1 :], self.frames[ancestor + 1 :]
         for follower in self.followers:
             follower.chain_forked(ancestor)
+        self._log(self.mempool.give_back(removed, forget=forget))
         self.extend(blocks)
 
-    def switch(self, chain: Chain) -> int:
+    def switch(self, chain: Chain, *, forget: bool = False) -> int:
         """Play another chain from now on; returns the index of the last common block, -1 if there is none."""
         shared = 0
         for ours, theirs in zip(self.blocks, chain.blocks, strict=False):
@@ -92,7 +123,7 @@ class Node:
                 break
             shared += 1
         self.chain = chain
-        self.fork(shared - 1, chain.blocks[shared:])
+        self.fork(shared - 1, chain.blocks[shared:], forget=forget)
         return shared - 1
 
     def inject(self, answer: bytes) -> None:
@@ -126,6 +157,27 @@ class Node:
             self._ledger.rewind(index + 1)
         self._ledger.advance(self.blocks, index + 1)
         return self._ledger
+
+    def _moment(self) -> Moment:
+        """When the next block would be made: now, on a chain that is on time, otherwise right after the tip."""
+        assert self.tip is not None, "a chain without blocks has no era"
+        on_time = isinstance(self.chain, OpenChain) and self.chain.on_time
+        now = self.chain.network.slot_at(datetime.now(UTC)) if on_time else 0
+        return Moment(self.tip.era, max(now, self.tip.slot + 1))
+
+    def _clean_mempool(self) -> None:
+        """Drop what the new tip no longer allows, and tell the followers of any change."""
+        if self.mempool.waiting:
+            self._log(self.mempool.clean(self.ledger_after(len(self.blocks) - 1), self._moment()))
+        self._tell_of_mempool()
+
+    def _tell_of_mempool(self) -> None:
+        for follower in self.followers:
+            follower.mempool_changed()
+
+    def _log(self, dropped: list[Dropped]) -> None:
+        for each in dropped:
+            log.warning("mempool.dropped", tx_hash=each.id, reason=each.reason)
 
     def _update_tip(self) -> None:
         if tip := self.tip:

@@ -17,6 +17,13 @@ POOL_COST = 170_000_000
 DESIRED_POOLS = 500
 RETIREMENT_BOUND_EPOCHS = 18
 SECURITY_PARAMETER = 2_160
+MIN_FEE_CONSTANT = 155_381
+MIN_FEE_COEFFICIENT = 44
+MAX_TRANSACTION_BYTES = 16_384
+MAX_BLOCK_BODY_BYTES = 90_112
+MAX_VALUE_BYTES = 5_000
+MIN_UTXO_DEPOSIT_COEFFICIENT = 4_310
+OUTPUT_OVERHEAD_BYTES = 160  # what an unspent output counts beside its own bytes, in its least lovelace
 PROTOCOL_MAJOR = {
     "byron": 1, "shelley": 2, "allegra": 3, "mary": 4, "alonzo": 6, "babbage": 8, "conway": 10, "dijkstra": 12,
 }  # fmt: skip
@@ -51,11 +58,11 @@ def ada(lovelace: int) -> Json:
 def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
     """The current parameters, as that version of Ogmios answers `queryLedgerState/protocolParameters`."""
     parameters: Json = {
-        "minFeeCoefficient": 44,
-        "minFeeConstant": ada(155_381),
-        "maxBlockBodySize": {"bytes": 90_112},
+        "minFeeCoefficient": MIN_FEE_COEFFICIENT,
+        "minFeeConstant": ada(MIN_FEE_CONSTANT),
+        "maxBlockBodySize": {"bytes": MAX_BLOCK_BODY_BYTES},
         "maxBlockHeaderSize": {"bytes": 1_100},
-        "maxTransactionSize": {"bytes": 16_384},
+        "maxTransactionSize": {"bytes": MAX_TRANSACTION_BYTES},
         "stakeCredentialDeposit": ada(STAKE_DEPOSIT),
         "stakePoolDeposit": ada(POOL_DEPOSIT),
         "stakePoolRetirementEpochBound": RETIREMENT_BOUND_EPOCHS,
@@ -65,11 +72,11 @@ def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
         "treasuryExpansion": "1/5",
         "minStakePoolCost": ada(POOL_COST),
         "minUtxoDepositConstant": ada(0),
-        "minUtxoDepositCoefficient": 4_310,
+        "minUtxoDepositCoefficient": MIN_UTXO_DEPOSIT_COEFFICIENT,
         "version": {"major": PROTOCOL_MAJOR[era], "minor": 0},
     }
     if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["alonzo"]:
-        parameters |= _alonzo_parameters() | {"maxValueSize": {"bytes": 5_000}}
+        parameters |= _alonzo_parameters() | {"maxValueSize": {"bytes": MAX_VALUE_BYTES}}
     if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["conway"]:
         size = "maxReferenceScriptsSizePerTransaction" if version >= (7, 0) else "maxReferenceScriptsSize"
         parameters |= _conway_parameters() | {"minFeeReferenceScripts": _REFERENCE_SCRIPTS, size: {"bytes": 204_800}}
@@ -84,7 +91,10 @@ def genesis_configuration(era: str, network: Network, genesis: Genesis, version:
         case "shelley":
             return _shelley(network, genesis, version)
         case "alonzo":
-            return {"era": "alonzo", "updatableParameters": _alonzo_parameters() | {"maxValueSize": {"bytes": 5_000}}}
+            return {
+                "era": "alonzo",
+                "updatableParameters": _alonzo_parameters() | {"maxValueSize": {"bytes": MAX_VALUE_BYTES}},
+            }
         case "conway":
             return _conway(version)
         case "dijkstra" if version >= (7, 0):
@@ -112,8 +122,8 @@ def _byron(network: Network, genesis: Genesis) -> Json:
             "maxBlockBodySize": {"bytes": 2_000_000},
             "maxTransactionSize": {"bytes": 4_096},
             "slotDuration": 20_000,
-            "minFeeCoefficient": 44,
-            "minFeeConstant": ada(155_381),
+            "minFeeCoefficient": MIN_FEE_COEFFICIENT,
+            "minFeeConstant": ada(MIN_FEE_CONSTANT),
         },
     }
 
@@ -159,7 +169,7 @@ def _conway(version: tuple[int, int]) -> Json:
 
 def _alonzo_parameters() -> Json:
     return {
-        "minUtxoDepositCoefficient": 4_310,
+        "minUtxoDepositCoefficient": MIN_UTXO_DEPOSIT_COEFFICIENT,
         "collateralPercentage": 150,
         "plutusCostModels": _COST_MODELS,
         "maxCollateralInputs": 3,

@@ -205,6 +205,21 @@ def _governance_proposals(question: Question) -> list[Json]:
     ]
 
 
+def _utxo(question: Question) -> list[Json]:
+    """Unspent outputs: those named, those at the addresses named, or all."""
+    ledger, params = question.ledger, question.params
+    if "outputReferences" in params:
+        named = [(each["transaction"]["id"], each["index"]) for each in params["outputReferences"]]
+        found = [reference for reference in dict.fromkeys(named) if reference in ledger.unspent]
+    elif "addresses" in params:
+        found = [
+            reference for address in dict.fromkeys(params["addresses"]) for reference in ledger.wallets.get(address, ())
+        ]
+    else:
+        found = list(ledger.unspent)
+    return [{"transaction": {"id": id_}, "index": index, **ledger.unspent[id_, index]} for id_, index in found]
+
+
 def _treasury_and_reserves(question: Question) -> Json:
     ledger = question.ledger
     return {"treasury": parameters.ada(ledger.treasury), "reserves": parameters.ada(ledger.reserves)}
@@ -227,6 +242,7 @@ LEDGER: dict[str, Callable[[Question], Any]] = {
     "queryLedgerState/liveStakeDistribution": _live_stake_distribution,
     "queryLedgerState/governanceProposals": _governance_proposals,
     "queryLedgerState/treasuryAndReserves": _treasury_and_reserves,
+    "queryLedgerState/utxo": _utxo,
 }
 _KNOWN_IN_BYRON = {f"queryLedgerState/{name}" for name in ("tip", "epoch", "eraStart", "eraSummaries")}
 

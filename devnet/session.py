@@ -1,7 +1,7 @@
 """One client's connection: its position on the chain, and its requests, answered in order.
 
-As in Ogmios, chain synchronization and queries are two independent queues: queries are answered while a `nextBlock`
-waits for a block. Submission of transactions would be a third.
+As in Ogmios, there are independent queues for chain synchronization, queries, transactions and mempool monitoring: the
+others are answered while a `nextBlock` waits for a block, or an `acquireMempool` for a change.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from aiohttp import WSMsgType, web
 
+from devnet import monitor, submission
+from devnet.monitor import Monitor
 from devnet.node import Node
 from devnet.refusal import Refusal
 
@@ -63,15 +65,21 @@ class Session:
         self._transport = transport
         self._backward = True
         self._changed = asyncio.Event()
-        self._chain_requests: asyncio.Queue[Request] = asyncio.Queue()
-        self._queries: asyncio.Queue[Request] = asyncio.Queue()
+        self._monitor = Monitor(node)
+        self._answers: list[tuple[tuple[str, ...], Callable[[Request], Awaitable[bytes]]]] = [
+            (CHAIN_METHODS, self._answer_chain_request),
+            (submission.METHODS, self._answer_submission),
+            (monitor.METHODS, self._answer_monitoring),
+            ((), self._answer_query),
+        ]
+        self._queues: list[asyncio.Queue[Request]] = [asyncio.Queue() for _ in self._answers]
 
     async def run(self) -> None:
         """Receive requests and answer them until the socket closes."""
         async with asyncio.TaskGroup() as tasks:
             serving = [
-                tasks.create_task(self._serve(self._chain_requests, self._answer_chain_request)),
-                tasks.create_task(self._serve(self._queries, self._answer_query)),
+                tasks.create_task(self._serve(queue, handle))
+                for queue, (_, handle) in zip(self._queues, self._answers, strict=True)
             ]
             async for message in self._socket:
                 if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
@@ -88,6 +96,9 @@ class Session:
             self.cursor, self._backward = ancestor, True
         self._changed.set()
 
+    def mempool_changed(self) -> None:
+        self._monitor.changed()
+
     def drop(self) -> None:
         """Abort the connection without a closing frame, as a failing network does."""
         if self._transport is not None:
@@ -100,8 +111,10 @@ class Session:
             await self._send(_rejection(text, fault))
             return
         self._node.requests[request.method] += 1
-        queue = self._chain_requests if request.method in CHAIN_METHODS else self._queries
-        queue.put_nowait(request)
+        for queue, (methods, _) in zip(self._queues, self._answers, strict=True):
+            if request.method in methods or not methods:
+                queue.put_nowait(request)
+                return
 
     async def _serve(self, requests: asyncio.Queue[Request], handle: Callable[[Request], Awaitable[bytes]]) -> None:
         while True:
@@ -131,6 +144,12 @@ class Session:
 
     async def _answer_query(self, request: Request) -> bytes:
         return request.answer(msgspec.json.encode(self._query(self, request.method, request.params)))
+
+    async def _answer_submission(self, request: Request) -> bytes:
+        return request.answer(msgspec.json.encode(await submission.answer(self._node, request.method, request.params)))
+
+    async def _answer_monitoring(self, request: Request) -> bytes:
+        return request.answer(msgspec.json.encode(await self._monitor.answer(request.method, request.params)))
 
     def _find_intersection(self, request: Request) -> bytes:
         points = _intersection.decode(request.params).points

@@ -5,8 +5,6 @@ import lzma
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,6 @@ import aiohttp
 import jsonschema
 import msgspec
 import pytest
-import referencing
-from referencing.jsonschema import DRAFT7
 
 from devnet.blocks import Block, Recorded, read_genesis, write
 from devnet.dialect import Dialect
@@ -25,69 +21,20 @@ from devnet.networks import MAINNET, PREVIEW
 from devnet.parameters import MAX_SUPPLY
 from devnet.server import Server
 from tests.chain.harness import SHARED, recorded
+from tests.chain.ogmios import SCHEMAS, Client, client, needs_schemas, validator
 
 Json = dict[str, Any]
 
-SCHEMAS = {(6, 14): SHARED / "ogmios/v6.14", (7, 0): SHARED / "ogmios/v7.0"}
 NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
     "tip", "epoch", "eraStart", "eraSummaries", "protocolParameters", "stakePools", "liveStakeDistribution",
     "governanceProposals", "treasuryAndReserves",
 )  # fmt: skip
 
-needs_schemas = pytest.mark.skipif(not SCHEMAS[7, 0].exists(), reason="Ogmios' schemas are not beside the checkout")
-
-
-class Client:
-    """A client: `ask` waits for the answer, `send` does not."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self.socket = socket
-        self.asked = 0
-
-    async def send(self, method: str, **params: Any) -> int:
-        self.asked += 1
-        request: Json = {"jsonrpc": "2.0", "method": method, "id": self.asked}
-        await self.socket.send_json(request | ({"params": params} if params else {}))
-        return self.asked
-
-    async def receive(self) -> Json:
-        message = await self.socket.receive(timeout=10)
-        assert message.type is aiohttp.WSMsgType.TEXT, message
-        answer: Json = msgspec.json.decode(message.data)
-        return answer
-
-    async def ask(self, method: str, **params: Any) -> Any:
-        id_ = await self.send(method, **params)
-        answer = await self.receive()
-        assert answer["id"] == id_
-        return answer["error"] if "error" in answer else answer["result"]
-
-
-@asynccontextmanager
-async def client(node: Server) -> AsyncIterator[Client]:
-    async with aiohttp.ClientSession() as session, session.ws_connect(node.url, max_msg_size=0) as socket:
-        yield Client(socket)
-
 
 @pytest.fixture(scope="module")
 def chain() -> Generated:
     return Generated(Options(seed=21, density=4.0, blocks_per_epoch=40), 330)
-
-
-def validator(version: tuple[int, int], answer: str) -> Any:
-    """Checks an answer against Ogmios' own schema, of which it corrects two mistakes."""
-    files = ("ogmios.json", "cardano.json")
-    documents = {name: msgspec.json.decode((SCHEMAS[version] / name).read_bytes()) for name in files}
-    value = documents["cardano.json"]["definitions"]["Value"]
-    value["propertyNames"]["pattern"] = "^([0-9a-f]{56}|ada)$"  # the schema requires "ada" and forbids it
-    byron = documents["cardano.json"]["definitions"]["Genesis<Byron>"]
-    byron["required"].remove("protocolParameters")  # the schema requires this name and forbids it
-    byron["properties"]["updatableParameters"] = {"$ref": "cardano.json#/definitions/BootstrapProtocolParameters"}
-    registry: Any = referencing.Registry().with_resources(
-        (name, DRAFT7.create_resource(content)) for name, content in documents.items()
-    )
-    return jsonschema.Draft7Validator({"$ref": f"ogmios.json#/properties/{answer}"}, registry=registry)
 
 
 def answered(dialect: Dialect, block: Block) -> Json:

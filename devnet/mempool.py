@@ -1,0 +1,119 @@
+"""The mempool: transactions that were submitted, in order, and those of them that blocks hold."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from devnet import parameters
+from devnet.ledger import Ledger
+from devnet.refusal import Refusal
+
+if TYPE_CHECKING:
+    from devnet.submitted import Submitted
+
+Json = dict[str, Any]
+
+CAPACITY_BYTES = 2 * parameters.MAX_BLOCK_BODY_BYTES
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """The era and the slot in which transactions are checked, against a ledger that is at the tip."""
+
+    era: str
+    slot: int
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """A transaction that left the mempool without a block, or a block without a return, and why."""
+
+    id: str
+    reason: str
+
+
+class Mempool:
+    """Transactions that wait for a block. `version` changes with its content.
+
+    Each is valid after all before it. A check applies them to the ledger of the tip and then rewinds it.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, Submitted] = {}
+        self.version = 0
+        self._in_blocks: dict[str, list[Submitted]] = {}  # by block id
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(tx.size for tx in self.waiting.values())
+
+    def submit(self, tx: "Submitted", ledger: Ledger, moment: Moment) -> None:
+        """Accept a transaction. Raises Refusal if it breaks a rule of the ledger, or if there is no room.
+
+        A chain that is not on time may make its next block later than at `moment`; then the transaction can expire.
+        """
+        from devnet import rules
+
+        if self.size_bytes + tx.size > CAPACITY_BYTES:
+            raise Refusal(3997, "The mempool is full.", {"error": f"more than {CAPACITY_BYTES} bytes would wait"})
+        length = ledger.length
+        try:
+            ledger.enter(moment.slot)
+            for waiting in self.waiting.values():
+                ledger.apply_transaction(waiting.content)
+            rules.check(tx, ledger, moment.era, moment.slot)
+        finally:
+            ledger.rewind(length)
+        self.waiting[tx.id] = tx
+        self.version += 1
+
+    def offer(self, ledger: Ledger, era: str, slot: int) -> Iterator[Json]:
+        """The transactions for the next block; each is checked after the one before it has been applied."""
+        room = parameters.MAX_BLOCK_BODY_BYTES
+        for tx in list(self.waiting.values()):
+            if tx.size <= room and self._broken(tx, ledger, Moment(era, slot)) is None:
+                room -= tx.size
+                yield tx.content
+
+    def take_in(self, block_id: str, ids: set[str]) -> None:
+        """A block holds these transactions."""
+        found = [tx for id_, tx in self.waiting.items() if id_ in ids]
+        if found:
+            self._in_blocks[block_id] = found
+            self.waiting = {id_: tx for id_, tx in self.waiting.items() if id_ not in ids}
+            self.version += 1
+
+    def give_back(self, block_ids: list[str], *, forget: bool) -> list[Dropped]:
+        """A fork has removed these blocks, the oldest first: their transactions wait again, unless `forget` is set."""
+        found = [tx for id_ in block_ids for tx in self._in_blocks.pop(id_, [])]
+        if not found:
+            return []
+        self.version += 1
+        if forget:
+            return [Dropped(tx.id, "forgotten on request") for tx in found]
+        self.waiting = {tx.id: tx for tx in found} | self.waiting
+        return []
+
+    def clean(self, ledger: Ledger, moment: Moment) -> list[Dropped]:
+        """Drop the transactions that the ledger of a new tip no longer allows."""
+        dropped = []
+        length = ledger.length
+        ledger.enter(moment.slot)
+        for tx in list(self.waiting.values()):
+            broken = self._broken(tx, ledger, moment)
+            if broken is None:
+                ledger.apply_transaction(tx.content)
+            else:
+                del self.waiting[tx.id]
+                dropped.append(Dropped(tx.id, broken.message))
+                self.version += 1
+        ledger.rewind(length)
+        return dropped
+
+    def _broken(self, tx: "Submitted", ledger: Ledger, moment: Moment) -> Refusal | None:
+        from devnet import rules
+
+        try:
+            rules.check(tx, ledger, moment.era, moment.slot)
+        except Refusal as refusal:
+            return refusal
+        return None

@@ -1,0 +1,323 @@
+"""The ledger's rules for a submitted transaction, and Ogmios' words for those that it breaks.
+
+`check` stops at the first broken rule. Ogmios, which hears of all of them, names the one that most likely explains the
+others; the order here is the same as far as the devnet's rules go.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from devnet import addresses, parameters
+from devnet.addresses import Credential
+from devnet.ledger import Asset, Ledger, Reference, lovelace_of
+from devnet.networks import Network
+from devnet.refusal import Refusal
+from devnet.submitted import Submitted
+
+Json = dict[str, Any]
+
+_ADA: Asset = ("ada", "lovelace")
+_ERAS = ("conway", "dijkstra")
+
+
+class Case:
+    """A transaction, and the ledger, era and slot in which it is checked."""
+
+    def __init__(self, tx: Submitted, ledger: Ledger, era: str, slot: int) -> None:
+        self.tx, self.ledger, self.era, self.slot = tx, ledger, era, slot
+        self.content = tx.content
+
+    @property
+    def network(self) -> Network:
+        return self.ledger.network
+
+    @property
+    def certificates(self) -> list[Json]:
+        certificates: list[Json] = self.content.get("certificates", [])
+        return certificates
+
+    @property
+    def spent(self) -> list[Json]:
+        """The outputs that it spends; `_inputs` has checked that they exist."""
+        return [self.ledger.unspent[reference] for reference in references(self.content["inputs"])]
+
+    def needed(self) -> Iterator[Credential]:
+        """The credentials that must agree: of inputs, withdrawals, certificates and policies, and extra signatories."""
+        yield from (addresses.payment_part(output["address"]) for output in self.spent)
+        yield from (addresses.reward_credential(address) for address in self.content.get("withdrawals", {}))
+        for certificate in self.certificates:
+            if certificate["type"] != "stakeCredentialRegistration" or "deposit" in certificate:
+                yield _whose(certificate)
+        yield from (Credential("script", policy) for policy in self.content.get("mint", {}))
+        yield from (Credential("verificationKey", hash_) for hash_ in self.content.get("requiredExtraSignatories", ()))
+
+
+def check(tx: Submitted, ledger: Ledger, era: str, slot: int) -> None:
+    """Raises Refusal if the transaction breaks a rule in this state of the ledger."""
+    case = Case(tx, ledger, era, slot)
+    for rule in _RULES:
+        rule(case)
+
+
+def references(inputs: list[Json]) -> list[Reference]:
+    return [(source["transaction"]["id"], source["index"]) for source in inputs]
+
+
+def _era(case: Case) -> None:
+    if case.era not in _ERAS:
+        message = "Failed to submit the transaction in the current era: it is of a later one."
+        raise Refusal(3005, message, {"queryEra": "conway", "ledgerEra": case.era})
+
+
+def _abilities(case: Case) -> None:
+    """Refuse what a node would do and the devnet does not."""
+    if case.tx.runs_plutus:
+        raise _unexpected("this devnet has no Plutus evaluator: it accepts no transaction with redeemers or scripts")
+    if case.tx.beyond is not None:
+        raise _unexpected(f"this devnet accepts no transaction with {case.tx.beyond}")
+
+
+def _unexpected(reason: str) -> Refusal:
+    message = "The transaction was rejected by rules of this node. `data.error` has the reason."
+    return Refusal(3997, message, {"error": reason})
+
+
+def _interval(case: Case) -> None:
+    first, end = case.tx.invalid_before, case.tx.invalid_after
+    if (first is not None and case.slot < first) or (end is not None and case.slot >= end):
+        message = "The transaction is outside of its validity interval: it was submitted too early or too late."
+        interval = case.content["validityInterval"]
+        raise Refusal(3118, message, {"validityInterval": interval, "currentSlot": case.slot})
+
+
+def _inputs(case: Case) -> None:
+    if not case.content["inputs"]:
+        raise Refusal(3121, "The transaction has no input: it needs one, so that it can't be replayed.")
+    both = [each for each in case.content.get("references", ()) if each in case.content["inputs"]]
+    if both:
+        raise Refusal(3164, "Outputs are both spent and referred to.", {"conflictingReferences": both})
+    named = [*case.content["inputs"], *case.content.get("references", ())]
+    unknown = [
+        each for each, reference in zip(named, references(named), strict=True) if reference not in case.ledger.unspent
+    ]
+    if unknown:
+        message = "The transaction contains unknown output references as inputs: spent already, or never produced."
+        raise Refusal(3117, message, {"unknownOutputReferences": unknown})
+
+
+def _size(case: Case) -> None:
+    if case.tx.size > parameters.MAX_TRANSACTION_BYTES:
+        data = {
+            "measuredTransactionSize": {"bytes": case.tx.size},
+            "maximumTransactionSize": {"bytes": parameters.MAX_TRANSACTION_BYTES},
+        }
+        raise Refusal(3119, "The transaction exceeds the maximum size allowed by the protocol.", data)
+
+
+def _network(case: Case) -> None:
+    expected, kind = case.network.network_id, case.network.kind
+    message = "Something in the transaction belongs to another network."
+    if case.tx.network_id not in (None, expected):
+        raise Refusal(3124, message, {"expectedNetwork": kind, "discriminatedType": "transaction"})
+    paid = [output["address"] for output in case.content["outputs"]]
+    for what, found in (("address", paid), ("rewardAccount", [*case.content.get("withdrawals", ())])):
+        foreign = [address for address in found if addresses.network_of(address) not in (None, expected)]
+        if foreign:
+            data = {"expectedNetwork": kind, "discriminatedType": what, "invalidEntities": foreign}
+            raise Refusal(3124, message, data)
+
+
+def _signatures(case: Case) -> None:
+    if case.tx.forged:
+        message = "Some signatures are invalid: only the serialised transaction body must be signed."
+        raise Refusal(3100, message, {"invalidSignatories": list(case.tx.forged)})
+    needed = {who.hash for who in case.needed() if not who.is_script}
+    if missing := sorted(needed - case.tx.signers):
+        raise Refusal(3101, "Some signatures are missing.", {"missingSignatories": missing})
+
+
+def _scripts(case: Case) -> None:
+    """Native scripts come as witnesses. Those of reference inputs would need their CBOR, which the devnet lacks."""
+    needed = {who.hash for who in case.needed() if who.is_script}
+    if missing := sorted(needed - case.tx.scripts.keys()):
+        raise Refusal(3102, "Some script witnesses are missing.", {"missingScripts": missing})
+    if extraneous := sorted(case.tx.scripts.keys() - needed):
+        raise Refusal(3104, "The transaction has scripts that it does not need.", {"extraneousScripts": extraneous})
+    failing = sorted(hash_ for hash_, script in case.tx.scripts.items() if not _agrees(script, case.tx))
+    if failing:
+        raise Refusal(3103, "Some native scripts do not agree.", {"failingNativeScripts": failing})
+
+
+def _agrees(script: Json, tx: Submitted) -> bool:
+    """Whether a native script allows a transaction, by its signatures and its validity interval."""
+    match script:
+        case {"clause": "signature", "from": key}:
+            return key in tx.signers
+        case {"clause": "all", "from": parts}:
+            return all(_agrees(part, tx) for part in parts)
+        case {"clause": "any", "from": parts}:
+            return any(_agrees(part, tx) for part in parts)
+        case {"clause": "some", "from": parts, "atLeast": least}:
+            return sum(_agrees(part, tx) for part in parts) >= int(least)
+        case {"clause": "after", "slot": slot}:
+            return tx.invalid_before is not None and tx.invalid_before >= int(slot)
+        case {"slot": slot}:
+            return tx.invalid_after is not None and tx.invalid_after <= int(slot)
+    raise AssertionError(f"no clause of a native script: {script}")
+
+
+def _metadata(case: Case) -> None:
+    declared, computed = case.tx.declared_metadata, case.tx.metadata
+    if declared == computed:
+        return
+    if declared is None:
+        raise Refusal(3105, "The body lacks the hash of the metadata.", {"metadata": {"hash": computed}})
+    if computed is None:
+        raise Refusal(3106, "The body has a hash of metadata, but there is none.", {"metadata": {"hash": declared}})
+    data = {"provided": {"hash": declared}, "computed": {"hash": computed}}
+    raise Refusal(3107, "The hash in the body is not that of the metadata.", data)
+
+
+def _fee(case: Case) -> None:
+    paid = lovelace_of({"value": case.content["fee"]})
+    least = parameters.MIN_FEE_CONSTANT + parameters.MIN_FEE_COEFFICIENT * case.tx.size
+    if paid < least:
+        data = {"minimumRequiredFee": parameters.ada(least), "providedFee": parameters.ada(paid)}
+        raise Refusal(3122, "Insufficient fee: it must cover the minimum that the protocol requires.", data)
+
+
+def _outputs(case: Case) -> None:
+    poor: list[Json] = []
+    large: list[Json] = []
+    sizes = zip(case.content["outputs"], case.tx.output_sizes, case.tx.value_sizes, strict=True)
+    for output, size, value_size in sizes:
+        least = (parameters.OUTPUT_OVERHEAD_BYTES + size) * parameters.MIN_UTXO_DEPOSIT_COEFFICIENT
+        if lovelace_of(output) < least:
+            poor.append({"output": output, "minimumRequiredValue": parameters.ada(least)})
+        if value_size > parameters.MAX_VALUE_BYTES:
+            large.append(output)
+    if poor:
+        message = "Some outputs have too little ada for the space that they take."
+        raise Refusal(3125, message, {"insufficientlyFundedOutputs": poor})
+    if large:
+        raise Refusal(3120, "The values of some outputs are too large.", {"excessivelyLargeOutputs": large})
+
+
+def _rewards(case: Case) -> None:
+    incomplete = {}
+    for address, value in case.content.get("withdrawals", {}).items():
+        account = case.ledger.accounts.get(addresses.reward_credential(address))
+        if account is None or account.rewards != value["ada"]["lovelace"]:
+            incomplete[address] = value
+    if incomplete:
+        message = "Withdrawals must be of registered credentials, and take all of their rewards."
+        raise Refusal(3141, message, {"incompleteWithdrawals": incomplete})
+
+
+def _delegations(case: Case) -> None:
+    """Each certificate must fit the accounts as the ones before it leave them."""
+    known = dict.fromkeys(case.ledger.accounts)
+    withdrawn = {addresses.reward_credential(address) for address in case.content.get("withdrawals", ())}
+    for certificate in case.certificates:
+        who = _whose(certificate)
+        kind = certificate["type"]
+        if kind == "stakeCredentialRegistration":
+            if who in known:
+                data = {"knownCredential": who.hash, "from": who.origin}
+                raise Refusal(3145, "The stake credential is registered already.", data)
+            known[who] = None
+        elif who not in known:
+            data = {"unknownCredential": who.hash, "from": who.origin}
+            raise Refusal(3146, "The stake credential is not registered.", data)
+        if "deposit" in certificate and certificate["deposit"] != parameters.ada(_deposit(case.ledger, certificate)):
+            expected = parameters.ada(_deposit(case.ledger, certificate))
+            deposits = {"providedDeposit": certificate["deposit"], "expectedDeposit": expected}
+            raise Refusal(3151, "The deposit in a certificate is not that of the protocol.", deposits)
+        if kind == "stakeCredentialDeregistration":
+            _must_be_empty(case, who, withdrawn)
+            del known[who]
+        _must_know(case, certificate)
+
+
+def _must_be_empty(case: Case, who: Credential, withdrawn: set[Credential]) -> None:
+    account = case.ledger.accounts.get(who)
+    if account is not None and account.rewards and who not in withdrawn:
+        data = {"nonEmptyRewardAccountBalance": parameters.ada(account.rewards)}
+        raise Refusal(3147, "The account still has rewards: withdraw them first.", data)
+
+
+def _must_know(case: Case, certificate: Json) -> None:
+    """Refuse a delegation to a pool or a representative that is not registered."""
+    pool = certificate.get("stakePool", {}).get("id")
+    if pool is not None and pool not in case.ledger.pools:
+        raise Refusal(3140, "The stake pool is not registered.", {"unknownStakePool": pool})
+    match certificate.get("delegateRepresentative"):
+        case {"type": "registered", "id": hash_, "from": origin} as who:
+            if Credential(origin, hash_) not in case.ledger.representatives:
+                message = "The delegate representative is not registered."
+                raise Refusal(3153, message, {"unknownDelegateRepresentative": who})
+
+
+def _value(case: Case) -> None:
+    """What comes in, with what is minted, must go out, with what is burned."""
+    consumed, produced = Counter[Asset](), Counter[Asset]()
+    for output in case.spent:
+        consumed.update(_quantities(output["value"]))
+    for output in case.content["outputs"]:
+        produced.update(_quantities(output["value"]))
+    for policy, names in case.content.get("mint", {}).items():
+        for name, quantity in names.items():
+            (consumed if quantity > 0 else produced)[policy, name] += abs(quantity)
+    for value in case.content.get("withdrawals", {}).values():
+        consumed.update(_quantities(value))
+    produced.update(_quantities(case.content["fee"]))
+    produced.update(_quantities(case.content.get("treasury", {}).get("donation", {})))
+    for certificate in case.certificates:
+        match certificate["type"]:
+            case "stakeCredentialRegistration":
+                produced[_ADA] += parameters.STAKE_DEPOSIT
+            case "stakeCredentialDeregistration":
+                consumed[_ADA] += _deposit(case.ledger, certificate)
+    if +consumed != +produced:
+        data = {"valueConsumed": _value_json(consumed), "valueProduced": _value_json(produced)}
+        raise Refusal(3123, "In and out value not conserved: the transaction must balance exactly.", data)
+
+
+def _whose(certificate: Json) -> Credential:
+    return Credential(certificate["from"], certificate["credential"])
+
+
+def _deposit(ledger: Ledger, certificate: Json) -> int:
+    """The deposit that a registration takes, or that a deregistration gives back."""
+    account = ledger.accounts.get(_whose(certificate))
+    return parameters.STAKE_DEPOSIT if account is None else account.deposit
+
+
+def _quantities(value: Json) -> dict[Asset, int]:
+    return {(policy, name): quantity for policy, names in value.items() for name, quantity in names.items()}
+
+
+def _value_json(quantities: Counter[Asset]) -> Json:
+    value = parameters.ada(0)
+    for (policy, name), quantity in quantities.items():
+        value.setdefault(policy, {})[name] = quantity
+    return value
+
+
+_RULES: tuple[Callable[[Case], None], ...] = (
+    _era,
+    _abilities,
+    _interval,
+    _inputs,
+    _size,
+    _network,
+    _signatures,
+    _scripts,
+    _metadata,
+    _fee,
+    _outputs,
+    _rewards,
+    _delegations,
+    _value,
+)
