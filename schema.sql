@@ -125,7 +125,7 @@ COMMENT ON COLUMN partner.credential.admin_key_id IS 'The account''s owner, repe
 COMMENT ON COLUMN partner.credential.key_hash IS 'SHA-256 of the key; the key itself is not stored.';
 COMMENT ON COLUMN partner.credential.quota_requests IS 'The most requests per day or month (UTC) that are admitted; null: any number.';
 COMMENT ON COLUMN partner.credential.ip_networks IS 'Where the key may be used from, in CIDR notation; empty: anywhere.';
-COMMENT ON COLUMN partner.credential.scopes IS 'What the key may ask for; empty: everything.';
+COMMENT ON COLUMN partner.credential.scopes IS 'What the key may ask for; empty: everything but what must be named (submit).';
 CREATE INDEX credential_page ON partner.credential (admin_key_id, created_at DESC, id DESC);
 CREATE INDEX credential_user_account ON partner.credential (user_account_id);
 CREATE INDEX credential_expiry ON partner.credential (expires_at) WHERE revoked_at IS NULL AND expires_at IS NOT NULL;

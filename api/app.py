@@ -38,7 +38,7 @@ from api import (
 )
 from api.access_log import AccessLog
 from api.answers import Unchanged
-from api.ask import AdminAsk, ChainAsk, KeyAsk, Notes, OpenAsk
+from api.ask import AdminAsk, ChainAsk, ChainPost, KeyAsk, Notes, OpenAsk
 from api.chain import tip
 from api.chain_servers import ChainServer
 from api.connections import BoundedServer
@@ -152,7 +152,7 @@ class Api:
 
         The result is None if the route is open to anyone.
         """
-        if route.ask in (ChainAsk, KeyAsk):
+        if route.access == "api key":
             call = Call(route.scope, restrictions.bits(self._ip_address(request)))
             return await self._services.callers.api_key(_authorization(request), call)
         if route.ask is AdminAsk:
@@ -173,7 +173,7 @@ class Api:
         if isinstance(authenticated, caller.Admission) and route.ask is KeyAsk:
             answer = await route.handler(KeyAsk(self._services, question, authenticated.key_hash, authenticated.taken))
         elif isinstance(authenticated, caller.Admission):
-            answer = await self._read(route, question, authenticated.key, request, notes)
+            answer = await self._read(trail, route, question, authenticated.key, request, notes)
         elif isinstance(authenticated, caller.AdminKey):
             answer = await self._administer(trail, route, question, authenticated, request)
         else:
@@ -203,9 +203,25 @@ class Api:
             return await idempotency.answer(route, ask, sent, once)
 
     async def _read(
-        self, route: Route, question: Question, key: caller.ApiKey, request: web.BaseRequest, notes: Notes
+        self,
+        trail: "_Trail",
+        route: Route,
+        question: Question,
+        key: caller.ApiKey,
+        request: web.BaseRequest,
+        notes: Notes,
     ) -> Any:
         """The answer to a question about a chain; Unchanged if the tip alone says that the caller has it."""
+        if route.body is not None:
+            idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+            sent = await _posted(route, request)
+            trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
+            body = read_body(route.body, route.body_fields, sent)
+
+            async def do(source: ChainServer) -> Any:
+                return await route.handler(ChainPost(self._services, question, key, source, notes, body))
+
+            return await self._services.chain_servers.read(key.network, do)
         known = request.headers.get("If-None-Match", "")
 
         async def read(source: ChainServer) -> Any:
@@ -313,6 +329,14 @@ async def _body(request: web.BaseRequest) -> bytes:
     except (web.RequestPayloadError, HttpProcessingError) as cause:
         raise errors.malformed_request() from cause
     return _decoded(body, ",".join(request.headers.getall("Content-Encoding", ())).strip().lower())
+
+
+async def _posted(route: Route, request: web.BaseRequest) -> Mapping[str, Any]:
+    """The fields of a body: a JSON object, or the only field by itself in the route's own media type."""
+    body = await _body(request)
+    if route.raw and request.content_type == route.raw:
+        return {route.body_fields[0].name: body.hex()}
+    return json_object(body)
 
 
 def _decoded(body: bytes, encoding: str) -> bytes:

@@ -66,6 +66,12 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
             yield db
 
 
+class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True):
+    """A request to do something on the chain of the caller's API key. Doing it twice must be harmless."""
+
+    body: BodyT
+
+
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
     """A question of an API key about itself. `taken` is the outcome of this request's rate limit and quota."""
 

@@ -6,6 +6,7 @@ The docstring of each function is its entry in the reference: the cause, then wh
 from collections.abc import Mapping
 
 _REPLAYED = {"Idempotent-Replayed": "true"}
+_BY_NODE = "The node refused the transaction"
 
 
 class Refusal(Exception):
@@ -416,6 +417,119 @@ def scope_not_covered(scope: str) -> Refusal:
     Use a key with this scope; `GET /v1/key` lists the scopes of a key.
     """
     return Refusal(403, "scope_not_covered", f"Key does not cover {scope}")
+
+
+def no_node(network: str) -> Refusal:
+    """The service has no node of this network to which it could give transactions.
+
+    Submit through another service, or ask the operator to set the node's address.
+    """
+    return Refusal(503, "no_node", f"This service takes no transactions of {network}: it has no node for them")
+
+
+def node_not_available(cause: str) -> Refusal:
+    """The node can't be reached, is too busy, or did not answer in time. It may have the transaction.
+
+    Send the same transaction again: one that the node has already is accepted again.
+    """
+    return Refusal(503, "node_not_available", f"Node not available: {cause}", {"Retry-After": "2"})
+
+
+def invalid_transaction() -> Refusal:
+    """Bytes that are not the CBOR of a transaction.
+
+    Send the CBOR of one whole transaction with its witnesses, and nothing after it.
+    """
+    return Refusal(400, "invalid_transaction", "Invalid transaction: its bytes are not the CBOR of a transaction")
+
+
+def transaction_too_large(most_bytes: int) -> Refusal:
+    """A transaction of more bytes than the protocol allows.
+
+    Split it into several transactions.
+    """
+    return Refusal(400, "transaction_too_large", f"Transaction is larger than {most_bytes} bytes")
+
+
+def foreign_transaction() -> Refusal:
+    """A transaction that pays or withdraws on another network than that of the API key.
+
+    Use a key of the transaction's network, or addresses of the key's.
+    """
+    return Refusal(400, "foreign_transaction", "Transaction does not belong to this network")
+
+
+def transaction_not_signed() -> Refusal:
+    """A transaction without a signature.
+
+    Sign it, and send it with its witnesses.
+    """
+    return Refusal(400, "transaction_not_signed", "Transaction is not signed")
+
+
+def transaction_expired(invalid_hereafter: int, slot_no: int) -> Refusal:
+    """A transaction whose validity interval has ended.
+
+    Build and sign it again with a later end.
+    """
+    message = f"Transaction expired at slot {invalid_hereafter}; the chain is at slot {slot_no}"
+    return Refusal(400, "transaction_expired", message)
+
+
+def signatures_refused(said: str) -> Refusal:
+    """The ledger misses signatures, or finds them invalid.
+
+    Sign the body with the keys of all inputs, withdrawals, certificates and policies, after the last change to it.
+    """
+    return Refusal(400, "signatures_refused", f"{_BY_NODE}: {said}")
+
+
+def inputs_not_unspent(said: str) -> Refusal:
+    """An input or a reference input that does not exist, or is spent.
+
+    Build the transaction again from unspent outputs. The message names those that are not.
+    """
+    return Refusal(400, "inputs_not_unspent", f"{_BY_NODE}: {said}")
+
+
+def outside_validity_interval(said: str) -> Refusal:
+    """The ledger is before or after the validity interval.
+
+    Wait until it begins, or build the transaction again.
+    """
+    return Refusal(400, "outside_validity_interval", f"{_BY_NODE}: {said}")
+
+
+def fee_too_small(said: str) -> Refusal:
+    """A fee below the minimum.
+
+    Pay at least the fee that the message names.
+    """
+    return Refusal(400, "fee_too_small", f"{_BY_NODE}: {said}")
+
+
+def value_not_conserved(said: str) -> Refusal:
+    """What the transaction consumes and what it produces differ.
+
+    Balance inputs, withdrawals and mints with outputs, deposits and the fee.
+    """
+    return Refusal(400, "value_not_conserved", f"{_BY_NODE}: {said}")
+
+
+def transaction_refused(said: str) -> Refusal:
+    """Another rule of the ledger that the transaction breaks.
+
+    Correct what the message names. The number in it is Ogmios' code of the rule.
+    """
+    return Refusal(400, "transaction_refused", f"{_BY_NODE}: {said}")
+
+
+def evaluation_failed(said: str) -> Refusal:
+    """A script that fails, or a transaction that the node can't evaluate.
+
+    Correct what the message names. The number in it is Ogmios' code.
+    """
+    return Refusal(400, "evaluation_failed", f"The node can't evaluate the transaction: {said}")
 
 
 def usage_not_recorded() -> Refusal:

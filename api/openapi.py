@@ -48,6 +48,7 @@ This document and its examples are licensed under Apache-2.0; the service itself
 _TAGS = {
     "transactions": ("Transactions", "Transactions of an address, or by hash."),
     "contracts": ("Scripts and datums", "Scripts and datums, each by its hash."),
+    "submission": ("Submission", "Evaluate and submit transactions. Requires the scope `submit`."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "pools": ("Stake pools", "Stake pools and their delegators."),
     "blocks": ("Blocks", "Blocks and their transactions."),
@@ -107,6 +108,7 @@ _PARAMETERS = {
 
 # Example values for body fields.
 _FIELDS: Json = {
+    "cbor": "84a300d9010281825820…f5f6",
     "name": "Example",
     "entity_name": "Example Wallet",
     "external_id": "customer-1",
@@ -251,6 +253,8 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
             "required": True,
             "content": {JSON: {"schema": _body(route.body, route.body_fields)}},
         }
+        if route.raw:
+            operation["requestBody"]["content"][route.raw] = {"schema": {}}
         if "body" in example:
             operation["requestBody"]["content"][JSON]["example"] = example["body"]
     return operation | {"x-codeSamples": samples(route.path, route.method, operation)}
@@ -260,7 +264,7 @@ def _success_headers(route: Route) -> Iterator[str]:
     yield "X-Request-Id"
     if route.access == "api key":
         yield from _RATE_HEADERS
-    if route.method == "POST":
+    if route.method == "POST" and route.access != "api key":
         yield idempotency.REPLAYED
     if route.access != "open" and route.method == "GET":
         yield "ETag"
@@ -393,7 +397,9 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
     for refusal in route.errors:
         yield refusal()
     if route.method == "POST":
-        yield from (errors.invalid_idempotency_key(), errors.idempotency_key_reused())
+        yield errors.invalid_idempotency_key()
+    if route.method == "POST" and route.access != "api key":
+        yield errors.idempotency_key_reused()
         issues_a_key = issubclass(get_args(route.answer)[0], answers.Issued)
         yield errors.key_not_shown_again(_ISSUED_TO) if issues_a_key else errors.answer_erased()
     yield errors.body_too_large()

@@ -12,7 +12,8 @@
 --       3 the life to which the calling process has reported its admissions
 --       4 the scope of the request, "" for none
 --       5 the bits of the caller's IP address, "" if it is unknown
---       6 requests in the quota's period by the usage table, if the key was just read and has a quota
+--       6 "1" if the key has this scope only if it is named, else "0"
+--       7 requests in the quota's period by the usage table, if the key was just read and has a quota
 --
 -- Returns "tell" if this is a different life, "ask <now>" if the key must be read from Postgres, "ip" or "scope" if a
 -- restriction bars the request, otherwise "<admitted, limited or spent> <limit> <admissions left> <us until the oldest
@@ -47,8 +48,9 @@ local limit, credential_id, network_id, more = string.match(told, '^(%d+) %d+ (%
 limit = tonumber(limit)
 
 local quota, period, ends_us, counter, used
+local scopes = '-'
 if more ~= '' then
-  local scopes, networks
+  local networks
   quota, period, ends_us, scopes, networks = string.match(more, '^ (%S+) (%S+) (%S+) (%S+) (%S+)$')
   if networks ~= '-' then
     local inside = false
@@ -59,10 +61,10 @@ if more ~= '' then
       return 'ip'
     end
   end
-  if scopes ~= '-' and ARGV[4] ~= '' and not string.find(scopes, ',' .. ARGV[4] .. ',', 1, true) then
-    return 'scope'
-  end
   quota, ends_us = tonumber(quota), tonumber(ends_us) -- nil without a quota
+end
+if (scopes ~= '-' or ARGV[6] == '1') and ARGV[4] ~= '' and not string.find(scopes, ',' .. ARGV[4] .. ',', 1, true) then
+  return 'scope'
 end
 if quota then
   counter = KEYS[4] .. credential_id .. ':' .. period
@@ -70,8 +72,8 @@ if quota then
   if ARGV[1] == '' and (used < 0 or ends_us <= now) then
     return string.format('ask %.0f', now)
   end
-  if ARGV[1] ~= '' and used < tonumber(ARGV[6]) then -- a new period, or the counter was lost: the table has more
-    used = tonumber(ARGV[6])
+  if ARGV[1] ~= '' and used < tonumber(ARGV[7]) then -- a new period, or the counter was lost: the table has more
+    used = tonumber(ARGV[7])
     redis.call('SET', counter, string.format('%.0f', used), 'PXAT', string.format('%.0f', ends_us / 1000 + DAY_MS))
   end
 end

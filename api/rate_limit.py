@@ -22,7 +22,7 @@ import msgspec
 import structlog
 from redis.exceptions import NoScriptError, RedisError
 
-from api.restrictions import Call, Restrictions
+from api.restrictions import GRANTED_ONLY, Call, Restrictions
 from api.valkey import ValkeyClient, packed
 
 log = structlog.get_logger()
@@ -317,7 +317,9 @@ class SharedMinutes:
             shown, until_us = _shown(lease.key), str(lease.until_us).encode()
             used = 0 if lease.key.quota is None else lease.key.quota.used
         keys = (b"4", _KEY % key_hash.hex().encode(), _minutes(self._life), _LIFE, _QUOTAS)
-        return *keys, shown, until_us, self._life, call.scope.encode(), call.ip_bits.encode(), str(used).encode()
+        named = b"1" if call.scope in GRANTED_ONLY else b"0"
+        asked = (call.scope.encode(), call.ip_bits.encode(), named)
+        return *keys, shown, until_us, self._life, *asked, str(used).encode()
 
     def _read(self, answer: bytes) -> Taken | Barred | AskPostgres:
         verdict, *figures = answer.split(b" ", 6)

@@ -11,8 +11,11 @@ from typing import Literal
 
 import msgspec
 
-SCOPES = ("transactions", "assets", "pools", "network")
+SCOPES = ("transactions", "assets", "pools", "network", "submit")
 """What a key may be restricted to. Each chain route belongs to one of them."""
+
+GRANTED_ONLY = ("submit",)
+"""The scopes that a key has only if they are named: a key without scopes may do everything else."""
 
 MOST_NETWORKS = 50
 _MAPPED_BITS = 96
@@ -29,7 +32,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Restrictions(msgspec.Struct, frozen=True):
-    """The networks (in bits) and the scopes of a key; none means no restriction."""
+    """The networks (in bits) and the scopes of a key; none means no restriction, except for GRANTED_ONLY."""
 
     networks: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
@@ -38,7 +41,8 @@ class Restrictions(msgspec.Struct, frozen=True):
         """What keeps the key from this call, if anything does."""
         if self.networks and not call.ip_bits.startswith(self.networks):
             return "ip"
-        return "scope" if self.scopes and call.scope and call.scope not in self.scopes else None
+        named = bool(self.scopes) or call.scope in GRANTED_ONLY
+        return "scope" if named and call.scope and call.scope not in self.scopes else None
 
 
 def of(ip_networks: Sequence[str], scopes: Sequence[str]) -> Restrictions:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from api.answers import ChainAnswer, ChainPage
-from api.ask import AdminAsk, ChainAsk, KeyAsk, Nothing, OpenAsk
+from api.ask import AdminAsk, ChainAsk, ChainPost, KeyAsk, Nothing, OpenAsk
 from api.caller import BOOTSTRAP, PERMISSIONS
 from api.errors import Refusal, method_not_allowed, not_found
 from api.parameters import Body, Field, Question, fields_of
@@ -29,8 +29,9 @@ class Route:
     The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
     Answer`. A handler of other `media_types` returns the whole response. `scope` is what a restricted API key must
     cover, "" if any key may call the route. `elsewhere` names, for fields that the route ignores, the endpoints that
-    change them. For /openapi.json, `headers` lists those of its own, `errors` the refusals that the handler itself
-    raises, and `sorted_by` says what `order` sorts by.
+    change them. `raw` is a media type in which the only field of the body may be sent by itself. For /openapi.json,
+    `headers` lists those of its own, `errors` the refusals that the handler itself raises, and `sorted_by` says what
+    `order` sorts by.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Route:
         elsewhere: Mapping[str, str] = NOWHERE_ELSE,
         status: HTTPStatus = HTTPStatus.OK,
         media_types: Sequence[str] = (JSON,),
+        raw: str = "",
         headers: Sequence[str] = (),
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
@@ -56,14 +58,14 @@ class Route:
         self.name = f"{method} {path}"
         self.number = zlib.crc32(self.name.encode())  # of its requests in a spool: the same in every version
         self.status, self.media_types, self.errors = int(status), tuple(media_types), tuple(errors)
-        self.headers = tuple(headers)
+        self.headers, self.raw = tuple(headers), raw
 
         hints = get_type_hints(handler)
         asked = hints["ask"]
         self.ask: type = get_origin(asked) or asked
-        expected = {"open": (OpenAsk,), "api key": (ChainAsk, KeyAsk)}.get(access, (AdminAsk,))
+        expected = {"open": (OpenAsk,), "api key": (ChainAsk, ChainPost, KeyAsk)}.get(access, (AdminAsk,))
         assert self.ask in expected, f"{method} {path}: the handler of a route for {access!r} takes one of {expected}"
-        assert bool(scope) == (self.ask is ChainAsk), f"{method} {path}: chain routes have a scope, and only they"
+        assert bool(scope) == issubclass(self.ask, ChainAsk), f"{method} {path}: chain routes have a scope, only they"
         question, body = (*get_args(asked), None, None)[:2]
         self.question: type[Question] = question or Nothing
         self.body: type[Body] | None = None if body is type(None) else body

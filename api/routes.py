@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from api import docs, errors, health, metrics, openapi, own_key, status
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
-from api.chain import assets, blocks, contracts, epochs, network, pools, transactions
+from api.chain import assets, blocks, contracts, epochs, network, pools, submission, transactions
 from api.route import Route
 
 _OF_A_USER = {
@@ -23,6 +23,13 @@ _OF_A_CREDENTIAL = {
     "revoked": "DELETE /v1/admin/credentials/{id}",
     "api_key": "POST /v1/admin/credentials/{id}/rotate",
 }
+_OF_A_TRANSACTION = (
+    partial(errors.no_node, "preview"),
+    partial(errors.node_not_available, "it does not answer"),
+    errors.invalid_transaction,
+    partial(errors.transaction_too_large, 16_384),
+    errors.foreign_transaction,
+)
 _OF_AN_ASSET = (
     errors.asset_without_dot,
     partial(errors.invalid_fingerprint, "its checksum is wrong, so at least one character is"),
@@ -59,6 +66,36 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="transactions",
         errors=(errors.transaction_not_found,),
+    ),
+    Route(
+        "POST",
+        "/v1/tx/evaluate",
+        "evaluate_transaction",
+        submission.evaluate,
+        "api key",
+        scope="submit",
+        raw="application/cbor",
+        errors=(*_OF_A_TRANSACTION, partial(errors.evaluation_failed, "Some scripts failed. (3010)")),
+    ),
+    Route(
+        "POST",
+        "/v1/tx/submit",
+        "submit_transaction",
+        submission.submit,
+        "api key",
+        scope="submit",
+        raw="application/cbor",
+        errors=(
+            *_OF_A_TRANSACTION,
+            errors.transaction_not_signed,
+            partial(errors.transaction_expired, 133_660_800, 133_664_400),
+            partial(errors.signatures_refused, "Some signatures are missing. (3101)"),
+            partial(errors.inputs_not_unspent, "Unknown output references as inputs. (3117)"),
+            partial(errors.outside_validity_interval, "Outside of its validity interval. (3118)"),
+            partial(errors.fee_too_small, "Insufficient fee. (3122)"),
+            partial(errors.value_not_conserved, "In and out value not conserved. (3123)"),
+            partial(errors.transaction_refused, "Some outputs have too little ada. (3125)"),
+        ),
     ),
     # Scripts and datums ----------------------------------------------------------------------------------------------
     Route(

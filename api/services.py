@@ -13,6 +13,7 @@ from api import chain_servers, registry, retention
 from api import valkey as valkeys
 from api.caller import Callers
 from api.chain_servers import ChainServers
+from api.nodes import Nodes
 from api.registry import Registry
 from api.shared_reading import SharedReading
 from api.turns import FairPool, Turns
@@ -54,6 +55,7 @@ class Services(msgspec.Struct, frozen=True):
     keys: FairPool  # for authentication and readiness: never shared with slower work
     admin: Turns[asyncpg.Pool]
     chain_servers: ChainServers
+    nodes: Nodes
     valkey: ValkeyClient
     callers: Callers
     spools: Spools
@@ -106,12 +108,15 @@ async def opened(
             usage_queue.spooling(settings.data_dir, servers.redis_url, queue, endpoints)
         )
         await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(settings.data_dir)))
+        nodes = Nodes.at(settings.ogmios_urls)
+        stack.callback(nodes.close)
         yield Services(
             settings=settings,
             servers=servers,
             keys=keys,
             admin=Turns(admin, ADMIN_CONNECTIONS),
             chain_servers=opened_servers,
+            nodes=nodes,
             valkey=valkey,
             callers=callers,
             spools=spools,

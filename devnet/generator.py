@@ -55,14 +55,14 @@ def options_of(network: str, **changes: Any) -> Options:
 
 
 def options_until_now(options: Options, blocks: int) -> Options:
-    """The same options with later eras: a chain of so many blocks then ends about two epochs ago.
+    """The same options with later eras: a chain of so many blocks then ends at least two epochs ago.
 
-    Only for a network without Byron, whose epochs can begin anywhere.
+    The present is in the last era. Only for a network without Byron, whose epochs can begin anywhere.
     """
     network = BY_NAME[options.network]
     assert not network.byron_epochs
     present = network.epoch_of(network.slot_at(datetime.now(UTC)))
-    first = present - blocks // options.blocks_per_epoch - 2
+    first = present - max(blocks // options.blocks_per_epoch + 2, options.eras[-1][1])
     return msgspec.structs.replace(options, eras=tuple((name, first + epoch) for name, epoch in options.eras))
 
 

@@ -109,7 +109,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class RestrictionsRecord(msgspec.Struct, frozen=True):
-    """From where and for what the keys of a credential may be used. An empty list does not restrict."""
+    """From where and for what the keys of a credential may be used.
+
+    An empty list does not restrict, but the scope `submit` must be named.
+    """
 
     credential_id: UUID
     ip_networks: list[str]
@@ -174,7 +177,8 @@ async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) 
     """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next request.
 
     Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to one
-    scope; `/v1/key` may be called with any.
+    scope; `/v1/key` may be called with any. The scope `submit` must be named: a key without scopes may call everything
+    else.
     """
     given = {field: list(value or ()) for field, value in _given(ask.body).items()}
     async with ask.commit() as db:

@@ -18,14 +18,17 @@ from unittest.mock import patch
 
 import asyncpg
 import msgspec
+import pycardano
 
 from api import app, turns, worker
 from api.restrictions import SCOPES
 from api.route import JSON
 from api.usage import durations
 from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
-from devnet import networks, parameters
+from devnet import faucet, networks, parameters
 from devnet.blocks import Genesis
+from devnet.generator import Generated, Options
+from devnet.server import Server
 from shared import database, schema, servers, settings
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
@@ -33,6 +36,7 @@ from tests.api.indexers import Indexer
 from tests.api.partners import ALL, BOOTSTRAP_KEY, NOWHERE
 from tests.chain.harness import blocks_of, recorded
 from tests.chain.written import Written
+from tests.wallet import ADA, Wallet
 
 Json = dict[str, Any]
 FILE = Path(__file__).parents[2] / "api" / "examples.json"
@@ -114,7 +118,12 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
     try:
         with patch("api.usage.queue._LAST_LOOKS_S", 0):  # no aggregator runs
             # The recorded blocks are old, and yet the network is to count as ready.
-            async with serving({**environment, "READY_LAG_S": "999999999"}) as api:
+            ready = {"READY_LAG_S": "999999999"}
+            conway = Generated(Options(density=1, eras=(("conway", 0),), faucet=True), 3)
+            async with (
+                Server(conway) as node,
+                serving({**environment, **ready, "OGMIOS_URL_PREVIEW": node.url}) as api,
+            ):
                 asking = Recorder(api)
                 await asking.refused("not_ready", "get_readiness", "GET /ready")
                 about = await _index(chain)
@@ -126,6 +135,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
                 await asking.refused("genesis_not_known", "get_genesis", "GET /v1/genesis", key)
                 await _read_ledger(chain)
                 await _ask_about_chain(asking, key, about)
+                await _ask_to_submit(asking, key, node)
                 await _ask_without_right(asking, partner, about)
                 await _ask_wrongly(asking, partner, key)
                 await _ask_in_trouble(asking, partner, key, about, db)
@@ -342,6 +352,48 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
     await asking.refused("method_not_allowed", "", "PUT /v1/key", key)
 
 
+async def _ask_to_submit(asking: Recorder, key: str, node: Server) -> None:
+    """Ask to evaluate and submit transactions of the faucet, right and wrong ones."""
+    wallet, held = Wallet.of_faucet(), faucet.OUTPUT_LOVELACE
+    assert isinstance(node.chain, Generated)
+    source = next(iter(node.chain.ledger.wallets[str(wallet.address)]))
+    submit = "POST /v1/tx/submit"
+    to_mainnet = pycardano.Address(wallet.address.payment_part, network=pycardano.Network.MAINNET)
+    unsigned, plutus, payment = (wallet.payment(source, held, 5 * ADA) for _ in range(3))
+    unsigned.transaction_witness_set = pycardano.TransactionWitnessSet()
+    plutus.transaction_witness_set.plutus_v2_script = [pycardano.PlutusV2Script(bytes.fromhex(_PLUTUS))]
+
+    def pays(lovelace: int, **changes: Any) -> Any:
+        return wallet.body(source, [pycardano.TransactionOutput(wallet.address, lovelace)], **changes)
+
+    for code, tx in (
+        ("invalid_transaction", "84a0a0f5f6"),
+        ("foreign_transaction", wallet.payment(source, held, ADA, to_mainnet)),
+        ("transaction_not_signed", unsigned),
+        ("transaction_expired", wallet.payment(source, held, ADA, ttl=_LAST_SLOT)),
+        ("signatures_refused", wallet.signed(pays(held), key=Wallet.numbered(2).key)),
+        ("inputs_not_unspent", wallet.payment(("ab" * 32, 0), held, ADA)),
+        ("outside_validity_interval", wallet.payment(source, held, ADA, validity_start=10**9)),
+        ("fee_too_small", wallet.signed(pays(held - 9, fee=9))),
+        ("value_not_conserved", wallet.signed(pays(held))),
+        ("transaction_refused", wallet.signed(pays(9))),
+    ):
+        body = {"cbor": tx if isinstance(tx, str) else tx.to_cbor_hex()}
+        await asking.refused(code, "submit_transaction", submit, key, body)
+    large, raw = payment.to_cbor() + bytes(16_384), {"Content-Type": "application/cbor"}
+    await asking.refused("transaction_too_large", "submit_transaction", submit, key, data=large, headers=raw)
+    evaluate = "POST /v1/tx/evaluate"
+    await asking.refused("evaluation_failed", "evaluate_transaction", evaluate, key, {"cbor": plutus.to_cbor_hex()})
+    good = {"cbor": payment.to_cbor_hex()}
+    await asking.ok("evaluate_transaction", evaluate, key, good)
+    await asking.ok("submit_transaction", submit, key, good)
+    node.delay_s = 1.0
+    with patch("api.nodes.ANSWER_WITHIN_S", 0.1):
+        await asking.refused("node_not_available", "evaluate_transaction", evaluate, key, good)
+    node.delay_s = 0.0
+
+
+_PLUTUS = "4e4d01000033222220051200120011"  # the always-succeeding script of Plutus' examples
 _OF_MAINNET = "addr1vx2fxv2umyhttkxyxp8x0dlpdt3k6cwng5pxj3jhsydzers66hrl8"  # of CIP-19
 _MISTYPED = "asset1rjklcrnsdzqp65wjgrg55sy9723kw09mlgvlc4"
 
@@ -365,6 +417,8 @@ async def _ask_without_right(asking: Recorder, partner: str, about: Subjects) ->
         ("network_not_available", await issued(network_id=2)),
     ):
         await asking.refused(code, "get_transaction", f"GET {path}", key)
+    elsewhere = await issued("restrictions", {"scopes": ["submit"]}, network_id=2)
+    await asking.refused("no_node", "submit_transaction", "POST /v1/tx/submit", elsewhere, {"cbor": "84a0a0f5f6"})
     for code, limits in (
         ("rate_limit_exceeded", {"rate_limit_per_minute": 1}),
         ("quota_exceeded", {"quota": {"requests": 1, "per": "month"}}),

@@ -185,7 +185,7 @@ async def test_hostile_values_in_bodies_are_stored_unchanged_or_refused(caller: 
         "network_id": 1,
     }
     for route in KEYED:
-        if route.body is None:
+        if route.body is None or route.access == "api key":  # transactions: tests/api/test_submission.py
             continue
         whole = {field.name: plain[field.name] for field in route.body_fields if field.name in plain}
         for field in route.body_fields:

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from api import retention
 from api.admin.limits import Networks, QuotaKind
 from api.rate_limit import LocalMinutes, RunningQuota
-from api.restrictions import MOST_NETWORKS, Call, bits, of
+from api.restrictions import MOST_NETWORKS, SCOPES, Call, bits, of
 from shared import database
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use
@@ -210,7 +210,7 @@ async def test_wrong_limits_and_restrictions_are_named(partner: Partner, credent
         *(("limits", {"quota": wrong}, quota) for wrong in WRONG_QUOTAS),
         ("restrictions", {}, "At least one field (ip_networks or scopes) must be provided"),
         *(("restrictions", {"ip_networks": wrong}, networks) for wrong in WRONG_NETWORKS),
-        ("restrictions", {"scopes": ["tx"]}, "scopes must be an array out of transactions, assets, pools, network"),
+        ("restrictions", {"scopes": ["tx"]}, f"scopes must be an array out of {', '.join(SCOPES)}"),
     ]
     for what, body, error in cases:
         for thing in (credential["id"], NOWHERE):

@@ -57,7 +57,7 @@ function CredentialPage({ credential, limits, restrictions, path, query, changed
             <${Fact} name="Networks">
               ${restrictions.ip_networks.length ? restrictions.ip_networks.map((network) => html`<code class="item">${network}</code>`) : "from anywhere"}
             </${Fact}>
-            <${Fact} name="Scopes">${restrictions.scopes.length ? restrictions.scopes.join(", ") : "everything"}</${Fact}>
+            <${Fact} name="Scopes">${restrictions.scopes.length ? restrictions.scopes.join(", ") : "everything but submit"}</${Fact}>
           </dl>
         </${Card}>
       </div>

@@ -105,6 +105,42 @@ class Ledgerline(Http):
         )
         return answer
 
+    def evaluate_transaction(self, *, cbor: str, idempotency_key: str | None = None) -> types.EvaluationAnswer:
+        """Evaluate the scripts of a transaction.
+
+        The transaction need not be signed. Its inputs must be unspent.
+        """
+        answer: types.EvaluationAnswer = self.call(
+            "POST",
+            "/v1/tx/evaluate",
+            {},
+            {},
+            {"cbor": cbor},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def submit_transaction(self, *, cbor: str, idempotency_key: str | None = None) -> types.SubmissionAnswer:
+        """Submit a signed transaction.
+
+        A transaction that the node already has, in its mempool or in a block, is accepted again: if an answer
+        was lost, send the same request. `GET /v1/tx/hash/{hash}` finds the transaction once a block holds it
+        and is indexed.
+        """
+        answer: types.SubmissionAnswer = self.call(
+            "POST",
+            "/v1/tx/submit",
+            {},
+            {},
+            {"cbor": cbor},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
     def get_script(self, script_hash: str) -> types.ScriptAnswer:
         """Get a script by hash."""
         answer: types.ScriptAnswer = self.call(
@@ -824,13 +860,14 @@ class Ledgerline(Http):
         credential_id: str,
         *,
         ip_networks: list[str] | Unset | None = UNSET,
-        scopes: list[Literal["transactions", "assets", "pools", "network"]] | Unset | None = UNSET,
+        scopes: list[Literal["transactions", "assets", "pools", "network", "submit"]] | Unset | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
         """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next
         request.
 
         Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint
-        belongs to one scope; `/v1/key` may be called with any. Requires the permission `manage_credentials`.
+        belongs to one scope; `/v1/key` may be called with any. The scope `submit` must be named: a key
+        without scopes may call everything else. Requires the permission `manage_credentials`.
         """
         answer: types.RestrictionsRecordConfirmation = self.call(
             "PUT",

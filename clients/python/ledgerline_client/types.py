@@ -239,6 +239,43 @@ class Anchor(TypedDict):
     hash: str
 
 
+class EvaluationAnswer(TypedDict):
+    """A successful answer."""
+
+    success: Literal[True]
+    data: Evaluation
+
+
+class Evaluation(TypedDict):
+    """The hash of a transaction, and what its scripts need; nothing if it has no redeemers."""
+
+    tx_hash: str
+    budgets: list[Budget]
+
+
+class Budget(TypedDict):
+    """The execution units that a redeemer needs."""
+
+    purpose: Literal["guard", "mint", "propose", "publish", "spend", "vote", "withdraw"]
+    index: int
+    memory: int
+    cpu: int
+
+
+class SubmissionAnswer(TypedDict):
+    """A successful answer."""
+
+    success: Literal[True]
+    data: Submission
+
+
+class Submission(TypedDict):
+    """A transaction that the node has accepted. It expires at slot `invalid_hereafter`, unless a block holds it."""
+
+    tx_hash: str
+    invalid_hereafter: int | None
+
+
 class ScriptAnswer(TypedDict):
     """Data of a chain, with its last indexed block."""
 
@@ -956,7 +993,10 @@ class RestrictionsRecordAnswer(TypedDict):
 
 
 class RestrictionsRecord(TypedDict):
-    """From where and for what the keys of a credential may be used. An empty list does not restrict."""
+    """From where and for what the keys of a credential may be used.
+
+    An empty list does not restrict, but the scope `submit` must be named.
+    """
 
     credential_id: str
     ip_networks: list[str]

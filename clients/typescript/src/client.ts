@@ -36,6 +36,16 @@ export type GetTransactionOptions = {
   groupByPolicy?: boolean | undefined;
 };
 
+/** Options of `evaluateTransaction`. */
+export type EvaluateTransactionOptions = {
+  cbor: string;
+};
+
+/** Options of `submitTransaction`. */
+export type SubmitTransactionOptions = {
+  cbor: string;
+};
+
 /** Options of `getAsset`. */
 export type GetAssetOptions = {
   /** Source of the metadata. `auto` uses the first of cip68, cip25 and registry that has any. */
@@ -220,7 +230,7 @@ export type UpdateCredentialLimitsOptions = {
 /** Options of `updateCredentialRestrictions`. */
 export type UpdateCredentialRestrictionsOptions = {
   ip_networks?: Array<string> | null | undefined;
-  scopes?: Array<"transactions" | "assets" | "pools" | "network"> | null | undefined;
+  scopes?: Array<"transactions" | "assets" | "pools" | "network" | "submit"> | null | undefined;
 };
 
 /** Options of `listUsageByCredential`. */
@@ -372,6 +382,32 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): Promise<types.FullTransactionAnswer> {
     return this.call(operations.getTransaction, { hash: txHash }, options, call);
+  }
+
+  /**
+   * Evaluate the scripts of a transaction.
+   *
+   * The transaction need not be signed. Its inputs must be unspent.
+   */
+  evaluateTransaction(
+    options: EvaluateTransactionOptions,
+    call: CallOptions = {},
+  ): Promise<types.EvaluationAnswer> {
+    return this.call(operations.evaluateTransaction, {}, options, call);
+  }
+
+  /**
+   * Submit a signed transaction.
+   *
+   * A transaction that the node already has, in its mempool or in a block, is accepted again: if an answer was
+   * lost, send the same request. `GET /v1/tx/hash/{hash}` finds the transaction once a block holds it and is
+   * indexed.
+   */
+  submitTransaction(
+    options: SubmitTransactionOptions,
+    call: CallOptions = {},
+  ): Promise<types.SubmissionAnswer> {
+    return this.call(operations.submitTransaction, {}, options, call);
   }
 
   /** Get a script by hash. */
@@ -801,7 +837,8 @@ export class Ledgerline extends Http {
    * Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next request.
    *
    * Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to
-   * one scope; `/v1/key` may be called with any. Requires the permission `manage_credentials`.
+   * one scope; `/v1/key` may be called with any. The scope `submit` must be named: a key without scopes may call
+   * everything else. Requires the permission `manage_credentials`.
    */
   updateCredentialRestrictions(
     credentialId: string,

@@ -22,6 +22,22 @@ export const getTransaction: Operation = {
   quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } }, mint: true, withdrawals: { lovelace: true }, certificates: { pool: { pledge: true, fixed_cost: true }, deposit: true }, invalid_before: true, invalid_hereafter: true } },
 };
 
+export const evaluateTransaction: Operation = {
+  method: "POST",
+  path: "/v1/tx/evaluate",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { budgets: { memory: true, cpu: true } } },
+};
+
+export const submitTransaction: Operation = {
+  method: "POST",
+  path: "/v1/tx/submit",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { invalid_hereafter: true } },
+};
+
 export const getScript: Operation = {
   method: "GET",
   path: "/v1/scripts/{scriptHash}",

@@ -216,6 +216,38 @@ export interface Anchor {
   hash: string;
 }
 
+/** A successful answer. */
+export interface EvaluationAnswer {
+  success: true;
+  data: Evaluation;
+}
+
+/** The hash of a transaction, and what its scripts need; nothing if it has no redeemers. */
+export interface Evaluation {
+  tx_hash: string;
+  budgets: Array<Budget>;
+}
+
+/** The execution units that a redeemer needs. */
+export interface Budget {
+  purpose: "guard" | "mint" | "propose" | "publish" | "spend" | "vote" | "withdraw";
+  index: number;
+  memory: bigint;
+  cpu: bigint;
+}
+
+/** A successful answer. */
+export interface SubmissionAnswer {
+  success: true;
+  data: Submission;
+}
+
+/** A transaction that the node has accepted. It expires at slot `invalid_hereafter`, unless a block holds it. */
+export interface Submission {
+  tx_hash: string;
+  invalid_hereafter: bigint | null;
+}
+
 /** Data of a chain, with its last indexed block. */
 export interface ScriptAnswer {
   success: true;
@@ -874,7 +906,11 @@ export interface RestrictionsRecordAnswer {
   data: RestrictionsRecord;
 }
 
-/** From where and for what the keys of a credential may be used. An empty list does not restrict. */
+/**
+ * From where and for what the keys of a credential may be used.
+ *
+ * An empty list does not restrict, but the scope `submit` must be named.
+ */
 export interface RestrictionsRecord {
   credential_id: string;
   ip_networks: Array<string>;

@@ -1,0 +1,160 @@
+"""The API's own connections to Ogmios, one for each network, for transactions: docs/decisions/0037.
+
+The packages `ogmios` and pycardano work synchronously and are slow to import. A thread for each network imports them
+with the first transaction, and does everything in turn.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+import structlog
+
+from api import errors
+from shared.network import Network
+
+log = structlog.get_logger()
+
+MOST_WAITING = 32
+ANSWER_WITHIN_S = 8.0
+_PORTS = {"ws": 80, "wss": 443}
+
+Result = TypeVar("Result")
+
+
+class NodeRefused(Exception):
+    """Ogmios' error answer: the code and the message, and what the ledger said about it."""
+
+    def __init__(self, code: int, message: str, data: Any) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+
+class NodeAway(Exception):
+    """The node can't be reached, or did not answer in time."""
+
+
+class Connection:
+    """Speaks to one Ogmios, in one thread. Connects when it is asked and again after a loss."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._client: Any = None
+        self._asked = 0
+
+    def evaluate(self, cbor: bytes) -> Any:
+        """The execution units of each redeemer, as Ogmios tells them. Raises NodeRefused, NodeAway."""
+        return self._ask("evaluateTransaction", transaction={"cbor": cbor.hex()})
+
+    def submit(self, cbor: bytes, tx_hash: bytes) -> None:
+        """Submit a transaction. One that waits in the node's mempool is accepted again.
+
+        Raises NodeRefused, NodeAway.
+        """
+        try:
+            self._ask("submitTransaction", transaction={"cbor": cbor.hex()})
+        except NodeRefused:
+            if not self._waits(tx_hash):
+                raise
+
+    def _waits(self, tx_hash: bytes) -> bool:
+        """Whether a transaction is in the node's mempool."""
+        self._ask("acquireMempool")
+        waits = self._ask("hasTransaction", id=tx_hash.hex())
+        self._ask("releaseMempool")
+        return waits is True
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.connection.close_socket()
+
+    def _ask(self, method: str, **params: Any) -> Any:
+        """The result of a request. A connection that was lost while it was idle is replaced."""
+        from websockets.exceptions import ConnectionClosed, WebSocketException
+
+        self._asked += 1
+        request = {"jsonrpc": "2.0", "method": method, "id": self._asked} | ({"params": params} if params else {})
+        text = json.dumps(request)
+        try:
+            try:
+                self._connected().send(text)
+            except ConnectionClosed:
+                self.close()
+                self._connected().send(text)
+            # NOTE: not `Client.receive`, which waits for ever.
+            answer = json.loads(self._client.connection.recv(timeout=ANSWER_WITHIN_S))
+        except (OSError, TimeoutError, WebSocketException, ValueError) as cause:
+            self.close()
+            raise NodeAway(f"{type(cause).__name__}: {cause}") from cause
+        if not isinstance(answer, dict) or answer.get("id") != self._asked:
+            self.close()
+            raise NodeAway("an answer to another request")
+        if "error" in answer:
+            error = answer["error"]
+            raise NodeRefused(error["code"], error["message"], error.get("data"))
+        return answer["result"]
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            from ogmios.client import Client
+
+            url = urlsplit(self._url)
+            host = url.netloc.rpartition(":")[0] if url.port else url.netloc
+            path = url.path.lstrip("/") + (f"?{url.query}" if url.query else "")
+            port = url.port or _PORTS[url.scheme]
+            self._client = Client(host, port, path, secure=url.scheme == "wss")
+        return self._client
+
+
+class Node:
+    """The node of a network, called from the event loop."""
+
+    def __init__(self, network: str, url: str) -> None:
+        self._network = network
+        self._connection = Connection(url)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"node {network}")
+        self._waiting = 0
+
+    async def run(self, work: Callable[[Connection], Result]) -> Result:
+        """Run `work` in the node's thread, after the work before it. Raises Refusal, NodeRefused."""
+        if self._waiting >= MOST_WAITING:
+            raise errors.node_not_available("too many transactions are waiting for it")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
+        except NodeAway as cause:
+            log.warning("node.away", network=self._network, cause=str(cause))
+            raise errors.node_not_available("it does not answer") from cause
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        self._connection.close()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Nodes(msgspec.Struct, frozen=True):
+    """The nodes by name of their network."""
+
+    by_network: Mapping[str, Node]
+
+    @classmethod
+    def at(cls, urls: Mapping[str, str]) -> "Nodes":
+        """The nodes at these addresses. No connection is made yet."""
+        return cls({name: Node(name, url) for name, url in urls.items()})
+
+    def of(self, network: Network) -> Node:
+        """Raises Refusal if this API knows no node of the network."""
+        node = self.by_network.get(network.name)
+        if node is None:
+            raise errors.no_node(network.name)
+        return node
+
+    def close(self) -> None:
+        for node in self.by_network.values():
+            node.close()

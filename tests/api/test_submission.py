@@ -1,0 +1,225 @@
+"""Evaluate and submit: what reaches the node, what the node says, and that nothing else is needed to pay."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import msgspec
+import pycardano
+import pytest
+
+from api import restrictions, tokens
+from api.restrictions import SCOPES, Call
+from devnet import addresses, faucet
+from devnet.dialect import Dialect
+from devnet.generator import Generated, Options
+from devnet.server import Server
+from shared import database
+from shared.network import PREVIEW
+from tests.api.client import Client, Reply, serving
+from tests.api.conftest import IssueKey
+from tests.chain.written import Written
+from tests.wallet import ADA, Wallet, id_of
+
+HELD = faucet.OUTPUT_LOVELACE
+SUBMIT, EVALUATE = "/v1/tx/submit", "/v1/tx/evaluate"
+SEED = 20_261_122
+
+
+class Sandbox(msgspec.Struct):
+    """A devnet with an API in front of it, whose index begins with the devnet's last block."""
+
+    node: Server
+    api: Client
+    key: str
+    written: Written
+    outputs: list[tuple[str, int]]
+    wallet: Wallet = msgspec.field(default_factory=Wallet.of_faucet)
+
+    async def send(self, tx: Any, path: str = SUBMIT) -> Reply:
+        """As JSON, if it is hex, or as CBOR."""
+        if isinstance(tx, str):
+            return await self.api.call("POST", path, self.key, json={"cbor": tx})
+        cbor = tx if isinstance(tx, bytes) else tx.to_cbor()
+        return await self.api.call("POST", path, self.key, data=cbor, headers={"Content-Type": "application/cbor"})
+
+    async def grow(self) -> None:
+        self.node.grow()
+        await self.written.index(self.node.blocks[-1].decoded())
+
+
+async def grant(db: asyncpg.Connection, *scopes: str) -> None:
+    await db.execute("UPDATE partner.credential SET scopes = $1", list(scopes))
+
+
+@pytest.fixture(params=[(6, 14), (7, 0)], ids=["6", "7"])
+async def sandbox(
+    request: pytest.FixtureRequest,
+    environment: dict[str, str],
+    no_worker: None,  # noqa: ARG001
+    db: asyncpg.Connection,
+    issue_key: IssueKey,
+) -> AsyncIterator[Sandbox]:
+    key = await issue_key()
+    await grant(db, *SCOPES)
+    generated = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
+    chain = await database.connect(environment["DATABASE_URL"], PREVIEW)
+    async with (
+        Server(generated, dialect=Dialect(request.param)) as node,
+        serving({**environment, "OGMIOS_URL_PREVIEW": node.url}) as api,
+    ):
+        outputs = list(generated.ledger.wallets[faucet.address(0)])
+        sandbox = Sandbox(node, api, key, Written(chain), outputs)
+        await sandbox.grow()
+        yield sandbox
+    await chain.close()
+
+
+async def test_payment_mint_and_delegation_are_confirmed_and_accepted_again(sandbox: Sandbox) -> None:
+    wallet, outputs = sandbox.wallet, sandbox.outputs
+    assert isinstance(sandbox.node.chain, Generated)
+    pool = addresses.raw(next(iter(sandbox.node.chain.ledger.pools)))
+    sent = [
+        wallet.payment(outputs[0], HELD, 5 * ADA).to_cbor_hex(),
+        wallet.mint(outputs[1], HELD, b"Token", 7),
+        wallet.delegation(outputs[2], HELD, pool),
+    ]
+    ids = []
+    for tx in sent:
+        assert (await sandbox.send(tx, EVALUATE)).body["data"]["budgets"] == []
+        reply = await sandbox.send(tx)
+        assert reply.status == 200, reply.body
+        assert reply.headers["RateLimit-Limit"]
+        ids.append(reply.body["data"]["tx_hash"])
+        assert (await sandbox.send(tx)).body == reply.body  # it waits in the mempool
+    assert ids[1:] == [id_of(tx) for tx in sent[1:]]
+    await sandbox.grow()
+    for tx, tx_hash in zip(sent, ids, strict=True):
+        found = await sandbox.api.get(f"/v1/tx/hash/{tx_hash}", sandbox.key)
+        assert found.status == 200
+        assert (await sandbox.send(tx)).status == 200  # it is in a block
+
+
+async def test_a_transaction_is_read_before_the_node_sees_it(sandbox: Sandbox) -> None:
+    wallet, source = sandbox.wallet, sandbox.outputs[0]
+    payment = wallet.payment(source, HELD, 5 * ADA)
+    unsigned = wallet.payment(source, HELD, 5 * ADA)
+    unsigned.transaction_witness_set = pycardano.TransactionWitnessSet()
+    foreign = pycardano.Address(wallet.address.payment_part, network=pycardano.Network.MAINNET)
+    for tx, code in (
+        (b"", "invalid_parameter"),
+        (payment.to_cbor() + b"\0", "invalid_transaction"),
+        (payment.to_cbor() + bytes(16_384), "transaction_too_large"),
+        (b"\x9f" * 16_000, "invalid_transaction"),
+        (b"\x81" * 16_000, "invalid_transaction"),
+        (b"\x9b" + b"\xff" * 8, "invalid_transaction"),
+        (unsigned, "transaction_not_signed"),
+        (wallet.payment(source, HELD, ADA, ttl=3), "transaction_expired"),
+        (wallet.payment(source, HELD, ADA, foreign), "foreign_transaction"),
+        (wallet.payment(source, HELD, ADA, network_id=pycardano.Network.MAINNET), "foreign_transaction"),
+        ("zz", "invalid_parameter"),
+    ):
+        reply = await sandbox.send(tx)
+        assert (reply.status, reply.headers["Error-Code"]) == (400, code), reply.body
+    for body in ({}, {"cbor": None}, {"cbor": 1}, {"cbor": "abc"}, {"cbor": "é0"}):
+        reply = await sandbox.api.call("POST", SUBMIT, sandbox.key, json=body)
+        assert (reply.status, reply.error[:5]) == (400, "cbor "), body
+    assert sandbox.node.requests["submitTransaction"] == 0
+    assert (await sandbox.send(unsigned, EVALUATE)).status == 200
+
+
+@pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)
+async def test_mutations_reach_the_node_only_if_they_are_transactions(sandbox: Sandbox) -> None:
+    wallet, outputs, dice = sandbox.wallet, sandbox.outputs, random.Random(SEED)
+    real = [
+        wallet.payment(outputs[0], HELD, 5 * ADA),
+        wallet.mint(outputs[1], HELD, b"Token", 7),
+        wallet.delegation(outputs[2], HELD, bytes(28)),
+    ]
+    mutations = [mutated(bytearray(dice.choice(real).to_cbor()), dice) for _ in range(1_000)]
+    replies: list[Reply] = []
+    for first in range(0, len(mutations), 25):
+        replies += await asyncio.gather(*(sandbox.send(tx) for tx in mutations[first : first + 25]))
+    by_us = {"invalid_transaction", "foreign_transaction", "transaction_not_signed", "transaction_expired"}
+    codes = [reply.headers.get("Error-Code") for reply in replies]
+    assert {reply.status for reply in replies} <= {200, 400}, set(codes)
+    reached = sum(code not in by_us for code in codes)
+    assert sandbox.node.requests["submitTransaction"] == reached
+    assert 0 < reached < len(mutations)
+    for tx, code in zip(mutations, codes, strict=True):
+        assert code in by_us or is_transaction(tx), tx.hex()
+
+
+def mutated(tx: bytearray, dice: random.Random) -> bytes:
+    """One to three changes: a bit or byte, or bytes that are cut out, repeated or added."""
+    for _ in range(dice.randint(1, 3)):
+        at = dice.randrange(len(tx))
+        match dice.randrange(5):
+            case 0:
+                tx[at] ^= 1 << dice.randrange(8)
+            case 1:
+                tx[at] = dice.randrange(256)
+            case 2:
+                del tx[at : at + dice.randint(1, 40)]
+            case 3:
+                tx[at:at] = tx[at : at + dice.randint(1, 40)]
+            case _:
+                tx[at:at] = dice.randbytes(dice.randint(1, 9))
+        if not tx:
+            return b""
+    return bytes(tx)
+
+
+def is_transaction(cbor: bytes) -> bool:
+    try:
+        pycardano.Transaction.from_cbor(cbor)
+    except Exception:  # noqa: BLE001 - that is what the service has to bear
+        return False
+    return True
+
+
+async def test_submit_must_be_named_among_the_scopes_of_a_key(sandbox: Sandbox, db: asyncpg.Connection) -> None:
+    tx = sandbox.wallet.payment(sandbox.outputs[0], HELD, 5 * ADA)
+    assert (await sandbox.send(tx, EVALUATE)).status == 200
+    for scopes in ([], ["transactions", "assets", "pools"]):
+        key = await _new_key(db, scopes)
+        for path in (SUBMIT, EVALUATE):
+            reply = await sandbox.api.call("POST", path, key, json={"cbor": "00"})
+            assert (reply.status, reply.error) == (403, "Key does not cover submit"), scopes
+        assert (await sandbox.api.get("/v1/tx/hash/" + "0" * 64, key)).status == 404
+        assert restrictions.of([], scopes).bars(Call("submit")) == "scope"  # without Valkey
+    assert restrictions.of([], ["submit"]).bars(Call("submit")) is None
+
+
+async def _new_key(db: asyncpg.Connection, scopes: list[str]) -> str:
+    key = tokens.new_api_key()
+    await db.execute(
+        """
+        INSERT INTO partner.credential
+            (user_account_id, admin_key_id, rate_limit_per_minute, network_id, key_hash, api_key_prefix, name, scopes)
+        SELECT user_account_id, admin_key_id, 100, network_id, $1, $2, 'tests', $3 FROM partner.credential LIMIT 1
+        """,
+        tokens.hash_of(key),
+        tokens.prefix_of(key),
+        scopes,
+    )
+    return key
+
+
+@pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)
+async def test_a_node_that_is_away_is_said_so_and_found_again(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tx = sandbox.wallet.payment(sandbox.outputs[0], HELD, 5 * ADA)
+    assert (await sandbox.send(tx, EVALUATE)).status == 200
+    sandbox.node.drop_connections()
+    assert (await sandbox.send(tx, EVALUATE)).status == 200
+    sandbox.node.delay_s = 2.0
+    monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 0.1)
+    late = await sandbox.send(tx)
+    assert (late.status, late.headers["Error-Code"], late.headers["Retry-After"]) == (503, "node_not_available", "2")
+    sandbox.node.delay_s = 0.0
+    monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 8.0)
+    assert (await sandbox.send(tx)).status == 200  # the node has it, and it is accepted again
