@@ -115,6 +115,7 @@ _PYTHON_TYPES: dict[str, type] = {
     "int2": int,
     "int4": int,
     "int8": int,
+    "int4[]": list,
     "int8[]": list,
     "json": msgspec.Raw,
     "name": str,
@@ -204,7 +205,7 @@ async def test_all_networks_have_the_same_tables(database_url: str) -> None:
 
 async def test_migrating_again_changes_nothing(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
-    await connection.execute("INSERT INTO chain_preview.genesis_output VALUES ('\\x01', '\\x02', 3)")
+    await connection.execute("INSERT INTO chain_preview.genesis_output VALUES (-1, 3, '\\x01', '\\x02')")
     await schema.migrate(connection)
     assert await connection.fetchval("SELECT count(*) FROM chain_preview.genesis_output") == 1
     await connection.close()
@@ -354,7 +355,7 @@ def newer_program(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_commit_into_a_newer_schema_is_refused(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     async with schema.commit(connection):
-        await connection.execute("INSERT INTO chain_preview.genesis_output VALUES ('\\x01', '\\x02', 3)")
+        await connection.execute("INSERT INTO chain_preview.genesis_output VALUES (-1, 3, '\\x01', '\\x02')")
     await connection.execute("UPDATE partner.schema_version SET version = version + 1")
     with pytest.raises(schema.WrongSchema, match=f"{schema.VERSION + 1}.*{schema.VERSION}"):
         async with schema.commit(connection):
@@ -405,7 +406,7 @@ async def test_a_migration_ends_a_writer_that_takes_too_long_and_names_it(
     writer, newer = [await database.connect(database_url, PREVIEW) for _ in range(2)]
     commit = schema.commit(writer)
     await commit.__aenter__()
-    await writer.execute("INSERT INTO genesis_output VALUES ('\\x01', '\\x02', 3)")
+    await writer.execute("INSERT INTO genesis_output VALUES (-1, 3, '\\x01', '\\x02')")
     pid = await writer.fetchval("SELECT pg_backend_pid()")
     async with asyncio.timeout(20):
         await schema.migrate(newer)

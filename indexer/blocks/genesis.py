@@ -68,7 +68,9 @@ async def load(node: Ogmios, network: Network) -> Genesis:
     except ValueError as error:
         raise frames.Unreadable(f"genesis configuration: {error}") from error
     return Genesis(
-        outputs=[(hashlib.blake2b(raw, digest_size=32).digest(), raw, lovelace) for raw, lovelace in funds + vouchers],
+        outputs=sorted(
+            (hashlib.blake2b(raw, digest_size=32).digest(), raw, lovelace) for raw, lovelace in funds + vouchers
+        ),
         stake_deposit=frames.lovelace(shelley.initial_parameters.stake_credential_deposit),
         pool_deposit=frames.lovelace(shelley.initial_parameters.stake_pool_deposit),
         pools=pools,

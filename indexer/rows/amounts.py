@@ -10,9 +10,10 @@ from shared.ledger import AddressNo, AssetNo, StakeNo
 
 
 class Moved(msgspec.Struct, frozen=True, gc=False):
-    """The sum of some outputs: their address_no, lovelace, and quantities by asset_no."""
+    """The sum of some outputs: their address_no and stake_no, lovelace, and quantities by asset_no."""
 
     addresses: set[AddressNo]
+    accounts: set[StakeNo]
     lovelace: int
     quantities: dict[AssetNo, int]
 
@@ -27,7 +28,7 @@ class Amounts:
     def move(self, outputs: Iterable[NumberedOutput], sign: int) -> Moved:
         """Add the outputs made (`sign` 1) or spent (-1)."""
         stakes, holders = self.stakes, self.holders
-        addresses: set[AddressNo] = set()
+        addresses, accounts = set[AddressNo](), set[StakeNo]()
         total_lovelace, total = 0, dict[AssetNo, int]()
         for output in outputs:
             address_no, stake_no, lovelace = output.address_no, output.stake_no, output.lovelace
@@ -35,8 +36,9 @@ class Amounts:
             total_lovelace += lovelace
             if stake_no is not None:
                 stakes[stake_no] += sign * lovelace
+                accounts.add(stake_no)
             if output.quantities:
                 for asset_no, quantity in output.quantities.items():
                     holders[asset_no, address_no] += sign * quantity
                     total[asset_no] = total.get(asset_no, 0) + quantity
-        return Moved(addresses, total_lovelace, total)
+        return Moved(addresses, accounts, total_lovelace, total)

@@ -12,7 +12,7 @@ import msgspec
 
 from shared import packed, sql
 from shared.address import stake_of
-from shared.ledger import AddressNo, StakeNo
+from shared.ledger import AddressNo, StakeNo, TxId
 from shared.packed import OutputKey, Quantities
 from shared.sql import Connection
 
@@ -32,9 +32,11 @@ MOST_ADDRESSES = 500_000
 class NumberedOutput(msgspec.Struct, frozen=True, gc=False):
     """An output with the row numbers of what it names.
 
-    `packed` is packed.pack_output of it, and `reference_tokens` counts the CIP-68 reference tokens among its assets.
+    `tx_id` is that of the transaction that made it, or of the genesis output. `packed` is packed.pack_output of it, and
+    `reference_tokens` counts the CIP-68 reference tokens among its assets.
     """
 
+    tx_id: TxId
     packed: bytes
     lovelace: int
     address_no: AddressNo
@@ -209,16 +211,18 @@ def outputs_of(tx_hash: bytes, first_index: int, outputs: Iterable[NumberedOutpu
 
 def pack_numbered(output: NumberedOutput) -> bytes:
     """An output for Unspent: as in the row of its transaction, and behind it what the row does not say."""
-    return output.packed + _BESIDE.pack(output.stake_no or 0, output.reference_tokens)
+    return output.packed + _BESIDE.pack(output.tx_id, output.stake_no or 0, output.reference_tokens)
 
 
 def unpack_numbered(data: bytes) -> NumberedOutput:
     """An output from Unspent."""
     in_row = data[: -_BESIDE.size]
     output = packed.unpack_output(in_row)
-    stake_no, tokens = _BESIDE.unpack_from(data, len(in_row))
-    return NumberedOutput(in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens)
+    tx_id, stake_no, tokens = _BESIDE.unpack_from(data, len(in_row))
+    return NumberedOutput(
+        tx_id, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens
+    )
 
 
-# stake_no, 0 for none (numbers begin at 1), and reference_tokens.
-_BESIDE = Struct(">IH")
+# tx_id, stake_no (0 for none: numbers begin at 1) and reference_tokens.
+_BESIDE = Struct(">qIH")

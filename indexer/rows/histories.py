@@ -10,7 +10,7 @@ import msgspec
 from indexer.rows.caches import LengthRow, Lengths, No
 from indexer.rows.rows import Rows
 from shared import sql
-from shared.ledger import AddressNo, AssetNo, TxId
+from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
 from shared.sql import Connection
 
 
@@ -34,14 +34,22 @@ class Supply(msgspec.Struct):
 
 _CHUNK_BITS = 6
 
+ADDRESS_TXS = {"history": "address_tx", "numbered": "address_no", "entries": "tx_ids", "bytes": "8"}
+ACCOUNT_TXS = {"history": "account_tx", "numbered": "stake_no", "entries": "tx_ids", "bytes": "8"}
+ASSET_TXS = {"history": "asset_tx", "numbered": "asset_no", "entries": "entries", "bytes": "18"}
+WITHDRAWALS = {"history": "account_withdrawal", "numbered": "stake_no", "entries": "entries", "bytes": "18"}
+"""The packed histories: table, column of the row number, packed column, and bytes of an entry."""
+
 Chunks = dict[tuple[No, int], bytes]
 """Entries by row number and chunk: a new chunk, or what is added to one."""
 
 
 class Numbered(msgspec.Struct, frozen=True):
-    """What the three histories gain, mints with their `seq` second, and the supplies that change, by asset_no."""
+    """What the histories gain, mints with their `seq` second, and the supplies that change, by asset_no."""
 
     address_txs: Chunks[AddressNo]
+    account_txs: Chunks[StakeNo]
+    withdrawals: Chunks[StakeNo]
     asset_txs: Chunks[AssetNo]
     mints: list[tuple[AssetNo, int, TxId, int | None, int | None, bool]]
     supplies: dict[AssetNo, Supply]
@@ -52,12 +60,16 @@ class Histories:
 
     def __init__(self) -> None:
         self._addresses = Lengths(_address_lengths)
+        self._accounts = Lengths(_account_lengths)
+        self._withdrawals = Lengths(_withdrawal_lengths)
         self._assets = Lengths(_asset_lengths)
         self._mints = Lengths(_mint_lengths)
 
     async def number(self, db: Connection, rows: Rows) -> Numbered:
         """Number the rows of a batch. Call it once per batch, in order."""
         await self._addresses.look_up(db, {row[0] for row in rows.address_txs})
+        await self._accounts.look_up(db, {row[0] for row in rows.account_txs})
+        await self._withdrawals.look_up(db, {row[0] for row in rows.withdrawals})
         assets = {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints}
         await self._assets.look_up(db, assets)
         await self._mints.look_up(db, assets)
@@ -65,6 +77,11 @@ class Histories:
         return Numbered(
             address_txs=_chunks(
                 ((address_no, key.to_bytes(8)) for address_no, key in rows.address_txs), self._addresses
+            ),
+            account_txs=_chunks(((stake_no, key.to_bytes(8)) for stake_no, key in rows.account_txs), self._accounts),
+            withdrawals=_chunks(
+                ((stake_no, key.to_bytes(8) + lovelace.to_bytes(10)) for stake_no, key, lovelace in rows.withdrawals),
+                self._withdrawals,
             ),
             asset_txs=_chunks(
                 (
@@ -114,6 +131,8 @@ def _known(small: int | None, large: int | None) -> int:
 
 
 _sql = sql.beside(__file__)
-_address_lengths: "sql.Query[LengthRow[AddressNo]]" = _sql.query("address_lengths", LengthRow)
-_asset_lengths: "sql.Query[LengthRow[AssetNo]]" = _sql.query("asset_lengths", LengthRow)
+_address_lengths: "sql.Query[LengthRow[AddressNo]]" = _sql.query("entry_lengths", LengthRow, **ADDRESS_TXS)
+_account_lengths: "sql.Query[LengthRow[StakeNo]]" = _sql.query("entry_lengths", LengthRow, **ACCOUNT_TXS)
+_withdrawal_lengths: "sql.Query[LengthRow[StakeNo]]" = _sql.query("entry_lengths", LengthRow, **WITHDRAWALS)
+_asset_lengths: "sql.Query[LengthRow[AssetNo]]" = _sql.query("entry_lengths", LengthRow, **ASSET_TXS)
 _mint_lengths: "sql.Query[LengthRow[AssetNo]]" = _sql.query("mint_lengths", LengthRow)

@@ -27,6 +27,7 @@ from shared.ledger import (
     PolicyNo,
     PoolNo,
     StakeNo,
+    TxId,
     fingerprint_digest,
     fingerprint_number,
 )
@@ -81,10 +82,15 @@ class Resolver:
             set[bytes]().union(*(lookups.reward_accounts for lookups in blocks)),
             {pool_id for lookups in blocks for pool_id in lookups.pool_ids},
         )
-        numbered = zip(fetched, await numbered_outputs(db, list(fetched.values())), strict=True)
+        sources = [source for source, _ in fetched.values()]
+        made_by = [tx_id for _, tx_id in fetched.values()]
+        numbered = zip(fetched, await numbered_outputs(db, sources, made_by), strict=True)
         self.unspent.add({key: pack_numbered(output) for key, output in numbered})
         self.unspent.add(
-            {key: pack_numbered(self.paid(output.address, output.lovelace)) for key, output in of_genesis.items()}
+            {
+                key: pack_numbered(self.paid(output.tx_id, output.address, output.lovelace))
+                for key, output in of_genesis.items()
+            }
         )
         return first_seen
 
@@ -121,23 +127,28 @@ class Resolver:
         self.unspent.add(spending.made)
         self.unspent.forget(spending.spent)
 
-    def paid(self, address: bytes, lovelace: int) -> NumberedOutput:
+    def paid(self, tx_id: TxId, address: bytes, lovelace: int) -> NumberedOutput:
         """An output without assets to an address that must have been looked up."""
-        return _numbered(*self.addresses[address], lovelace, _NOTHING, 0)
+        return _numbered(tx_id, *self.addresses[address], lovelace, _NOTHING, 0)
 
 
-def outputs_paid(tx: Transaction, addresses: list[AddressNumbers], assets: list[AssetNo]) -> list[NumberedOutput]:
+def outputs_paid(
+    key: TxId, tx: Transaction, addresses: list[AddressNumbers], assets: list[AssetNo]
+) -> list[NumberedOutput]:
     """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
     paid = []
     for one in tx.payments:
         address_no, stake_no = addresses[one.address]
         quantities = by_number(one.assets, assets) if one.assets else _NOTHING
-        paid.append(_numbered(address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
+        paid.append(_numbered(key, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
     return paid
 
 
-async def numbered_outputs(db: Connection, outputs: Sequence[Output]) -> list[NumberedOutput]:
-    """Outputs of rows with what the rows don't say: stake credentials, and how many reference tokens they hold."""
+async def numbered_outputs(db: Connection, outputs: Sequence[Output], made_by: Sequence[TxId]) -> list[NumberedOutput]:
+    """Outputs of rows with what the rows don't say: stake credentials, and how many reference tokens they hold.
+
+    `made_by` are the tx_ids of their transactions.
+    """
     if not outputs:
         return []
     addresses = {output.address_no for output in outputs}
@@ -150,21 +161,22 @@ async def numbered_outputs(db: Connection, outputs: Sequence[Output]) -> list[Nu
             stakes[AddressNo(row.number)] = row.stake_no
     return [
         _numbered(
+            tx_id,
             output.address_no,
             stakes.get(output.address_no),
             output.lovelace,
             output.quantities,
             len(tokens & output.quantities.keys()) if tokens else 0,
         )
-        for output in outputs
+        for output, tx_id in zip(outputs, made_by, strict=True)
     ]
 
 
 def _numbered(
-    address_no: AddressNo, stake_no: StakeNo | None, lovelace: int, quantities: Quantities, tokens: int
+    tx_id: TxId, address_no: AddressNo, stake_no: StakeNo | None, lovelace: int, quantities: Quantities, tokens: int
 ) -> NumberedOutput:
     in_row = packed.pack_output(address_no, lovelace, quantities)
-    return NumberedOutput(in_row, lovelace, address_no, stake_no, quantities, tokens)
+    return NumberedOutput(tx_id, in_row, lovelace, address_no, stake_no, quantities, tokens)
 
 
 def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
@@ -181,20 +193,25 @@ async def new_resolver(db: Connection, network: Network) -> Resolver:
 
 async def _fetch(
     db: Connection, keys: list[OutputKey]
-) -> tuple[dict[OutputKey, Output], dict[OutputKey, "_GenesisSource"]]:
-    """Outputs of transactions, and outputs of the genesis; those from before the first indexed block are left out."""
+) -> tuple[dict[OutputKey, tuple[Output, TxId]], dict[OutputKey, "_GenesisSource"]]:
+    """Outputs of transactions with their tx_id, and outputs of the genesis.
+
+    Those from before the first indexed block are left out.
+    """
     wanted = {key: packed.output_of(key) for key in keys}
     missing = {tx_hash for tx_hash, _ in wanted.values()}
-    made = {row.tx_hash: packed.unpack_outputs(row.outputs) for row in await _sources.all(db, list(missing))}
+    made = {
+        row.tx_hash: (row.tx_id, *packed.unpack_outputs(row.outputs)) for row in await _sources.all(db, list(missing))
+    }
     missing -= made.keys()
     genesis = {row.tx_hash: row for row in await _genesis_sources.all(db, list(missing))} if missing else {}
     found, of_genesis = {}, {}
     for key, (tx_hash, index) in wanted.items():
         if tx_hash in genesis and index == 0:
             of_genesis[key] = genesis[tx_hash]
-        first_index, outputs = made.get(tx_hash, (0, []))
+        tx_id, first_index, outputs = made.get(tx_hash, (TxId(0), 0, []))
         if 0 <= index - first_index < len(outputs):
-            found[key] = outputs[index - first_index]
+            found[key] = outputs[index - first_index], tx_id
     return found, of_genesis
 
 
@@ -210,11 +227,13 @@ class FirstFree(msgspec.Struct, frozen=True):
 
 class _Source(msgspec.Struct, frozen=True):
     tx_hash: bytes
+    tx_id: TxId
     outputs: bytes
 
 
 class _GenesisSource(msgspec.Struct, frozen=True):
     tx_hash: bytes
+    tx_id: TxId
     address: bytes
     lovelace: int
 

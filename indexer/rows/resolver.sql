@@ -2,11 +2,11 @@
 
 -- name: sources
 -- The packed outputs of transactions by hash.
-SELECT tx.hash AS tx_hash, tx.outputs FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
+SELECT tx.hash AS tx_hash, tx.tx_id, tx.outputs FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
 
 -- name: genesis_sources
 -- Genesis outputs by the hash under which they are spent.
-SELECT g.tx_hash, g.address, g.lovelace
+SELECT g.tx_hash, g.tx_id, g.address, g.lovelace
 FROM unnest($1::bytea[]) AS wanted (hash) JOIN genesis_output g ON g.tx_hash = wanted.hash
 
 -- name: addresses

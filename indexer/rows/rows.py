@@ -11,11 +11,12 @@ from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows import value_check
 from indexer.rows.amounts import Amounts
 from indexer.rows.caches import AddressNumbers, NumberedOutput, outputs_of, unpack_numbered
+from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import FirstSeen, Resolver, Spending, by_number, outputs_paid
 from indexer.rows.staking import Boundary, Staking
 from shared import packed
-from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, TxId, tx_id
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, StakeNo, TxId, tx_id
 from shared.packed import OutputKey
 
 _MAX_INT8 = (1 << 63) - 1
@@ -46,11 +47,14 @@ class Rows(msgspec.Struct):
     txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None, bytes | None]] = []
     address_txs: list[tuple[AddressNo, TxId]] = []
     asset_txs: list[tuple[AssetNo, TxId, int | None, int | None]] = []
+    account_txs: list[tuple[StakeNo, TxId]] = []
+    withdrawals: list[tuple[StakeNo, TxId, int]] = []
     mints: list[tuple[AssetNo, TxId, int | None, int | None, bool]] = []
     reference_outputs: ReferenceOutputs = msgspec.field(default_factory=ReferenceOutputs)
     datums: dict[bytes, tuple[TxId, bytes]] = {}
     scripts: dict[bytes, tuple[TxId, int, bytes]] = {}
     amounts: Amounts = msgspec.field(default_factory=Amounts)
+    outputs: Outputs = msgspec.field(default_factory=Outputs)
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -81,7 +85,7 @@ async def of(
         first_block_no=blocks[0].block_no,
         epoch_no=resolver.network.epoch_of(last.point.slot_no),
     )
-    spending = Spending({}, set())
+    spending = Spending(rows.outputs.made, set())
     for block in blocks:
         if block.ebb:
             rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
@@ -126,6 +130,9 @@ class _Block:
                     rows.scripts.setdefault(script_hash, (key, *script))
                 if tx.certificates or tx.withdrawals or tx.credits:
                     rows.staking.add(key, tx, epoch_no, resolver)
+                    rows.withdrawals += [
+                        (resolver.stakes[account], key, lovelace) for account, lovelace in tx.withdrawals.items()
+                    ]
                 index += 1
         assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
         pool_no = None if block.pool_id is None else resolver.pools[block.pool_id]
@@ -139,17 +146,19 @@ class _Block:
         rows = self._rows
         inputs, sources = [], []
         for output in tx.inputs:
+            of_batch = output in self._spending.made
             source = self._spend(output)
             if source is None:
                 surplus.unknown = output
                 inputs.append(packed.pack_input(output, None))
             else:
                 sources.append(source)
+                rows.outputs.spend(key, output, source, of_batch=of_batch)
                 inputs.append(packed.pack_input(output, source.packed))
                 if source.reference_tokens:
                     rows.reference_outputs.spend(key, output, source.reference_tokens)
         spent = rows.amounts.move(sources, -1)
-        paid = outputs_paid(tx, self._addresses, self._assets)
+        paid = outputs_paid(key, tx, self._addresses, self._assets)
         self._spending.made.update(outputs_of(tx.tx_hash, tx.first_index, paid))
         received = rows.amounts.move(paid, 1)
         rows.output += received.lovelace
@@ -158,6 +167,7 @@ class _Block:
             surplus.add(spent.quantities, 1)
             surplus.add(received.quantities, -1)
         rows.address_txs += [(address_no, key) for address_no in spent.addresses | received.addresses]
+        rows.account_txs += [(stake_no, key) for stake_no in spent.accounts | received.accounts]
         if received.quantities:
             rows.asset_txs += [(asset_no, key, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
         mint = None

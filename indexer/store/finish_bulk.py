@@ -4,15 +4,18 @@ After a crash, the interrupted step begins again; `tip.finalize_step` counts the
 """
 
 import time
+from collections.abc import Awaitable, Callable
 
 import asyncpg
 import structlog
 
-from indexer.store import epochs, holders, indexes, supplies
+from indexer.store import epochs, holders, indexes, outputs, supplies
 from indexer.store import writer as store
 from shared import schema, sql
 
 log = structlog.get_logger()
+
+Fill = Callable[[asyncpg.Connection], Awaitable[object]]
 
 
 async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
@@ -32,28 +35,37 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
         await store.settle_balances(db)
         await supplies.fill(db)
         await holders.fill(db)
+        await outputs.fill_lists(db)
         await epochs.fill(db)
         await _go_live.run(db)
     # New tables have no statistics yet, without which the first queries would be planned badly.
     await store.analyze(db)
 
 
-async def _rebuild(db: asyncpg.Connection, table: str, fill: sql.Command) -> None:
+async def _rebuild(db: asyncpg.Connection, table: str, fill: Fill) -> None:
     """Fill a table from what is staged; its indexes are built at the end, faster than row by row."""
     await db.execute("SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '1GB'")
     async with indexes.rebuilt(db, table):
-        await fill.run(db)
+        await fill(db)
 
 
 _sql = sql.beside(__file__)
+_OF_ADDRESSES = {"holder": "holder", "of_policies": "policy_holder", "who": "address_no"}
+_OF_ACCOUNTS = {"holder": "account_holder", "of_policies": "policy_account_holder", "who": "account_no"}
 _complete_step = _sql.command("complete_step")
 _go_live = _sql.command("go_live")
-_STEPS = (
-    ("address_tx", _sql.command("number_address_txs")),
-    ("asset_tx", _sql.command("number_asset_txs")),
-    ("mint", _sql.command("number_mints")),
-    ("asset", _sql.command("sum_assets")),
-    ("holder", _sql.command("add_up_holders")),
-    ("policy_holder", _sql.command("add_up_policy_holders")),
+_STEPS: tuple[tuple[str, Fill], ...] = (
+    ("account_tx", _sql.command("number_account_txs").run),  # from address_tx_staged, which the next step empties
+    ("address_tx", _sql.command("number_address_txs").run),
+    ("asset_tx", _sql.command("number_asset_txs").run),
+    ("account_withdrawal", _sql.command("number_withdrawals").run),
+    ("mint", _sql.command("number_mints").run),
+    ("asset", _sql.command("sum_assets").run),
+    ("holder", _sql.command("add_up_holders").run),
+    ("policy_holder", _sql.command("add_up_policy_holders", **_OF_ADDRESSES).run),
+    ("account_holder", _sql.command("add_up_account_holders").run),
+    ("policy_account_holder", _sql.command("add_up_policy_holders", **_OF_ACCOUNTS).run),
+    ("spender", outputs.join_spenders.run),
+    ("utxo", outputs.fill),
 )
-_STAGED = {"address_tx", "asset_tx", "mint", "holder"}
+_STAGED = {"address_tx", "asset_tx", "account_withdrawal", "mint", "holder", "spender"}

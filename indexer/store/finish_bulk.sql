@@ -10,6 +10,30 @@ FROM (
 GROUP BY address_no, chunk
 ORDER BY address_no, chunk
 
+-- name: number_account_txs
+INSERT INTO account_tx (stake_no, chunk, tx_ids)
+SELECT stake_no, chunk, string_agg(int8send(tx_id), '' ORDER BY tx_id)
+FROM (
+    SELECT stake_no, (row_number() OVER (PARTITION BY stake_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id
+    FROM (
+        SELECT DISTINCT stake_no, tx_id
+        FROM address_tx_staged JOIN address USING (address_no)
+        WHERE stake_no IS NOT NULL
+    ) of_accounts
+) numbered
+GROUP BY stake_no, chunk
+ORDER BY stake_no, chunk
+
+-- name: number_withdrawals
+INSERT INTO account_withdrawal (stake_no, chunk, entries)
+SELECT stake_no, chunk, string_agg(int8send(tx_id) || '\x0000' || int8send(lovelace), '' ORDER BY tx_id)
+FROM (
+    SELECT stake_no, (row_number() OVER (PARTITION BY stake_no ORDER BY tx_id) - 1) >> 6 AS chunk, tx_id, lovelace
+    FROM account_withdrawal_staged
+) numbered
+GROUP BY stake_no, chunk
+ORDER BY stake_no, chunk
+
 -- name: number_asset_txs
 INSERT INTO asset_tx (asset_no, chunk, entries)
 SELECT asset_no, chunk, string_agg(
@@ -41,10 +65,17 @@ WHERE quantity <> 0
 ORDER BY asset_no, address_no
 
 -- name: add_up_policy_holders
-INSERT INTO policy_holder (policy_no, address_no, quantity)
-SELECT policy_no, address_no, sum(quantity) FROM holder JOIN asset USING (asset_no)
-GROUP BY policy_no, address_no
-ORDER BY policy_no, address_no
+INSERT INTO {of_policies} (policy_no, {who}, quantity)
+SELECT policy_no, {who}, sum(quantity) FROM {holder} JOIN asset USING (asset_no)
+GROUP BY policy_no, {who}
+ORDER BY policy_no, {who}
+
+-- name: add_up_account_holders
+INSERT INTO account_holder (asset_no, account_no, quantity)
+SELECT asset_no, coalesce(stake_no, -address_no) AS account_no, sum(quantity)
+FROM holder JOIN address USING (address_no)
+GROUP BY 1, 2
+ORDER BY 1, 2
 
 -- name: sum_assets
 -- After the histories of mints and transactions: the supply, counts and first transactions of each asset.

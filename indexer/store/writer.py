@@ -4,7 +4,6 @@
 staged index into a live one.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import asyncpg
@@ -13,15 +12,18 @@ import structlog
 
 from indexer.blocks.genesis import Genesis
 from indexer.ogmios import frames
+from indexer.rows import histories
 from indexer.rows.amounts import Amounts
-from indexer.rows.histories import Numbered, Supply
+from indexer.rows.histories import Numbered
+from indexer.rows.outputs import utxo_row
 from indexer.rows.reference_outputs import ReferenceOutputs
-from indexer.rows.resolver import new_resolver, numbered_outputs, stake_nos
+from indexer.rows.resolver import new_resolver
 from indexer.rows.rows import Rows, quantity_columns
 from indexer.rows.staking import Staking, of_genesis
-from indexer.store import epochs, holders, supplies
-from shared import network_state, packed, schema, sql
-from shared.ledger import AddressNo, AssetNo, Point, StakeNo, TxId, tx_id
+from indexer.store import epochs, holders, outputs, supplies
+from indexer.store.undone import read as read_undone
+from shared import network_state, schema, sql
+from shared.ledger import Point, tx_id
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -84,6 +86,8 @@ async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_ti
         await _add_histories(db, numbered)
         await _spend(db, rows.reference_outputs)
         await _move(db, rows.amounts)
+        await outputs.change(db, rows.outputs.gone(), rows.outputs.come())
+        await outputs.add_spenders(db, rows.outputs.spenders)
         await supplies.move(db, numbered.supplies)
         await epochs.add_blocks(db, rows)
         await epochs.move(db, rows.staking)
@@ -116,16 +120,22 @@ async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
     await _copy_common(db, rows)
     await _copy(db, "address_tx_staged", ("address_no", "tx_id"), rows.address_txs)
     await _copy(db, "asset_tx_staged", ("asset_no", "tx_id", "quantity", "large"), rows.asset_txs)
+    await _copy(db, "account_withdrawal_staged", ("stake_no", "tx_id", "lovelace"), rows.withdrawals)
     await _copy(db, "mint_staged", ("asset_no", "tx_id", "quantity", "large", "named"), rows.mints)
+    await _copy(db, "spender_staged", ("slot_no", "entries"), list(rows.outputs.spenders.items()))
     await _stage(db, rows.amounts)
 
 
 async def _add_histories(db: asyncpg.Connection, numbered: Numbered) -> None:
-    """Add to the three histories."""
-    if numbered.address_txs:
-        await _add_address_txs.run(db, *_columns([(*chunk, added) for chunk, added in numbered.address_txs.items()]))
-    if numbered.asset_txs:
-        await _add_asset_txs.run(db, *_columns([(*chunk, added) for chunk, added in numbered.asset_txs.items()]))
+    """Add to the histories."""
+    for add, chunks in (
+        (_add_address_txs, numbered.address_txs),
+        (_add_account_txs, numbered.account_txs),
+        (_add_asset_txs, numbered.asset_txs),
+        (_add_withdrawals, numbered.withdrawals),
+    ):
+        if chunks:
+            await add.run(db, *_columns([(*chunk, added) for chunk, added in chunks.items()]))
     await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), numbered.mints)
 
 
@@ -168,7 +178,8 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
     async with schema.commit(db):
         await erase(db)
         await forget_verification(db, network)
-        await _copy(db, "genesis_output", ("tx_hash", "address", "lovelace"), genesis.outputs)
+        genesis_outputs = [(tx_id(-1 - place, 0), *output) for place, output in enumerate(genesis.outputs)]
+        await _copy(db, "genesis_output", ("tx_id", "tx_hash", "address", "lovelace"), genesis_outputs)
         resolver = await new_resolver(db, network)
         first_seen = await resolver.look_up_numbers(
             db,
@@ -178,10 +189,13 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
             genesis.pools.keys() | set(genesis.delegations.values()),
         )
         await _copy(db, "stake", ("stake_no", "raw"), first_seen.stakes)
+        await _copy(db, "address", ("address_no", "stake_no", "raw"), first_seen.addresses)
         await _copy(db, "pool", ("pool_no", "pool_id"), first_seen.pools)
+        paid = [resolver.paid(key, raw, lovelace) for key, _, raw, lovelace in genesis_outputs]
         amounts = Amounts()
-        amounts.move((resolver.paid(raw, lovelace) for _, raw, lovelace in genesis.outputs), 1)
+        amounts.move(paid, 1)
         await _move(db, amounts)
+        await outputs.change(db, [], [utxo_row(0, output) for output in paid])
         staking = of_genesis(genesis, resolver)
         await _copy_staking(db, staking)
         await epochs.move(db, staking)
@@ -229,18 +243,26 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         present = await position(db)
         # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
         assert present is None or not present.finalize_step, "complete the end of bulk first"
-        undone = await _read(db, first_tx_id)
+        undone = await read_undone(db, first_tx_id)
         moved = set(undone.amounts.stakes)
         if present is not None and present.is_bulk:
             await _stage(db, undone.amounts)
+            await outputs.cut_staged_spenders(db, first_tx_id)
             await epochs.undo(db, network, point, first_slot)
         else:
             await _move(db, undone.amounts)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             changed = await epochs.undo(db, network, point, first_slot)
             await epochs.undo_rewards(db, point, changed=changed, paid=undone.paid, moved=moved)
-            await _cut_address_txs.run(db, list(undone.address_txs), list(undone.address_txs.values()))
-            await _cut_asset_txs.run(db, list(undone.asset_txs), list(undone.asset_txs.values()))
+            await outputs.change(db, undone.made, undone.restored)
+            await outputs.cut_spenders(db, undone.spent)
+            for cut, entries in (
+                (_cut_address_txs, undone.address_txs),
+                (_cut_account_txs, undone.account_txs),
+                (_cut_asset_txs, undone.asset_txs),
+                (_cut_withdrawals, undone.withdrawals),
+            ):
+                await cut.run(db, list(entries), list(entries.values()))
         await epochs.subtract_blocks(db, network, point, first_slot, undone.outputs)
         await _unspend_references.run(db, first_tx_id)
         await _delete_transactions.run(db, first_tx_id)
@@ -252,63 +274,6 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
     log.info(
         "store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=undone.transactions
     )
-
-
-class _Undone(msgspec.Struct, frozen=True):
-    """The changes of some transactions, with the opposite sign.
-
-    `outputs` is the lovelace that each transaction paid. `address_txs` and `asset_txs` count their entries in the
-    histories, `assets` are all that they touched, `paid` the stake credentials of their withdrawals and credits.
-    """
-
-    transactions: int
-    outputs: list[tuple[TxId, int]]
-    amounts: Amounts
-    address_txs: Counter[AddressNo]
-    asset_txs: Counter[AssetNo]
-    supplies: dict[AssetNo, Supply]
-    assets: set[AssetNo]
-    paid: set[StakeNo]
-
-
-async def _read(db: asyncpg.Connection, first_tx_id: TxId) -> _Undone:
-    """Read the changes of the transactions from `first_tx_id` on, from their packed rows."""
-    rows = await _transactions_from.all(db, first_tx_id)
-    paid, spent, totals = list[packed.Output](), list[packed.Output](), list[tuple[TxId, int]]()
-    address_txs, asset_txs = Counter[AddressNo](), Counter[AssetNo]()
-    for row in rows:
-        outputs = packed.unpack_outputs(row.outputs)[1]
-        sources = [each.source for each in packed.unpack_inputs(row.inputs) if each.source is not None]
-        address_txs.update({output.address_no for output in (*outputs, *sources)})
-        asset_txs.update({asset_no for output in outputs for asset_no in output.quantities})
-        paid += outputs
-        spent += sources
-        totals.append((row.tx_id, sum(output.lovelace for output in outputs)))
-    extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
-    accounts = {account for extra in extras for account in (*extra.withdrawals, *extra.credits)}
-    numbered = await numbered_outputs(db, [*paid, *spent])
-    amounts = Amounts()
-    amounts.move(numbered[: len(paid)], -1)
-    amounts.move(numbered[len(paid) :], 1)
-    supplies_of = _unminted([packed.unpack_mint(row.mint) for row in rows])
-    return _Undone(
-        transactions=len(rows),
-        outputs=totals,
-        amounts=amounts,
-        address_txs=address_txs,
-        asset_txs=asset_txs,
-        supplies=supplies_of,
-        assets={asset_no for asset_no, _ in amounts.holders} | supplies_of.keys(),
-        paid={row.number for row in await stake_nos.all(db, list(accounts))} if accounts else set(),
-    )
-
-
-def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, Supply]:
-    found: dict[AssetNo, Supply] = {}
-    for mint in mints:
-        for asset_no, quantity in mint.items():
-            found.setdefault(asset_no, Supply()).mint(quantity, -1)
-    return found
 
 
 async def forget_verification(db: asyncpg.Connection, network: Network) -> None:
@@ -421,14 +386,7 @@ class _Hash(msgspec.Struct, frozen=True):
     hash: bytes
 
 
-class _Packed(msgspec.Struct, frozen=True):
-    tx_id: TxId
-    outputs: bytes
-    inputs: bytes
-    mint: bytes | None
-    extra: bytes | None
-
-
+_HISTORIES = (histories.ADDRESS_TXS, histories.ACCOUNT_TXS, histories.ASSET_TXS, histories.WITHDRAWALS)
 _sql = sql.beside(__file__)
 _position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
@@ -437,13 +395,12 @@ _block_at = _sql.query("block_at", _BlockNo)
 _last_at_or_before = _sql.query("last_at_or_before", Point)
 _size_after = _sql.query("size_after", Size)
 _newest_above = _sql.query("newest_above", Point)
-_transactions_from = _sql.query("transactions_from", _Packed)
-_OF_ADDRESS = {"history": "address_tx", "numbered": "address_no", "entries": "tx_ids", "bytes": "8"}
-_OF_ASSET = {"history": "asset_tx", "numbered": "asset_no", "entries": "entries", "bytes": "18"}
-_add_address_txs = _sql.command("add_entries", **_OF_ADDRESS)
-_add_asset_txs = _sql.command("add_entries", **_OF_ASSET)
-_cut_address_txs = _sql.command("cut_entries", **_OF_ADDRESS)
-_cut_asset_txs = _sql.command("cut_entries", **_OF_ASSET)
+_add_address_txs, _add_account_txs, _add_asset_txs, _add_withdrawals = (
+    _sql.command("add_entries", **history) for history in _HISTORIES
+)
+_cut_address_txs, _cut_account_txs, _cut_asset_txs, _cut_withdrawals = (
+    _sql.command("cut_entries", **history) for history in _HISTORIES
+)
 _move_balances = _sql.command("move_balances")
 _settle_balances = _sql.command("settle_balances")
 _forget_verification = _sql.command("forget_verification")

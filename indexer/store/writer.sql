@@ -42,10 +42,6 @@ SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FR
 -- The blocks above a point, newest first, as many as one commit may undo.
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_no DESC LIMIT $2
 
--- name: transactions_from
--- The transactions that a rollback undoes: those from this tx_id on.
-SELECT tx_id, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id
-
 -- name: add_entries
 -- Add entries to chunks of a history, or begin chunks with them.
 --   {history} {numbered} {entries} {bytes}  the table, its column for the address or asset, its packed column, the size of an entry
@@ -102,7 +98,8 @@ WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $1),
      gone_datum AS (DELETE FROM datum WHERE tx_id >= $1),
      gone_script AS (DELETE FROM script WHERE tx_id >= $1),
      gone_address_tx_staged AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
-     gone_asset_tx_staged AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1)
+     gone_asset_tx_staged AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1),
+     gone_withdrawal_staged AS (DELETE FROM account_withdrawal_staged WHERE tx_id >= $1)
 DELETE FROM mint_staged WHERE tx_id >= $1
 
 -- name: delete_blocks

@@ -88,6 +88,8 @@ def owner_of(column: str) -> str:
     for name in NATURAL_KEYS:
         if stem == name or stem.endswith(f"_{name}"):
             return name
+    if stem.endswith("account"):
+        return "account"
     raise AssertionError(f"column {column} numbers rows of no table in NATURAL_KEYS")
 
 
@@ -97,8 +99,10 @@ def resolved(
     owner = owners.get((table, column))
     if owner is None or value is None:
         return value
-    if isinstance(value, list):
-        return tuple(keys[owner][each] for each in value)
+    if isinstance(value, list):  # sorted by number
+        return tuple(sorted((keys[owner][each] for each in value), key=repr))
+    if owner == "account":
+        return None if value == 0 else keys["stake"][value] if value > 0 else keys["address"][-value]
     if value == 0 and column == "lowest_address_no":  # the first bucket begins before all holders
         return None
     return keys[owner][value]
@@ -117,6 +121,9 @@ def references(content: dict[str, Iterable[Any]], owners: dict[tuple[str, str], 
         if table not in NATURAL_KEYS:
             for row in content.get(table, ()):
                 value = row[column]
+                if owner == "account" and value:
+                    used["stake" if value > 0 else "address"].add(abs(value))
+                    continue
                 used[owner].update(value if isinstance(value, list) else [] if value is None else [value])
     return used
 

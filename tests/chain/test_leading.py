@@ -65,7 +65,7 @@ async def test_a_leader_that_hangs_is_replaced_and_can_not_commit(connect: Conne
         assert await leader.beat(hung, PREVIEW, hung.get_server_pid(), [])
     under_way = hung.transaction()
     await under_way.start()
-    await hung.execute("INSERT INTO genesis_output VALUES ('\\x01', '\\x02', 3)")
+    await hung.execute("INSERT INTO genesis_output VALUES (-1, 3, '\\x01', '\\x02')")
     assert await seconds_until_led(standby) >= SILENT_S * 0.9
     with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
         await under_way.commit()

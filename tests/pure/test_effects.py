@@ -15,7 +15,7 @@ from indexer.rows.resolver import FirstFree, FirstSeen, Resolver
 from indexer.rows.value_check import Rules, Unbalanced
 from shared import address, packed
 from shared.encoding import bech32_encode
-from shared.ledger import AddressNo, AssetNo, Point, PolicyNo, PoolNo, StakeNo
+from shared.ledger import AddressNo, AssetNo, Point, PolicyNo, PoolNo, StakeNo, tx_id
 from shared.network import PREVIEW
 
 PAYMENT = address.show(b"\x60" + bytes(28))
@@ -166,7 +166,7 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         named = {policy + name: quantity for policy, some in output.assets.items() for name, quantity in some.items()}
         held = {resolver.assets[asset]: quantity for asset, quantity in named.items()}
         in_row = packed.pack_output(AddressNo(1), output.lovelace, held)
-        numbered = NumberedOutput(in_row, output.lovelace, AddressNo(1), None, held, 0)
+        numbered = NumberedOutput(tx_id(0, 0), in_row, output.lovelace, AddressNo(1), None, held, 0)
         resolver.unspent.add(outputs_of(bytes.fromhex(_id(number)), 0, [numbered]))
     block = packed_block.pack(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0)), PREVIEW)
     built = asyncio.run(rows.of([block], FirstSeen([], [], [], [], []), [], resolver, rules))

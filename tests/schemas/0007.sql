@@ -403,11 +403,22 @@ ALTER TABLE tx ALTER outputs SET STORAGE EXTERNAL, ALTER inputs SET STORAGE EXTE
 CREATE INDEX tx_hash ON tx USING hash (hash);
 
 CREATE TABLE genesis_output (
+    tx_id    bigint NOT NULL UNIQUE CHECK (tx_id < 0),
+    lovelace bigint NOT NULL,
     tx_hash  bytea  PRIMARY KEY,
-    address  bytea  NOT NULL,
-    lovelace bigint NOT NULL
+    address  bytea  NOT NULL
 );
 COMMENT ON TABLE genesis_output IS 'Outputs, each at index 0, that exist before the first block and belong to no transaction.';
+COMMENT ON COLUMN genesis_output.tx_id IS '-1 << 16, -2 << 16 and so on by hash, in place of a transaction''s: its slot, tx_id >> 16, is negative.';
+
+CREATE TABLE spender (
+    slot_no bigint PRIMARY KEY,
+    entries bytea  NOT NULL CHECK (length(entries) > 0 AND length(entries) % 12 = 0)
+);
+COMMENT ON TABLE spender IS 'Which transactions spent the outputs of a slot, the genesis included. No row if none is spent.';
+COMMENT ON COLUMN spender.entries IS
+    'For each spent output, in the order of spending: the tx_id that spent it in 8 bytes, and the index of its transaction in the slot and of the output in 2 bytes each.';
+ALTER TABLE spender ALTER entries SET STORAGE EXTERNAL;
 
 -- Row numbers of byte strings. Never deleted and never reused, so that packed rows may hold them, and caches of them stay
 -- valid over rollbacks (see tip.numbering) --------------------------------------------------------------------------------
@@ -436,6 +447,7 @@ CREATE TABLE address (
 COMMENT ON TABLE address IS 'Payment addresses, as their bytes (CIP-19).';
 COMMENT ON COLUMN address.stake_no IS 'Its stake credential; only base addresses have one.';
 CREATE INDEX address_raw ON address USING hash (raw);
+CREATE INDEX address_stake_no ON address (stake_no, address_no) WHERE stake_no IS NOT NULL;
 
 CREATE TABLE pool (
     pool_no integer PRIMARY KEY,
@@ -529,6 +541,23 @@ CREATE TABLE asset_tx (
 COMMENT ON TABLE asset_tx IS 'Transactions with the asset in at least one output, in order.';
 COMMENT ON COLUMN asset_tx.entries IS 'The tx_id of each, in 8 bytes, and the total quantity in its outputs, in 10.';
 
+CREATE TABLE account_tx (
+    stake_no integer NOT NULL,
+    chunk    integer NOT NULL,
+    tx_ids   bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
+    PRIMARY KEY (stake_no, chunk)
+) WITH (fillfactor = 90);
+COMMENT ON TABLE account_tx IS 'Transactions that spend from or pay to the addresses of a stake credential, in order.';
+
+CREATE TABLE account_withdrawal (
+    stake_no integer NOT NULL,
+    chunk    integer NOT NULL,
+    entries  bytea   NOT NULL CHECK (length(entries) BETWEEN 18 AND 1152 AND length(entries) % 18 = 0),
+    PRIMARY KEY (stake_no, chunk)
+) WITH (fillfactor = 90);
+COMMENT ON TABLE account_withdrawal IS 'Withdrawals from a reward account, in order.';
+COMMENT ON COLUMN account_withdrawal.entries IS 'The tx_id of each, in 8 bytes, and its lovelace, in 10. It may be 0.';
+
 CREATE VIEW address_tx_entry AS
 SELECT address_no, (chunk << 6) + place AS seq, tx_id_at(tx_ids, place * 8) AS tx_id
 FROM address_tx, generate_series(0, length(tx_ids) / 8 - 1) AS place;
@@ -539,6 +568,24 @@ SELECT asset_no, (chunk << 6) + place AS seq, tx_id_at(entries, place * 18) AS t
        quantity_at(entries, place * 18 + 8) AS quantity
 FROM asset_tx, generate_series(0, length(entries) / 18 - 1) AS place;
 COMMENT ON VIEW asset_tx_entry IS 'The entries of asset_tx, a row each.';
+
+CREATE VIEW account_tx_entry AS
+SELECT stake_no, (chunk << 6) + place AS seq, tx_id_at(tx_ids, place * 8) AS tx_id
+FROM account_tx, generate_series(0, length(tx_ids) / 8 - 1) AS place;
+COMMENT ON VIEW account_tx_entry IS 'The entries of account_tx, a row each.';
+
+CREATE VIEW account_withdrawal_entry AS
+SELECT stake_no, (chunk << 6) + place AS seq, tx_id_at(entries, place * 18) AS tx_id,
+       quantity_at(entries, place * 18 + 8) AS lovelace
+FROM account_withdrawal, generate_series(0, length(entries) / 18 - 1) AS place;
+COMMENT ON VIEW account_withdrawal_entry IS 'The entries of account_withdrawal, a row each.';
+
+CREATE VIEW spender_entry AS
+SELECT slot_no, slot_no << 16 | (get_byte(entries, place * 12 + 8) << 8) + get_byte(entries, place * 12 + 9) AS tx_id,
+       (get_byte(entries, place * 12 + 10) << 8) + get_byte(entries, place * 12 + 11) AS output_index,
+       tx_id_at(entries, place * 12) AS spender_tx_id
+FROM spender, generate_series(0, length(entries) / 12 - 1) AS place;
+COMMENT ON VIEW spender_entry IS 'The entries of spender, a row for each spent output.';
 
 CREATE FUNCTION address_tx_range(of_address_no integer, lowest bigint, highest bigint)
 RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
@@ -556,6 +603,24 @@ SELECT (chunk::bigint << 6) + place, tx_id_at(entries, place::integer * 18), qua
 FROM asset_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
                                least(highest - (chunk::bigint << 6), length(entries) / 18 - 1)) AS place
 WHERE asset_no = of_asset_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
+$$;
+
+CREATE FUNCTION account_tx_range(of_stake_no integer, lowest bigint, highest bigint)
+RETURNS TABLE (seq bigint, tx_id bigint) LANGUAGE sql STABLE AS $$
+-- The entries of an account's history from one seq to another.
+SELECT (chunk::bigint << 6) + place, tx_id_at(tx_ids, place::integer * 8)
+FROM account_tx, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
+                                 least(highest - (chunk::bigint << 6), length(tx_ids) / 8 - 1)) AS place
+WHERE stake_no = of_stake_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
+$$;
+
+CREATE FUNCTION account_withdrawal_range(of_stake_no integer, lowest bigint, highest bigint)
+RETURNS TABLE (seq bigint, tx_id bigint, lovelace numeric) LANGUAGE sql STABLE AS $$
+-- The withdrawals of an account from one seq to another.
+SELECT (chunk::bigint << 6) + place, tx_id_at(entries, place::integer * 18), quantity_at(entries, place::integer * 18 + 8)
+FROM account_withdrawal, generate_series(greatest(lowest - (chunk::bigint << 6), 0),
+                                         least(highest - (chunk::bigint << 6), length(entries) / 18 - 1)) AS place
+WHERE stake_no = of_stake_no AND chunk BETWEEN lowest >> 6 AND highest >> 6
 $$;
 
 CREATE TABLE mint (
@@ -582,9 +647,13 @@ $$;
 CREATE TABLE address_tx_staged (address_no integer NOT NULL, tx_id bigint NOT NULL);
 CREATE TABLE asset_tx_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric);
 CREATE TABLE mint_staged (asset_no integer NOT NULL, tx_id bigint NOT NULL, quantity bigint, large numeric, named boolean NOT NULL);
+CREATE TABLE account_withdrawal_staged (stake_no integer NOT NULL, tx_id bigint NOT NULL, lovelace bigint NOT NULL);
+CREATE TABLE spender_staged (slot_no bigint NOT NULL, entries bytea NOT NULL);
 COMMENT ON TABLE address_tx_staged IS 'Rows of address_tx in bulk: sorted, numbered and indexed when bulk ends; empty when live.';
 COMMENT ON TABLE asset_tx_staged IS 'Rows of asset_tx in bulk.';
 COMMENT ON TABLE mint_staged IS 'Rows of mint in bulk.';
+COMMENT ON TABLE account_withdrawal_staged IS 'Entries of account_withdrawal in bulk.';
+COMMENT ON TABLE spender_staged IS 'Parts of rows of spender in bulk.';
 
 CREATE TABLE balance_staged (stake_no integer NOT NULL, lovelace bigint NOT NULL);
 CREATE TABLE holder_staged (asset_no integer NOT NULL, address_no integer NOT NULL, quantity bigint, large numeric);
@@ -609,6 +678,88 @@ BEGIN
     );
 END $$;
 
+CREATE FUNCTION account_tx_rank(of_stake_no integer, before bigint) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+-- The same for an account.
+DECLARE
+    low integer := 0; high integer; middle integer; found bigint;
+BEGIN
+    SELECT coalesce(max(chunk), 0) INTO high FROM account_tx WHERE stake_no = of_stake_no;
+    WHILE low < high LOOP
+        middle := (low + high + 1) / 2;
+        SELECT tx_id_at(tx_ids, 0) INTO found FROM account_tx WHERE stake_no = of_stake_no AND chunk = middle;
+        IF found < before THEN low := middle; ELSE high := middle - 1; END IF;
+    END LOOP;
+    RETURN (low << 6) + (
+        SELECT count(*) FROM account_tx_range(of_stake_no, low::bigint << 6, (low::bigint << 6) + 63) WHERE tx_id < before
+    );
+END $$;
+
+-- Unspent outputs at the tip. Empty in bulk, filled when it ends. What they hold is in the row of their transaction ----
+
+CREATE FUNCTION opens_outputs(tx_id bigint, output_index integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether the output begins a bucket in the lists that it is in: about one in 1,024 does.
+SELECT ((tx_id * 31 + output_index) & 2147483647) * 2654435761 >> 16 & 1023 = 0
+$$;
+
+CREATE TABLE utxo (
+    tx_id        bigint  NOT NULL,
+    lovelace     bigint  NOT NULL,
+    address_no   integer NOT NULL,
+    stake_no     integer,
+    output_index integer NOT NULL,
+    asset_nos    integer[],
+    PRIMARY KEY (address_no, tx_id, output_index) INCLUDE (lovelace)
+);
+COMMENT ON TABLE utxo IS 'Unspent outputs, those of the genesis with its negative tx_id.';
+COMMENT ON COLUMN utxo.stake_no IS 'The stake credential of the address; null if it has none.';
+COMMENT ON COLUMN utxo.asset_nos IS 'The assets that the output holds, ascending; null if it holds none.';
+CREATE INDEX utxo_account ON utxo (stake_no, tx_id, output_index) INCLUDE (lovelace) WHERE stake_no IS NOT NULL;
+CREATE INDEX utxo_opening ON utxo (address_no, tx_id, output_index) WHERE opens_outputs(tx_id, output_index);
+CREATE INDEX utxo_account_opening ON utxo (stake_no, tx_id, output_index)
+    WHERE stake_no IS NOT NULL AND opens_outputs(tx_id, output_index);
+
+CREATE TABLE utxo_bucket (
+    address_no          integer NOT NULL,
+    lowest_tx_id        bigint  NOT NULL,
+    lowest_output_index integer NOT NULL,
+    outputs             integer NOT NULL,
+    lovelace            bigint  NOT NULL,
+    PRIMARY KEY (address_no, lowest_tx_id, lowest_output_index)
+);
+COMMENT ON TABLE utxo_bucket IS
+    'Number and lovelace of the unspent outputs of an address from one with opens_outputs to the next, for lists with at least 4 such outputs.';
+COMMENT ON COLUMN utxo_bucket.lowest_tx_id IS
+    'The tx_id of the output; -9223372036854775808 in the first bucket, which begins before all outputs.';
+
+CREATE TABLE account_utxo_bucket (
+    stake_no            integer NOT NULL,
+    lowest_tx_id        bigint  NOT NULL,
+    lowest_output_index integer NOT NULL,
+    outputs             integer NOT NULL,
+    lovelace            bigint  NOT NULL,
+    PRIMARY KEY (stake_no, lowest_tx_id, lowest_output_index)
+);
+COMMENT ON TABLE account_utxo_bucket IS 'The same for the unspent outputs of an account.';
+
+CREATE TABLE utxo_asset (
+    address_no   integer NOT NULL,
+    asset_no     integer NOT NULL,
+    tx_id        bigint  NOT NULL,
+    output_index integer NOT NULL,
+    PRIMARY KEY (address_no, asset_no, tx_id, output_index)
+);
+COMMENT ON TABLE utxo_asset IS
+    'The assets of the unspent outputs of addresses with buckets. The outputs of other addresses are few enough to be read one by one.';
+
+CREATE TABLE account_utxo_asset (
+    stake_no     integer NOT NULL,
+    asset_no     integer NOT NULL,
+    tx_id        bigint  NOT NULL,
+    output_index integer NOT NULL,
+    PRIMARY KEY (stake_no, asset_no, tx_id, output_index)
+);
+COMMENT ON TABLE account_utxo_asset IS 'The same for accounts with buckets.';
+
 -- Holders at the tip. Lists are sorted by quantity, then address_no, in either direction ------------------------------
 
 CREATE TABLE holder (
@@ -619,6 +770,7 @@ CREATE TABLE holder (
 );
 COMMENT ON TABLE holder IS 'The quantity of an asset in the unspent outputs of an address. A quantity of 0 has no row.';
 CREATE INDEX holder_quantity ON holder (asset_no, quantity, address_no);
+CREATE INDEX holder_address_no ON holder (address_no, asset_no);
 
 CREATE TABLE policy_holder (
     policy_no  integer NOT NULL,
@@ -651,6 +803,48 @@ CREATE TABLE policy_holder_bucket (
     PRIMARY KEY (policy_no, lowest_quantity, lowest_address_no)
 );
 COMMENT ON TABLE policy_holder_bucket IS 'The same for policy_holder.';
+
+CREATE TABLE account_holder (
+    asset_no   integer NOT NULL,
+    account_no integer NOT NULL CHECK (account_no <> 0),
+    quantity   numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (asset_no, account_no)
+);
+COMMENT ON TABLE account_holder IS 'The quantity of an asset in the unspent outputs of an account.';
+COMMENT ON COLUMN account_holder.account_no IS 'The stake_no of the account; the negative address_no of an address without one.';
+CREATE INDEX account_holder_quantity ON account_holder (asset_no, quantity, account_no);
+CREATE INDEX account_holder_account_no ON account_holder (account_no, asset_no) WHERE account_no > 0;
+
+CREATE TABLE policy_account_holder (
+    policy_no  integer NOT NULL,
+    account_no integer NOT NULL CHECK (account_no <> 0),
+    quantity   numeric NOT NULL CHECK (quantity > 0),
+    PRIMARY KEY (policy_no, account_no)
+);
+COMMENT ON TABLE policy_account_holder IS 'Accounts that hold assets of a policy, and how much over all its assets.';
+CREATE INDEX policy_account_holder_quantity ON policy_account_holder (policy_no, quantity, account_no);
+
+CREATE INDEX account_holder_opening ON account_holder (asset_no, quantity, account_no) WHERE opens_bucket(account_no);
+CREATE INDEX policy_account_holder_opening ON policy_account_holder (policy_no, quantity, account_no)
+    WHERE opens_bucket(account_no);
+
+CREATE TABLE account_holder_bucket (
+    asset_no          integer NOT NULL,
+    lowest_quantity   numeric NOT NULL,
+    lowest_account_no integer NOT NULL,
+    holders           integer NOT NULL,
+    PRIMARY KEY (asset_no, lowest_quantity, lowest_account_no)
+);
+COMMENT ON TABLE account_holder_bucket IS 'The same as holder_bucket for account_holder.';
+
+CREATE TABLE policy_account_holder_bucket (
+    policy_no         integer NOT NULL,
+    lowest_quantity   numeric NOT NULL,
+    lowest_account_no integer NOT NULL,
+    holders           integer NOT NULL,
+    PRIMARY KEY (policy_no, lowest_quantity, lowest_account_no)
+);
+COMMENT ON TABLE policy_account_holder_bucket IS 'The same for policy_account_holder.';
 
 -- Datums and scripts, each stored once, with the first transaction that showed it in an output or among its witnesses ---
 

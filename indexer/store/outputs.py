@@ -1,0 +1,172 @@
+"""Unspent outputs in the database, and which transaction spent the others. Everything here runs inside a commit of
+writer.py.
+
+A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. In them the
+assets of each output are rows of their own, too. Short lists are read row by row, which is cheaper than to maintain
+more. The tables depend on the present outputs alone, not on the order of changes.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+
+import asyncpg
+import msgspec
+
+from indexer.rows.outputs import UtxoRow, unpack_spenders, utxo_row
+from indexer.rows.resolver import numbered_outputs
+from shared import packed, sql
+from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
+
+_BATCH_TRANSACTIONS = 20_000
+
+
+async def change(db: asyncpg.Connection, gone: Sequence[UtxoRow], come: Sequence[UtxoRow]) -> None:
+    """Remove and add outputs, and adjust the lists that they are in."""
+    if gone:
+        await _remove.run(db, *_columns([(row.address_no, row.tx_id, row.output_index) for row in gone], 3))
+    await _copy(db, come)
+    await _ADDRESSES.move(db, gone, come)
+    await _ACCOUNTS.move(db, gone, come)
+
+
+async def add_spenders(db: asyncpg.Connection, spenders: Mapping[int, bytes]) -> None:
+    """Add entries of `spender` by slot_no."""
+    if spenders:
+        await _add_spenders.run(db, list(spenders), list(spenders.values()))
+
+
+async def cut_spenders(db: asyncpg.Connection, entries: Mapping[int, int]) -> None:
+    """Remove so many of the last entries of slots, by slot_no."""
+    if entries:
+        await _cut_spenders.run(db, list(entries), list(entries.values()))
+
+
+async def cut_staged_spenders(db: asyncpg.Connection, first_tx_id: TxId) -> None:
+    """Remove what transactions from `first_tx_id` on spent, in bulk."""
+    await _cut_staged_spenders.run(db, first_tx_id)
+
+
+# The end of bulk ------------------------------------------------------------------------------------------------------
+
+
+async def fill(db: asyncpg.Connection) -> None:
+    """Fill `utxo` from history and `spender`: one pass over all transactions, in order."""
+    await db.execute("TRUNCATE utxo")
+    await _copy(db, [UtxoRow(*msgspec.structs.astuple(row)) for row in await _genesis_outputs.all(db)])
+    last = TxId(-1)
+    while rows := await _made_after.all(db, last, _BATCH_TRANSACTIONS):
+        last = rows[-1].tx_id
+        unspent = _unspent(rows, await _spenders_of.all(db, slot_of(rows[0].tx_id), slot_of(last)))
+        numbered = await numbered_outputs(db, [output for _, _, output in unspent], [key for key, _, _ in unspent])
+        await _copy(db, [utxo_row(index, one) for (_, index, _), one in zip(unspent, numbered, strict=True)])
+
+
+async def fill_lists(db: asyncpg.Connection) -> None:
+    """Count every bucket, and list the assets of long lists."""
+    for lists in (_ADDRESSES, _ACCOUNTS):
+        await lists.fill(db)
+
+
+def _unspent(rows: "Sequence[_Made]", spenders: "Sequence[_Spenders]") -> list[tuple[TxId, int, packed.Output]]:
+    """The outputs of some transactions that are not spent: tx_id, index and output."""
+    spent = defaultdict[TxId, set[int]](set)
+    for row in spenders:
+        for tx_id, index, _ in unpack_spenders(row.slot_no, row.entries):
+            spent[tx_id].add(index)
+    found = []
+    for made in rows:
+        gone = spent[made.tx_id]
+        first_index, outputs = packed.unpack_outputs(made.outputs)
+        found += [(made.tx_id, index, output) for index, output in enumerate(outputs, first_index) if index not in gone]
+    return found
+
+
+async def _copy(db: asyncpg.Connection, rows: Sequence[UtxoRow]) -> None:
+    if rows:
+        await db.copy_records_to_table("utxo", columns=UtxoRow._fields, records=rows)
+
+
+# Lists ----------------------------------------------------------------------------------------------------------------
+
+
+class _Lists:
+    """The lists of unspent outputs by address or by account."""
+
+    def __init__(self, list_no: str, bucket: str, asset: str) -> None:
+        self._list_no: Callable[[UtxoRow], int | None] = attrgetter(list_no)
+        self._counted = _sql.query("counted_lists", _ListNo, list_no=list_no, bucket=bucket)
+        self._move_assets = _sql.command("move_assets", list_no=list_no, bucket=bucket, asset=asset)
+        self._move_buckets = _sql.command("move_buckets", list_no=list_no, bucket=bucket)
+        self._fill_buckets = _sql.command("fill_buckets", list_no=list_no, bucket=bucket)
+        self._fill_assets = _sql.command("fill_assets", list_no=list_no, bucket=bucket, asset=asset)
+
+    async def move(self, db: asyncpg.Connection, gone: Sequence[UtxoRow], come: Sequence[UtxoRow]) -> None:
+        """Adjust the long lists for outputs that left and came."""
+        list_no = self._list_no
+        touched = {list_no(row) for rows in (gone, come) for row in rows} - {None}
+        if not touched:
+            return
+        long: set[int | None] = {row.list_no for row in await self._counted.all(db, list(touched))}
+        # A list becomes long or short only with an output that opens a bucket.
+        long |= {list_no(row) for rows in (gone, come) for row in rows if opens(row.tx_id, row.output_index)} - {None}
+        if long:
+            moves = [(row, sign) for rows, sign in ((gone, -1), (come, 1)) for row in rows if list_no(row) in long]
+            assets = [
+                (list_no(row), asset_no, row.tx_id, row.output_index, sign == 1)
+                for row, sign in moves
+                for asset_no in row.asset_nos or ()
+            ]
+            await self._move_assets.run(db, list(long), *_columns(assets, 5))
+            outputs = [(list_no(row), row.tx_id, row.output_index, sign, sign * row.lovelace) for row, sign in moves]
+            await self._move_buckets.run(db, *_columns(outputs, 5))
+
+    async def fill(self, db: asyncpg.Connection) -> None:
+        """Make the buckets of all long lists, and list their assets."""
+        await self._fill_buckets.run(db)
+        await self._fill_assets.run(db)
+
+
+def opens(tx_id: TxId, index: int) -> bool:
+    """Whether an output begins a bucket in the lists that it is in: the function opens_outputs of the schema."""
+    return ((tx_id * 31 + index) & 0x7FFFFFFF) * 2_654_435_761 >> 16 & 1023 == 0
+
+
+def _columns(rows: Sequence[tuple[object, ...]], count: int) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
+
+
+class _Utxo(msgspec.Struct, frozen=True, gc=False):
+    tx_id: TxId
+    output_index: int
+    lovelace: int
+    address_no: AddressNo
+    stake_no: StakeNo | None
+    asset_nos: list[AssetNo] | None
+
+
+class _ListNo(msgspec.Struct, frozen=True):
+    list_no: int
+
+
+class _Made(msgspec.Struct, frozen=True):
+    tx_id: TxId
+    outputs: bytes
+
+
+class _Spenders(msgspec.Struct, frozen=True):
+    slot_no: int
+    entries: bytes
+
+
+_sql = sql.beside(__file__)
+_remove = _sql.command("remove")
+_add_spenders = _sql.command("add_spenders")
+_cut_spenders = _sql.command("cut_spenders")
+_cut_staged_spenders = _sql.command("cut_staged_spenders")
+join_spenders = _sql.command("join_spenders")
+_made_after = _sql.query("made_after", _Made)
+_spenders_of = _sql.query("spenders_of", _Spenders)
+_genesis_outputs = _sql.query("genesis_outputs", _Utxo)
+_ADDRESSES = _Lists("address_no", "utxo_bucket", "utxo_asset")
+_ACCOUNTS = _Lists("stake_no", "account_utxo_bucket", "account_utxo_asset")

@@ -1,0 +1,157 @@
+"""The first step of a rollback: read what the undone transactions changed, from their packed rows."""
+
+from collections import Counter
+
+import asyncpg
+import msgspec
+
+from indexer.rows.amounts import Amounts
+from indexer.rows.caches import NumberedOutput
+from indexer.rows.histories import Supply
+from indexer.rows.outputs import UtxoRow, utxo_row
+from indexer.rows.resolver import numbered_outputs, stake_nos
+from shared import packed, sql
+from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """The changes of some transactions, with the opposite sign.
+
+    `outputs` is the lovelace that each transaction paid.
+    `made` are the rows of the unspent outputs that cease to exist, and `restored` of those that are unspent again.
+    `address_txs` to `withdrawals` count their entries in the histories, `spent` those of `spender` by slot_no. `assets`
+    are all that they touched, `paid` the stake credentials of their withdrawals and credits.
+    """
+
+    transactions: int
+    outputs: list[tuple[TxId, int]]
+    amounts: Amounts
+    supplies: dict[AssetNo, Supply]
+    assets: set[AssetNo]
+    paid: set[StakeNo]
+    made: list[UtxoRow]
+    restored: list[UtxoRow]
+    address_txs: Counter[AddressNo]
+    account_txs: Counter[StakeNo]
+    asset_txs: Counter[AssetNo]
+    withdrawals: Counter[StakeNo]
+    spent: Counter[int]
+
+
+async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
+    """Read the changes of the transactions from `first_tx_id` on."""
+    rows = await _transactions_from.all(db, first_tx_id)
+    made, spent = _made(rows), await _spent(db, rows)
+    numbered = await numbered_outputs(
+        db, [each.output for each in (*made, *spent)], [each.made_by for each in (*made, *spent)]
+    )
+    paid, sources = numbered[: len(made)], numbered[len(made) :]
+    paid_by = {row.tx_id: 0 for row in rows}
+    for each in made:
+        paid_by[each.tx_id] += each.output.lovelace
+    amounts = Amounts()
+    amounts.move(paid, -1)
+    amounts.move(sources, 1)
+    supplies = _unminted([packed.unpack_mint(row.mint) for row in rows])
+    extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
+    numbers = await _account_numbers(db, extras)
+    spent_here = {(each.made_by, each.index) for each in spent}
+    touched = list(zip([each.tx_id for each in (*made, *spent)], numbered, strict=True))
+    return Undone(
+        transactions=len(rows),
+        outputs=list(paid_by.items()),
+        amounts=amounts,
+        supplies=supplies,
+        assets={asset_no for asset_no, _ in amounts.holders} | supplies.keys(),
+        paid=set(numbers.values()),
+        made=[
+            utxo_row(each.index, output)
+            for each, output in zip(made, paid, strict=True)
+            if (each.made_by, each.index) not in spent_here
+        ],
+        restored=[
+            utxo_row(each.index, output)
+            for each, output in zip(spent, sources, strict=True)
+            if each.made_by < first_tx_id
+        ],
+        address_txs=Counter(address_no for _, address_no in {(key, output.address_no) for key, output in touched}),
+        account_txs=_account_txs(touched),
+        asset_txs=Counter(
+            asset_no
+            for _, asset_no in {
+                (each.tx_id, asset_no)
+                for each, output in zip(made, paid, strict=True)
+                for asset_no in output.quantities
+            }
+        ),
+        withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
+        spent=Counter(slot_of(each.made_by) for each in spent),
+    )
+
+
+class _Seen(msgspec.Struct, frozen=True, gc=False):
+    """An output that the transaction `tx_id` makes or spends."""
+
+    tx_id: TxId
+    made_by: TxId
+    index: int
+    output: packed.Output
+
+
+def _made(rows: "list[_Packed]") -> list[_Seen]:
+    found = []
+    for row in rows:
+        first_index, outputs = packed.unpack_outputs(row.outputs)
+        found += [_Seen(row.tx_id, row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
+    return found
+
+
+async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[_Seen]:
+    """The outputs that transactions spend, without those from before the first indexed block."""
+    known = [
+        (row.tx_id, spent, spent.source)
+        for row in rows
+        for spent in packed.unpack_inputs(row.inputs)
+        if spent.source is not None
+    ]
+    hashes = list({spent.tx_hash for _, spent, _ in known})
+    made_by = {row.tx_hash: row.tx_id for row in await _made_by.all(db, hashes)}
+    return [_Seen(key, made_by[spent.tx_hash], spent.output_index, source) for key, spent, source in known]
+
+
+def _account_txs(touched: list[tuple[TxId, NumberedOutput]]) -> Counter[StakeNo]:
+    """How many transactions of each stake credential there are."""
+    found = {(key, output.stake_no) for key, output in touched}
+    return Counter(stake_no for _, stake_no in found if stake_no is not None)
+
+
+async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -> dict[bytes, StakeNo]:
+    """The numbers of the accounts of withdrawals and credits."""
+    accounts = {account for extra in extras for account in (*extra.withdrawals, *extra.credits)}
+    return {row.key: row.number for row in await stake_nos.all(db, list(accounts))} if accounts else {}
+
+
+def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, Supply]:
+    found: dict[AssetNo, Supply] = {}
+    for mint in mints:
+        for asset_no, quantity in mint.items():
+            found.setdefault(asset_no, Supply()).mint(quantity, -1)
+    return found
+
+
+class _Packed(msgspec.Struct, frozen=True):
+    tx_id: TxId
+    outputs: bytes
+    inputs: bytes
+    mint: bytes | None
+    extra: bytes | None
+
+
+class _MadeBy(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    tx_id: TxId
+
+
+_sql = sql.beside(__file__)
+_transactions_from = _sql.query("transactions_from", _Packed)
+_made_by = _sql.query("made_by", _MadeBy)

@@ -1,0 +1,106 @@
+"""The lists of unspent outputs: whatever came and went, long lists are as if they were made from what is there."""
+
+from collections.abc import AsyncIterator
+from random import Random
+
+import asyncpg
+import pytest
+
+from indexer.rows.outputs import UtxoRow, pack_spender, unpack_spenders
+from indexer.store import outputs
+from shared import database
+from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
+from shared.network import PREVIEW
+
+LISTS = ("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset")
+OWNERS = [(AddressNo(1), StakeNo(1)), (AddressNo(2), StakeNo(1)), (AddressNo(3), None), (AddressNo(4), StakeNo(2))]
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await database.connect(database_url, PREVIEW)
+    yield connection
+    await connection.close()
+
+
+def some_outputs(random: Random, count: int, *, opening: float) -> list[UtxoRow]:
+    """Outputs of a few addresses, so many of which begin a bucket."""
+    found: dict[tuple[TxId, int], UtxoRow] = {}
+    while len(found) < count:
+        key, index = TxId(random.getrandbits(48)), random.randrange(3)
+        if outputs.opens(key, index) or random.random() * 1024 * opening < 1:
+            address_no, stake_no = random.choice(OWNERS)
+            asset_nos = [AssetNo(number) for number in range(1, 4) if random.random() < 0.2]
+            found[key, index] = UtxoRow(key, index, random.getrandbits(40), address_no, stake_no, asset_nos or None)
+    return list(found.values())
+
+
+async def contents(db: asyncpg.Connection) -> dict[str, list[tuple[object, ...]]]:
+    """The tables of long lists, sorted."""
+    return {
+        name: sorted(tuple(row) for row in await db.fetch(f"SELECT * FROM {name}"))  # noqa: S608
+        for name in LISTS
+    }
+
+
+async def made_anew(db: asyncpg.Connection) -> dict[str, list[tuple[object, ...]]]:
+    """The same tables, made from the present outputs."""
+    transaction = db.transaction()
+    await transaction.start()
+    await db.execute("TRUNCATE " + ", ".join(LISTS))
+    await outputs.fill_lists(db)
+    found = await contents(db)
+    await transaction.rollback()
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_long_lists_are_those_of_the_present_outputs(db: asyncpg.Connection, seed: int) -> None:
+    """They become long, change at any place, become short, and come back, as in a rollback."""
+    random, present, long = Random(seed), list[UtxoRow](), 0
+    for turn in range(30):
+        come = some_outputs(random, random.randrange(1, 60), opening=0.3)
+        random.shuffle(present)
+        share = random.choice((0.1, 0.3, 0.9)) if turn % 4 == 3 else 0.05
+        cut = int(len(present) * share)
+        gone, present = present[:cut], present[cut:] + come
+        await outputs.change(db, gone, come)
+        expected = await made_anew(db)
+        assert await contents(db) == expected
+        long += bool(expected["utxo_bucket"]) and bool(expected["account_utxo_asset"])
+        if turn % 5 == 4:  # spent, and unspent again
+            await outputs.change(db, come, gone)
+            await outputs.change(db, gone, come)
+            assert await contents(db) == expected
+    assert long > 3
+
+
+async def test_a_bucket_counts_and_sums_its_outputs(db: asyncpg.Connection) -> None:
+    rows = some_outputs(Random(1), 400, opening=0.2)
+    await outputs.change(db, [], rows)
+    for address_no, _ in OWNERS:
+        of_address = [row for row in rows if row.address_no == address_no]
+        total = await db.fetchrow(
+            "SELECT sum(outputs), sum(lovelace) FROM utxo_bucket WHERE address_no = $1", address_no
+        )
+        assert tuple(total) == (len(of_address), sum(row.lovelace for row in of_address))
+    assert await db.fetchval("SELECT count(*) FROM utxo_asset") == sum(len(row.asset_nos or ()) for row in rows)
+
+
+async def test_python_and_the_schema_agree_on_what_opens_a_bucket(db: asyncpg.Connection) -> None:
+    random = Random(2)
+    places = [(random.getrandbits(50) - (1 << 30), random.randrange(1 << 16)) for _ in range(5_000)]
+    found = await db.fetch(
+        "SELECT opens_outputs(tx_id, output_index) AS opens"
+        " FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS place (tx_id, output_index, seq) ORDER BY seq",
+        *map(list, zip(*places, strict=True)),
+    )
+    assert [row["opens"] for row in found] == [outputs.opens(TxId(key), index) for key, index in places]
+    assert 0 < sum(row["opens"] for row in found) < 20
+
+
+@pytest.mark.parametrize("slot_no", [-3, 0, 1 << 40])
+def test_an_entry_of_spender_says_what_was_packed(slot_no: int) -> None:
+    spent = [(TxId(slot_no << 16 | place), place, TxId(1 << 50 | place)) for place in (0, 1, 65_535)]
+    entries = b"".join(pack_spender(key, made_by, index) for made_by, index, key in spent)
+    assert list(unpack_spenders(slot_no, entries)) == spent
