@@ -164,7 +164,7 @@ async def block(db: asyncpg.Connection, of_coin: int, handles: int) -> Table:
     columns = [list(column) for column in zip(*((*key, str(n)) for key, n in pieces.items()), strict=True)]
     table.add_row(
         "floor: MERGE of assets' holders alone",
-        f"{await timed_ms(partial(keep, holders.move_quantities.run, *columns)):.2f}",
+        f"{await timed_ms(partial(keep, holders.HOLDERS.move_quantities.run, *columns)):.2f}",
     )
     table.add_row("of short lists", f"{await timed_ms(partial(keep, holders.move, pieces)):.2f}")
     table.add_row(f"of the list of {of_coin:,}", f"{await timed_ms(partial(keep, holders.move, coins)):.2f}")

@@ -235,8 +235,12 @@ async def _genesis_differences(
         pool_ids = configured.pools.keys() | set(configured.delegations.values())
         await resolver.look_up_numbers(db, set(), set(), set(configured.delegations), pool_ids)
         outputs = await _genesis_outputs.all(db)
+        made = [
+            _GenesisOutput(tx_hash, tx_id(-1 - place, 0), raw, lovelace)
+            for place, (tx_hash, raw, lovelace) in enumerate(configured.outputs)
+        ]
         return [
-            *_differing("genesis_output", outputs, _each(_GenesisOutput, configured.outputs)),
+            *_differing("genesis_output", outputs, made),
             *await _differing_staking(db, of_genesis(configured, resolver), -1, 0),
         ]
 
@@ -392,6 +396,7 @@ _Hashed = TypeVar("_Hashed", _Datum, _Script)
 
 class _GenesisOutput(msgspec.Struct, frozen=True):
     tx_hash: bytes
+    tx_id: int | None = None
     address: bytes | None = None
     lovelace: int | None = None
 

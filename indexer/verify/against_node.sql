@@ -51,7 +51,7 @@ SELECT hash, tx_id, body FROM datum WHERE (tx_id >= $1 AND tx_id < $2) OR hash =
 SELECT hash, tx_id, language, body FROM script WHERE (tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3::bytea[])
 
 -- name: genesis_outputs
-SELECT tx_hash, address, lovelace FROM genesis_output
+SELECT tx_hash, tx_id, address, lovelace FROM genesis_output
 
 -- name: stake_events
 -- The effects of certificates. A reaping has no certificate.

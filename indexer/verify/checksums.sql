@@ -2,13 +2,6 @@
 -- derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is missing,
 -- or a history is not numbered 0, 1, 2 … in order of tx_id.
 
--- name: accounts
--- The stake credentials of some addresses, where they have one.
-SELECT address_no, stake_no FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
-
--- name: stakes
-SELECT raw, stake_no FROM stake WHERE raw = ANY ($1::bytea[])
-
 -- name: reference_tokens
 -- Which of some assets are reference tokens, whose names begin with $2.
 SELECT asset_no FROM asset WHERE asset_no = ANY ($1::integer[]) AND substring(name FOR 4) = $2
@@ -25,19 +18,58 @@ CREATE OR REPLACE FUNCTION pg_temp.weight_of(tx_id bigint) RETURNS bigint LANGUA
 SELECT (((tx_id + 1) % 2147483647) * ((tx_id + 1) % 2147483647)) % 2147483647
 $$
 
--- name: address_tx
+-- name: make_holding_of
+-- The key of a holder, which may be negative, and what it holds.
+CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, holder_no integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+SELECT hashint8extended(held_no::bigint << 32 | (holder_no & 4294967295), 0)
+$$
+
+-- name: history
+-- Of address_tx or account_tx ({history}): {numbered} is the number of an {owner}, an address or a stake credential.
 SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(pg_temp.key_of(address_no) * weights), 0)::text END AS total
+            THEN coalesce(sum(pg_temp.key_of({numbered}) * weights), 0)::text END AS total
 FROM (
-    SELECT address_no, sum(pg_temp.weight_of(tx_id)) AS weights,
+    SELECT {numbered}, sum(pg_temp.weight_of(tx_id)) AS weights,
            count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
     FROM (
-        SELECT address_no, seq, tx_id, lag(tx_id) OVER (PARTITION BY address_no ORDER BY seq) AS before
-        FROM address_tx_entry
+        SELECT {numbered}, seq, tx_id, lag(tx_id) OVER (PARTITION BY {numbered} ORDER BY seq) AS before
+        FROM {history}_entry
     ) numbered
-    GROUP BY address_no
+    GROUP BY {numbered}
 ) history
+LEFT JOIN {owner} USING ({numbered})
+
+-- name: account_withdrawal
+-- A withdrawal may be of 0 lovelace.
+SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL) IS NOT FALSE
+            THEN coalesce(sum(pg_temp.key_of(stake_no) * withdrawn), 0)::text END AS total
+FROM (
+    SELECT stake_no, sum(pg_temp.weight_of(tx_id) * (lovelace + 1)) AS withdrawn,
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
+    FROM (
+        SELECT stake_no, seq, tx_id, lovelace, lag(tx_id) OVER (PARTITION BY stake_no ORDER BY seq) AS before
+        FROM account_withdrawal_entry
+    ) numbered
+    GROUP BY stake_no
+) history
+LEFT JOIN stake USING (stake_no)
+
+-- name: spender
+-- The number of entries. The processes that read history compare the entries themselves.
+SELECT coalesce(sum(length(entries) / 12), 0)::text AS total FROM spender
+
+-- name: utxo
+SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL AND u.stake_no IS NOT DISTINCT FROM address.stake_no) IS NOT FALSE
+            THEN coalesce(sum(
+                pg_temp.weight_of(tx_id) * (output_index + 1)::numeric * (pg_temp.key_of(address_no) * (lovelace + 1)::numeric + held)
+            ), 0)::text END AS total
+FROM utxo u
 LEFT JOIN address USING (address_no)
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(pg_temp.key_of(asset_no)), 0) AS held,
+           array_agg(asset_no ORDER BY asset_no) IS NOT DISTINCT FROM u.asset_nos AS in_order
+    FROM unnest(u.asset_nos) AS asset_no
+) assets
 
 -- name: asset_tx
 SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE
@@ -117,10 +149,17 @@ SELECT count(*)::text AS total
 FROM policy LEFT JOIN (SELECT policy_no, count(first_tx_id) AS assets FROM asset GROUP BY policy_no) counted USING (policy_no)
 WHERE asset_count <> coalesce(counted.assets, 0)
 
--- name: policy_holder
--- The difference of two sums, which is 0 if the tables match.
+-- name: policy_holders
+-- For a table of holders by policy and the {holder} that it sums up, the difference of two sums, which is 0 if they match.
 SELECT (
-    (SELECT coalesce(sum(hashint8extended(policy_no::bigint << 32 | address_no, 0) * quantity), 0) FROM policy_holder)
-    - (SELECT coalesce(sum(hashint8extended(policy_no::bigint << 32 | address_no, 0) * quantity), 0)
-       FROM holder JOIN asset USING (asset_no))
+    (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {who}) * quantity), 0) FROM policy_{holder})
+    - (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {who}) * quantity), 0) FROM {holder} JOIN asset USING (asset_no))
+)::text AS total
+
+-- name: account_holder
+-- The same for account_holder, which sums up holder.
+SELECT (
+    (SELECT coalesce(sum(pg_temp.holding_of(asset_no, account_no) * quantity), 0) FROM account_holder)
+    - (SELECT coalesce(sum(pg_temp.holding_of(asset_no, coalesce(stake_no, -address_no)) * quantity), 0)
+       FROM holder JOIN address USING (address_no))
 )::text AS total

@@ -10,7 +10,7 @@ import msgspec
 
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
-from shared.ledger import PoolNo
+from shared.ledger import PoolNo, tx_id
 from shared.network import Network
 
 _HASH_BYTES = 32
@@ -37,12 +37,16 @@ async def check(db: asyncpg.Connection, network: Network, *, from_origin: bool) 
 
 
 async def _wrong_genesis_outputs(db: asyncpg.Connection) -> list[Difference]:
-    """Genesis outputs whose hash is not that of their address."""
+    """Genesis outputs whose hash is not that of their address, or whose tx_id does not follow from their order."""
     found = []
-    for output in await _genesis_outputs.all(db):
+    for place, output in enumerate(await _genesis_outputs.all(db)):
         expected = blake2b(output.address, digest_size=_HASH_BYTES).hexdigest()
         if output.tx_hash.hex() != expected:
             found.append(Difference("tx_hash of the genesis output of", output.address, output.tx_hash.hex(), expected))
+        key = tx_id(-1 - place, 0)
+        if output.tx_id != key:
+            what = f"tx_id of the genesis output {output.tx_hash.hex()} of"
+            found.append(Difference(what, output.address, str(output.tx_id), str(key)))
     return found[:MOST_SHOWN]
 
 
@@ -59,6 +63,7 @@ async def _wrong_parameters(db: asyncpg.Connection) -> list[Difference]:
 
 
 class _GenesisOutput(msgspec.Struct, frozen=True):
+    tx_id: int
     tx_hash: bytes
     address: bytes
 

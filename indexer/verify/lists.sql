@@ -2,7 +2,7 @@
 -- Epochs: there were $2 slots and $3 epochs of Byron, which has no certificates; an epoch of later eras has $4 slots.
 
 -- name: genesis_outputs
-SELECT tx_hash, address FROM genesis_output ORDER BY address
+SELECT tx_id, tx_hash, address FROM genesis_output ORDER BY tx_hash
 
 -- name: updates
 SELECT tx_id, pool_no, parameters FROM pool_update ORDER BY tx_id

@@ -10,8 +10,10 @@ from collections import Counter, defaultdict
 import msgspec
 
 from indexer.rows.rows import quantity_columns
+from indexer.verify import spenders
+from indexer.verify.spending import Row
 from shared import metadata, packed, sql
-from shared.ledger import AddressNo, AssetNo
+from shared.ledger import AddressNo, AssetNo, StakeNo
 from shared.sql import Connection
 
 MODULUS = (1 << 61) - 1
@@ -44,15 +46,31 @@ class AssetPart(msgspec.Struct, gc=False):
     first_mint_tx_id: int | None = None
 
 
+class AccountPart(msgspec.Struct, gc=False):
+    """An account in some transactions: those that touch its addresses, and its withdrawals."""
+
+    txs: int = 0
+    tx_ids: int = 0
+    withdrawals: int = 0
+    withdrawal_tx_ids: int = 0
+    withdrawal_weighted: int = 0
+
+
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """Rows to be added up, by address_no and asset_no. Quantities are two columns, as in the tables."""
+    """Rows to be added up, by address_no, stake_no and asset_no. Quantities are two columns, as in the tables.
+
+    `utxos` are the outputs that `spender` does not name, and `spending` is spenders.sums.
+    """
 
     transactions: int
     addresses: list[tuple[AddressNo, int, int, int]]
+    accounts: list[tuple[StakeNo, int, int, int, int, int]]
     holders: list[tuple[AssetNo, AddressNo, int | None, int | None]]
     assets: list[tuple[int | None, ...]]
     reference_outputs: list[tuple[AssetNo, int, int]]
     spent_references: list[tuple[bytes, int, int]]
+    utxos: list[tuple[int, int, int, AddressNo, list[AssetNo] | None]]
+    spending: dict[int, int]
 
 
 class PackedTransaction(msgspec.Struct, frozen=True, gc=False):
@@ -78,20 +96,46 @@ class AssetName(msgspec.Struct, frozen=True):
         return self.name.startswith(metadata.REFERENCE_PREFIX)
 
 
-Names = dict[AssetNo, AssetName]
+class Account(msgspec.Struct, frozen=True):
+    """The stake credential of an address."""
+
+    address_no: AddressNo
+    stake_no: StakeNo
 
 
-async def names_in(db: Connection, transactions: list[PackedTransaction]) -> Names:
-    """What the numbers of all assets in some transactions stand for."""
-    assets = set[AssetNo]()
+class Stake(msgspec.Struct, frozen=True):
+    """The number of a reward account."""
+
+    raw: bytes
+    stake_no: StakeNo
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What tables say of the numbers and byte strings in some transactions, and what spent their outputs."""
+
+    names: dict[AssetNo, AssetName]
+    accounts: dict[AddressNo, StakeNo]
+    stakes: dict[bytes, StakeNo]
+    spenders: list[spenders.SpenderRow]
+
+
+async def look_up(db: Connection, transactions: list[Row], rows: list[spenders.SpenderRow]) -> Known:
+    """What is needed to add up some transactions; `rows` are those of `spender` for their slots."""
+    addresses, assets, owners = set[AddressNo](), set[AssetNo](), set[bytes]()
     for transaction in transactions:
-        for output in packed.unpack_outputs(transaction.outputs)[1]:
+        made = packed.unpack_outputs(transaction.outputs)[1]
+        spent = [each.source for each in packed.unpack_inputs(transaction.inputs) if each.source is not None]
+        for output in (*made, *spent):
+            addresses.add(output.address_no)
             assets.update(output.quantities)
-        for spent in packed.unpack_inputs(transaction.inputs):
-            if spent.source is not None:
-                assets.update(spent.source.quantities)
         assets.update(packed.unpack_mint(transaction.mint))
-    return {found.asset_no: found for found in await asset_names.all(db, list(assets))}
+        owners.update(_withdrawals(transaction))
+    return Known(
+        names={found.asset_no: found for found in await asset_names.all(db, list(assets))},
+        accounts={found.address_no: found.stake_no for found in await accounts.all(db, list(addresses))},
+        stakes={found.raw: found.stake_no for found in await stakes.all(db, list(owners))},
+        spenders=rows,
+    )
 
 
 def moved_by(transactions: list[PackedTransaction]) -> dict[AddressNo, int]:
@@ -106,15 +150,16 @@ def moved_by(transactions: list[PackedTransaction]) -> dict[AddressNo, int]:
     return moved
 
 
-def of(transactions: list[PackedTransaction], names: Names) -> Part:
+def of(transactions: list[Row], known: Known) -> Part:
     """Add up some transactions: whole blocks, in order of tx_id."""
-    count = _Count(names)
+    count = _Count(known)
     for transaction in transactions:
         count.add(transaction)
     addresses = count.addresses
     return Part(
         transactions=len(transactions),
         addresses=[(address_no, part.txs, part.tx_ids, part.lovelace) for address_no, part in addresses.items()],
+        accounts=[(stake_no, *_account_row(part)) for stake_no, part in count.accounts.items()],
         holders=[
             (asset_no, address_no, *quantity_columns(quantity))
             for address_no, part in addresses.items()
@@ -124,37 +169,49 @@ def of(transactions: list[PackedTransaction], names: Names) -> Part:
         assets=[_asset_row(asset_no, part) for asset_no, part in count.assets.items()],
         reference_outputs=count.reference_outputs,
         spent_references=count.spent_references,
+        utxos=count.utxos,
+        spending=spenders.sums(transactions, known.spenders),
     )
 
 
 class _Count:
-    """What some transactions did, by address_no and by asset_no."""
+    """What some transactions did, by address_no, stake_no and asset_no."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._tokens = {asset_no for asset_no, asset in names.items() if asset.is_reference}
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._spent, _ = spenders.spent_in(known.spenders)
+        self._tokens = {asset_no for asset_no, asset in known.names.items() if asset.is_reference}
+        self.utxos: list[tuple[int, int, int, AddressNo, list[AssetNo] | None]] = []
+        self.accounts: defaultdict[StakeNo, AccountPart] = defaultdict(AccountPart)
         self.addresses: defaultdict[AddressNo, AddressPart] = defaultdict(AddressPart)
         self.assets: defaultdict[AssetNo, AssetPart] = defaultdict(AssetPart)
         self.reference_outputs: list[tuple[AssetNo, int, int]] = []
         self.spent_references: list[tuple[bytes, int, int]] = []
 
-    def add(self, transaction: PackedTransaction) -> None:
+    def add(self, transaction: Row) -> None:
         """Count one more transaction."""
         tx_id = transaction.tx_id
         first_index, outputs = packed.unpack_outputs(transaction.outputs)
         received: Counter[AssetNo] = Counter()
+        gone = self._spent.get(tx_id, {})
         for place, output in enumerate(outputs, first_index):
+            if place not in gone:
+                asset_nos = sorted(output.quantities) or None
+                self.utxos.append((tx_id, place, output.lovelace, output.address_no, asset_nos))
             self._move(output, 1, tx_id)
             received.update(output.quantities)
             tokens = self._tokens & output.quantities.keys()
             self.reference_outputs += [(asset_no, tx_id, place) for asset_no in tokens]
+        touched = {output.address_no for output in outputs}
         for spent in packed.unpack_inputs(transaction.inputs):
             if spent.source is not None:
+                touched.add(spent.source.address_no)
                 self._move(spent.source, -1, tx_id)
                 for _ in self._tokens & spent.source.quantities.keys():
                     self.spent_references.append((spent.tx_hash, spent.output_index, tx_id))
         for asset_no, quantity in received.items():
             self._receive(asset_no, quantity, tx_id)
+        self._touch_accounts(transaction, touched)
         if transaction.mint is not None:
             self._mint(tx_id, packed.unpack_mint(transaction.mint), packed.unpack_extra(transaction.extra))
 
@@ -168,6 +225,19 @@ class _Count:
             part.tx_ids += tx_id
         for asset_no, quantity in output.quantities.items():
             part.held[asset_no] = part.held.get(asset_no, 0) + sign * quantity
+
+    def _touch_accounts(self, transaction: Row, addresses: set[AddressNo]) -> None:
+        """A transaction touches addresses, and withdraws."""
+        tx_id, known = transaction.tx_id, self._known
+        for stake_no in {known.accounts[address_no] for address_no in addresses if address_no in known.accounts}:
+            part = self.accounts[stake_no]
+            part.txs += 1
+            part.tx_ids += tx_id
+        for account, lovelace in _withdrawals(transaction).items():
+            part = self.accounts[known.stakes.get(account, _UNKNOWN)]
+            part.withdrawals += 1
+            part.withdrawal_tx_ids += tx_id
+            part.withdrawal_weighted += tx_id * lovelace
 
     def _receive(self, asset_no: AssetNo, quantity: int, tx_id: int) -> None:
         """A transaction has a quantity of the asset in its outputs."""
@@ -193,10 +263,27 @@ class _Count:
             part.mints += 1
             if part.first_mint_tx_id is None:
                 part.first_mint_tx_id = tx_id
-            asset = self._names.get(asset_no)
+            asset = self._known.names.get(asset_no)
             if asset is not None and described.entry(asset.policy_id, asset.name) is not None:
                 part.named += 1
                 part.named_tx_ids += tx_id
+
+
+def _withdrawals(transaction: Row) -> dict[bytes, int]:
+    """The withdrawals of a transaction, in lovelace by reward account."""
+    if not packed.may_have_withdrawals(transaction.extra):
+        return {}
+    return packed.unpack_extra(transaction.extra).withdrawals
+
+
+def _account_row(part: AccountPart) -> tuple[int, int, int, int, int]:
+    return (
+        part.txs,
+        part.tx_ids,
+        part.withdrawals,
+        part.withdrawal_tx_ids,
+        part.withdrawal_weighted % MODULUS,
+    )
 
 
 def _asset_row(asset_no: AssetNo, part: AssetPart) -> tuple[int | None, ...]:
@@ -218,4 +305,7 @@ def _asset_row(asset_no: AssetNo, part: AssetPart) -> tuple[int | None, ...]:
 
 
 _sql = sql.beside(__file__)
+_UNKNOWN = StakeNo(0)  # numbers begin at 1
 asset_names = _sql.query("asset_names", AssetName)
+accounts = _sql.query("accounts", Account)
+stakes = _sql.query("stakes", Stake)

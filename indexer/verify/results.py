@@ -4,12 +4,17 @@ import msgspec
 
 from shared import address
 
+_REWARD_ACCOUNT = 0b111  # the first bits of a reward account (CIP-19)
+
 MOST_SHOWN = 5
 """How many differences of one check are shown."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A difference: its place, by name or address, and both values; None for a missing value."""
+    """A difference: its place, by name or address, and both values; None for a missing value.
+
+    `address` is a payment address or a reward account.
+    """
 
     what: str
     address: bytes | None
@@ -17,8 +22,12 @@ class Difference(msgspec.Struct, frozen=True):
     recomputed: str | None
 
     def __str__(self) -> str:
-        whose = "" if self.address is None else f" {address.show(self.address)}"
+        whose = "" if self.address is None else f" {_show(self.address)}"
         return f"{self.what}{whose}: indexed {self.indexed}, recomputed {self.recomputed}"
+
+
+def _show(raw: bytes) -> str:
+    return address.show_stake(raw) if raw[0] >> 5 == _REWARD_ACCOUNT else address.show(raw)
 
 
 class CheckResult(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import os
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -28,7 +28,18 @@ import msgspec
 
 from indexer.store import writer as store
 from indexer.store.writer import IndexPosition
-from indexer.verify import certificates, checksums, epochs, fingerprints, hashes, lists, recompute, spending, stake
+from indexer.verify import (
+    certificates,
+    checksums,
+    epochs,
+    fingerprints,
+    hashes,
+    lists,
+    recompute,
+    spenders,
+    spending,
+    stake,
+)
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import address, database, sql
 from shared.network import Network, by_name
@@ -81,18 +92,19 @@ async def check_all(
     position = await store.position(db)
     assert position is not None, "something is indexed"
     from_origin = position.first_block_no == 0
-    checks = CHECKS
+    checks, spent = CHECKS, list[Difference]()
     try:
         agreed, found = await _agree(db, history, progress, network, from_origin=from_origin)
         if agreed:
             checks = tuple(check for check in CHECKS if check[0] in WITHOUT_CHECKSUM)
         else:
-            await _recompute(db, history, progress)
+            spent = await _recompute(db, history, progress)
     except spending.UnreadableRow as unreadable:
         return [CheckResult("tx", list(unreadable.args))]
     for place, (name, query) in enumerate(checks):
         progress(name, place, len(checks))
-        found.append(CheckResult(name, await query.all(db, MOST_SHOWN)))
+        differences = await query.all(db, MOST_SHOWN)
+        found.append(CheckResult(name, (spent + differences)[:MOST_SHOWN] if name == "spender" else differences))
     progress("fingerprints, datums, scripts, lists, stake and pools", len(checks), len(checks))
     found.append(CheckResult("fingerprint", await _wrong_fingerprints(db, history)))
     found += await _wrong_hashes(history)
@@ -119,7 +131,7 @@ async def _agree(
             # NOTE: Postgres adds up the tables while the processes read history.
             of_tables = await checksums.of_tables(db)
             genesis = await _genesis_outputs.all(db)
-            of_genesis = await checksums.of_genesis(db, [(output.address, output.lovelace) for output in genesis])
+            of_genesis = await checksums.of_genesis(db, genesis)
             sums, value, certified, of_epochs = await reading
         finally:
             reading.cancel()
@@ -169,23 +181,46 @@ async def _named(
     return await spending.differences(db, seen + spending.genesis_sightings(genesis, suspects))
 
 
-async def _recompute(db: asyncpg.Connection, history: "History", progress: Progress) -> None:
-    """Fill the temporary tables."""
-    done = 0
+async def _recompute(db: asyncpg.Connection, history: "History", progress: Progress) -> list[Difference]:
+    """Fill the temporary tables. Returns the first outputs whose spenders differ."""
+    done, spent = 0, Counter[int]()
     async for part, transactions in history.read(_recomputed):
         await _keep(db, part)
+        spent.update(part.spending)
         done += transactions
         progress("transactions, to name what differs", done, history.transactions)
-    await _keep_genesis(db)
-    await db.execute("ANALYZE address_part, stake_part, asset_part, holder_part")
+    genesis, of_genesis = await _genesis_outputs.all(db), await spenders.of_genesis(db)
+    await _keep_genesis(db, genesis, of_genesis)
+    spent.update(spenders.sums_of_genesis(genesis, of_genesis))
+    await db.execute("ANALYZE address_part, account_part, utxo_part, stake_part, asset_part, holder_part")
     for command in _SUMS:
         await command.run(db)
-    await db.execute("ANALYZE recomputed_address, recomputed_asset, recomputed_holder, recomputed_stake")
+    await db.execute(
+        "ANALYZE recomputed_address, recomputed_account, recomputed_asset, recomputed_holder, recomputed_stake"
+    )
+    wrong = frozenset(sorted(bucket for bucket, total in spent.items() if total)[:MOST_SHOWN])
+    if not wrong:
+        return []
+    return await _wrong_spenders(history, wrong, spenders.seen_of_genesis(genesis, of_genesis, wrong), progress)
+
+
+async def _wrong_spenders(
+    history: "History", wrong: frozenset[int], seen: spenders.Seen, progress: Progress
+) -> list[Difference]:
+    """The first outputs whose spenders differ, of these buckets; `seen` are the spendings of genesis outputs."""
+    done = 0
+    async for part, transactions in history.read(partial(_spenders_seen, wrong)):
+        seen.add(part)
+        done += transactions
+        progress("transactions, to name spenders", done, history.transactions)
+    return seen.differences()
 
 
 async def _keep(db: asyncpg.Connection, part: recompute.Part) -> None:
     for table, rows in (
         ("address_part", part.addresses),
+        ("account_part", part.accounts),
+        ("utxo_part", part.utxos),
         ("holder_part", part.holders),
         ("asset_part", part.assets),
         ("reference_part", part.reference_outputs),
@@ -195,9 +230,14 @@ async def _keep(db: asyncpg.Connection, part: recompute.Part) -> None:
             await db.copy_records_to_table(table, schema_name="pg_temp", records=rows)
 
 
-async def _keep_genesis(db: asyncpg.Connection) -> None:
-    """Genesis outputs count for their stake credentials from before the first block."""
-    outputs = await _genesis_outputs.all(db)
+async def _keep_genesis(
+    db: asyncpg.Connection, outputs: list[spending.GenesisOutput], rows: list[spenders.SpenderRow]
+) -> None:
+    """Genesis outputs exist, and count for their stake credentials, from before the first block."""
+    spent, _ = spenders.spent_in(rows)
+    unspent = [output for output in outputs if 0 not in spent.get(output.tx_id, {})]
+    utxos = [(output.tx_id, 0, output.lovelace, output.address_no, None) for output in unspent]
+    await db.copy_records_to_table("utxo_part", schema_name="pg_temp", records=utxos)
     stakes = [(account, output.lovelace) for output in outputs if (account := address.stake_of(output.address))]
     await db.copy_records_to_table("stake_part", schema_name="pg_temp", records=stakes)
 
@@ -319,7 +359,9 @@ def _end_with_parent() -> None:
 async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRange) -> "_Read":
     rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
     try:
-        sums = await checksums.of(db, [(row.tx_id, row.outputs, row.inputs, row.mint, row.extra) for row in rows])
+        spent = await spenders.of_slots(db, part.first_tx_id, part.next_tx_id)
+        transactions = [(row.tx_id, row.outputs, row.inputs, row.mint, row.extra, row.hash) for row in rows]
+        sums = await checksums.of(db, transactions, spent)
         marked = spending.marks_of(rows)
     except (msgspec.MsgspecError, AssertionError):
         spending.refuse_unreadable(rows)
@@ -348,8 +390,20 @@ async def _sightings(wanted: set[int], db: asyncpg.Connection, part: Transaction
 
 
 async def _recomputed(db: asyncpg.Connection, part: TransactionRange) -> recompute.Part:
-    transactions = await _transactions.all(db, part.first_tx_id, part.next_tx_id)
-    return recompute.of(transactions, await recompute.names_in(db, transactions))
+    transactions, rows = await _rows_of(db, part)
+    return recompute.of(transactions, await recompute.look_up(db, transactions, rows))
+
+
+async def _spenders_seen(buckets: frozenset[int], db: asyncpg.Connection, part: TransactionRange) -> spenders.Seen:
+    return spenders.seen(*await _rows_of(db, part), buckets)
+
+
+async def _rows_of(
+    db: asyncpg.Connection, part: TransactionRange
+) -> tuple[list[spending.Row], list[spenders.SpenderRow]]:
+    """The transactions of a part, and what spent their outputs."""
+    ends = part.first_tx_id, part.next_tx_id
+    return await spending.rows_of.all(db, *ends), await spenders.of_slots(db, *ends)
 
 
 class _MarkFiles(msgspec.Struct, frozen=True):
@@ -373,45 +427,68 @@ class _Read(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _parts = _sql.query("parts", TransactionRange)
-_transactions = _sql.query("transactions", recompute.PackedTransaction)
 _TABLES = tuple(
     _sql.command(f"make_{table}")
     for table in (
         "address_part",
+        "account_part",
+        "utxo_part",
         "stake_part",
         "holder_part",
         "asset_part",
         "reference_part",
         "spent_part",
         "recomputed_address",
+        "recomputed_account",
         "recomputed_stake",
         "recomputed_asset",
         "recomputed_holder",
     )
 )
 _genesis_outputs = _sql.query("genesis_outputs", spending.GenesisOutput)
-_SUMS = tuple(_sql.command(f"sum_{table}") for table in ("addresses", "stakes", "assets", "holders"))
-CHECKS: tuple[Check, ...] = tuple(
-    (name, _sql.query(f"check_{name}", Difference))
-    for name in (
-        "tip",
-        "block",
-        "address",
-        "policy",
-        "asset",
-        "asset_bucket",
-        "address_tx",
-        "asset_tx",
-        "mint",
-        "holder",
-        "holder_bucket",
-        "policy_holder",
-        "policy_holder_bucket",
-        "stake",
-        "reference_output",
-    )
+_SUMS = tuple(_sql.command(f"sum_{table}") for table in ("addresses", "accounts", "stakes", "assets", "holders"))
+
+
+def _check(name: str) -> Check:
+    return name, _sql.query(f"check_{name}", Difference)
+
+
+def _history_check(history: str, numbered: str, owner: str, recomputed: str) -> Check:
+    parts = {"history": history, "numbered": numbered, "owner": owner, "recomputed": recomputed}
+    return history, _sql.query("check_txs", Difference, **parts)
+
+
+def _list_check(kind: str, table: str, list_no: str) -> Check:
+    parts = {"list_no": list_no, kind: table}
+    return table, _sql.query(f"check_utxo_{kind}", Difference, **parts)
+
+
+def _holder_bucket_check(holder: str, held_no: str, who: str) -> Check:
+    query = _sql.query("check_holder_bucket", Difference, holder=holder, held_no=held_no, who=who)
+    return f"{holder}_bucket", query
+
+
+CHECKS: tuple[Check, ...] = (
+    *map(_check, ("tip", "block", "address", "policy", "asset", "asset_bucket")),
+    _history_check("address_tx", "address_no", "address", "recomputed_address"),
+    _history_check("account_tx", "stake_no", "stake", "recomputed_account"),
+    *map(_check, ("account_withdrawal", "asset_tx", "mint", "spender", "utxo")),
+    _list_check("bucket", "utxo_bucket", "address_no"),
+    _list_check("bucket", "account_utxo_bucket", "stake_no"),
+    _list_check("asset", "utxo_asset", "address_no"),
+    _list_check("asset", "account_utxo_asset", "stake_no"),
+    *map(_check, ("holder", "policy_holder", "account_holder", "policy_account_holder")),
+    _holder_bucket_check("holder", "asset_no", "address_no"),
+    _holder_bucket_check("policy_holder", "policy_no", "address_no"),
+    _holder_bucket_check("account_holder", "asset_no", "account_no"),
+    _holder_bucket_check("policy_account_holder", "policy_no", "account_no"),
+    *map(_check, ("stake", "reference_output")),
 )
 """Every derived table, in dependency order: the first difference explains those after it."""
 
-WITHOUT_CHECKSUM = {"tip", "block", "address", "asset_bucket", "holder_bucket", "policy_holder_bucket"}
+WITHOUT_CHECKSUM = {
+    *("tip", "block", "address", "asset_bucket"),
+    *("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset"),
+    *("holder_bucket", "policy_holder_bucket", "account_holder_bucket", "policy_account_holder_bucket"),
+}
 """Those that need no recomputed table and have no checksum."""

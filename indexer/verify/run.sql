@@ -9,13 +9,9 @@ WHERE tx_count > 0
 GROUP BY part
 ORDER BY part
 
--- name: transactions
--- The packed transactions from tx_id $1 up to $2, in order.
-SELECT tx_id, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id
-
 -- name: genesis_outputs
--- With the numbers of their addresses, which those have that are spent or received anything since.
-SELECT tx_hash, address, lovelace, address_no FROM genesis_output g LEFT JOIN address ON address.raw = g.address
+-- With the numbers of their addresses.
+SELECT tx_id, tx_hash, address, lovelace, address_no FROM genesis_output g LEFT JOIN address ON address.raw = g.address
 
 -- name: make_address_part
 CREATE TEMPORARY TABLE address_part (address_no integer, txs bigint, tx_ids bigint, lovelace bigint)
@@ -23,6 +19,17 @@ CREATE TEMPORARY TABLE address_part (address_no integer, txs bigint, tx_ids bigi
 -- name: make_stake_part
 -- What the genesis counts for reward accounts.
 CREATE TEMPORARY TABLE stake_part (raw bytea, lovelace bigint)
+
+-- name: make_account_part
+CREATE TEMPORARY TABLE account_part (
+    stake_no integer, txs bigint, tx_ids bigint, withdrawals bigint, withdrawal_tx_ids bigint, withdrawal_weighted bigint
+)
+
+-- name: make_utxo_part
+-- The outputs that spender does not name.
+CREATE TEMPORARY TABLE utxo_part (
+    tx_id bigint, output_index integer, lovelace bigint, address_no integer, asset_nos integer[]
+)
 
 -- name: make_holder_part
 CREATE TEMPORARY TABLE holder_part (asset_no integer, address_no integer, quantity bigint, large numeric)
@@ -42,6 +49,11 @@ CREATE TEMPORARY TABLE spent_part (tx_hash bytea, output_index bigint, tx_id big
 -- name: make_recomputed_address
 CREATE TEMPORARY TABLE recomputed_address (address_no integer, txs bigint, tx_ids numeric)
 
+-- name: make_recomputed_account
+CREATE TEMPORARY TABLE recomputed_account (
+    stake_no integer, txs bigint, tx_ids numeric, withdrawals bigint, withdrawal_tx_ids numeric, withdrawal_weighted numeric
+)
+
 -- name: make_recomputed_stake
 CREATE TEMPORARY TABLE recomputed_stake (stake_no integer, raw bytea, lovelace numeric)
 
@@ -58,6 +70,12 @@ CREATE TEMPORARY TABLE recomputed_holder (asset_no integer, policy_no integer, a
 -- name: sum_addresses
 INSERT INTO recomputed_address
 SELECT address_no, sum(txs), sum(tx_ids) FROM address_part GROUP BY address_no
+
+-- name: sum_accounts
+INSERT INTO recomputed_account
+SELECT stake_no, sum(txs), sum(tx_ids), sum(withdrawals), sum(withdrawal_tx_ids),
+       mod(sum(withdrawal_weighted), 2305843009213693951)
+FROM account_part GROUP BY stake_no
 
 -- name: sum_stakes
 INSERT INTO recomputed_stake
@@ -102,7 +120,8 @@ WITH last AS (
 ), staged AS (
     SELECT (SELECT count(*) FROM address_tx_staged) + (SELECT count(*) FROM asset_tx_staged)
          + (SELECT count(*) FROM mint_staged) + (SELECT count(*) FROM balance_staged)
-         + (SELECT count(*) FROM holder_staged) AS rows
+         + (SELECT count(*) FROM holder_staged) + (SELECT count(*) FROM account_withdrawal_staged)
+         + (SELECT count(*) FROM spender_staged) AS rows
 )
 SELECT what, NULL::bytea AS address, indexed, recomputed
 FROM tip, staged, last, LATERAL (VALUES
@@ -186,24 +205,132 @@ WHERE indexed IS DISTINCT FROM recomputed
 ORDER BY asset_no
 LIMIT $1
 
--- name: check_address_tx
+-- name: check_txs
+-- Of address_tx or account_tx ({history}): {numbered} is the number of an {owner}, an address or a stake credential.
 WITH found AS (
-    SELECT address_no, count(*) AS txs, sum(tx_id) AS tx_ids,
+    SELECT {numbered}, count(*) AS txs, sum(tx_id) AS tx_ids,
            count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong
     FROM (
-        SELECT address_no, seq, tx_id, row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
-        FROM address_tx_entry WINDOW in_order AS (PARTITION BY address_no ORDER BY seq)
+        SELECT {numbered}, seq, tx_id, row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
+        FROM {history}_entry WINDOW in_order AS (PARTITION BY {numbered} ORDER BY seq)
     ) numbered
-    GROUP BY address_no
+    GROUP BY {numbered}
 )
-SELECT 'address_tx of' || CASE WHEN address.raw IS NULL THEN ' address_no ' || address_no ELSE '' END AS what, address.raw AS address,
+SELECT '{history} of' || CASE WHEN {owner}.raw IS NULL THEN ' {numbered} ' || {numbered} ELSE '' END AS what, {owner}.raw AS address,
        format('%s rows, %s out of order, tx_ids of %s in all', coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0)) AS indexed,
        format('%s rows, 0 out of order, tx_ids of %s in all', coalesce(r.txs, 0), coalesce(r.tx_ids, 0)) AS recomputed
 FROM found
-FULL JOIN recomputed_address r USING (address_no)
-LEFT JOIN address USING (address_no)
+FULL JOIN {recomputed} r USING ({numbered})
+LEFT JOIN {owner} USING ({numbered})
 WHERE coalesce(found.txs, 0) <> coalesce(r.txs, 0) OR coalesce(found.tx_ids, 0) <> coalesce(r.tx_ids, 0) OR wrong > 0
-ORDER BY address_no
+ORDER BY {numbered}
+LIMIT $1
+
+-- name: check_account_withdrawal
+WITH found AS (
+    SELECT stake_no, count(*) AS txs, sum(tx_id) AS tx_ids, count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong,
+           mod(sum(tx_id * lovelace), 2305843009213693951) AS weighted
+    FROM (
+        SELECT stake_no, seq, tx_id, lovelace,
+               row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
+        FROM account_withdrawal_entry WINDOW in_order AS (PARTITION BY stake_no ORDER BY seq)
+    ) numbered
+    GROUP BY stake_no
+), compared AS (
+    SELECT stake_no,
+           format('%s rows, %s out of order, tx_ids of %s in all, weighted by lovelace %s',
+                  coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0)) AS indexed,
+           format('%s rows, 0 out of order, tx_ids of %s in all, weighted by lovelace %s',
+                  coalesce(r.withdrawals, 0), coalesce(r.withdrawal_tx_ids, 0), coalesce(r.withdrawal_weighted, 0)) AS recomputed
+    FROM found FULL JOIN recomputed_account r USING (stake_no)
+)
+SELECT 'account_withdrawal of' || CASE WHEN stake.raw IS NULL THEN ' stake_no ' || stake_no ELSE '' END AS what,
+       stake.raw AS address, indexed, recomputed
+FROM compared LEFT JOIN stake USING (stake_no)
+WHERE indexed <> recomputed
+ORDER BY stake_no
+LIMIT $1
+
+-- name: check_spender
+-- Entries for outputs that do not exist, and slots whose entries are not in the order of spending. spenders.py compares the
+-- entries with inputs.
+SELECT format('spender of output %s of tx_id %s', output_index, tx_id) AS what, NULL::bytea AS address,
+       format('tx_id %s', spender_tx_id) AS indexed, NULL AS recomputed
+FROM spender_entry LEFT JOIN tx USING (tx_id) LEFT JOIN genesis_output g USING (tx_id)
+WHERE tx.hash IS NULL AND g.tx_hash IS NULL
+UNION ALL
+SELECT 'spender of the outputs of slot ' || slot_no, NULL, 'not in the order of spending', 'in order'
+FROM spender
+WHERE EXISTS (
+    SELECT FROM generate_series(1, length(entries) / 12 - 1) AS place
+    WHERE tx_id_at(entries, place * 12) < tx_id_at(entries, place * 12 - 12)
+)
+LIMIT $1
+
+-- name: check_utxo
+WITH recomputed AS (
+    SELECT tx_id, output_index, part.address_no,
+           format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, part.address_no, stake_no, asset_nos) AS says
+    FROM utxo_part part LEFT JOIN address USING (address_no)
+), indexed AS (
+    SELECT tx_id, output_index, address_no,
+           format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, address_no, stake_no, asset_nos) AS says
+    FROM utxo
+)
+SELECT format('utxo %s#%s of', coalesce(encode(coalesce(tx.hash, g.tx_hash), 'hex'), 'tx_id ' || tx_id), output_index) AS what,
+       address.raw AS address, indexed.says AS indexed, recomputed.says AS recomputed
+FROM indexed FULL JOIN recomputed USING (tx_id, output_index)
+LEFT JOIN tx USING (tx_id)
+LEFT JOIN genesis_output g USING (tx_id)
+LEFT JOIN address ON address.address_no = coalesce(recomputed.address_no, indexed.address_no)
+WHERE indexed.says IS DISTINCT FROM recomputed.says
+ORDER BY tx_id, output_index
+LIMIT $1
+
+-- name: check_utxo_bucket
+-- Of the lists of unspent outputs by address or by account: {list_no} is address_no or stake_no, {bucket} the table.
+WITH list AS (
+    SELECT {list_no} FROM utxo WHERE {list_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
+    GROUP BY {list_no} HAVING count(*) >= 4
+), numbered AS (
+    SELECT {list_no}, tx_id, output_index, lovelace, opens_outputs(tx_id, output_index) AS opens,
+           count(*) FILTER (WHERE opens_outputs(tx_id, output_index))
+               OVER (PARTITION BY {list_no} ORDER BY tx_id, output_index) AS bucket
+    FROM utxo JOIN list USING ({list_no})
+), inside AS (
+    SELECT {list_no}, bucket, count(*) AS outputs, sum(lovelace) AS lovelace FROM numbered GROUP BY {list_no}, bucket
+), counted AS (
+    SELECT {list_no}, lowest_tx_id, lowest_output_index, coalesce(outputs, 0) AS outputs, coalesce(lovelace, 0) AS lovelace
+    FROM (
+        SELECT {list_no}, tx_id AS lowest_tx_id, output_index AS lowest_output_index, bucket FROM numbered WHERE opens
+        UNION ALL
+        SELECT {list_no}, -9223372036854775808, 0, 0 FROM list
+    ) opening
+    LEFT JOIN inside USING ({list_no}, bucket)
+)
+SELECT format('{bucket} of {list_no} %s from tx_id %s, output_index %s', {list_no}, lowest_tx_id, lowest_output_index) AS what,
+       NULL::bytea AS address, b.outputs || ' outputs with ' || b.lovelace AS indexed,
+       counted.outputs || ' outputs with ' || counted.lovelace AS recomputed
+FROM {bucket} b FULL JOIN counted USING ({list_no}, lowest_tx_id, lowest_output_index)
+WHERE (b.outputs, b.lovelace) IS DISTINCT FROM (counted.outputs, counted.lovelace)
+ORDER BY {list_no}, lowest_tx_id, lowest_output_index
+LIMIT $1
+
+-- name: check_utxo_asset
+-- Of the same lists: {asset} is the table of the assets of long ones.
+WITH list AS (
+    SELECT {list_no} FROM utxo WHERE {list_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
+    GROUP BY {list_no} HAVING count(*) >= 4
+), held AS (
+    SELECT {list_no}, asset_no, tx_id, output_index, true AS found
+    FROM utxo JOIN list USING ({list_no}) CROSS JOIN unnest(asset_nos) AS asset_no
+)
+SELECT format('{asset} of {list_no} %s, asset_no %s, output %s of tx_id %s', {list_no}, asset_no, output_index, tx_id) AS what,
+       NULL::bytea AS address, CASE WHEN a.found THEN 'a row' END AS indexed,
+       CASE WHEN held.found THEN 'a row' END AS recomputed
+FROM (SELECT *, true AS found FROM {asset}) a FULL JOIN held USING ({list_no}, asset_no, tx_id, output_index)
+WHERE a.found IS DISTINCT FROM held.found
+ORDER BY {list_no}, asset_no, tx_id, output_index
 LIMIT $1
 
 -- name: check_asset_tx
@@ -303,46 +430,61 @@ WHERE b.assets IS DISTINCT FROM counted.assets AND (b.assets <> 0 OR counted.ass
 ORDER BY policy_no, rank, name
 LIMIT $1
 
--- name: check_holder_bucket
-WITH list AS (
-    SELECT asset_no FROM holder WHERE opens_bucket(address_no) GROUP BY asset_no HAVING count(*) >= 4
-), numbered AS (
-    SELECT asset_no, quantity, address_no, count(*) FILTER (WHERE opens_bucket(address_no)) OVER (
-        PARTITION BY asset_no ORDER BY quantity, address_no
-    ) AS bucket
-    FROM holder JOIN list USING (asset_no)
-), counted AS (
-    SELECT asset_no, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
-           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg(address_no ORDER BY quantity, address_no))[1] END AS lowest_address_no,
-           count(*)::integer AS holders
-    FROM numbered GROUP BY asset_no, bucket
-)
-SELECT format('holder_bucket of asset_no %s from quantity %s, address_no %s', asset_no, lowest_quantity, lowest_address_no) AS what,
-       NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
-FROM holder_bucket b FULL JOIN counted USING (asset_no, lowest_quantity, lowest_address_no)
-WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_address_no <> 0)
-ORDER BY asset_no, lowest_quantity, lowest_address_no
+-- name: check_account_holder
+SELECT 'asset ' || coalesce(encode(policy.policy_id, 'hex') || '.' || encode(asset.name, 'hex'), 'number ' || asset_no)
+           || format(' held by account_no %s', account_no) AS what,
+       coalesce(stake.raw, address.raw) AS address, h.quantity::text AS indexed, r.quantity::text AS recomputed
+FROM account_holder h
+FULL JOIN (
+    SELECT asset_no, coalesce(stake_no, -address_no) AS account_no, sum(quantity) AS quantity
+    FROM recomputed_holder LEFT JOIN address USING (address_no)
+    GROUP BY 1, 2
+) r USING (asset_no, account_no)
+LEFT JOIN asset USING (asset_no)
+LEFT JOIN policy ON policy.policy_no = asset.policy_no
+LEFT JOIN stake ON stake.stake_no = account_no
+LEFT JOIN address ON address.address_no = -account_no
+WHERE h.quantity IS DISTINCT FROM r.quantity
+ORDER BY asset_no, account_no
 LIMIT $1
 
--- name: check_policy_holder_bucket
+-- name: check_policy_account_holder
+SELECT 'policy ' || coalesce(encode(policy.policy_id, 'hex'), 'number ' || policy_no)
+           || format(' held by account_no %s', account_no) AS what,
+       coalesce(stake.raw, address.raw) AS address, h.quantity::text AS indexed, r.quantity::text AS recomputed
+FROM policy_account_holder h
+FULL JOIN (
+    SELECT policy_no, coalesce(stake_no, -address_no) AS account_no, sum(quantity) AS quantity
+    FROM recomputed_holder LEFT JOIN address USING (address_no)
+    GROUP BY 1, 2
+) r USING (policy_no, account_no)
+LEFT JOIN policy USING (policy_no)
+LEFT JOIN stake ON stake.stake_no = account_no
+LEFT JOIN address ON address.address_no = -account_no
+WHERE h.quantity IS DISTINCT FROM r.quantity
+ORDER BY policy_no, account_no
+LIMIT $1
+
+-- name: check_holder_bucket
+-- Of {holder}, by {held_no} of the asset or policy and {who} of the address or account.
 WITH list AS (
-    SELECT policy_no FROM policy_holder WHERE opens_bucket(address_no) GROUP BY policy_no HAVING count(*) >= 4
+    SELECT {held_no} FROM {holder} WHERE opens_bucket({who}) GROUP BY {held_no} HAVING count(*) >= 4
 ), numbered AS (
-    SELECT policy_no, quantity, address_no, count(*) FILTER (WHERE opens_bucket(address_no)) OVER (
-        PARTITION BY policy_no ORDER BY quantity, address_no
+    SELECT {held_no}, quantity, {who}, count(*) FILTER (WHERE opens_bucket({who})) OVER (
+        PARTITION BY {held_no} ORDER BY quantity, {who}
     ) AS bucket
-    FROM policy_holder JOIN list USING (policy_no)
+    FROM {holder} JOIN list USING ({held_no})
 ), counted AS (
-    SELECT policy_no, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
-           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg(address_no ORDER BY quantity, address_no))[1] END AS lowest_address_no,
+    SELECT {held_no}, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
+           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg({who} ORDER BY quantity, {who}))[1] END AS lowest_{who},
            count(*)::integer AS holders
-    FROM numbered GROUP BY policy_no, bucket
+    FROM numbered GROUP BY {held_no}, bucket
 )
-SELECT format('policy_holder_bucket of policy_no %s from quantity %s, address_no %s', policy_no, lowest_quantity, lowest_address_no) AS what,
+SELECT format('{holder}_bucket of {held_no} %s from quantity %s, {who} %s', {held_no}, lowest_quantity, lowest_{who}) AS what,
        NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
-FROM policy_holder_bucket b FULL JOIN counted USING (policy_no, lowest_quantity, lowest_address_no)
-WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_address_no <> 0)
-ORDER BY policy_no, lowest_quantity, lowest_address_no
+FROM {holder}_bucket b FULL JOIN counted USING ({held_no}, lowest_quantity, lowest_{who})
+WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_{who} <> 0)
+ORDER BY {held_no}, lowest_quantity, lowest_{who}
 LIMIT $1
 
 -- name: check_stake

@@ -50,8 +50,9 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class GenesisOutput(msgspec.Struct, frozen=True):
-    """An output that exists before the first block, at index 0. Its address has no number before it is spent."""
+    """An output that exists before the first block, at index 0. `address_no` is None if its address has no row."""
 
+    tx_id: int
     tx_hash: bytes
     address: bytes
     lovelace: int
@@ -59,12 +60,12 @@ class GenesisOutput(msgspec.Struct, frozen=True):
 
     @property
     def output(self) -> Output | None:
-        """The output as rows have it; None where it is in no row."""
+        """The output as rows have it; None if its address has no number."""
         return None if self.address_no is None else Output(self.address_no, self.lovelace)
 
     @property
     def mark(self) -> int | None:
-        """Its mark; None where no input has it."""
+        """Its mark; None if its address has no number."""
         return None if self.output is None else mark_of(packed.output_key(self.tx_hash, 0), self.output)
 
 
@@ -180,7 +181,7 @@ def sightings(rows: Sequence[Row], wanted: set[int]) -> list[Sighting]:
 def genesis_sightings(outputs: list[GenesisOutput], wanted: set[int]) -> list[Sighting]:
     """Where suspect marks come from, among the genesis outputs."""
     return [
-        Sighting(mark, -1, output.tx_hash, output.tx_hash, 0, output.output, False)
+        Sighting(mark, output.tx_id, output.tx_hash, output.tx_hash, 0, output.output, False)
         for output in outputs
         if (mark := output.mark) in wanted and mark is not None
     ]

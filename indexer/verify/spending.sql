@@ -26,7 +26,7 @@ WHERE EXISTS (SELECT FROM tx WHERE tx.hash = wanted.hash)
 SELECT outputs FROM tx WHERE hash = $1
 
 -- name: genesis_output_of
-SELECT tx_hash, address, lovelace, address_no
+SELECT tx_id, tx_hash, address, lovelace, address_no
 FROM genesis_output g LEFT JOIN address ON address.raw = g.address WHERE tx_hash = $1
 
 -- name: address_of

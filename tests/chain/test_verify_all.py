@@ -34,7 +34,7 @@ EXEMPT = {
 # The rows of a table that matter: snapshots that answers show now or in the next epoch, and numbers that are used (a
 # rollback leaves unused ones).
 TELLING = {
-    "address": "address_no IN (SELECT address_no FROM address_tx)",
+    "address": "address_no IN (SELECT address_no FROM address_tx UNION SELECT address_no FROM utxo)",
     "asset": "first_tx_id IS NOT NULL",
     "policy": "asset_count > 0",
     "pool": "pool_no IN (SELECT pool_no FROM block)",
@@ -95,6 +95,7 @@ WRONG = {
     "int8": ("{0} + 1", "{0} - 1", "{0} + 1000000"),
     "numeric": ("{0} + 1",),
     "bytea": ("set_byte({0}, length({0}) - 1, get_byte({0}, length({0}) - 1) # 1)",),
+    "_int4": ("{0} || 1000001", "{0}[2:] || 1000001"),
     "bool": ("NOT {0}",),
     "text": ("CASE {0} WHEN 'registration' THEN 'deregistration' ELSE 'registration' END",),
     "timestamptz": ("{0} + interval '1 hour'",),
@@ -115,6 +116,16 @@ FILLED = {
     "asset_bucket": "INSERT INTO asset_bucket SELECT policy_no, 0, '', 5 FROM policy LIMIT 1",
     "holder_bucket": "INSERT INTO holder_bucket SELECT asset_no, 1, 1, 5 FROM asset LIMIT 1",
     "policy_holder_bucket": "INSERT INTO policy_holder_bucket SELECT policy_no, 1, 1, 5 FROM policy LIMIT 1",
+    "account_holder_bucket": "INSERT INTO account_holder_bucket SELECT asset_no, 1, 1, 5 FROM asset LIMIT 1",
+    "policy_account_holder_bucket": (
+        "INSERT INTO policy_account_holder_bucket SELECT policy_no, 1, 1, 5 FROM policy LIMIT 1"
+    ),
+    "utxo_bucket": "INSERT INTO utxo_bucket VALUES (1, 1, 1, 5, 5)",
+    "account_utxo_bucket": "INSERT INTO account_utxo_bucket VALUES (1, 1, 1, 5, 5)",
+    "utxo_asset": "INSERT INTO utxo_asset VALUES (1, 1, 1, 5)",
+    "account_utxo_asset": "INSERT INTO account_utxo_asset VALUES (1, 1, 1, 5)",
+    "account_withdrawal_staged": "INSERT INTO account_withdrawal_staged VALUES (1, 1, 1)",
+    "spender_staged": "INSERT INTO spender_staged VALUES (1, '\\x00')",
     "address_tx_staged": "INSERT INTO address_tx_staged VALUES (1, 1)",
     "asset_tx_staged": "INSERT INTO asset_tx_staged VALUES (1, 1, 1)",
     "mint_staged": "INSERT INTO mint_staged VALUES (1, 1, 1, NULL, false)",
@@ -243,6 +254,15 @@ NAMED = {
     "a genesis output with a lovelace more": (
         "UPDATE genesis_output SET lovelace = lovelace + 1 WHERE tx_hash = (SELECT max(tx_hash) FROM genesis_output)",
         "#0",
+    ),
+    "a genesis output's place among them": (
+        "UPDATE genesis_output SET tx_id = tx_id * 100 WHERE tx_hash = (SELECT max(tx_hash) FROM genesis_output)",
+        "tx_id of the genesis output",
+    ),
+    "an unspent output that was spent": (
+        "UPDATE spender SET entries = substr(entries, 13)"
+        " WHERE slot_no = (SELECT max(slot_no) FROM spender WHERE length(entries) > 12)",
+        "spender of output",
     ),
     "block hashes swapped": (
         "UPDATE block SET hash = (SELECT hash FROM block o WHERE o.block_no = 301 - block.block_no)"

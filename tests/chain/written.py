@@ -37,6 +37,11 @@ def person(name: str, *, staked: bool = False) -> str:
     return address.show(b"\x00" + key + key if staked else b"\x60" + key)
 
 
+def reward_account(name: str) -> str:
+    """The reward account of a person whose address is staked."""
+    return address.show_stake(b"\xe0" + hashlib.blake2b(name.encode(), digest_size=28).digest())
+
+
 def pays(to: str, *assets: tuple[str, int], policy: str = POLICY, **datum: str) -> Json:
     """An output with assets by name in hex and quantity; `datum` or `datumHash` may follow."""
     value: Json = {"ada": {"lovelace": 2 * ADA}}

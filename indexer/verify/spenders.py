@@ -1,0 +1,160 @@
+"""The table `spender` against the inputs of history: a part of verify.
+
+A row of `spender` belongs to the slot whose outputs were spent, so the process that reads these transactions can add
+up what it says, with their hashes at hand. Inputs name the same hashes, and the two sums must be equal. Only if they
+differ, both are added up again in buckets by hash, and the rows of a few wrong buckets are compared one by one.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+
+from indexer.rows.outputs import unpack_spenders
+from indexer.verify.results import MOST_SHOWN, Difference
+from indexer.verify.spending import GenesisOutput, Row
+from shared import packed, sql
+from shared.ledger import slot_of
+from shared.sql import Connection
+
+_BUCKETS = 1 << 14
+_PRIME = (1 << 61) - 1
+_LOWEST_SLOT = -(1 << 47)
+
+Spent = Mapping[int, Mapping[int, int]]
+"""The tx_id that spent each output, by the tx_id and index of the output."""
+
+
+class SpenderRow(msgspec.Struct, frozen=True):
+    """A row of `spender`."""
+
+    slot_no: int
+    entries: bytes
+
+
+class Spending(msgspec.Struct, frozen=True, order=True):
+    """An output by its transaction's hash and its index, and the tx_id that spent it."""
+
+    tx_hash: bytes
+    index: int
+    spent_by: int
+
+    @property
+    def bucket(self) -> int:
+        """One of _BUCKETS, by the hash."""
+        return int.from_bytes(self.tx_hash[:2]) % _BUCKETS
+
+    @property
+    def term(self) -> int:
+        """Its term in the sum of its bucket."""
+        return int.from_bytes(self.tx_hash[:8]) * (self.index + 1) * (self.spent_by + 1) % _PRIME
+
+
+async def of_slots(db: Connection, first_tx_id: int, next_tx_id: int) -> list[SpenderRow]:
+    """The rows of the slots of transactions from one tx_id up to another."""
+    return await _rows.all(db, slot_of(first_tx_id), slot_of(next_tx_id))
+
+
+async def of_genesis(db: Connection) -> list[SpenderRow]:
+    """The rows of the slots of genesis outputs."""
+    return await _rows.all(db, _LOWEST_SLOT, 0)
+
+
+def spent_in(rows: Sequence[SpenderRow]) -> tuple[Spent, int]:
+    """What rows say, and how many of them are not in the order of spending."""
+    spent: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    disordered = 0
+    for row in rows:
+        before, in_order = -1, True
+        for tx_id, index, spent_by in unpack_spenders(row.slot_no, row.entries):
+            spent[tx_id][index] = spent_by
+            in_order = in_order and before <= spent_by
+            before = spent_by
+        disordered += not in_order
+    return spent, disordered
+
+
+# To name differences --------------------------------------------------------------------------------------------------
+
+
+def sums(transactions: Sequence[Row], rows: Sequence[SpenderRow]) -> dict[int, int]:
+    """By bucket, the sum over the inputs of some transactions, less that over the entries for their outputs."""
+    total = Counter[int]()
+    for spending in _of_inputs(transactions):
+        total[spending.bucket] += spending.term
+    for spending in _of_entries({row.tx_id: row.hash for row in transactions}, rows):
+        total[spending.bucket] -= spending.term
+    return total
+
+
+def sums_of_genesis(outputs: Sequence[GenesisOutput], rows: Sequence[SpenderRow]) -> dict[int, int]:
+    """The same for the genesis, which has no inputs."""
+    total = Counter[int]()
+    for spending in _of_entries({output.tx_id: output.tx_hash for output in outputs}, rows):
+        total[spending.bucket] -= spending.term
+    return total
+
+
+class Seen(msgspec.Struct):
+    """The spendings in some buckets: those of inputs, and those of entries in `spender`."""
+
+    inputs: list[Spending] = []
+    entries: list[Spending] = []
+
+    def add(self, other: "Seen") -> None:
+        """Add those of another part."""
+        self.inputs += other.inputs
+        self.entries += other.entries
+
+    def differences(self) -> list[Difference]:
+        """The first outputs whose spenders differ."""
+        inputs, entries = Counter(self.inputs), Counter(self.entries)
+        outputs = sorted({(each.tx_hash, each.index) for each in (inputs - entries) + (entries - inputs)})[:MOST_SHOWN]
+        return [
+            Difference(
+                f"spender of output {tx_hash.hex()}#{index}",
+                None,
+                _show(self.entries, tx_hash, index),
+                _show(self.inputs, tx_hash, index),
+            )
+            for tx_hash, index in outputs
+        ]
+
+
+def seen(transactions: Sequence[Row], rows: Sequence[SpenderRow], buckets: Collection[int]) -> Seen:
+    """The spendings of these buckets in some transactions and in the entries for their outputs."""
+    hashes = {row.tx_id: row.hash for row in transactions}
+    return Seen(
+        inputs=[spending for spending in _of_inputs(transactions) if spending.bucket in buckets],
+        entries=[spending for spending in _of_entries(hashes, rows) if spending.bucket in buckets],
+    )
+
+
+def seen_of_genesis(outputs: Sequence[GenesisOutput], rows: Sequence[SpenderRow], buckets: Collection[int]) -> Seen:
+    """The same for the genesis."""
+    hashes = {output.tx_id: output.tx_hash for output in outputs}
+    return Seen(entries=[spending for spending in _of_entries(hashes, rows) if spending.bucket in buckets])
+
+
+def _of_inputs(transactions: Sequence[Row]) -> Iterator[Spending]:
+    for row in transactions:
+        for spent in packed.unpack_inputs(row.inputs):
+            if spent.source is not None:
+                yield Spending(spent.tx_hash, spent.output_index, row.tx_id)
+
+
+def _of_entries(hashes: Mapping[int, bytes], rows: Sequence[SpenderRow]) -> Iterator[Spending]:
+    """The entries for outputs of transactions with these hashes. Of others, check_spender in run.sql tells."""
+    for row in rows:
+        for tx_id, index, spent_by in unpack_spenders(row.slot_no, row.entries):
+            if tx_id in hashes:
+                yield Spending(hashes[tx_id], index, spent_by)
+
+
+def _show(spendings: list[Spending], tx_hash: bytes, index: int) -> str | None:
+    spent_by = [each.spent_by for each in spendings if (each.tx_hash, each.index) == (tx_hash, index)]
+    return " and ".join(f"tx_id {each}" for each in sorted(spent_by)) or None
+
+
+_sql = sql.beside(__file__)
+_rows = _sql.query("rows", SpenderRow)
