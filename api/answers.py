@@ -82,6 +82,22 @@ class ChainAnswer(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
     last_updated: LastUpdated
 
 
+class LedgerAnswer(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
+    """The same with data that the node's ledger told, which may change while the last indexed block does not."""
+
+    success: Success = True
+    data: Data
+    last_updated: LastUpdated
+
+
+class ChainBulk(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
+    """Data of a chain for each of several ids, in their order; null for an id that does not exist."""
+
+    success: Success = True
+    data: list[Data | None]
+    last_updated: LastUpdated
+
+
 class Unchanged(ChainAnswer[None], frozen=True, kw_only=True):
     """Instead of an answer that the caller already has: its tip is still the last indexed block."""
 

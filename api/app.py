@@ -45,7 +45,7 @@ from api.connections import BoundedServer
 from api.errors import Refusal
 from api.parameters import Question, json_object, read_body, read_question
 from api.restrictions import Call
-from api.route import Route, Router
+from api.route import REQUESTS_COUNTED, Route, Router
 from api.services import Services
 from shared import log as logs
 from shared import schema, service_manager, tasks
@@ -123,6 +123,8 @@ class Api:
             except Refusal as refusal:
                 response = _failed(refusal)
             response.headers.update(trail.by.headers)
+            if REQUESTS_COUNTED in trail.route.headers:
+                response.headers[REQUESTS_COUNTED] = "1"
         response.headers.update(cors.headers(trail.route, request.rel_url.raw_path))
         await compression.apply(response, request.headers.get("Accept-Encoding"))
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:

@@ -22,7 +22,7 @@ import msgspec
 import structlog
 from prometheus_client import Gauge
 
-from api.answers import ChainAnswer, ChainPage
+from api.answers import ChainAnswer, ChainBulk, ChainPage, LedgerAnswer
 from api.turns import FairPool
 from shared import database, hosts, sql, tasks
 from shared.lifecycle import UNREACHABLE, WAITED_FOR
@@ -310,4 +310,4 @@ async def _patiently(work: Awaitable[Any]) -> Any:
 
 def _tip_of(found: object) -> int | None:
     """The tip's slot in an answer, None if the answer has none."""
-    return found.last_updated.slot_no if isinstance(found, ChainAnswer | ChainPage) else None
+    return found.last_updated.slot_no if isinstance(found, ChainAnswer | ChainBulk | ChainPage | LedgerAnswer) else None

@@ -19,6 +19,10 @@ class Refusal(Exception):
         super().__init__(message)
         self.status, self.code, self.message, self.headers = status, code, message, headers or {}
 
+    def about(self, name: str) -> "Refusal":
+        """The same with the name of the value that it is about, such as one of several ids."""
+        return Refusal(self.status, self.code, f"{name}: {self.message}", self.headers)
+
 
 # The request itself ---------------------------------------------------------------------------------------------------
 
@@ -176,6 +180,38 @@ def foreign_address() -> Refusal:
     Use an API key of the address' network.
     """
     return Refusal(400, "foreign_address", "Address does not belong to this network")
+
+
+def invalid_stake_address() -> Refusal:
+    """Anything but a stake address.
+
+    Send a stake address as wallets show it, `stake1…` or `stake_test1…`, not a payment address.
+    """
+    return Refusal(400, "invalid_stake_address", "Invalid stake address format")
+
+
+def foreign_stake_address() -> Refusal:
+    """A stake address of a different network than the key's.
+
+    Use an API key of the stake address' network.
+    """
+    return Refusal(400, "foreign_address", "Stake address does not belong to this network")
+
+
+def invalid_output_reference() -> Refusal:
+    """Anything but 64 hex digits, `#` and an index.
+
+    Send the hash of the transaction, `#` and the index of the output there.
+    """
+    return Refusal(400, "invalid_output_reference", "Invalid output reference format. Expected: {tx_hash}#{index}")
+
+
+def output_not_found() -> Refusal:
+    """An output that no indexed transaction has made.
+
+    Check hash and index; a new output appears with its block.
+    """
+    return Refusal(404, "output_not_found", "Output not found")
 
 
 _EXPECTED_ASSET = (

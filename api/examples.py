@@ -26,6 +26,7 @@ class _Oldest(msgspec.Struct, frozen=True):
     policy_id: bytes | None
     asset_name: bytes | None
     pool_id: bytes | None
+    account: bytes | None
 
 
 _sql = sql.beside(__file__)
@@ -53,7 +54,8 @@ async def _read(source: ChainServer, network: Network) -> _Oldest | None:
 def _shown(oldest: _Oldest) -> dict[str, str]:
     values = {"block": LATEST, "epoch": LATEST}
     if oldest.tx_hash is not None:
-        values["hash"] = oldest.tx_hash.hex()
+        values["hash"] = values["tx_hash"] = oldest.tx_hash.hex()
+        values["index"] = "0"
     if oldest.address is not None:
         values["address"] = address.show(oldest.address)
     if oldest.policy_id is not None and oldest.asset_name is not None:
@@ -61,4 +63,6 @@ def _shown(oldest: _Oldest) -> dict[str, str]:
         values["asset"] = f"{oldest.policy_id.hex()}.{oldest.asset_name.hex()}"
     if oldest.pool_id is not None:
         values["poolId"] = show_pool_id(oldest.pool_id)
+    if oldest.account is not None:
+        values["stake_address"] = address.show_stake(oldest.account)
     return values

@@ -50,6 +50,11 @@ _TAGS = {
     "contracts": ("Scripts and datums", "Scripts and datums, each by its hash."),
     "submission": ("Submission", "Evaluate and submit transactions. Requires the scope `submit`."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
+    "addresses": ("Addresses", "What an address holds."),
+    "accounts": ("Stake accounts", "What the addresses of a stake account hold, its stake and its transactions."),
+    "utxos": ("Outputs", "A single output, spent or not."),
+    "bulk": ("Several at once", "Up to 100 addresses, accounts, transactions, assets or outputs in one snapshot."),
+    "exports": ("Downloads", "Whole lists as CSV, each from one snapshot."),
     "pools": ("Stake pools", "Stake pools and their delegators."),
     "blocks": ("Blocks", "Blocks and their transactions."),
     "epochs": ("Epochs", "Epochs: times, blocks, sums and protocol parameters."),
@@ -72,9 +77,12 @@ _PARAMETERS = {
     "fromSlot": "List transactions at or before this slot or, if `order` is `asc`, at or after it.",
     "groupByPolicy": "Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`.",
     "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
+    "stake_address": "Stake address on the network of the API key, bech32.",
     "hash": "Transaction hash.",
     "scriptHash": "Script hash: 56 hex digits, as in a policy id or in the credential of a script.",
     "datumHash": "Datum hash: 64 hex digits.",
+    "tx_hash": "Hash of the transaction that made the output.",
+    "index": "Index of the output in its transaction.",
     "asset": "Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name.",
     "policyId": "Policy id: the hash of the minting policy's script.",
     "poolId": "Pool id: bech32 `pool1…`, or 56 hex digits.",
@@ -143,6 +151,7 @@ _HEADERS = {
         "string",
         'Only if the token registry failed: `source_failed;source="registry"`. `metadata` is its cached entry or null.',
     ),
+    "Requests-Counted": ("integer", "As how many requests this one counts: 1, however many ids it has."),
     "Idempotent-Replayed": (
         "string",
         "`true` if an earlier request with this `Idempotency-Key` was executed, not this.",
@@ -442,7 +451,7 @@ def _plain_name(name: str) -> str:
     envelope, *content = parts
     if not content:
         return envelope
-    return content[0] + next(kind for kind in ("Answer", "Page", "Confirmation") if envelope.endswith(kind))
+    return content[0] + next(kind for kind in ("Answer", "Page", "Bulk", "Confirmation") if envelope.endswith(kind))
 
 
 def _origin(answer: Any) -> type:

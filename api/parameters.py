@@ -137,6 +137,23 @@ class Choices(Kind[tuple[str, ...]]):
         return tuple(word for word in self.words if word in value)
 
 
+class Texts(Kind[tuple[str, ...]]):
+    """A JSON array of 1 to `most` texts, each of at most `longest` characters."""
+
+    def __init__(self, most: int, longest: int) -> None:
+        items: JsonSchema = {"type": "string", "maxLength": longest}
+        schema: JsonSchema = {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+        super().__init__(f"an array of 1 to {most} texts", schema)
+        self.most, self.longest = most, longest
+
+    def of_json(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not 1 <= len(value) <= self.most:
+            raise ValueError(value)
+        if not all(isinstance(each, str) and len(each) <= self.longest for each in value):
+            raise ValueError(value)
+        return tuple(value)
+
+
 class Text(Kind[str]):
     """Text that Postgres can store: no NUL, no lone surrogates. If `blank` is false, more than white space.
 

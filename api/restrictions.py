@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-SCOPES = ("transactions", "assets", "pools", "network", "submit")
+SCOPES = ("transactions", "assets", "pools", "network", "accounts", "submit")
 """What a key may be restricted to. Each chain route belongs to one of them."""
 
 GRANTED_ONLY = ("submit",)

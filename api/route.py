@@ -19,6 +19,10 @@ ACCESS = frozenset(("open", "api key", BOOTSTRAP, *PERMISSIONS))
 """Who may call a route: everybody, API keys, the bootstrap key, or admin keys with a permission."""
 
 JSON = "application/json"
+
+REQUESTS_COUNTED = "Requests-Counted"
+"""Says of a bulk request that it counts as one for usage, rate limit and quota, however many ids it has."""
+
 Handler = Callable[[Any], Awaitable[Any]]
 NOWHERE_ELSE: Mapping[str, str] = {}
 

@@ -46,6 +46,9 @@ ADMIN_ANSWER_WITHIN_S = 10.0
 
 _STATUS_KEPT_S = 1.0
 
+MOST_EXPORTS = 2
+"""Each holds one of a network's connections (CONNECTIONS in chains.py) for some seconds; the others answer requests."""
+
 
 class Services(msgspec.Struct, frozen=True):
     """Everything that a handler may use besides the request."""
@@ -62,6 +65,7 @@ class Services(msgspec.Struct, frozen=True):
     waiting: Waiting
     registry: Registry
     status: SharedReading  # of /v1/status
+    exports: asyncio.Semaphore  # of whole lists that may be read at a time
     count_connections: Callable[[], None]
 
 
@@ -122,6 +126,7 @@ async def opened(
             spools=spools,
             waiting=Waiting(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
             status=SharedReading(_STATUS_KEPT_S),
+            exports=asyncio.Semaphore(MOST_EXPORTS),
             count_connections=lambda: _count_connections(pools),
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )

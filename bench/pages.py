@@ -31,7 +31,10 @@ _GOAL = 1.2
 _BUSY_NO = 1
 _BLOCK_TRANSACTIONS = 20
 _BLOCK_SLOTS = 20
-_KINDS = (("history", 100, transactions.history_page), ("detail", 20, transactions.detailed_page))
+_KINDS = (
+    ("history", 100, transactions.history_pages["address"]),
+    ("detail", 20, transactions.detailed_pages["address"]),
+)
 _FLOOR = "SELECT tx_id FROM address_tx_range($1, $2, $2 + $3) ORDER BY seq"
 
 

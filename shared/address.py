@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import cbor2
 
@@ -15,12 +16,17 @@ from shared.encoding import (
 )
 from shared.ledger import HASH28_BYTES
 from shared.network import Network
+from shared.packed import CREDENTIAL_ORIGINS, Origin
 
 LONGEST_TEXT = 16_000
 """Most characters of an address. The ledger sets no limit for Byron; the longest on mainnet has about 10,500."""
 
+LONGEST_STAKE_TEXT = 64
+"""Most characters of a stake address."""
+
 _BYRON = 0b1000
 _SCRIPT_STAKE = (0b0010, 0b0011)
+_STAKE_HEADERS = (0xE0, 0xF0)  # of a key's and of a script's reward account
 # Byte lengths by address type (CIP-19): base, pointer (a header, a hash and three variable-length numbers), enterprise.
 _BASE_BYTES, _ENTERPRISE_BYTES = 1 + 2 * HASH28_BYTES, 1 + HASH28_BYTES
 _POINTER_BYTES = range(_ENTERPRISE_BYTES + 3, _ENTERPRISE_BYTES + 31)
@@ -76,6 +82,63 @@ def parse(text: str, network: Network) -> bytes:
         raise InvalidAddress(text)
     raw = _parse_shelley(text) if text[:4].lower() == "addr" else _parse_byron(text)
     if _on_mainnet(raw) != network.is_mainnet:
+        raise ForeignAddress(text)
+    return raw
+
+
+class Credential(NamedTuple):
+    """What controls an address: a key (`verificationKey`) or a script, by its hash (28 bytes)."""
+
+    hash: bytes
+    origin: Origin
+
+
+class Parts(NamedTuple):
+    """The kind of an address, and its credentials as far as it has them."""
+
+    kind: Literal["base", "pointer", "enterprise", "byron"]
+    payment: Credential | None
+    stake: Credential | None
+
+
+def parts_of(raw: bytes) -> Parts:
+    """The parts of a payment address (CIP-19). Byron addresses have no credential of their own."""
+    number = raw[0] >> 4
+    if number == _BYRON:
+        return Parts("byron", None, None)
+    payment = Credential(raw[1:_ENTERPRISE_BYTES], CREDENTIAL_ORIGINS[number & 1])
+    account = stake_of(raw)
+    if account is None:
+        return Parts("pointer" if number < 0b0110 else "enterprise", payment, None)
+    return Parts("base", payment, credential_of(account))
+
+
+def credential_of(reward_account: bytes) -> Credential:
+    """The stake credential in the 29 bytes of a reward account."""
+    return Credential(reward_account[1:], CREDENTIAL_ORIGINS[reward_account[0] >> 4 & 1])
+
+
+def is_reward_account(raw: bytes) -> bool:
+    """Whether bytes are those of a reward account, not of a payment address."""
+    return raw[0] & 0xF0 in _STAKE_HEADERS
+
+
+def parse_stake(text: str, network: Network) -> bytes:
+    """The 29 bytes of a reward account from the stake address of a caller.
+
+    Raises InvalidAddress for anything but a stake address, ForeignAddress for one of a different network.
+    """
+    if len(text) > LONGEST_STAKE_TEXT or not text.isascii():
+        raise InvalidAddress(text)
+    try:
+        hrp, raw = bech32_decode(text)
+    except ValueError as error:
+        raise InvalidAddress(text) from error
+    if len(raw) != _ENTERPRISE_BYTES or not is_reward_account(raw) or raw[0] & 0x0F > 1:
+        raise InvalidAddress(text)
+    if hrp != ("stake" if raw[0] & 1 else "stake_test"):
+        raise InvalidAddress(text)
+    if bool(raw[0] & 1) != network.is_mainnet:
         raise ForeignAddress(text)
     return raw
 

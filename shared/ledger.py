@@ -29,6 +29,9 @@ SECURITY_PARAMETER = 2_160
 A replaced node or `resync` may go back further.
 """
 
+ACTIVE_AFTER_EPOCHS = 2
+"""A delegation counts first in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
+
 HASH28_BYTES = 28
 """Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""
 

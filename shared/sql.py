@@ -8,7 +8,7 @@ the program, never input from a caller.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -50,6 +50,12 @@ class Query(Generic[Row]):
     async def all(self, db: Connection, *arguments: object) -> list[Row]:
         """Every row."""
         return [self.row(*record) for record in await db.fetch(self.text, *arguments)]
+
+    async def parts(self, db: Connection, *arguments: object, rows: int) -> AsyncIterator[list[Row]]:
+        """Every row, so many at a time, through a cursor. The connection must be in a transaction."""
+        cursor = await db.cursor(self.text, *arguments)
+        while records := await cursor.fetch(rows):
+            yield [self.row(*record) for record in records]
 
     async def one(self, db: Connection, *arguments: object) -> Row | None:
         """The first row, or None."""

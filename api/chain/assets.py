@@ -1,7 +1,7 @@
 """Native assets: one asset, the assets of a policy, holders, transactions and mints."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -25,6 +25,7 @@ from shared.ledger import (
 )
 from shared.metadata import Metadata
 from shared.network import Network
+from shared.sql import Connection
 
 _CACHED_ADDRESSES = 16_384
 _POLICY_DIGITS = 2 * HASH28_BYTES
@@ -33,6 +34,7 @@ _ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}
 _FINGERPRINT_PATTERN = "asset1[02-9ac-hj-np-z]{38}|ASSET1[02-9AC-HJ-NP-Z]{38}"
 
 Source = Literal["cip68", "cip25", "registry"]
+Described = tuple[Metadata | None, Source | None]
 _REGISTRY_FAILED = 'source_failed;source="registry"'
 
 
@@ -152,6 +154,17 @@ class Holder(msgspec.Struct, frozen=True):
     quantity: Digits
 
 
+class AccountHolder(msgspec.Struct, frozen=True):
+    """A stake account, or an address that belongs to none, and the quantity in its unspent outputs.
+
+    One of `stake_address` and `address` is null.
+    """
+
+    stake_address: str | None
+    address: str | None
+    quantity: Digits
+
+
 class AssetTransaction(msgspec.Struct, frozen=True):
     """A transaction with the asset in its outputs, and the total quantity there."""
 
@@ -202,6 +215,13 @@ class _HolderRow(_PageRow, frozen=True):
     quantity: str
 
 
+class HolderEntry(msgspec.Struct, frozen=True):
+    """The bytes of an address or a reward account, and a quantity."""
+
+    raw: bytes
+    quantity: str
+
+
 class _MovementRow(_PageRow, frozen=True):
     known: bool
     total: int
@@ -223,13 +243,11 @@ _by_fingerprint = _sql.query("by_fingerprint", _NamedRow)
 _ASCENDING = {"order": "ASC", "compare": ">=", "edge": "'-Infinity'", "lag": "", "over": ""}
 _DESCENDING = {"order": "DESC", "compare": "<", "edge": "'Infinity'", "lag": "lag", "over": "OVER in_order"}
 _OF_ASSET = {
-    "holder": "holder",
     "held_no": "asset_no",
     "asked": "policy JOIN asset USING (policy_no) WHERE policy_id = $3 AND name = $4 AND first_tx_id IS NOT NULL",
     "exists": "asked.asset_no IS NOT NULL",
 }
 _OF_POLICY = {
-    "holder": "policy_holder",
     "held_no": "policy_no",
     "asked": "policy WHERE policy_id = $3",
     "exists": "true",
@@ -240,14 +258,43 @@ policy_assets_pages = {
     "desc": _sql.query("policy_assets", _PolicyAssetRow, **_ASCENDING),
     "asc": _sql.query("policy_assets", _PolicyAssetRow, **_DESCENDING),
 }
-holders_pages = {
-    "desc": _sql.query("holders", _HolderRow, **_OF_ASSET, **_DESCENDING),
-    "asc": _sql.query("holders", _HolderRow, **_OF_ASSET, **_ASCENDING),
+_ADDRESSES = {
+    "who_no": "address_no",
+    "raw": "(SELECT raw FROM address WHERE address.address_no = page.address_no)",
 }
-policy_holders_pages = {
-    "desc": _sql.query("holders", _HolderRow, **_OF_POLICY, **_DESCENDING),
-    "asc": _sql.query("holders", _HolderRow, **_OF_POLICY, **_ASCENDING),
+_ACCOUNTS = {
+    "who_no": "account_no",
+    "raw": "CASE WHEN page.account_no > 0 THEN (SELECT raw FROM stake WHERE stake_no = page.account_no)"
+    " ELSE (SELECT raw FROM address WHERE address_no = -page.account_no) END",
 }
+_LISTED = {
+    "asset_no": "policy JOIN asset USING (policy_no) WHERE policy_id = $1 AND name = $2",
+    "policy_no": "policy WHERE policy_id = $1",
+}
+_BY_QUANTITY = {"desc": _DESCENDING, "asc": _ASCENDING}
+
+
+def _all_holders(holder: str, who: Mapping[str, str], held: Mapping[str, str]) -> sql.Query[HolderEntry]:
+    return _sql.query(
+        "all_holders", HolderEntry, holder=holder, **who, held_no=held["held_no"], listed=_LISTED[held["held_no"]]
+    )
+
+
+def _holders_pages(holder: str, who: Mapping[str, str], held: Mapping[str, str]) -> dict[str, sql.Query[_HolderRow]]:
+    return {
+        order: _sql.query("holders", _HolderRow, holder=holder, **who, **held, **direction)
+        for order, direction in _BY_QUANTITY.items()
+    }
+
+
+holders_pages = _holders_pages("holder", _ADDRESSES, _OF_ASSET)
+policy_holders_pages = _holders_pages("policy_holder", _ADDRESSES, _OF_POLICY)
+account_holders_pages = _holders_pages("account_holder", _ACCOUNTS, _OF_ASSET)
+policy_account_holders_pages = _holders_pages("policy_account_holder", _ACCOUNTS, _OF_POLICY)
+all_holders = _all_holders("holder", _ADDRESSES, _OF_ASSET)
+all_policy_holders = _all_holders("policy_holder", _ADDRESSES, _OF_POLICY)
+all_account_holders = _all_holders("account_holder", _ACCOUNTS, _OF_ASSET)
+all_policy_account_holders = _all_holders("policy_account_holder", _ACCOUNTS, _OF_POLICY)
 _transactions = _sql.query(
     "history", _MovementRow, history="asset_tx", last="chunk", length="(chunk << 6) + length(entries) / 18"
 )
@@ -261,7 +308,7 @@ async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
     Any other value reads that source only. If the registry does not answer, the header `Metadata-Warning` says so, and
     `metadata` is what the registry said within the last day, or null.
     """
-    asked = await _asset_of(ask)
+    asked = await asset_of(ask, ask.question.asset)
     reference_name = metadata.reference_name(asked.asset_name)
     async with ask.connection() as db:
         row = await _asset.one(db, asked.policy_id, asked.asset_name, reference_name)
@@ -269,23 +316,33 @@ async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
         raise errors.network_not_available()
     if row.supply is None:
         raise errors.asset_not_found()
-    described, source = await _describe(ask, asked, row)
+    return Answer(data=_asset_in(row, asked, await _describe(ask, asked, row), ask.network))
+
+
+async def one(db: Connection, asset: AssetId, network: Network) -> Asset | None:
+    """An asset with its metadata on the chain, in a snapshot; None if it does not exist."""
+    row = await _asset.one(db, asset.policy_id, asset.asset_name, metadata.reference_name(asset.asset_name))
+    if row is None or row.supply is None:
+        return None
+    return _asset_in(row, asset, _on_chain(asset, row, "auto"), network)
+
+
+def _asset_in(row: _AssetRow, asset: AssetId, described: Described, network: Network) -> Asset:
+    assert row.supply is not None, "the asset exists"
     first_slot = None if row.first_mint_tx_id is None else slot_of(row.first_mint_tx_id)
-    return Answer(
-        data=Asset(
-            policy_id=asked.policy_id.hex(),
-            asset_name=asked.asset_name.hex(),
-            asset_name_ascii=_text(asked.asset_name),
-            fingerprint=fingerprint(asked.policy_id, asked.asset_name),
-            total_supply=row.supply,
-            mint_count=row.mint_count,
-            burn_count=row.burn_count,
-            first_mint_tx=None if row.first_mint_hash is None else row.first_mint_hash.hex(),
-            first_mint_slot=first_slot,
-            first_mint_time=None if first_slot is None else ask.network.slot_time(first_slot),
-            metadata=described,
-            metadata_source=source,
-        )
+    return Asset(
+        policy_id=asset.policy_id.hex(),
+        asset_name=asset.asset_name.hex(),
+        asset_name_ascii=text_of(asset.asset_name),
+        fingerprint=fingerprint(asset.policy_id, asset.asset_name),
+        total_supply=row.supply,
+        mint_count=row.mint_count,
+        burn_count=row.burn_count,
+        first_mint_tx=None if row.first_mint_hash is None else row.first_mint_hash.hex(),
+        first_mint_slot=first_slot,
+        first_mint_time=None if first_slot is None else network.slot_time(first_slot),
+        metadata=described[0],
+        metadata_source=described[1],
     )
 
 
@@ -299,7 +356,7 @@ async def of_policy(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[PolicyAsset,
     names = [row.name for row in rows if row.name is not None]
     return ChainPage(
         data=[
-            PolicyAsset(name.hex(), _text(name), shown, row.supply, row.mint_count, row.burn_count)
+            PolicyAsset(name.hex(), text_of(name), shown, row.supply, row.mint_count, row.burn_count)
             for name, shown, row in zip(names, fingerprints(asked.policy, names), rows, strict=False)
         ],
         pagination=Paging(asked.limit, asked.offset, total, has_more=asked.offset + asked.limit < total),
@@ -312,15 +369,38 @@ async def policy_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[Holder,
     asked = ask.question
     async with ask.connection() as db:
         rows = await policy_holders_pages[asked.order].all(db, asked.limit, asked.offset, asked.policy)
-    return _holder_page(ask, rows)
+    return _holder_page(ask, rows, show_holders)
+
+
+async def policy_account_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
+    """List holders of a policy by stake account.
+
+    They are sorted by total quantity. An address without a stake account is an entry of its own.
+    """
+    asked = ask.question
+    async with ask.connection() as db:
+        rows = await policy_account_holders_pages[asked.order].all(db, asked.limit, asked.offset, asked.policy)
+    return _holder_page(ask, rows, show_account_holders)
 
 
 async def holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Holder, MorePaging]:
     """List holders of an asset by quantity."""
-    asked, asset = ask.question, await _asset_of(ask)
+    asked, asset = ask.question, await asset_of(ask, ask.question.asset)
     async with ask.connection() as db:
         rows = await holders_pages[asked.order].all(db, asked.limit, asked.offset, asset.policy_id, asset.asset_name)
-    return _holder_page(ask, rows)
+    return _holder_page(ask, rows, show_holders)
+
+
+async def account_holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
+    """List holders of an asset by stake account.
+
+    They are sorted by quantity. An address without a stake account is an entry of its own.
+    """
+    asked, asset = ask.question, await asset_of(ask, ask.question.asset)
+    page = account_holders_pages[asked.order]
+    async with ask.connection() as db:
+        rows = await page.all(db, asked.limit, asked.offset, asset.policy_id, asset.asset_name)
+    return _holder_page(ask, rows, show_account_holders)
 
 
 async def transactions(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AssetTransaction, MorePaging]:
@@ -359,16 +439,25 @@ async def mints(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Mint, Paging]:
     )
 
 
-async def _asset_of(ask: ChainAsk[InfoQuestion] | ChainAsk[AssetListQuestion]) -> AssetId:
-    """The asset of a question.
+QuestionT = TypeVar("QuestionT", bound=Question)
+
+
+async def asset_of(ask: ChainAsk[QuestionT], named: AssetId | Fingerprint) -> AssetId:
+    """The asset that a caller names. Raises Refusal for an unknown fingerprint.
 
     NOTE: a look-up by fingerprint needs no snapshot with the answer: policy and name of a number never change.
     """
-    named = ask.question.asset
     if isinstance(named, AssetId):
         return named
     async with ask.connection() as db:
-        rows = await _by_fingerprint.all(db, fingerprint_number(named.digest))
+        return await in_snapshot(db, named)
+
+
+async def in_snapshot(db: Connection, named: AssetId | Fingerprint) -> AssetId:
+    """The same on a connection."""
+    if isinstance(named, AssetId):
+        return named
+    rows = await _by_fingerprint.all(db, fingerprint_number(named.digest))
     if not rows:
         raise errors.network_not_available()
     for row in rows:
@@ -377,36 +466,48 @@ async def _asset_of(ask: ChainAsk[InfoQuestion] | ChainAsk[AssetListQuestion]) -
     raise errors.asset_not_found()
 
 
-async def _describe(
-    ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow
-) -> tuple[Metadata | None, Source | None]:
-    """The metadata of an asset, and its source."""
+async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow) -> Described:
+    """The metadata of an asset from the source that the question names, and that source."""
     wanted = ask.question.metadata_source
+    described = _on_chain(asked, row, wanted)
+    if described[0] is not None or wanted not in ("auto", "registry"):
+        return described
+    result = await ask.services.registry.look_up(asked.policy_id + asked.asset_name)
+    ask.notes.metadata_warning = _REGISTRY_FAILED if result.failed else None
+    return result.metadata, None if result.metadata is None else "registry"
+
+
+def _on_chain(asset: AssetId, row: _AssetRow, wanted: str) -> Described:
+    """The metadata of an asset that the chain has, and its source."""
     found: Metadata | None = None
     if wanted in ("auto", "cip68") and row.datum is not None:
-        found = metadata.of_datum(row.datum, asked.policy_id, asked.asset_name)
+        found = metadata.of_datum(row.datum, asset.policy_id, asset.asset_name)
         if found is not None:
             return found, "cip68"
     if wanted in ("auto", "cip25") and row.named_extra is not None:
-        found = metadata.of_transaction(packed.unpack_extra(row.named_extra), asked.policy_id, asked.asset_name)
+        found = metadata.of_transaction(packed.unpack_extra(row.named_extra), asset.policy_id, asset.asset_name)
         if found is not None:
             return found, "cip25"
-    if wanted in ("auto", "registry"):
-        result = await ask.services.registry.look_up(asked.policy_id + asked.asset_name)
-        found, ask.notes.metadata_warning = result.metadata, _REGISTRY_FAILED if result.failed else None
-    return found, None if found is None else "registry"
+    return None, None
+
+
+HolderT = TypeVar("HolderT", Holder, AccountHolder)
+Held = tuple[bytes, str]
+"""The bytes of an address or a reward account, and a quantity."""
 
 
 def _holder_page(
-    ask: ChainAsk[AssetListQuestion] | ChainAsk[PolicyListQuestion], rows: Sequence[_HolderRow]
-) -> ChainPage[Holder, MorePaging]:
+    ask: ChainAsk[AssetListQuestion] | ChainAsk[PolicyListQuestion],
+    rows: Sequence[_HolderRow],
+    show: Callable[[Sequence[Held], Network], list[HolderT]],
+) -> ChainPage[HolderT, MorePaging]:
     asked = ask.question
     tip = _tip(rows)
     if not rows[0].known:
         raise errors.asset_not_found()
-    raws = [row.raw for row in rows[: asked.limit] if row.raw is not None]
+    found = [(row.raw, row.quantity) for row in rows[: asked.limit] if row.raw is not None]
     return ChainPage(
-        data=[Holder(*shown, row.quantity) for shown, row in zip(_show_holders(raws, ask.network), rows, strict=False)],
+        data=show(found, ask.network),
         pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
         last_updated=tip.last_updated(ask.network),
     )
@@ -414,7 +515,7 @@ def _holder_page(
 
 async def _movements(ask: ChainAsk[AssetListQuestion], query: sql.Query[_MovementRow]) -> list[_MovementRow]:
     """A page of a history of an asset, oldest first. An empty page is one row without a transaction."""
-    asked, asset = ask.question, await _asset_of(ask)
+    asked, asset = ask.question, await asset_of(ask, ask.question.asset)
     newest_first = asked.order == "desc"
     async with ask.connection() as db:
         rows = await query.all(db, asset.policy_id, asset.asset_name, asked.limit, asked.offset, newest_first)
@@ -446,7 +547,22 @@ def _tip(rows: Sequence[_RowT]) -> Tip:
     return Tip(rows[0].tip_slot_no, rows[0].tip_hash)
 
 
-def _show_holders(raws: Sequence[bytes], network: Network) -> list[tuple[str, str | None]]:
+def show_holders(held: Sequence[Held], network: Network) -> list[Holder]:
+    """Addresses that hold, each with its stake address."""
+    shown = _show_addresses([raw for raw, _ in held], network)
+    return [Holder(*texts, quantity) for texts, (_, quantity) in zip(shown, held, strict=True)]
+
+
+def show_account_holders(held: Sequence[Held], network: Network) -> list[AccountHolder]:
+    """Accounts that hold, and addresses without one."""
+    accounts = [raw for raw, _ in held if address.is_reward_account(raw)]
+    apart = [raw for raw, _ in held if not address.is_reward_account(raw)]
+    stakes = dict(zip(accounts, address.show_stakes(accounts, network), strict=True))
+    addresses = dict(zip(apart, address.show_all(apart), strict=True))
+    return [AccountHolder(stakes.get(raw), addresses.get(raw), quantity) for raw, quantity in held]
+
+
+def _show_addresses(raws: Sequence[bytes], network: Network) -> list[tuple[str, str | None]]:
     """Addresses as text, each with its stake address. Recently shown addresses are cached."""
     unknown = [raw for raw in raws if raw not in _shown]
     if unknown:
@@ -464,8 +580,8 @@ def _show_holders(raws: Sequence[bytes], network: Network) -> list[tuple[str, st
 _shown: dict[bytes, tuple[str, str | None]] = {}
 
 
-def _text(name: bytes) -> str | None:
-    """A name as UTF-8 text, None if it is not valid UTF-8."""
+def text_of(name: bytes) -> str | None:
+    """The name of an asset as UTF-8 text, None if it is not valid UTF-8."""
     try:
         return name.decode()
     except UnicodeDecodeError:

@@ -7,6 +7,7 @@
 --     the bound of the one before it
 -- of lists of holders:
 --   {holder} {held_no}  the table, and its column for what is held: an asset or a policy
+--   {who_no} {raw}  its column for who holds it, an address or an account, and the bytes of that
 --   {asked} {exists}  how that is found, and whether it exists; a policy that was never seen is an empty list
 -- of histories:
 --   {history}  the table: transactions with the asset in their outputs (asset_tx), or those that minted or burned it (mint)
@@ -75,7 +76,7 @@ WHERE tip.phase = 'live'
 ORDER BY -page.supply {order}, page.name {order}
 
 -- name: holders
--- A page of the holders of an asset or of a policy by quantity, ties by address_no, and one row beyond the page. Buckets
+-- A page of the holders of an asset or of a policy by quantity, ties by {who_no}, and one row beyond the page. Buckets
 -- skip to a large offset, so that every offset costs about the same.
 --   $1 limit  $2 offset  $3 policy  $4 name, for an asset only
 WITH asked AS MATERIALIZED (
@@ -83,28 +84,36 @@ WITH asked AS MATERIALIZED (
 ), bucket AS MATERIALIZED (
     SELECT holders, sum(holders) OVER in_order AS beyond,
            coalesce({lag}(lowest_quantity) {over}, {edge}) AS quantity,
-           coalesce({lag}(lowest_address_no) {over}, 0) AS address_no
+           coalesce({lag}(lowest_{who_no}) {over}, 0) AS who_no
     FROM {holder}_bucket
     WHERE {held_no} = (SELECT {held_no} FROM asked) AND $2::bigint >= 1000
-    WINDOW in_order AS (ORDER BY lowest_quantity {order}, lowest_address_no {order})
+    WINDOW in_order AS (ORDER BY lowest_quantity {order}, lowest_{who_no} {order})
 ), start AS MATERIALIZED (
-    (SELECT quantity, address_no, $2 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $2 ORDER BY beyond LIMIT 1)
+    (SELECT quantity, who_no, $2 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $2 ORDER BY beyond LIMIT 1)
     UNION ALL
     SELECT {edge}, 0, $2 WHERE NOT EXISTS (SELECT FROM bucket)
 ), page AS (
-    SELECT address_no, quantity FROM {holder}
+    SELECT {who_no}, quantity FROM {holder}
     WHERE {held_no} = (SELECT {held_no} FROM asked)
-      AND (quantity, address_no) {compare} ((SELECT quantity FROM start), (SELECT address_no FROM start))
-    ORDER BY quantity {order}, address_no {order}
+      AND (quantity, {who_no}) {compare} ((SELECT quantity FROM start), (SELECT who_no FROM start))
+    ORDER BY quantity {order}, {who_no} {order}
     LIMIT $1::bigint + 1 OFFSET (SELECT skipped FROM start)
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, {exists} AS known,
-       (SELECT raw FROM address WHERE address.address_no = page.address_no) AS raw, page.quantity::text AS quantity
+       {raw} AS raw, page.quantity::text AS quantity
 FROM tip
 LEFT JOIN asked ON true
 LEFT JOIN page ON true
 WHERE tip.phase = 'live'
-ORDER BY page.quantity {order}, page.address_no {order}
+ORDER BY page.quantity {order}, page.{who_no} {order}
+
+-- name: all_holders
+-- All holders of an asset or of a policy in the order of `holders`, greatest first, to be read through a cursor.
+--   $1 policy  $2 name, for an asset only
+SELECT {raw} AS raw, page.quantity::text AS quantity
+FROM {holder} page
+WHERE {held_no} = (SELECT {held_no} FROM {listed})
+ORDER BY page.quantity DESC, page.{who_no} DESC
 
 -- name: history
 -- A page of a history of an asset, oldest first: a range of the primary key, at the same cost for any offset.

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.answers import ChainAnswer, ChainPage, Change, CursorPaging, Instant, Quantity
 from api.ask import ChainAsk
-from api.chain import certificates, metadatum, names
+from api.chain import certificates, metadatum, names, owners
 from api.chain.certificates import Certificate
 from api.chain.names import Names
 from api.chain.tip import Tip
@@ -22,28 +22,41 @@ from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER, tx_id
 from shared.network import Network
 from shared.sql import Connection
 
+Address = Annotated[str, Text(address.LONGEST_TEXT, message=errors.invalid_address)]
+
 
 class _ListQuestion(Question, frozen=True, kw_only=True):
-    """A page of an address' transactions. `fromSlot` is the newest slot to list or, in ascending order, the oldest."""
+    """A page of transactions. `fromSlot` is the newest slot to list or, in ascending order, the oldest."""
 
-    address: Annotated[str, Text(address.LONGEST_TEXT, message=errors.invalid_address)]
     offset: Offset = 0
     from_slot: Annotated[int | None, Integer(0, HIGHEST_EXACT)] = msgspec.field(name="fromSlot", default=None)
     order: Order = "desc"
     limit: int
 
 
-class HistoryQuestion(_ListQuestion, frozen=True, kw_only=True):
-    """A page of the short list."""
+class ShortList(_ListQuestion, frozen=True, kw_only=True):
+    """A page of a short list."""
 
     limit: Annotated[int, Integer(1, 500)] = 100
 
 
-class DetailedQuestion(_ListQuestion, frozen=True, kw_only=True):
-    """A page of the detailed list."""
+class DetailedList(_ListQuestion, frozen=True, kw_only=True):
+    """A page of a detailed list."""
 
     limit: Annotated[int, Integer(1, 100)] = 20
     group_by_policy: Annotated[bool, Flag()] = msgspec.field(name="groupByPolicy", default=False)
+
+
+class HistoryQuestion(ShortList, frozen=True, kw_only=True):
+    """A page of the short list of an address."""
+
+    address: Address
+
+
+class DetailedQuestion(DetailedList, frozen=True, kw_only=True):
+    """A page of the detailed list of an address."""
+
+    address: Address
 
 
 class HashQuestion(Question, frozen=True, kw_only=True):
@@ -173,8 +186,17 @@ class _ByHashRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-history_page = _sql.query("page", _HistoryRow, effects="")
-detailed_page = _sql.query("page", _DetailedRow, effects=", tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs")
+ListT = TypeVar("ListT", bound=_ListQuestion)
+DetailedT = TypeVar("DetailedT", bound=DetailedList)
+_EFFECTS = ", tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs"
+
+# Pages by whose transactions they list: those of an address or of an account.
+history_pages = {
+    owner: _sql.query("page", _HistoryRow, effects="", **parts) for owner, parts in owners.HISTORIES.items()
+}
+detailed_pages = {
+    owner: _sql.query("page", _DetailedRow, effects=_EFFECTS, **parts) for owner, parts in owners.HISTORIES.items()
+}
 _by_hash = _sql.query("by_hash", _ByHashRow)
 
 
@@ -183,15 +205,25 @@ async def history(ask: ChainAsk[HistoryQuestion]) -> ChainPage[HistoryEntry, Cur
 
     A transaction is listed if it spends from the address or pays to it.
     """
-
-    async def entries(_: Connection, rows: Sequence[_HistoryRow]) -> list[HistoryEntry]:
-        return [HistoryEntry(*_place(row, ask.network)) for row in rows]
-
-    return await _page(ask, history_page, entries)
+    return await history_of(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
 
 async def detailed(ask: ChainAsk[DetailedQuestion]) -> ChainPage[Transaction, CursorPaging]:
     """List the transactions of an address with their inputs and outputs."""
+    return await detailed_of(ask, "address", owners.parse_address(ask.question.address, ask.network))
+
+
+async def history_of(ask: ChainAsk[ListT], owner: owners.Kind, raw: bytes) -> ChainPage[HistoryEntry, CursorPaging]:
+    """A page of the short list of an owner."""
+
+    async def entries(_: Connection, rows: Sequence[_HistoryRow]) -> list[HistoryEntry]:
+        return [HistoryEntry(*_place(row, ask.network)) for row in rows]
+
+    return await _page(ask, raw, history_pages[owner], entries)
+
+
+async def detailed_of(ask: ChainAsk[DetailedT], owner: owners.Kind, raw: bytes) -> ChainPage[Transaction, CursorPaging]:
+    """A page of the detailed list of an owner."""
 
     async def entries(db: Connection, rows: Sequence[_DetailedRow]) -> list[Transaction]:
         effects = [_Effects.of(row) for row in rows]
@@ -202,7 +234,7 @@ async def detailed(ask: ChainAsk[DetailedQuestion]) -> ChainPage[Transaction, Cu
             for row, one in zip(rows, effects, strict=True)
         ]
 
-    return await _page(ask, detailed_page, entries)
+    return await _page(ask, raw, detailed_pages[owner], entries)
 
 
 async def by_hash(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
@@ -218,19 +250,25 @@ async def by_hash(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
             if row.tip_block_no - row.block_no > SECURITY_PARAMETER:
                 ask.notes.settled_by = row.block_hash.hex()
             return ChainAnswer(
-                data=await _full(db, row, ask),
+                data=await _full(db, row, ask.network, ask.question.group_by_policy),
                 last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),
             )
 
         return await names.until_consistent(read)
 
 
-async def _full(db: Connection, row: _ByHashRow, ask: ChainAsk[HashQuestion]) -> FullTransaction:
-    effects, mint, grouped = _Effects.of(row), packed.unpack_mint(row.mint), ask.question.group_by_policy
+async def one(db: Connection, tx_hash: bytes, network: Network) -> FullTransaction | None:
+    """A transaction by its hash, in a snapshot; None if it is not indexed."""
+    row = await _by_hash.one(db, tx_hash)
+    return None if row is None or row.tx_hash is None else await _full(db, row, network, grouped=False)
+
+
+async def _full(db: Connection, row: _ByHashRow, network: Network, grouped: bool) -> FullTransaction:
+    effects, mint = _Effects.of(row), packed.unpack_mint(row.mint)
     shown = await names.of(db, row.numbering, _outputs_in([effects]), mint)
     extra = packed.unpack_extra(row.extra)
     return FullTransaction(
-        *_place(row, ask.network),
+        *_place(row, network),
         row.fee,
         row.size,
         *effects.show(shown, grouped),
@@ -238,7 +276,7 @@ async def _full(db: Connection, row: _ByHashRow, ask: ChainAsk[HashQuestion]) ->
         metadata=_metadata(extra),
         mint=_assets(mint, shown, grouped),
         withdrawals=[Withdrawal(address.show_stake(raw), lovelace) for raw, lovelace in extra.withdrawals.items()],
-        certificates=[certificates.show(each, ask.network) for each in extra.certificates],
+        certificates=[certificates.show(each, network) for each in extra.certificates],
         invalid_before=extra.invalid_before,
         invalid_hereafter=extra.invalid_hereafter,
     )
@@ -249,13 +287,13 @@ EntryT = TypeVar("EntryT")
 
 
 async def _page(
-    ask: ChainAsk[HistoryQuestion] | ChainAsk[DetailedQuestion],
+    ask: ChainAsk[ListT],
+    raw: bytes,
     query: sql.Query[RowT],
     entries: Callable[[Connection, Sequence[RowT]], Awaitable[list[EntryT]]],
 ) -> ChainPage[EntryT, CursorPaging]:
-    """A page of an address' transactions; `entries` turns rows into entries of the answer."""
+    """A page of an owner's transactions; `entries` turns rows into entries of the answer."""
     asked = ask.question
-    raw = _parse_address(asked.address, ask.network)
     newest_first = asked.order == "desc"
     from_tx_id = before_tx_id = None
     if asked.from_slot is not None:
@@ -299,15 +337,6 @@ def _next_cursor(found: Sequence[_HistoryRow], limit: int, newest_first: bool) -
     return found[limit - 1].slot_no + (-1 if newest_first else 1)
 
 
-def _parse_address(text: str, network: Network) -> bytes:
-    try:
-        return address.parse(text, network)
-    except address.ForeignAddress as cause:
-        raise errors.foreign_address() from cause
-    except address.InvalidAddress as cause:
-        raise errors.invalid_address() from cause
-
-
 def _place(row: _HistoryRow | _ByHashRow, network: Network) -> tuple[str, str, int, int, datetime]:
     """The fields of a HistoryEntry."""
     assert row.tx_hash is not None, "the row of an empty page has no transaction"
@@ -333,12 +362,12 @@ class _Effects(msgspec.Struct, frozen=True):
                 spent.tx_hash.hex(),
                 spent.output_index,
                 shown.addresses[spent.source.address_no],
-                _value(spent.source, shown, grouped),
+                value_of(spent.source, shown, grouped),
             )
             for spent in self.inputs
         ]
         outputs = [
-            Output(index, shown.addresses[output.address_no], _value(output, shown, grouped))
+            Output(index, shown.addresses[output.address_no], value_of(output, shown, grouped))
             for index, output in enumerate(self.outputs, self.first_index)
         ]
         return inputs, outputs
@@ -353,7 +382,8 @@ def _outputs_in(effects: Sequence[_Effects]) -> Iterator[packed.Output]:
                 yield spent.source
 
 
-def _value(output: packed.Output, shown: Names, grouped: bool) -> Value:
+def value_of(output: packed.Output, shown: Names, grouped: bool) -> Value:
+    """What an output holds, as answers show it."""
     return Value(output.lovelace, _assets(output.quantities, shown, grouped) if output.quantities else UNSET)
 
 

@@ -1,25 +1,26 @@
--- Transactions. {effects} are the columns of inputs and outputs, for lists that show them.
+-- Transactions. {effects} are the columns of inputs and outputs, for lists that show them. {owner}, {owner_no} and {history} are
+-- tables and columns of an address or an account (owners.py).
 
 -- name: page
--- A page of an address' transactions, oldest first, and one row beyond the page, where the next one begins; a single row with
+-- A page of an owner's transactions, oldest first, and one row beyond the page, where the next one begins; a single row with
 -- nulls if the page is empty; no row if the network is not served. One statement, hence one snapshot, reads the tip, the
 -- total and the page. A page is a range of chunks, so that every offset costs the same; seq leaves no ties.
 -- NOTE: LIMIT 1 makes two look-ups per row. Without it Postgres, which can't know that a page is short, joins all blocks if an
--- address has a large part of all transactions.
---   $1 raw address  $2 limit  $3 offset  $4 lowest tx_id that matches, or null  $5 first tx_id after those that match, or null
+-- owner has a large part of all transactions.
+--   $1 raw address or reward account  $2 limit  $3 offset  $4 lowest tx_id that matches, or null  $5 first tx_id after those that match, or null
 --   $6 whether the offset counts from the newest
 WITH matching AS MATERIALIZED (
-    SELECT address_no,
-           CASE WHEN $4::bigint IS NULL THEN 0 ELSE address_tx_rank(address_no, $4) END AS first,
-           CASE WHEN $5::bigint IS NOT NULL THEN address_tx_rank(address_no, $5)
+    SELECT {owner_no},
+           CASE WHEN $4::bigint IS NULL THEN 0 ELSE {history}_rank({owner_no}, $4) END AS first,
+           CASE WHEN $5::bigint IS NOT NULL THEN {history}_rank({owner_no}, $5)
                 ELSE coalesce((
-                    SELECT (chunk << 6) + length(tx_ids) / 8 FROM address_tx
-                    WHERE address_no = address.address_no ORDER BY chunk DESC LIMIT 1
+                    SELECT (chunk << 6) + length(tx_ids) / 8 FROM {history}
+                    WHERE {owner_no} = {owner}.{owner_no} ORDER BY chunk DESC LIMIT 1
                 ), 0) END AS beyond
-    FROM address
+    FROM {owner}
     WHERE raw = $1
 ), page AS (
-    SELECT address_no, beyond - first AS total,
+    SELECT {owner_no}, beyond - first AS total,
            CASE WHEN $6 THEN beyond - 1 - $3::bigint - $2::bigint ELSE first + $3 END AS lowest
     FROM matching
 )
@@ -27,7 +28,7 @@ SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, coalesce(total, 0
        block.slot_no, block.block_no, block.hash AS block_hash, tx.hash AS tx_hash{effects}
 FROM tip
 LEFT JOIN page ON true
-LEFT JOIN LATERAL address_tx_range(page.address_no, lowest, lowest + $2) entry ON true
+LEFT JOIN LATERAL {history}_range(page.{owner_no}, lowest, lowest + $2) entry ON true
 LEFT JOIN LATERAL (SELECT * FROM tx WHERE tx_id = entry.tx_id LIMIT 1) tx ON true
 LEFT JOIN LATERAL (SELECT * FROM block WHERE slot_no = entry.tx_id >> 16 LIMIT 1) block ON true
 WHERE tip.phase = 'live'

@@ -9,11 +9,8 @@ from indexer.blocks.genesis import Genesis
 from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows.resolver import Resolver
 from shared import packed
-from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id
+from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId, tx_id
 from shared.network import Network
-
-ACTIVE_AFTER_EPOCHS = 2
-"""A delegation counts first in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
 
 _GENESIS = TxId(-1)
 

@@ -7,9 +7,9 @@ import asyncpg
 import msgspec
 
 from indexer.rows.rows import Rows
-from indexer.rows.staking import ACTIVE_AFTER_EPOCHS, Boundary, Staking
+from indexer.rows.staking import Boundary, Staking
 from shared import sql
-from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id
+from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId, tx_id
 from shared.network import Network
 
 

@@ -12,11 +12,10 @@ from collections import defaultdict
 import asyncpg
 import msgspec
 
-from indexer.rows.staking import ACTIVE_AFTER_EPOCHS
 from indexer.verify import recompute
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import sql
-from shared.ledger import AddressNo, tx_id
+from shared.ledger import ACTIVE_AFTER_EPOCHS, AddressNo, tx_id
 from shared.network import Network
 
 _CHUNK_TRANSACTIONS = 20_000

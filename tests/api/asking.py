@@ -29,7 +29,7 @@ from devnet import faucet, networks, parameters
 from devnet.blocks import Genesis
 from devnet.generator import Generated, Options
 from devnet.server import Server
-from shared import database, schema, servers, settings
+from shared import address, database, schema, servers, settings
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
 from tests.api.indexers import Indexer
@@ -104,11 +104,13 @@ class Recorder:
 
 
 class Subjects(msgspec.Struct):
-    """What the questions about the chain are about: a pool, the transaction that registered it, and an address."""
+    """What the questions about the chain are about: a pool, the transaction that registered it, an address of that, and
+    the account of the pool's owner."""
 
     tx_hash: str
     pool_id: str
     address: str
+    stake_address: str
 
 
 async def ask_all(environment: Mapping[str, str]) -> Json:
@@ -153,7 +155,11 @@ async def _index(chain: asyncpg.Connection) -> Subjects:
                 await written.index(block)
                 for tx in block["transactions"]:
                     pools = [each["stakePool"]["id"] for each in tx.get("certificates", ()) if "stakePool" in each]
-                    about = about or (Subjects(tx["id"], pools[0], tx["outputs"][0]["address"]) if pools else None)
+                    if pools and about is None:
+                        payee = tx["outputs"][0]["address"]
+                        account = address.stake_address(address.of_node(payee))
+                        assert account is not None, "the outputs of this transaction are delegated"
+                        about = Subjects(tx["id"], pools[0], payee, account)
     assert about is not None, "the recorded blocks have a pool"
     return about
 
@@ -315,6 +321,24 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("list_asset_holders", f"/v1/assets/{_NFT}/holders?limit=2"),
         ("list_asset_transactions", f"/v1/assets/{_NFT}/transactions?limit=2"),
         ("list_asset_mints", f"/v1/assets/{_NFT}/mints?limit=2"),
+        ("list_policy_account_holders", f"/v1/assets/policy/{_POLICY}/holders/accounts?limit=2"),
+        ("list_asset_account_holders", f"/v1/assets/{_NFT}/holders/accounts?limit=2"),
+        ("export_asset_holders", f"/v1/assets/{_NFT}/holders.csv"),
+        ("export_asset_account_holders", f"/v1/assets/{_NFT}/holders/accounts.csv"),
+        ("export_policy_holders", f"/v1/assets/policy/{_POLICY}/holders.csv"),
+        ("export_policy_account_holders", f"/v1/assets/policy/{_POLICY}/holders/accounts.csv"),
+        ("get_address", f"/v1/addresses/{about.address}"),
+        ("list_address_utxos", f"/v1/addresses/{about.address}/utxos?limit=2"),
+        ("list_address_assets", f"/v1/addresses/{about.address}/assets?limit=2"),
+        ("get_account", f"/v1/accounts/{about.stake_address}"),
+        ("list_account_addresses", f"/v1/accounts/{about.stake_address}/addresses?limit=2"),
+        ("list_account_utxos", f"/v1/accounts/{about.stake_address}/utxos?limit=2"),
+        ("list_account_assets", f"/v1/accounts/{about.stake_address}/assets?limit=2"),
+        ("list_account_transaction_history", f"/v1/accounts/{about.stake_address}/transactions?limit=1&order=asc"),
+        ("list_account_transactions", f"/v1/accounts/{about.stake_address}/transactions/detailed?limit=1&order=asc"),
+        ("list_account_delegations", f"/v1/accounts/{about.stake_address}/delegations?limit=2"),
+        ("list_account_withdrawals", f"/v1/accounts/{about.stake_address}/withdrawals?limit=2"),
+        ("get_utxo", f"/v1/utxos/{about.tx_hash}/0"),
         ("get_pool", f"/v1/pools/{about.pool_id}"),
         ("list_pool_delegators", f"/v1/pools/{about.pool_id}/delegators/list?limit=2"),
         ("get_block", "/v1/blocks/latest"),
@@ -325,11 +349,23 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("get_genesis", "/v1/genesis"),
     ):
         await asking.ok(operation, f"GET {path}", key)
+    for kind, wanted in (
+        ("addresses", about.address),
+        ("accounts", about.stake_address),
+        ("transactions", about.tx_hash),
+        ("assets", _NFT),
+        ("utxos", f"{about.tx_hash}#0"),
+    ):
+        await asking.ok(f"get_{kind}", f"POST /v1/bulk/{kind}", key, {"ids": [wanted]})
     nobody = "0" * 64
+    wrong = {"ids": [about.tx_hash]}
+    await asking.refused("invalid_output_reference", "get_utxos", "POST /v1/bulk/utxos", key, wrong)
     for code, operation, path in (
         ("invalid_parameter", "list_transaction_history", f"/v1/tx/history/{about.address}?limit=0"),
         ("invalid_address", "list_transaction_history", "/v1/tx/history/nobody"),
         ("foreign_address", "list_transaction_history", f"/v1/tx/history/{_OF_MAINNET}"),
+        ("invalid_stake_address", "get_account", f"/v1/accounts/{about.address[:40]}"),
+        ("output_not_found", "get_utxo", f"/v1/utxos/{nobody}/0"),
         ("invalid_transaction_hash", "get_transaction", "/v1/tx/hash/b6bb5d"),
         ("transaction_not_found", "get_transaction", f"/v1/tx/hash/{nobody}"),
         ("invalid_script_hash", "get_script", f"/v1/scripts/{nobody}"),

@@ -21,7 +21,12 @@ from tests.api.client import Client
 from tests.api.payments import ALICE, pays
 from tests.chain.harness import Process, free_port
 
-VALUES = {"hash": hash_of("a").hex(), "address": ALICE, "block": "latest", "epoch": "latest"}
+VALUES = {
+    **dict.fromkeys(("block", "epoch"), "latest"),
+    **dict.fromkeys(("hash", "tx_hash"), hash_of("a").hex()),
+    "index": "0",
+    "address": ALICE,
+}
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 # Values that no pattern can exclude (a wrong bech32 checksum) are refused although the schema allows them. An API that
 # is not ready answers 503 as documented; other faults show in its metrics.
@@ -152,7 +157,11 @@ async def test_every_answer_matches_its_schema(
     api.says("api.listening")
     sent = 0
     try:
-        for token, paths in ((key, "^/v1/(tx|assets|pools)"), (BOOTSTRAP_KEY, "^/v1/admin"), ("none", "^/[^v]")):
+        for token, paths in (
+            (key, "^/v1/(tx|assets|pools|addresses|accounts|utxos|bulk)"),
+            (BOOTSTRAP_KEY, "^/v1/admin"),
+            ("none", "^/[^v]"),
+        ):
             report = await asyncio.to_thread(fuzz, port, token, paths, tmp_path)
             found = re.search(r"([1-9][0-9]*) generated, [0-9]+ passed", report)
             assert found is not None, report

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.chain.harness import Caller
-from tests.chain.model import Json, Ledger, Transaction, fingerprint, page
+from tests.chain.model import Json, Ledger, OutputReference, Transaction, bech32_payload, fingerprint, page
 from tests.chain.model_assets import AssetKey
 from tests.chain.model_certificates import shown as certificate_of
 from tests.chain.model_chain import Chain
+from tests.chain.model_owners import ORIGINS, Owners
 
 Show = Callable[[Transaction], Json]
 
@@ -167,3 +168,77 @@ def check_stake(caller: Caller, chain: Chain) -> None:
         "live": str(sum(int(pool["live_stake"]) for pool in pools)),
         "active": str(sum(int(pool["active_stake"]) for pool in pools)),
     }
+
+
+def check_address(caller: Caller, owners: Owners, address: str) -> None:
+    """Check what an address has, its outputs and its assets."""
+    path = f"/v1/addresses/{address}"
+    body = caller.ok(path)
+    assert body["data"] == owners.address(address)
+    assert body["last_updated"] == owners.ledger.last_updated()
+    check_owned(caller, owners, path, address)
+
+
+def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) -> None:
+    """Check what an account has, its addresses, outputs, assets, transactions, delegations and withdrawals."""
+    path, ledger = f"/v1/accounts/{account}", owners.ledger
+    told = caller.ok(path)["data"]
+    assert told.pop("rewards") >= 0
+    pool, epoch = chain.pools.delegations.get(account, (None, None))
+    raw = bech32_payload(account)
+    expected = {
+        "stake_address": account,
+        "stake_credential": {"id": raw[1:].hex(), "origin": ORIGINS[raw[0] >> 4 & 1]},
+        "registered": account in chain.pools.registered,
+        "pool_id": pool,
+        "active_epoch_no": None if epoch is None else epoch + 2,
+        "withdrawal_count": len(owners.withdrawals(account)),
+        **owners.summary(account),
+    }
+    if told["registered"] is None:  # the recorded blocks begin in the middle
+        assert account not in chain.pools.registered
+        expected["registered"] = None
+    assert told == expected
+    check_owned(caller, owners, path, account)
+    listed = [row["address"] for row in collected(caller, f"{path}/addresses", len(owners.addresses[account]), False)]
+    assert sorted(listed) == sorted(owners.addresses[account])
+    check_by_slot(caller, f"{path}/delegations", chain.pools.delegated.get(account, []), total=False)
+    check_by_slot(caller, f"{path}/withdrawals", owners.withdrawals(account), total=True)
+    transactions = owners.transactions.get(account, [])
+    for order in ("asc", "desc"):
+        rows = transactions if order == "asc" else transactions[::-1]
+        assert walk(caller, f"{path}/transactions", 7, order) == [ledger.entry(tx) for tx in rows]
+    assert walk(caller, f"{path}/transactions/detailed", 20, "asc") == [ledger.detail(tx) for tx in transactions]
+
+
+def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
+    """Check the unspent outputs of an address or account, also those with one of its assets, and its assets."""
+    unspent = owners.unspent(owner)
+    for limit in (3, 500) if len(unspent) < 60 else (500,):
+        for order in ("asc", "desc"):
+            rows = unspent if order == "asc" else unspent[::-1]
+            assert collected(caller, f"{path}/utxos", len(rows), False, limit=limit, order=order) == rows, (path, order)
+    holdings = owners.holdings(owner)
+    listed = collected(caller, f"{path}/assets", len(holdings), False, order="asc")
+    assert sorted(listed, key=as_text) == sorted(holdings, key=as_text)
+    assert collected(caller, f"{path}/assets", len(holdings), False, limit=max(len(holdings) - 1, 1)) == listed[::-1]
+    for policy, name in list(owners.held(owner))[:2]:
+        rows = owners.unspent(owner, (policy, name))
+        found = collected(caller, f"{path}/utxos", len(rows), False, limit=2, order="asc", asset=f"{policy}.{name}")
+        assert found == rows, (path, policy, name)
+
+
+def check_output(caller: Caller, owners: Owners, reference: OutputReference) -> None:
+    """Check an output and who spent it."""
+    assert caller.ok(f"/v1/utxos/{reference[0]}/{reference[1]}")["data"] == owners.made_output(reference)
+
+
+def check_account_holders(caller: Caller, chain: Chain, owners: Owners) -> None:
+    """Check the holders by account of every asset and policy."""
+    by_asset, by_policy = owners.account_holders()
+    for policy, name in chain.assets.minted:
+        path = f"/v1/assets/{policy}.{name}/holders/accounts"
+        check_by_figure(caller, path, by_asset.get((policy, name), []), "quantity", total=False)
+    for policy in {policy for policy, _ in chain.assets.minted}:
+        path = f"/v1/assets/policy/{policy}/holders/accounts"
+        check_by_figure(caller, path, by_policy.get(policy, []), "quantity", total=False)

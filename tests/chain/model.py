@@ -53,13 +53,14 @@ CLOCKS = {
 
 @dataclass(frozen=True)
 class Output:
-    """An output, with its datum (hex of its CBOR, or its hash)."""
+    """An output, with its datum (hex of its CBOR, or its hash) and its reference script as the node tells it."""
 
     address: str
     lovelace: int
     assets: dict[tuple[str, str], int]
     datum: str | None = None
     datum_hash: str | None = None
+    script: Json | None = None
 
 
 @dataclass
@@ -211,7 +212,12 @@ def assets_of(value: Json) -> dict[tuple[str, str], int]:
 def output_of(output: Json) -> Output:
     value = output["value"]
     return Output(
-        output["address"], value["ada"]["lovelace"], assets_of(value), output.get("datum"), output.get("datumHash")
+        output["address"],
+        value["ada"]["lovelace"],
+        assets_of(value),
+        output.get("datum"),
+        output.get("datumHash"),
+        output.get("script"),
     )
 
 

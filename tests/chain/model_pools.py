@@ -21,6 +21,8 @@ class Pools:
         self.retiring: dict[str, int] = {}
         self.retired: set[str] = set()
         self.delegations: dict[str, tuple[str, int]] = {}  # stake address -> pool, epoch of the certificate
+        self.registered: set[str] = set()
+        self.delegated: dict[str, list[Json]] = defaultdict(list)  # stake address -> all its delegations
         self.blocks: dict[str, int] = defaultdict(int)
         self.blocks_in_epoch: dict[tuple[str, int], int] = defaultdict(int)
         self.snapshots: dict[int, dict[str, int]] = {}  # epoch that the boundary opened -> pool -> lovelace
@@ -46,6 +48,7 @@ class Pools:
         for tx in transactions:
             for certificate in tx.certificates:
                 self.certify(certificate)
+                self.note(certificate, tx)
 
     def certify(self, certificate: Json) -> None:
         kind, pool = certificate["type"], certificate.get("stakePool", {})
@@ -59,6 +62,20 @@ class Pools:
             self.delegations.pop(self.account(certificate), None)
         elif "id" in pool:
             self.delegations[self.account(certificate)] = (pool["id"], self.epoch)
+
+    def note(self, certificate: Json, tx: Transaction) -> None:
+        """Keep what answers about accounts tell: registrations and all delegations."""
+        kind, pool = certificate["type"], certificate.get("stakePool", {})
+        if kind == "stakeCredentialRegistration":
+            self.registered.add(self.account(certificate))
+        elif kind == "stakeCredentialDeregistration":
+            self.registered.discard(self.account(certificate))
+        elif kind == "stakeDelegation" and "id" in pool:
+            self.registered.add(self.account(certificate))  # before the first block, if it was not seen
+            at = {"tx_hash": tx.tx_hash, "slot_no": tx.slot, "block_time": self.ledger.clock.time(tx.slot)}
+            self.delegated[self.account(certificate)].append(
+                {"pool_id": pool["id"], "active_epoch_no": self.epoch + 2, "transaction": at}
+            )
 
     def account(self, certificate: Json) -> str:
         script = certificate.get("from") == "script"

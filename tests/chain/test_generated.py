@@ -12,9 +12,13 @@ from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from shared.packed import CERTIFICATES
 from tests.chain.answers import (
+    check_account,
+    check_account_holders,
+    check_address,
     check_asset,
     check_blocks,
     check_epochs,
+    check_output,
     check_page,
     check_policy,
     check_pool,
@@ -24,6 +28,7 @@ from tests.chain.answers import (
 )
 from tests.chain.harness import Caller, Ledgerline, Node, until
 from tests.chain.model_chain import ERAS, Chain, genesis_of
+from tests.chain.model_owners import Owners
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +107,34 @@ def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:
         whole = parameters.genesis_configuration(name, chain.network, chain.genesis, dialect.version)
         assert whole is not None
         assert told[name] == {k: v for k, v in whole.items() if k not in ("initialFunds", "initialVouchers")}
+
+
+def check_owners(caller: Caller, model: Chain) -> None:
+    """Every address, account and output, and the holders by account."""
+    owners = Owners(model.ledger)
+    for address in [owner for owner in owners.outputs | owners.transactions if not owner.startswith("stake")]:
+        check_address(caller, owners, address)
+    for account in owners.addresses.keys() | model.pools.delegated.keys():
+        check_account(caller, model, owners, account)
+    for reference in owners.made:
+        check_output(caller, owners, reference)
+    check_account_holders(caller, model, owners)
+
+
+def test_owners_answer_after_forks(ledgerline: Ledgerline) -> None:
+    """Forward, rolled back and on another fork: each address, account and output equals the model's."""
+    chain = Generated(Options(seed=4, blocks_per_epoch=20, density=4, eras=ERAS), 80)
+    with (
+        Node(chain) as node,
+        ledgerline.indexing("preview", node.url) as process,
+        ledgerline.serving("preview") as caller,
+    ):
+        for depth in (25, 40):
+            ledgerline.reaches("preview", node.tip(), process)
+            chain = chain.fork(len(chain.blocks) - 1 - depth, depth, depth // 2)
+            node.do(node.server.switch, chain)
+            ledgerline.reaches("preview", node.tip(), process)
+            check_owners(caller, model_of(node))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -4,16 +4,18 @@ from itertools import islice
 
 import pytest
 
-from tests.chain.answers import check_page, check_transaction, walk
+from tests.chain.answers import check_account, check_address, check_output, check_page, check_transaction, walk
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node
+from tests.chain.model_owners import Owners
 from tests.chain.recordings import FILES, File
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES.keys())
 def test_a_recorded_chain_answers(ledgerline: Ledgerline, file: File) -> None:
     """Every address, transaction and page; inputs from before the first block have neither address nor value."""
-    model = file.model().ledger
+    chain = file.model()
+    model = chain.ledger
     assert model.tip is not None
     with (
         Node(file.played()) as node,
@@ -26,6 +28,13 @@ def test_a_recorded_chain_answers(ledgerline: Ledgerline, file: File) -> None:
             check_page(caller, model, "history", address)
         for tx in model.transactions.values():
             check_transaction(caller, model, tx)
+        owners = Owners(model)
+        for address in islice(model.of_address, 40):
+            check_address(caller, owners, address)
+        for account in islice(owners.addresses, 20):
+            check_account(caller, chain, owners, account)
+        for reference in islice(owners.made, 0, None, 1 + len(owners.made) // 100):
+            check_output(caller, owners, reference)
         busiest = max(model.of_address, key=lambda address: len(model.of_address[address]))
         for order in ("asc", "desc"):
             entries = [model.entry(tx) for tx in model.history(busiest, order)]

@@ -63,6 +63,27 @@ def test_base_addresses_are_pycardanos(payment: bytes, stake: bytes, script: boo
     assert address.stake_address(raw) == str(stake_only)
 
 
+@given(hashes, hashes, st.booleans(), st.booleans())
+def test_credentials_are_pycardanos(payment: bytes, stake: bytes, paid_by_script: bool, script: bool) -> None:
+    kinds = (pycardano.VerificationKeyHash, pycardano.ScriptHash)
+    theirs = pycardano.Address(kinds[paid_by_script](payment), kinds[script](stake), network=pycardano.Network.TESTNET)
+    origins = ("verificationKey", "script")
+    expected = ("base", (payment, origins[paid_by_script]), (stake, origins[script]))
+    assert address.parts_of(bytes(theirs)) == expected
+    alone = pycardano.Address(kinds[paid_by_script](payment), network=pycardano.Network.TESTNET)
+    assert address.parts_of(bytes(alone)) == ("enterprise", expected[1], None)
+    account = pycardano.Address(staking_part=kinds[script](stake), network=pycardano.Network.TESTNET)
+    raw = address.parse_stake(str(account), PREVIEW)
+    assert raw == address.parse_stake(str(account).upper(), PREPROD) == bytes(account)
+    assert address.is_reward_account(raw) and not address.is_reward_account(bytes(theirs))
+    assert address.credential_of(raw) == (stake, origins[script])
+    with pytest.raises(ForeignAddress):
+        address.parse_stake(str(account), MAINNET)
+    for wrong in (str(theirs), str(alone), str(account)[:-1], str(account).replace("stake_test", "stake"), "", "é" * 9):
+        with pytest.raises(InvalidAddress):
+            address.parse_stake(wrong, PREVIEW)
+
+
 @given(st.sampled_from(["a", "addr", "asset", "pool"]), st.binary(max_size=120))
 def test_bech32_survives_and_needs_its_checksum(hrp: str, payload: bytes) -> None:
     text = encoding.bech32_encode(hrp, payload)

@@ -316,6 +316,546 @@ class Ledgerline(Http):
         """Every item of `list_asset_mints`, page by page."""
         return self.pages("/v1/assets/{asset}/mints", {"asset": asset}, {"limit": limit, "order": order}, key="api_key")
 
+    def list_policy_account_holders(
+        self,
+        policy_id: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.AccountHolderPage:
+        """List holders of a policy by stake account.
+
+        They are sorted by total quantity. An address without a stake account is an entry of its own.
+        """
+        answer: types.AccountHolderPage = self.call(
+            "GET",
+            "/v1/assets/policy/{policyId}/holders/accounts",
+            {"policyId": policy_id},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_policy_account_holders(
+        self, policy_id: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.AccountHolder]:
+        """Every item of `list_policy_account_holders`, page by page."""
+        return self.pages(
+            "/v1/assets/policy/{policyId}/holders/accounts",
+            {"policyId": policy_id},
+            {"limit": limit, "order": order},
+            key="api_key",
+        )
+
+    def list_asset_account_holders(
+        self,
+        asset: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.AccountHolderPage:
+        """List holders of an asset by stake account.
+
+        They are sorted by quantity. An address without a stake account is an entry of its own.
+        """
+        answer: types.AccountHolderPage = self.call(
+            "GET",
+            "/v1/assets/{asset}/holders/accounts",
+            {"asset": asset},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_asset_account_holders(
+        self, asset: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.AccountHolder]:
+        """Every item of `list_asset_account_holders`, page by page."""
+        return self.pages(
+            "/v1/assets/{asset}/holders/accounts", {"asset": asset}, {"limit": limit, "order": order}, key="api_key"
+        )
+
+    def export_asset_holders(self, asset: str) -> str:
+        """Download all holders of an asset as CSV, the largest first.
+
+        All lines are from one block; the name of the file has its slot.
+        """
+        answer: str = self.call(
+            "GET", "/v1/assets/{asset}/holders.csv", {"asset": asset}, {}, None, key="api_key", json=False
+        )
+        return answer
+
+    def export_asset_account_holders(self, asset: str) -> str:
+        """Download all holders of an asset by stake account as CSV, the largest first.
+
+        All lines are from one block; the name of the file has its slot.
+        """
+        answer: str = self.call(
+            "GET", "/v1/assets/{asset}/holders/accounts.csv", {"asset": asset}, {}, None, key="api_key", json=False
+        )
+        return answer
+
+    def export_policy_holders(self, policy_id: str) -> str:
+        """Download all holders of a policy as CSV, the largest first.
+
+        All lines are from one block; the name of the file has its slot.
+        """
+        answer: str = self.call(
+            "GET",
+            "/v1/assets/policy/{policyId}/holders.csv",
+            {"policyId": policy_id},
+            {},
+            None,
+            key="api_key",
+            json=False,
+        )
+        return answer
+
+    def export_policy_account_holders(self, policy_id: str) -> str:
+        """Download all holders of a policy by stake account as CSV, the largest first.
+
+        All lines are from one block; the name of the file has its slot.
+        """
+        answer: str = self.call(
+            "GET",
+            "/v1/assets/policy/{policyId}/holders/accounts.csv",
+            {"policyId": policy_id},
+            {},
+            None,
+            key="api_key",
+            json=False,
+        )
+        return answer
+
+    def get_address(self, address: str) -> types.AddressInfoAnswer:
+        """Get an address.
+
+        The answer has its credentials, what it holds, and its first and last transaction.
+        """
+        answer: types.AddressInfoAnswer = self.call(
+            "GET", "/v1/addresses/{address}", {"address": address}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def list_address_utxos(
+        self,
+        address: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+    ) -> types.UnspentOutputPage:
+        """List the unspent outputs of an address.
+
+        With `asset`, only those that hold it.
+        """
+        answer: types.UnspentOutputPage = self.call(
+            "GET",
+            "/v1/addresses/{address}/utxos",
+            {"address": address},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_address_utxos(
+        self,
+        address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+    ) -> Iterator[types.UnspentOutput]:
+        """Every item of `list_address_utxos`, page by page."""
+        return self.pages(
+            "/v1/addresses/{address}/utxos",
+            {"address": address},
+            {"limit": limit, "order": order, "asset": asset},
+            key="api_key",
+        )
+
+    def list_address_assets(
+        self,
+        address: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.HoldingPage:
+        """List the assets in the unspent outputs of an address."""
+        answer: types.HoldingPage = self.call(
+            "GET",
+            "/v1/addresses/{address}/assets",
+            {"address": address},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_address_assets(
+        self, address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.Holding]:
+        """Every item of `list_address_assets`, page by page."""
+        return self.pages(
+            "/v1/addresses/{address}/assets", {"address": address}, {"limit": limit, "order": order}, key="api_key"
+        )
+
+    def get_account(self, stake_address: str) -> types.AccountAnswer:
+        """Get a stake account.
+
+        The answer has its stake, its rewards, what its addresses hold, and its first and last transaction.
+        """
+        answer: types.AccountAnswer = self.call(
+            "GET", "/v1/accounts/{stake_address}", {"stake_address": stake_address}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def list_account_addresses(
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.AccountAddressPage:
+        """List the addresses of a stake account that were ever used, in the order of their first use."""
+        answer: types.AccountAddressPage = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/addresses",
+            {"stake_address": stake_address},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_account_addresses(
+        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.AccountAddress]:
+        """Every item of `list_account_addresses`, page by page."""
+        return self.pages(
+            "/v1/accounts/{stake_address}/addresses",
+            {"stake_address": stake_address},
+            {"limit": limit, "order": order},
+            key="api_key",
+        )
+
+    def list_account_utxos(
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+    ) -> types.UnspentOutputPage:
+        """List the unspent outputs of a stake account.
+
+        With `asset`, only those that hold it.
+        """
+        answer: types.UnspentOutputPage = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/utxos",
+            {"stake_address": stake_address},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_account_utxos(
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        asset: str | None = None,
+    ) -> Iterator[types.UnspentOutput]:
+        """Every item of `list_account_utxos`, page by page."""
+        return self.pages(
+            "/v1/accounts/{stake_address}/utxos",
+            {"stake_address": stake_address},
+            {"limit": limit, "order": order, "asset": asset},
+            key="api_key",
+        )
+
+    def list_account_assets(
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.HoldingPage:
+        """List the assets in the unspent outputs of a stake account."""
+        answer: types.HoldingPage = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/assets",
+            {"stake_address": stake_address},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_account_assets(
+        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.Holding]:
+        """Every item of `list_account_assets`, page by page."""
+        return self.pages(
+            "/v1/accounts/{stake_address}/assets",
+            {"stake_address": stake_address},
+            {"limit": limit, "order": order},
+            key="api_key",
+        )
+
+    def list_account_transaction_history(
+        self,
+        stake_address: str,
+        *,
+        offset: int | None = None,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+    ) -> types.HistoryEntryPage:
+        """List the transactions of a stake account.
+
+        A transaction is listed if it spends from an address of the account or pays to one.
+        """
+        answer: types.HistoryEntryPage = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/transactions",
+            {"stake_address": stake_address},
+            {"offset": offset, "fromSlot": from_slot, "order": order, "limit": limit},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_account_transaction_history(
+        self,
+        stake_address: str,
+        *,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[types.HistoryEntry]:
+        """Every item of `list_account_transaction_history`, page by page."""
+        return self.pages(
+            "/v1/accounts/{stake_address}/transactions",
+            {"stake_address": stake_address},
+            {"fromSlot": from_slot, "order": order, "limit": limit},
+            key="api_key",
+        )
+
+    def list_account_transactions(
+        self,
+        stake_address: str,
+        *,
+        offset: int | None = None,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        group_by_policy: bool | None = None,
+    ) -> types.TransactionPage:
+        """List the transactions of a stake account with their inputs and outputs."""
+        answer: types.TransactionPage = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/transactions/detailed",
+            {"stake_address": stake_address},
+            {"offset": offset, "fromSlot": from_slot, "order": order, "limit": limit, "groupByPolicy": group_by_policy},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_account_transactions(
+        self,
+        stake_address: str,
+        *,
+        from_slot: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        group_by_policy: bool | None = None,
+    ) -> Iterator[types.Transaction]:
+        """Every item of `list_account_transactions`, page by page."""
+        return self.pages(
+            "/v1/accounts/{stake_address}/transactions/detailed",
+            {"stake_address": stake_address},
+            {"fromSlot": from_slot, "order": order, "limit": limit, "groupByPolicy": group_by_policy},
+            key="api_key",
+        )
+
+    def list_account_delegations(
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.DelegationPage:
+        """List the delegations of a stake account to pools, past ones included."""
+        answer: types.DelegationPage = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/delegations",
+            {"stake_address": stake_address},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_account_delegations(
+        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.Delegation]:
+        """Every item of `list_account_delegations`, page by page."""
+        return self.pages(
+            "/v1/accounts/{stake_address}/delegations",
+            {"stake_address": stake_address},
+            {"limit": limit, "order": order},
+            key="api_key",
+        )
+
+    def list_account_withdrawals(
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> types.AccountWithdrawalPage:
+        """List the withdrawals of rewards from a stake account."""
+        answer: types.AccountWithdrawalPage = self.call(
+            "GET",
+            "/v1/accounts/{stake_address}/withdrawals",
+            {"stake_address": stake_address},
+            {"limit": limit, "offset": offset, "order": order},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def iterate_account_withdrawals(
+        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+    ) -> Iterator[types.AccountWithdrawal]:
+        """Every item of `list_account_withdrawals`, page by page."""
+        return self.pages(
+            "/v1/accounts/{stake_address}/withdrawals",
+            {"stake_address": stake_address},
+            {"limit": limit, "order": order},
+            key="api_key",
+        )
+
+    def get_utxo(self, tx_hash: str, index: int) -> types.MadeOutputAnswer:
+        """Get an output, spent or not.
+
+        The answer names the transaction that has spent it, if any.
+        """
+        answer: types.MadeOutputAnswer = self.call(
+            "GET",
+            "/v1/utxos/{tx_hash}/{index}",
+            {"tx_hash": tx_hash, "index": index},
+            {},
+            None,
+            key="api_key",
+            json=True,
+        )
+        return answer
+
+    def get_addresses(self, *, ids: list[str], idempotency_key: str | None = None) -> types.AddressInfoBulk:
+        """Get up to 100 addresses."""
+        answer: types.AddressInfoBulk = self.call(
+            "POST",
+            "/v1/bulk/addresses",
+            {},
+            {},
+            {"ids": ids},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def get_accounts(self, *, ids: list[str], idempotency_key: str | None = None) -> types.AccountBulk:
+        """Get up to 100 stake accounts."""
+        answer: types.AccountBulk = self.call(
+            "POST",
+            "/v1/bulk/accounts",
+            {},
+            {},
+            {"ids": ids},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def get_transactions(self, *, ids: list[str], idempotency_key: str | None = None) -> types.FullTransactionBulk:
+        """Get up to 100 transactions by their hashes."""
+        answer: types.FullTransactionBulk = self.call(
+            "POST",
+            "/v1/bulk/transactions",
+            {},
+            {},
+            {"ids": ids},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def get_assets(self, *, ids: list[str], idempotency_key: str | None = None) -> types.AssetBulk:
+        """Get up to 100 assets.
+
+        Their metadata is that on the chain (CIP-68 and CIP-25). The registry is not asked.
+        """
+        answer: types.AssetBulk = self.call(
+            "POST",
+            "/v1/bulk/assets",
+            {},
+            {},
+            {"ids": ids},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def get_utxos(self, *, ids: list[str], idempotency_key: str | None = None) -> types.MadeOutputBulk:
+        """Get up to 100 outputs, spent or not.
+
+        An id is the hash of the transaction, `#` and the index of the output there.
+        """
+        answer: types.MadeOutputBulk = self.call(
+            "POST",
+            "/v1/bulk/utxos",
+            {},
+            {},
+            {"ids": ids},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
     def get_pool(self, pool_id: str) -> types.StakePoolAnswer:
         """Get a stake pool."""
         answer: types.StakePoolAnswer = self.call(
@@ -860,7 +1400,9 @@ class Ledgerline(Http):
         credential_id: str,
         *,
         ip_networks: list[str] | Unset | None = UNSET,
-        scopes: list[Literal["transactions", "assets", "pools", "network", "submit"]] | Unset | None = UNSET,
+        scopes: list[Literal["transactions", "assets", "pools", "network", "accounts", "submit"]]
+        | Unset
+        | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
         """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next
         request.

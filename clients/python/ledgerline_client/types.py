@@ -456,6 +456,256 @@ class Mint(TypedDict):
     quantity: str
 
 
+class AccountHolderPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[AccountHolder]
+    pagination: MorePaging
+    last_updated: LastUpdated
+
+
+class AccountHolder(TypedDict):
+    """A stake account, or an address that belongs to none, and the quantity in its unspent outputs.
+
+    One of `stake_address` and `address` is null.
+    """
+
+    stake_address: str | None
+    address: str | None
+    quantity: str
+
+
+class AddressInfoAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: AddressInfo
+    last_updated: LastUpdated
+
+
+class AddressInfo(TypedDict):
+    """An address (CIP-19) and what it holds. All counts of an address that was never used are 0.
+
+    Byron addresses have no credentials. The stake of a pointer address counts for nobody.
+    """
+
+    address: str
+    kind: Literal["base", "byron", "enterprise", "pointer"]
+    payment_credential: LedgerCredential | None
+    stake_credential: LedgerCredential | None
+    stake_address: str | None
+    lovelace: int
+    utxo_count: int
+    asset_count: int
+    transaction_count: int
+    first_transaction: Position | None
+    last_transaction: Position | None
+
+
+class Position(TypedDict):
+    """A transaction and its position on the chain."""
+
+    tx_hash: str
+    slot_no: int
+    block_time: str
+
+
+class UnspentOutputPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[UnspentOutput]
+    pagination: MorePaging
+    last_updated: LastUpdated
+
+
+class UnspentOutput(TypedDict):
+    """An output. `slot_no` and `block_time` are null if it is part of the genesis.
+
+    `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.
+    """
+
+    tx_hash: str
+    output_index: int
+    slot_no: int | None
+    block_time: str | None
+    address: str
+    value: Value
+    data_hash: str | None
+    inline_datum: str | None
+    reference_script_hash: str | None
+
+
+class HoldingPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[Holding]
+    pagination: MorePaging
+    last_updated: LastUpdated
+
+
+class Holding(TypedDict):
+    """An asset and its quantity in the unspent outputs of an address or an account.
+
+    `asset_name_ascii` is the name as UTF-8 text, null if it is not valid UTF-8.
+    """
+
+    policy_id: str
+    asset_name: str
+    asset_name_ascii: str | None
+    fingerprint: str
+    quantity: str
+
+
+class AccountAnswer(TypedDict):
+    """The same with data that the node's ledger told, which may change while the last indexed block does not."""
+
+    success: Literal[True]
+    data: Account
+    last_updated: LastUpdated
+
+
+class Account(TypedDict):
+    """A stake account and what its addresses hold. All counts of an account that was never used are 0.
+
+    `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index
+    begins after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch
+    in which the delegation to `pool_id` counts.
+    """
+
+    stake_address: str
+    stake_credential: LedgerCredential
+    registered: bool | None
+    rewards: int
+    pool_id: str | None
+    active_epoch_no: int | None
+    withdrawal_count: int
+    lovelace: int
+    utxo_count: int
+    asset_count: int
+    transaction_count: int
+    first_transaction: Position | None
+    last_transaction: Position | None
+
+
+class AccountAddressPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[AccountAddress]
+    pagination: MorePaging
+    last_updated: LastUpdated
+
+
+class AccountAddress(TypedDict):
+    """A payment address of an account."""
+
+    address: str
+
+
+class DelegationPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[Delegation]
+    pagination: MorePaging
+    last_updated: LastUpdated
+
+
+class Delegation(TypedDict):
+    """A delegation to a pool, and the first epoch in which it counts.
+
+    The transaction is null if the genesis delegates.
+    """
+
+    pool_id: str
+    active_epoch_no: int
+    transaction: Position | None
+
+
+class AccountWithdrawalPage(TypedDict):
+    """A page of a list from a chain, with the last indexed block."""
+
+    success: Literal[True]
+    data: list[AccountWithdrawal]
+    pagination: Paging
+    last_updated: LastUpdated
+
+
+class AccountWithdrawal(TypedDict):
+    """Rewards withdrawn by a transaction."""
+
+    tx_hash: str
+    slot_no: int
+    block_time: str
+    lovelace: int
+
+
+class MadeOutputAnswer(TypedDict):
+    """Data of a chain, with its last indexed block."""
+
+    success: Literal[True]
+    data: MadeOutput
+    last_updated: LastUpdated
+
+
+class MadeOutput(TypedDict):
+    """An output, spent or not. `spent_by` is the transaction that spent it, null if it is unspent."""
+
+    tx_hash: str
+    output_index: int
+    slot_no: int | None
+    block_time: str | None
+    address: str
+    value: Value
+    data_hash: str | None
+    inline_datum: str | None
+    reference_script_hash: str | None
+    spent_by: Position | None
+
+
+class AddressInfoBulk(TypedDict):
+    """Data of a chain for each of several ids, in their order; null for an id that does not exist."""
+
+    success: Literal[True]
+    data: list[AddressInfo | None]
+    last_updated: LastUpdated
+
+
+class AccountBulk(TypedDict):
+    """Data of a chain for each of several ids, in their order; null for an id that does not exist."""
+
+    success: Literal[True]
+    data: list[Account | None]
+    last_updated: LastUpdated
+
+
+class FullTransactionBulk(TypedDict):
+    """Data of a chain for each of several ids, in their order; null for an id that does not exist."""
+
+    success: Literal[True]
+    data: list[FullTransaction | None]
+    last_updated: LastUpdated
+
+
+class AssetBulk(TypedDict):
+    """Data of a chain for each of several ids, in their order; null for an id that does not exist."""
+
+    success: Literal[True]
+    data: list[Asset | None]
+    last_updated: LastUpdated
+
+
+class MadeOutputBulk(TypedDict):
+    """Data of a chain for each of several ids, in their order; null for an id that does not exist."""
+
+    success: Literal[True]
+    data: list[MadeOutput | None]
+    last_updated: LastUpdated
+
+
 class StakePoolAnswer(TypedDict):
     """A successful answer."""
 

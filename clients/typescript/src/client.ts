@@ -102,6 +102,151 @@ export type ListAssetMintsOptions = {
   order?: "asc" | "desc" | undefined;
 };
 
+/** Options of `listPolicyAccountHolders`. */
+export type ListPolicyAccountHoldersOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of total quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAssetAccountHolders`. */
+export type ListAssetAccountHoldersOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAddressUtxos`. */
+export type ListAddressUtxosOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of slot, position in the block and index: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name. */
+  asset?: string | undefined;
+};
+
+/** Options of `listAddressAssets`. */
+export type ListAddressAssetsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of the assets' first transactions: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAccountAddresses`. */
+export type ListAccountAddressesOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of first use: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAccountUtxos`. */
+export type ListAccountUtxosOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of slot, position in the block and index: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name. */
+  asset?: string | undefined;
+};
+
+/** Options of `listAccountAssets`. */
+export type ListAccountAssetsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of the assets' first transactions: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAccountTransactionHistory`. */
+export type ListAccountTransactionHistoryOptions = {
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
+  fromSlot?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+};
+
+/** Options of `listAccountTransactions`. */
+export type ListAccountTransactionsOptions = {
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
+  fromSlot?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`. */
+  groupByPolicy?: boolean | undefined;
+};
+
+/** Options of `listAccountDelegations`. */
+export type ListAccountDelegationsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `listAccountWithdrawals`. */
+export type ListAccountWithdrawalsOptions = {
+  /** Maximum number of results. */
+  limit?: number | undefined;
+  /** Number of results to skip. */
+  offset?: number | undefined;
+  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  order?: "asc" | "desc" | undefined;
+};
+
+/** Options of `getAddresses`. */
+export type GetAddressesOptions = {
+  ids: Array<string>;
+};
+
+/** Options of `getAccounts`. */
+export type GetAccountsOptions = {
+  ids: Array<string>;
+};
+
+/** Options of `getTransactions`. */
+export type GetTransactionsOptions = {
+  ids: Array<string>;
+};
+
+/** Options of `getAssets`. */
+export type GetAssetsOptions = {
+  ids: Array<string>;
+};
+
+/** Options of `getUtxos`. */
+export type GetUtxosOptions = {
+  ids: Array<string>;
+};
+
 /** Options of `listPoolDelegators`. */
 export type ListPoolDelegatorsOptions = {
   /** Maximum number of results. */
@@ -230,7 +375,7 @@ export type UpdateCredentialLimitsOptions = {
 /** Options of `updateCredentialRestrictions`. */
 export type UpdateCredentialRestrictionsOptions = {
   ip_networks?: Array<string> | null | undefined;
-  scopes?: Array<"transactions" | "assets" | "pools" | "network" | "submit"> | null | undefined;
+  scopes?: Array<"transactions" | "assets" | "pools" | "network" | "accounts" | "submit"> | null | undefined;
 };
 
 /** Options of `listUsageByCredential`. */
@@ -519,6 +664,323 @@ export class Ledgerline extends Http {
     call: CallOptions = {},
   ): AsyncGenerator<types.Mint, void, undefined> {
     return this.pages(operations.listAssetMints, { asset }, options, call);
+  }
+
+  /**
+   * List holders of a policy by stake account.
+   *
+   * They are sorted by total quantity. An address without a stake account is an entry of its own.
+   */
+  listPolicyAccountHolders(
+    policyId: string,
+    options: ListPolicyAccountHoldersOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.AccountHolderPage> {
+    return this.call(operations.listPolicyAccountHolders, { policyId }, options, call);
+  }
+
+  /** Every item of `listPolicyAccountHolders`, page by page. */
+  iteratePolicyAccountHolders(
+    policyId: string,
+    options: Omit<ListPolicyAccountHoldersOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.AccountHolder, void, undefined> {
+    return this.pages(operations.listPolicyAccountHolders, { policyId }, options, call);
+  }
+
+  /**
+   * List holders of an asset by stake account.
+   *
+   * They are sorted by quantity. An address without a stake account is an entry of its own.
+   */
+  listAssetAccountHolders(
+    asset: string,
+    options: ListAssetAccountHoldersOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.AccountHolderPage> {
+    return this.call(operations.listAssetAccountHolders, { asset }, options, call);
+  }
+
+  /** Every item of `listAssetAccountHolders`, page by page. */
+  iterateAssetAccountHolders(
+    asset: string,
+    options: Omit<ListAssetAccountHoldersOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.AccountHolder, void, undefined> {
+    return this.pages(operations.listAssetAccountHolders, { asset }, options, call);
+  }
+
+  /**
+   * Download all holders of an asset as CSV, the largest first.
+   *
+   * All lines are from one block; the name of the file has its slot.
+   */
+  exportAssetHolders(asset: string, call: CallOptions = {}): Promise<string> {
+    return this.call(operations.exportAssetHolders, { asset }, {}, call);
+  }
+
+  /**
+   * Download all holders of an asset by stake account as CSV, the largest first.
+   *
+   * All lines are from one block; the name of the file has its slot.
+   */
+  exportAssetAccountHolders(asset: string, call: CallOptions = {}): Promise<string> {
+    return this.call(operations.exportAssetAccountHolders, { asset }, {}, call);
+  }
+
+  /**
+   * Download all holders of a policy as CSV, the largest first.
+   *
+   * All lines are from one block; the name of the file has its slot.
+   */
+  exportPolicyHolders(policyId: string, call: CallOptions = {}): Promise<string> {
+    return this.call(operations.exportPolicyHolders, { policyId }, {}, call);
+  }
+
+  /**
+   * Download all holders of a policy by stake account as CSV, the largest first.
+   *
+   * All lines are from one block; the name of the file has its slot.
+   */
+  exportPolicyAccountHolders(policyId: string, call: CallOptions = {}): Promise<string> {
+    return this.call(operations.exportPolicyAccountHolders, { policyId }, {}, call);
+  }
+
+  /**
+   * Get an address.
+   *
+   * The answer has its credentials, what it holds, and its first and last transaction.
+   */
+  getAddress(address: string, call: CallOptions = {}): Promise<types.AddressInfoAnswer> {
+    return this.call(operations.getAddress, { address }, {}, call);
+  }
+
+  /**
+   * List the unspent outputs of an address.
+   *
+   * With `asset`, only those that hold it.
+   */
+  listAddressUtxos(
+    address: string,
+    options: ListAddressUtxosOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.UnspentOutputPage> {
+    return this.call(operations.listAddressUtxos, { address }, options, call);
+  }
+
+  /** Every item of `listAddressUtxos`, page by page. */
+  iterateAddressUtxos(
+    address: string,
+    options: Omit<ListAddressUtxosOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.UnspentOutput, void, undefined> {
+    return this.pages(operations.listAddressUtxos, { address }, options, call);
+  }
+
+  /** List the assets in the unspent outputs of an address. */
+  listAddressAssets(
+    address: string,
+    options: ListAddressAssetsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HoldingPage> {
+    return this.call(operations.listAddressAssets, { address }, options, call);
+  }
+
+  /** Every item of `listAddressAssets`, page by page. */
+  iterateAddressAssets(
+    address: string,
+    options: Omit<ListAddressAssetsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Holding, void, undefined> {
+    return this.pages(operations.listAddressAssets, { address }, options, call);
+  }
+
+  /**
+   * Get a stake account.
+   *
+   * The answer has its stake, its rewards, what its addresses hold, and its first and last transaction.
+   */
+  getAccount(stakeAddress: string, call: CallOptions = {}): Promise<types.AccountAnswer> {
+    return this.call(operations.getAccount, { stake_address: stakeAddress }, {}, call);
+  }
+
+  /** List the addresses of a stake account that were ever used, in the order of their first use. */
+  listAccountAddresses(
+    stakeAddress: string,
+    options: ListAccountAddressesOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.AccountAddressPage> {
+    return this.call(operations.listAccountAddresses, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** Every item of `listAccountAddresses`, page by page. */
+  iterateAccountAddresses(
+    stakeAddress: string,
+    options: Omit<ListAccountAddressesOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.AccountAddress, void, undefined> {
+    return this.pages(operations.listAccountAddresses, { stake_address: stakeAddress }, options, call);
+  }
+
+  /**
+   * List the unspent outputs of a stake account.
+   *
+   * With `asset`, only those that hold it.
+   */
+  listAccountUtxos(
+    stakeAddress: string,
+    options: ListAccountUtxosOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.UnspentOutputPage> {
+    return this.call(operations.listAccountUtxos, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** Every item of `listAccountUtxos`, page by page. */
+  iterateAccountUtxos(
+    stakeAddress: string,
+    options: Omit<ListAccountUtxosOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.UnspentOutput, void, undefined> {
+    return this.pages(operations.listAccountUtxos, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** List the assets in the unspent outputs of a stake account. */
+  listAccountAssets(
+    stakeAddress: string,
+    options: ListAccountAssetsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HoldingPage> {
+    return this.call(operations.listAccountAssets, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** Every item of `listAccountAssets`, page by page. */
+  iterateAccountAssets(
+    stakeAddress: string,
+    options: Omit<ListAccountAssetsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Holding, void, undefined> {
+    return this.pages(operations.listAccountAssets, { stake_address: stakeAddress }, options, call);
+  }
+
+  /**
+   * List the transactions of a stake account.
+   *
+   * A transaction is listed if it spends from an address of the account or pays to one.
+   */
+  listAccountTransactionHistory(
+    stakeAddress: string,
+    options: ListAccountTransactionHistoryOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.HistoryEntryPage> {
+    return this.call(operations.listAccountTransactionHistory, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** Every item of `listAccountTransactionHistory`, page by page. */
+  iterateAccountTransactionHistory(
+    stakeAddress: string,
+    options: Omit<ListAccountTransactionHistoryOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.HistoryEntry, void, undefined> {
+    return this.pages(operations.listAccountTransactionHistory, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** List the transactions of a stake account with their inputs and outputs. */
+  listAccountTransactions(
+    stakeAddress: string,
+    options: ListAccountTransactionsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.TransactionPage> {
+    return this.call(operations.listAccountTransactions, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** Every item of `listAccountTransactions`, page by page. */
+  iterateAccountTransactions(
+    stakeAddress: string,
+    options: Omit<ListAccountTransactionsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Transaction, void, undefined> {
+    return this.pages(operations.listAccountTransactions, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** List the delegations of a stake account to pools, past ones included. */
+  listAccountDelegations(
+    stakeAddress: string,
+    options: ListAccountDelegationsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.DelegationPage> {
+    return this.call(operations.listAccountDelegations, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** Every item of `listAccountDelegations`, page by page. */
+  iterateAccountDelegations(
+    stakeAddress: string,
+    options: Omit<ListAccountDelegationsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.Delegation, void, undefined> {
+    return this.pages(operations.listAccountDelegations, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** List the withdrawals of rewards from a stake account. */
+  listAccountWithdrawals(
+    stakeAddress: string,
+    options: ListAccountWithdrawalsOptions = {},
+    call: CallOptions = {},
+  ): Promise<types.AccountWithdrawalPage> {
+    return this.call(operations.listAccountWithdrawals, { stake_address: stakeAddress }, options, call);
+  }
+
+  /** Every item of `listAccountWithdrawals`, page by page. */
+  iterateAccountWithdrawals(
+    stakeAddress: string,
+    options: Omit<ListAccountWithdrawalsOptions, "offset"> = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<types.AccountWithdrawal, void, undefined> {
+    return this.pages(operations.listAccountWithdrawals, { stake_address: stakeAddress }, options, call);
+  }
+
+  /**
+   * Get an output, spent or not.
+   *
+   * The answer names the transaction that has spent it, if any.
+   */
+  getUtxo(txHash: string, index: number, call: CallOptions = {}): Promise<types.MadeOutputAnswer> {
+    return this.call(operations.getUtxo, { tx_hash: txHash, index }, {}, call);
+  }
+
+  /** Get up to 100 addresses. */
+  getAddresses(options: GetAddressesOptions, call: CallOptions = {}): Promise<types.AddressInfoBulk> {
+    return this.call(operations.getAddresses, {}, options, call);
+  }
+
+  /** Get up to 100 stake accounts. */
+  getAccounts(options: GetAccountsOptions, call: CallOptions = {}): Promise<types.AccountBulk> {
+    return this.call(operations.getAccounts, {}, options, call);
+  }
+
+  /** Get up to 100 transactions by their hashes. */
+  getTransactions(
+    options: GetTransactionsOptions,
+    call: CallOptions = {},
+  ): Promise<types.FullTransactionBulk> {
+    return this.call(operations.getTransactions, {}, options, call);
+  }
+
+  /**
+   * Get up to 100 assets.
+   *
+   * Their metadata is that on the chain (CIP-68 and CIP-25). The registry is not asked.
+   */
+  getAssets(options: GetAssetsOptions, call: CallOptions = {}): Promise<types.AssetBulk> {
+    return this.call(operations.getAssets, {}, options, call);
+  }
+
+  /**
+   * Get up to 100 outputs, spent or not.
+   *
+   * An id is the hash of the transaction, `#` and the index of the output there.
+   */
+  getUtxos(options: GetUtxosOptions, call: CallOptions = {}): Promise<types.MadeOutputBulk> {
+    return this.call(operations.getUtxos, {}, options, call);
   }
 
   /** Get a stake pool. */

@@ -92,6 +92,169 @@ export const listAssetMints: Operation = {
   quantities: { data: { quantity: true } },
 };
 
+export const listPolicyAccountHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/policy/{policyId}/holders/accounts",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const listAssetAccountHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/{asset}/holders/accounts",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const exportAssetHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/{asset}/holders.csv",
+  key: "apiKey",
+  answer: "text",
+};
+
+export const exportAssetAccountHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/{asset}/holders/accounts.csv",
+  key: "apiKey",
+  answer: "text",
+};
+
+export const exportPolicyHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/policy/{policyId}/holders.csv",
+  key: "apiKey",
+  answer: "text",
+};
+
+export const exportPolicyAccountHolders: Operation = {
+  method: "GET",
+  path: "/v1/assets/policy/{policyId}/holders/accounts.csv",
+  key: "apiKey",
+  answer: "text",
+};
+
+export const getAddress: Operation = {
+  method: "GET",
+  path: "/v1/addresses/{address}",
+  key: "apiKey",
+  quantities: { data: { lovelace: true } },
+};
+
+export const listAddressUtxos: Operation = {
+  method: "GET",
+  path: "/v1/addresses/{address}/utxos",
+  key: "apiKey",
+  quantities: { data: { value: { lovelace: true, assets: true } } },
+};
+
+export const listAddressAssets: Operation = {
+  method: "GET",
+  path: "/v1/addresses/{address}/assets",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const getAccount: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}",
+  key: "apiKey",
+  quantities: { data: { rewards: true, lovelace: true } },
+};
+
+export const listAccountAddresses: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/addresses",
+  key: "apiKey",
+};
+
+export const listAccountUtxos: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/utxos",
+  key: "apiKey",
+  quantities: { data: { value: { lovelace: true, assets: true } } },
+};
+
+export const listAccountAssets: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/assets",
+  key: "apiKey",
+  quantities: { data: { quantity: true } },
+};
+
+export const listAccountTransactionHistory: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/transactions",
+  key: "apiKey",
+};
+
+export const listAccountTransactions: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/transactions/detailed",
+  key: "apiKey",
+  quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } } } },
+};
+
+export const listAccountDelegations: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/delegations",
+  key: "apiKey",
+};
+
+export const listAccountWithdrawals: Operation = {
+  method: "GET",
+  path: "/v1/accounts/{stake_address}/withdrawals",
+  key: "apiKey",
+  quantities: { data: { lovelace: true } },
+};
+
+export const getUtxo: Operation = {
+  method: "GET",
+  path: "/v1/utxos/{tx_hash}/{index}",
+  key: "apiKey",
+  quantities: { data: { value: { lovelace: true, assets: true } } },
+};
+
+export const getAddresses: Operation = {
+  method: "POST",
+  path: "/v1/bulk/addresses",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { lovelace: true } },
+};
+
+export const getAccounts: Operation = {
+  method: "POST",
+  path: "/v1/bulk/accounts",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { rewards: true, lovelace: true } },
+};
+
+export const getTransactions: Operation = {
+  method: "POST",
+  path: "/v1/bulk/transactions",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { fee: true, inputs: { value: { lovelace: true, assets: true } }, outputs: { value: { lovelace: true, assets: true } }, mint: true, withdrawals: { lovelace: true }, certificates: { pool: { pledge: true, fixed_cost: true }, deposit: true }, invalid_before: true, invalid_hereafter: true } },
+};
+
+export const getAssets: Operation = {
+  method: "POST",
+  path: "/v1/bulk/assets",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { total_supply: true } },
+};
+
+export const getUtxos: Operation = {
+  method: "POST",
+  path: "/v1/bulk/utxos",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { value: { lovelace: true, assets: true } } },
+};
+
 export const getPool: Operation = {
   method: "GET",
   path: "/v1/pools/{poolId}",

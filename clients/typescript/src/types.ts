@@ -414,6 +414,238 @@ export interface Mint {
   quantity: bigint;
 }
 
+/** A page of a list from a chain, with the last indexed block. */
+export interface AccountHolderPage {
+  success: true;
+  data: Array<AccountHolder>;
+  pagination: MorePaging;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A stake account, or an address that belongs to none, and the quantity in its unspent outputs.
+ *
+ * One of `stake_address` and `address` is null.
+ */
+export interface AccountHolder {
+  stake_address: string | null;
+  address: string | null;
+  quantity: bigint;
+}
+
+/** Data of a chain, with its last indexed block. */
+export interface AddressInfoAnswer {
+  success: true;
+  data: AddressInfo;
+  last_updated: LastUpdated;
+}
+
+/**
+ * An address (CIP-19) and what it holds. All counts of an address that was never used are 0.
+ *
+ * Byron addresses have no credentials. The stake of a pointer address counts for nobody.
+ */
+export interface AddressInfo {
+  address: string;
+  kind: "base" | "byron" | "enterprise" | "pointer";
+  payment_credential: LedgerCredential | null;
+  stake_credential: LedgerCredential | null;
+  stake_address: string | null;
+  lovelace: bigint;
+  utxo_count: number;
+  asset_count: number;
+  transaction_count: number;
+  first_transaction: Position | null;
+  last_transaction: Position | null;
+}
+
+/** A transaction and its position on the chain. */
+export interface Position {
+  tx_hash: string;
+  slot_no: number;
+  block_time: string;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface UnspentOutputPage {
+  success: true;
+  data: Array<UnspentOutput>;
+  pagination: MorePaging;
+  last_updated: LastUpdated;
+}
+
+/**
+ * An output. `slot_no` and `block_time` are null if it is part of the genesis.
+ *
+ * `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.
+ */
+export interface UnspentOutput {
+  tx_hash: string;
+  output_index: number;
+  slot_no: number | null;
+  block_time: string | null;
+  address: string;
+  value: Value;
+  data_hash: string | null;
+  inline_datum: string | null;
+  reference_script_hash: string | null;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface HoldingPage {
+  success: true;
+  data: Array<Holding>;
+  pagination: MorePaging;
+  last_updated: LastUpdated;
+}
+
+/**
+ * An asset and its quantity in the unspent outputs of an address or an account.
+ *
+ * `asset_name_ascii` is the name as UTF-8 text, null if it is not valid UTF-8.
+ */
+export interface Holding {
+  policy_id: string;
+  asset_name: string;
+  asset_name_ascii: string | null;
+  fingerprint: string;
+  quantity: bigint;
+}
+
+/** The same with data that the node's ledger told, which may change while the last indexed block does not. */
+export interface AccountAnswer {
+  success: true;
+  data: Account;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A stake account and what its addresses hold. All counts of an account that was never used are 0.
+ *
+ * `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index
+ * begins after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch in
+ * which the delegation to `pool_id` counts.
+ */
+export interface Account {
+  stake_address: string;
+  stake_credential: LedgerCredential;
+  registered: boolean | null;
+  rewards: bigint;
+  pool_id: string | null;
+  active_epoch_no: number | null;
+  withdrawal_count: number;
+  lovelace: bigint;
+  utxo_count: number;
+  asset_count: number;
+  transaction_count: number;
+  first_transaction: Position | null;
+  last_transaction: Position | null;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface AccountAddressPage {
+  success: true;
+  data: Array<AccountAddress>;
+  pagination: MorePaging;
+  last_updated: LastUpdated;
+}
+
+/** A payment address of an account. */
+export interface AccountAddress {
+  address: string;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface DelegationPage {
+  success: true;
+  data: Array<Delegation>;
+  pagination: MorePaging;
+  last_updated: LastUpdated;
+}
+
+/**
+ * A delegation to a pool, and the first epoch in which it counts.
+ *
+ * The transaction is null if the genesis delegates.
+ */
+export interface Delegation {
+  pool_id: string;
+  active_epoch_no: number;
+  transaction: Position | null;
+}
+
+/** A page of a list from a chain, with the last indexed block. */
+export interface AccountWithdrawalPage {
+  success: true;
+  data: Array<AccountWithdrawal>;
+  pagination: Paging;
+  last_updated: LastUpdated;
+}
+
+/** Rewards withdrawn by a transaction. */
+export interface AccountWithdrawal {
+  tx_hash: string;
+  slot_no: number;
+  block_time: string;
+  lovelace: bigint;
+}
+
+/** Data of a chain, with its last indexed block. */
+export interface MadeOutputAnswer {
+  success: true;
+  data: MadeOutput;
+  last_updated: LastUpdated;
+}
+
+/** An output, spent or not. `spent_by` is the transaction that spent it, null if it is unspent. */
+export interface MadeOutput {
+  tx_hash: string;
+  output_index: number;
+  slot_no: number | null;
+  block_time: string | null;
+  address: string;
+  value: Value;
+  data_hash: string | null;
+  inline_datum: string | null;
+  reference_script_hash: string | null;
+  spent_by: Position | null;
+}
+
+/** Data of a chain for each of several ids, in their order; null for an id that does not exist. */
+export interface AddressInfoBulk {
+  success: true;
+  data: Array<AddressInfo | null>;
+  last_updated: LastUpdated;
+}
+
+/** Data of a chain for each of several ids, in their order; null for an id that does not exist. */
+export interface AccountBulk {
+  success: true;
+  data: Array<Account | null>;
+  last_updated: LastUpdated;
+}
+
+/** Data of a chain for each of several ids, in their order; null for an id that does not exist. */
+export interface FullTransactionBulk {
+  success: true;
+  data: Array<FullTransaction | null>;
+  last_updated: LastUpdated;
+}
+
+/** Data of a chain for each of several ids, in their order; null for an id that does not exist. */
+export interface AssetBulk {
+  success: true;
+  data: Array<Asset | null>;
+  last_updated: LastUpdated;
+}
+
+/** Data of a chain for each of several ids, in their order; null for an id that does not exist. */
+export interface MadeOutputBulk {
+  success: true;
+  data: Array<MadeOutput | null>;
+  last_updated: LastUpdated;
+}
+
 /** A successful answer. */
 export interface StakePoolAnswer {
   success: true;

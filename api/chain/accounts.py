@@ -1,0 +1,255 @@
+"""Stake accounts: what their addresses hold, their stake, rewards, delegations and transactions."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from api import errors
+from api.answers import ChainPage, CursorPaging, Instant, LedgerAnswer, MorePaging, Paging, Quantity
+from api.ask import ChainAsk
+from api.chain import owners, transactions, utxos
+from api.chain.addresses import show_credential
+from api.chain.certificates import LedgerCredential
+from api.chain.owners import Holding, OwnerList, Position, Summary
+from api.chain.pools import show_pool_id
+from api.chain.tip import Tip
+from api.chain.transactions import DetailedList, HistoryEntry, ShortList, Transaction
+from api.chain.utxos import UnspentList, UnspentOutput
+from api.parameters import Question, Text
+from shared import address, sql
+from shared.ledger import ACTIVE_AFTER_EPOCHS, slot_of
+from shared.network import Network
+from shared.sql import Connection
+
+StakeAddress = Annotated[str, Text(address.LONGEST_STAKE_TEXT, message=errors.invalid_stake_address)]
+
+
+class AccountQuestion(Question, frozen=True, kw_only=True):
+    """A stake account."""
+
+    stake_address: StakeAddress
+
+
+class AccountList(OwnerList, frozen=True, kw_only=True):
+    """A page of a list of an account."""
+
+    stake_address: StakeAddress
+
+
+class AccountOutputs(UnspentList, frozen=True, kw_only=True):
+    """A page of the unspent outputs of an account."""
+
+    stake_address: StakeAddress
+
+
+class AccountTransactions(ShortList, frozen=True, kw_only=True):
+    """A page of the short list of an account's transactions."""
+
+    stake_address: StakeAddress
+
+
+class AccountTransactionsInFull(DetailedList, frozen=True, kw_only=True):
+    """A page of the detailed list of an account's transactions."""
+
+    stake_address: StakeAddress
+
+
+class Account(Summary, frozen=True):
+    """A stake account and what its addresses hold. All counts of an account that was never used are 0.
+
+    `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index begins
+    after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch in which the
+    delegation to `pool_id` counts.
+    """
+
+    stake_address: str
+    stake_credential: LedgerCredential
+    registered: bool | None
+    rewards: Quantity
+    pool_id: str | None
+    active_epoch_no: int | None
+    withdrawal_count: int
+
+
+class AccountAddress(msgspec.Struct, frozen=True):
+    """A payment address of an account."""
+
+    address: str
+
+
+class Delegation(msgspec.Struct, frozen=True):
+    """A delegation to a pool, and the first epoch in which it counts.
+
+    The transaction is null if the genesis delegates.
+    """
+
+    pool_id: str
+    active_epoch_no: int
+    transaction: Position | None
+
+
+class AccountWithdrawal(msgspec.Struct, frozen=True):
+    """Rewards withdrawn by a transaction."""
+
+    tx_hash: str
+    slot_no: int
+    block_time: Instant
+    lovelace: Quantity
+
+
+class _AccountRow(msgspec.Struct, frozen=True):
+    partial: bool
+    last_event: Literal["registration", "deregistration", "delegation"] | None
+    rewards: int
+    pool_id: bytes | None
+    active_epoch_no: int | None
+    withdrawal_count: int
+
+
+class _ListRow(msgspec.Struct, frozen=True):
+    tip_slot_no: int
+    tip_hash: bytes
+
+
+class _AddressRow(_ListRow, frozen=True):
+    raw: bytes | None  # null in the row of an empty page
+
+
+class _DelegationRow(_ListRow, frozen=True):
+    pool_id: bytes | None  # null, like everything below, in the row of an empty page
+    epoch_no: int
+    tx_id: int
+    tx_hash: bytes | None
+
+
+class _WithdrawalRow(_ListRow, frozen=True):
+    total: int
+    tx_id: int | None  # null, like everything below, in the row of an empty page
+    tx_hash: bytes
+    lovelace: str
+
+
+_sql = sql.beside(__file__)
+_account = _sql.query("account", _AccountRow)
+addresses_pages = {order: _sql.query("addresses", _AddressRow, order=order) for order in ("asc", "desc")}
+delegations_pages = {order: _sql.query("delegations", _DelegationRow, order=order) for order in ("asc", "desc")}
+withdrawals_page = _sql.query("withdrawals", _WithdrawalRow)
+
+
+async def info(ask: ChainAsk[AccountQuestion]) -> LedgerAnswer[Account]:
+    """Get a stake account.
+
+    The answer has its stake, its rewards, what its addresses hold, and its first and last transaction.
+    """
+    raw = owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.snapshot() as db:
+        found, tip = await one(db, raw, ask.network)
+    return LedgerAnswer(data=found, last_updated=tip.last_updated(ask.network))
+
+
+async def one(db: Connection, raw: bytes, network: Network) -> tuple[Account, Tip]:
+    """An account and the tip, in a snapshot. Raises Refusal."""
+    summary, tip = await owners.summary(db, "account", raw, network)
+    row = await _account.one(db, raw)
+    assert row is not None, "the summary has found the network"
+    credential = show_credential(address.credential_of(raw))
+    assert credential is not None, "every account has a credential"
+    found = Account(
+        address.show_stake(raw),
+        credential,
+        None if row.last_event is None and row.partial else row.last_event in ("registration", "delegation"),
+        row.rewards,
+        None if row.pool_id is None else show_pool_id(row.pool_id),
+        row.active_epoch_no,
+        row.withdrawal_count,
+        **msgspec.structs.asdict(summary),
+    )
+    return found, tip
+
+
+async def addresses(ask: ChainAsk[AccountList]) -> ChainPage[AccountAddress, MorePaging]:
+    """List the addresses of a stake account that were ever used, in the order of their first use."""
+    asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.connection() as db:
+        rows = await addresses_pages[asked.order].all(db, raw, asked.limit, asked.offset)
+    found = [row.raw for row in rows[: asked.limit] if row.raw is not None]
+    return ChainPage(
+        data=[AccountAddress(text) for text in address.show_all(found)],
+        pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+        last_updated=_tip(rows).last_updated(ask.network),
+    )
+
+
+async def outputs(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, MorePaging]:
+    """List the unspent outputs of a stake account.
+
+    With `asset`, only those that hold it.
+    """
+    return await utxos.unspent(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
+
+
+async def assets(ask: ChainAsk[AccountList]) -> ChainPage[Holding, MorePaging]:
+    """List the assets in the unspent outputs of a stake account."""
+    return await owners.holdings(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
+
+
+async def history(ask: ChainAsk[AccountTransactions]) -> ChainPage[HistoryEntry, CursorPaging]:
+    """List the transactions of a stake account.
+
+    A transaction is listed if it spends from an address of the account or pays to one.
+    """
+    return await transactions.history_of(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
+
+
+async def detailed(ask: ChainAsk[AccountTransactionsInFull]) -> ChainPage[Transaction, CursorPaging]:
+    """List the transactions of a stake account with their inputs and outputs."""
+    return await transactions.detailed_of(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
+
+
+async def delegations(ask: ChainAsk[AccountList]) -> ChainPage[Delegation, MorePaging]:
+    """List the delegations of a stake account to pools, past ones included."""
+    asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
+    async with ask.connection() as db:
+        rows = await delegations_pages[asked.order].all(db, raw, asked.limit, asked.offset)
+    return ChainPage(
+        data=[
+            Delegation(
+                show_pool_id(row.pool_id),
+                row.epoch_no + ACTIVE_AFTER_EPOCHS,
+                owners.position(row.tx_id, row.tx_hash, ask.network),
+            )
+            for row in rows[: asked.limit]
+            if row.pool_id is not None
+        ],
+        pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+        last_updated=_tip(rows).last_updated(ask.network),
+    )
+
+
+async def withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal, Paging]:
+    """List the withdrawals of rewards from a stake account."""
+    asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
+    newest_first = asked.order == "desc"
+    async with ask.connection() as db:
+        rows = await withdrawals_page.all(db, raw, asked.limit, asked.offset, newest_first)
+    tip = _tip(rows)
+    found = [
+        AccountWithdrawal(row.tx_hash.hex(), slot_no, ask.network.slot_time(slot_no), int(row.lovelace))
+        for row in rows
+        if row.tx_id is not None
+        for slot_no in [slot_of(row.tx_id)]
+    ]
+    total = rows[0].total
+    return ChainPage(
+        data=found[::-1] if newest_first else found,
+        pagination=Paging(asked.limit, asked.offset, total, has_more=asked.offset + asked.limit < total),
+        last_updated=tip.last_updated(ask.network),
+    )
+
+
+def _tip(rows: Sequence[_ListRow]) -> Tip:
+    """The tip in the snapshot of the rows. Raises Refusal 503 if the network is not served."""
+    if not rows:
+        raise errors.network_not_available()
+    return Tip(rows[0].tip_slot_no, rows[0].tip_hash)

@@ -1,0 +1,93 @@
+"""Addresses: what one holds, its unspent outputs, and its assets."""
+
+from typing import Literal
+
+import msgspec
+
+from api.answers import ChainAnswer, ChainPage, MorePaging
+from api.ask import ChainAsk
+from api.chain import owners, utxos
+from api.chain.certificates import LedgerCredential
+from api.chain.owners import Holding, OwnerList, Summary
+from api.chain.tip import Tip
+from api.chain.transactions import Address
+from api.chain.utxos import UnspentList, UnspentOutput
+from api.parameters import Question
+from shared import address
+from shared.network import Network
+from shared.sql import Connection
+
+
+class AddressQuestion(Question, frozen=True, kw_only=True):
+    """An address."""
+
+    address: Address
+
+
+class AddressOutputs(UnspentList, frozen=True, kw_only=True):
+    """A page of the unspent outputs of an address."""
+
+    address: Address
+
+
+class AddressAssets(OwnerList, frozen=True, kw_only=True):
+    """A page of the assets of an address."""
+
+    address: Address
+
+
+class AddressInfo(Summary, frozen=True):
+    """An address (CIP-19) and what it holds. All counts of an address that was never used are 0.
+
+    Byron addresses have no credentials. The stake of a pointer address counts for nobody.
+    """
+
+    address: str
+    kind: Literal["base", "pointer", "enterprise", "byron"]
+    payment_credential: LedgerCredential | None
+    stake_credential: LedgerCredential | None
+    stake_address: str | None
+
+
+async def info(ask: ChainAsk[AddressQuestion]) -> ChainAnswer[AddressInfo]:
+    """Get an address.
+
+    The answer has its credentials, what it holds, and its first and last transaction.
+    """
+    raw = owners.parse_address(ask.question.address, ask.network)
+    async with ask.connection() as db:
+        found, tip = await one(db, raw, ask.network)
+    return ChainAnswer(data=found, last_updated=tip.last_updated(ask.network))
+
+
+async def one(db: Connection, raw: bytes, network: Network) -> tuple[AddressInfo, Tip]:
+    """An address, and the tip of the same snapshot. Raises Refusal."""
+    summary, tip = await owners.summary(db, "address", raw, network)
+    parts = address.parts_of(raw)
+    found = AddressInfo(
+        address.show(raw),
+        parts.kind,
+        show_credential(parts.payment),
+        show_credential(parts.stake),
+        address.stake_address(raw),
+        **msgspec.structs.asdict(summary),
+    )
+    return found, tip
+
+
+async def outputs(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, MorePaging]:
+    """List the unspent outputs of an address.
+
+    With `asset`, only those that hold it.
+    """
+    return await utxos.unspent(ask, "address", owners.parse_address(ask.question.address, ask.network))
+
+
+async def assets(ask: ChainAsk[AddressAssets]) -> ChainPage[Holding, MorePaging]:
+    """List the assets in the unspent outputs of an address."""
+    return await owners.holdings(ask, "address", owners.parse_address(ask.question.address, ask.network))
+
+
+def show_credential(credential: address.Credential | None) -> LedgerCredential | None:
+    """A credential as answers show it."""
+    return None if credential is None else LedgerCredential(credential.hash.hex(), credential.origin)

@@ -1,0 +1,128 @@
+"""Several addresses, accounts, transactions, assets or outputs at once, in one snapshot."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Annotated, TypeVar
+
+from api import errors
+from api.answers import ChainBulk
+from api.ask import ChainPost, Nothing
+from api.chain import accounts, addresses, assets, owners, tip, transactions, utxos
+from api.chain.accounts import Account
+from api.chain.addresses import AddressInfo
+from api.chain.assets import Asset, AssetId, AssetKind, Fingerprint
+from api.chain.transactions import FullTransaction
+from api.chain.utxos import HIGHEST_INDEX, MadeOutput
+from api.errors import Refusal
+from api.parameters import Body, Hex, Kind, Texts
+from shared.address import LONGEST_TEXT
+from shared.network import Network
+from shared.sql import Connection
+
+MOST_IDS = 100
+
+Id = TypeVar("Id")
+Found = TypeVar("Found")
+
+_REFERENCE = re.compile(r"([0-9a-fA-F]{64})#([0-9]{1,5})")
+
+
+class Ids(Body, frozen=True, kw_only=True):
+    """The ids of what to get."""
+
+    ids: Annotated[tuple[str, ...], Texts(MOST_IDS, LONGEST_TEXT)]
+
+
+async def addresses_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:
+    """Get up to 100 addresses."""
+
+    async def one(db: Connection, raw: bytes, network: Network) -> AddressInfo:
+        return (await addresses.one(db, raw, network))[0]
+
+    return await _each(ask, partial(owners.parse_address, network=ask.network), one)
+
+
+async def accounts_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Account]:
+    """Get up to 100 stake accounts."""
+
+    async def one(db: Connection, raw: bytes, network: Network) -> Account:
+        return (await accounts.one(db, raw, network))[0]
+
+    return await _each(ask, partial(owners.parse_stake, network=ask.network), one)
+
+
+async def transactions_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[FullTransaction]:
+    """Get up to 100 transactions by their hashes."""
+    return await _each(ask, _parser(Hex(32, message=errors.invalid_transaction_hash)), transactions.one)
+
+
+async def assets_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
+    """Get up to 100 assets.
+
+    Their metadata is that on the chain (CIP-68 and CIP-25). The registry is not asked.
+    """
+
+    async def one(db: Connection, named: AssetId | Fingerprint, network: Network) -> Asset | None:
+        try:
+            return await assets.one(db, await assets.in_snapshot(db, named), network)
+        except Refusal as refusal:
+            if refusal.code == errors.asset_not_found().code:
+                return None
+            raise
+
+    return await _each(ask, _parser(AssetKind()), one)
+
+
+async def utxos_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[MadeOutput]:
+    """Get up to 100 outputs, spent or not.
+
+    An id is the hash of the transaction, `#` and the index of the output there.
+    """
+
+    async def one(db: Connection, reference: tuple[bytes, int], network: Network) -> MadeOutput | None:
+        return await utxos.one(db, *reference, network)
+
+    return await _each(ask, _reference, one)
+
+
+async def _each(
+    ask: ChainPost[Nothing, Ids],
+    parse: Callable[[str], Id],
+    one: Callable[[Connection, Id, Network], Awaitable[Found | None]],
+) -> ChainBulk[Found]:
+    """What each id names, one after the other in one snapshot. All ids are parsed first."""
+    wanted = _parsed(ask.body.ids, parse)
+    async with ask.snapshot() as db:
+        last_updated = (await tip.read(db)).last_updated(ask.network)
+        return ChainBulk(data=[await one(db, each, ask.network) for each in wanted], last_updated=last_updated)
+
+
+def _parsed(ids: Sequence[str], parse: Callable[[str], Id]) -> list[Id]:
+    """The ids as values. Raises a refusal that names the first wrong one by its place."""
+    values = []
+    for place, text in enumerate(ids):
+        try:
+            values.append(parse(text))
+        except Refusal as refusal:
+            raise refusal.about(f"ids[{place}]") from refusal
+    return values
+
+
+def _parser(kind: Kind[Id]) -> Callable[[str], Id]:
+    """Parses texts of a kind. Raises its refusal."""
+
+    def parse(text: str) -> Id:
+        try:
+            return kind.of_text(text)
+        except ValueError as error:
+            raise kind.refusal("") from error
+
+    return parse
+
+
+def _reference(text: str) -> tuple[bytes, int]:
+    found = _REFERENCE.fullmatch(text)
+    if found is None or int(found[2]) > HIGHEST_INDEX:
+        raise errors.invalid_output_reference()
+    return bytes.fromhex(found[1]), int(found[2])

@@ -1,0 +1,189 @@
+"""What addresses and accounts have in common: both own outputs and have a history."""
+
+from typing import Annotated, Literal, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from api import errors
+from api.answers import ChainPage, Digits, Instant, MorePaging, Quantity
+from api.ask import ChainAsk
+from api.chain import names
+from api.chain.assets import text_of
+from api.chain.tip import Tip
+from api.parameters import Integer, Offset, Order, Question
+from shared import address, sql
+from shared.ledger import AssetNo, fingerprint
+from shared.network import Network
+from shared.sql import Connection
+
+Kind = Literal["address", "account"]
+
+# Names of tables and columns in the statements about each kind of owner.
+_KEYS: dict[Kind, dict[str, str]] = {
+    "address": {"owner": "address", "owner_no": "address_no"},
+    "account": {"owner": "stake", "owner_no": "stake_no"},
+}
+HISTORIES: dict[Kind, dict[str, str]] = {
+    "address": {**_KEYS["address"], "history": "address_tx"},
+    "account": {**_KEYS["account"], "history": "account_tx"},
+}
+OUTPUTS: dict[Kind, dict[str, str]] = {
+    "address": {**_KEYS["address"], "buckets": "utxo_bucket"},
+    "account": {**_KEYS["account"], "buckets": "account_utxo_bucket"},
+}
+_HOLDINGS: dict[Kind, dict[str, str]] = {
+    "address": {"holder": "holder", "holder_no": "address_no"},
+    # The condition on account_no is that of the index.
+    "account": {"holder": "account_holder", "holder_no": "account_no > 0 AND account_no"},
+}
+
+
+class OwnerList(Question, frozen=True, kw_only=True):
+    """A page of a list of an owner."""
+
+    limit: Annotated[int, Integer(1, 500)] = 100
+    offset: Offset = 0
+    order: Order = "desc"
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A transaction and its position on the chain."""
+
+    tx_hash: str
+    slot_no: int
+    block_time: Instant
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """An asset and its quantity in the unspent outputs of an address or an account.
+
+    `asset_name_ascii` is the name as UTF-8 text, null if it is not valid UTF-8.
+    """
+
+    policy_id: str
+    asset_name: str
+    asset_name_ascii: str | None
+    fingerprint: str
+    quantity: Digits
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What an owner has in unspent outputs, and its first and last transaction, as far as there are any."""
+
+    lovelace: Quantity
+    utxo_count: int
+    asset_count: int
+    transaction_count: int
+    first_transaction: Position | None
+    last_transaction: Position | None
+
+
+class _SummaryRow(msgspec.Struct, frozen=True):
+    tip_slot_no: int
+    tip_hash: bytes
+    lovelace: int
+    utxo_count: int
+    asset_count: int
+    transaction_count: int
+    first_tx_id: int | None
+    first_hash: bytes | None
+    last_tx_id: int | None
+    last_hash: bytes | None
+
+
+class _HoldingRow(msgspec.Struct, frozen=True):
+    tip_slot_no: int
+    tip_hash: bytes
+    numbering: UUID
+    asset_no: AssetNo | None  # null in the row of an empty page
+    quantity: str
+
+
+_sql = sql.beside(__file__)
+_summaries = {
+    owner: _sql.query("summary", _SummaryRow, **HISTORIES[owner], **_HOLDINGS[owner], buckets=OUTPUTS[owner]["buckets"])
+    for owner in _KEYS
+}
+holdings_pages = {
+    (owner, order): _sql.query("holdings", _HoldingRow, **_KEYS[owner], **_HOLDINGS[owner], order=order)
+    for owner in _KEYS
+    for order in ("asc", "desc")
+}
+
+ListT = TypeVar("ListT", bound=OwnerList)
+
+
+def parse_address(text: str, network: Network) -> bytes:
+    """The raw bytes of a caller's payment address. Raises Refusal."""
+    try:
+        return address.parse(text, network)
+    except address.ForeignAddress as cause:
+        raise errors.foreign_address() from cause
+    except address.InvalidAddress as cause:
+        raise errors.invalid_address() from cause
+
+
+def parse_stake(text: str, network: Network) -> bytes:
+    """The reward account of a caller's stake address, 29 bytes. Raises Refusal."""
+    try:
+        return address.parse_stake(text, network)
+    except address.ForeignAddress as cause:
+        raise errors.foreign_stake_address() from cause
+    except address.InvalidAddress as cause:
+        raise errors.invalid_stake_address() from cause
+
+
+async def summary(db: Connection, owner: Kind, raw: bytes, network: Network) -> tuple[Summary, Tip]:
+    """The summary of an owner, all zeros if it was never used, and the tip. Raises Refusal."""
+    row = await _summaries[owner].one(db, raw)
+    if row is None:
+        raise errors.network_not_available()
+    found = Summary(
+        lovelace=row.lovelace,
+        utxo_count=row.utxo_count,
+        asset_count=row.asset_count,
+        transaction_count=row.transaction_count,
+        first_transaction=position(row.first_tx_id, row.first_hash, network),
+        last_transaction=position(row.last_tx_id, row.last_hash, network),
+    )
+    return found, Tip(row.tip_slot_no, row.tip_hash)
+
+
+def position(tx_id: int | None, tx_hash: bytes | None, network: Network) -> Position | None:
+    """The position of a transaction by its number; None without a transaction."""
+    if tx_id is None or tx_hash is None:
+        return None
+    return Position(tx_hash.hex(), tx_id >> 16, network.slot_time(tx_id >> 16))
+
+
+async def holdings(ask: ChainAsk[ListT], owner: Kind, raw: bytes) -> ChainPage[Holding, MorePaging]:
+    """A page of the assets of an owner."""
+    asked = ask.question
+    query = holdings_pages[owner, asked.order]
+    async with ask.connection() as db:
+
+        async def read() -> ChainPage[Holding, MorePaging]:
+            rows = await query.all(db, raw, asked.limit, asked.offset)
+            if not rows:
+                raise errors.network_not_available()
+            found = {row.asset_no: row.quantity for row in rows[: asked.limit] if row.asset_no is not None}
+            shown = await names.of(db, rows[0].numbering, (), found)
+            return ChainPage(
+                data=[_holding(shown.assets[asset_no], quantity) for asset_no, quantity in found.items()],
+                pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+                last_updated=Tip(rows[0].tip_slot_no, rows[0].tip_hash).last_updated(ask.network),
+            )
+
+        return await names.until_consistent(read)
+
+
+def _holding(asset: names.AssetName, quantity: str) -> Holding:
+    name = bytes.fromhex(asset.name)
+    return Holding(
+        asset.policy_id,
+        asset.name,
+        text_of(name),
+        fingerprint(bytes.fromhex(asset.policy_id), name),
+        quantity,
+    )

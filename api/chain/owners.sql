@@ -1,0 +1,57 @@
+-- What addresses and accounts own. Each statement is one snapshot, and returns no row if the network is not served. A list
+-- returns a single row with nulls if the page is empty.
+--
+-- Placeholders: {owner} {owner_no} {history} {buckets} {holder} {holder_no} are tables and columns of an address or an
+-- account; {order} is the direction.
+
+-- name: summary
+-- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are summed
+-- by bucket or, where there are no buckets and hence at most some thousand outputs, one by one in an index.
+-- NOTE: the assets are counted one by one in an index, 10,000 in a millisecond. Few owners have more.
+WITH asked AS MATERIALIZED (
+    SELECT {owner_no} FROM {owner} WHERE raw = $1
+), bucketed AS MATERIALIZED (
+    SELECT sum(outputs) AS outputs, sum(lovelace) AS lovelace
+    FROM {buckets} WHERE {owner_no} = (SELECT {owner_no} FROM asked)
+), single AS MATERIALIZED (
+    SELECT count(*) AS outputs, sum(lovelace) AS lovelace
+    FROM utxo WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND (SELECT outputs FROM bucketed) IS NULL
+), held AS MATERIALIZED (
+    SELECT count(*) AS assets FROM {holder} WHERE {holder_no} = (SELECT {owner_no} FROM asked)
+), last AS MATERIALIZED (
+    SELECT (chunk << 6) + length(tx_ids) / 8 AS transactions, tx_id_at(tx_ids, length(tx_ids) - 8) AS tx_id
+    FROM {history} WHERE {owner_no} = (SELECT {owner_no} FROM asked) ORDER BY chunk DESC LIMIT 1
+), first AS MATERIALIZED (
+    SELECT tx_id_at(tx_ids, 0) AS tx_id FROM {history} WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND chunk = 0
+)
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash,
+       coalesce(bucketed.lovelace, single.lovelace, 0)::bigint AS lovelace,
+       coalesce(bucketed.outputs, single.outputs) AS utxo_count, held.assets AS asset_count,
+       coalesce(last.transactions, 0) AS transaction_count,
+       first.tx_id AS first_tx_id, (SELECT hash FROM tx WHERE tx.tx_id = first.tx_id) AS first_hash,
+       last.tx_id AS last_tx_id, (SELECT hash FROM tx WHERE tx.tx_id = last.tx_id) AS last_hash
+FROM tip
+CROSS JOIN bucketed
+CROSS JOIN single
+CROSS JOIN held
+LEFT JOIN last ON true
+LEFT JOIN first ON true
+WHERE tip.phase = 'live'
+
+-- name: holdings
+-- A page of the assets that an owner $1 holds, in the order of their first transactions on the chain, and one row beyond the
+-- page; $2 limit, $3 offset.
+-- NOTE: the offset is an index-only scan, 10,000 assets in a millisecond. Few owners have more.
+WITH asked AS MATERIALIZED (
+    SELECT {owner_no} FROM {owner} WHERE raw = $1
+), page AS MATERIALIZED (
+    SELECT asset_no FROM {holder} WHERE {holder_no} = (SELECT {owner_no} FROM asked)
+    ORDER BY asset_no {order} LIMIT $2::bigint + 1 OFFSET $3
+)
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, page.asset_no,
+       (SELECT quantity::text FROM {holder}
+        WHERE {holder_no} = (SELECT {owner_no} FROM asked) AND {holder}.asset_no = page.asset_no) AS quantity
+FROM tip
+LEFT JOIN page ON true
+WHERE tip.phase = 'live'
+ORDER BY page.asset_no {order}

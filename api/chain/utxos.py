@@ -1,0 +1,205 @@
+"""Outputs: the unspent ones of an address or an account, and a single one by its transaction and index."""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from api import errors
+from api.answers import ChainAnswer, ChainPage, Instant, MorePaging
+from api.ask import ChainAsk
+from api.chain import assets, contracts, names, owners, tip
+from api.chain.assets import AssetId, AssetKind, Fingerprint
+from api.chain.contracts import Carried
+from api.chain.names import Names
+from api.chain.owners import OwnerList, Position
+from api.chain.tip import Tip
+from api.chain.transactions import Value, value_of
+from api.parameters import Hex, Integer, Question
+from shared import address, packed, sql
+from shared.network import Network
+from shared.sql import Connection
+
+HIGHEST_INDEX = (1 << 16) - 1
+
+
+class UnspentList(OwnerList, frozen=True, kw_only=True):
+    """A page of unspent outputs. With `asset`, those that hold it."""
+
+    asset: Annotated[AssetId | Fingerprint | None, AssetKind()] = None
+
+
+class OutputQuestion(Question, frozen=True, kw_only=True):
+    """An output by its transaction and index."""
+
+    tx_hash: Annotated[bytes, Hex(32, message=errors.invalid_transaction_hash)]
+    index: Annotated[int, Integer(0, HIGHEST_INDEX)]
+
+
+class UnspentOutput(msgspec.Struct, frozen=True):
+    """An output. `slot_no` and `block_time` are null if it is part of the genesis.
+
+    `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.
+    """
+
+    tx_hash: str
+    output_index: int
+    slot_no: int | None
+    block_time: Instant | None
+    address: str
+    value: Value
+    data_hash: str | None
+    inline_datum: str | None
+    reference_script_hash: str | None
+
+
+class MadeOutput(UnspentOutput, frozen=True):
+    """An output, spent or not. `spent_by` is the transaction that spent it, null if it is unspent."""
+
+    spent_by: Position | None
+
+
+class _OutputRow(msgspec.Struct, frozen=True):
+    tip_slot_no: int
+    tip_hash: bytes
+    numbering: UUID
+    tx_id: int | None  # null, like everything below, in the row of an empty page
+    output_index: int
+    tx_hash: bytes
+    outputs: bytes | None  # null for an output of the genesis
+    attached: bytes | None
+    genesis_address: bytes | None
+    genesis_lovelace: int | None
+
+
+class _OfAssetRow(_OutputRow, frozen=True):
+    known: bool
+
+
+class _MadeRow(_OutputRow, frozen=True):
+    spent_tx_id: int | None
+    spent_hash: bytes | None
+
+
+_sql = sql.beside(__file__)
+_DIRECTIONS = {
+    "asc": {"order": "ASC", "compare": ">=", "edge": "'-9223372036854775808'::bigint", "lag": "", "over": ""},
+    "desc": {
+        "order": "DESC",
+        "compare": "<",
+        "edge": "'9223372036854775807'::bigint",
+        "lag": "lag",
+        "over": "OVER in_order",
+    },
+}
+_UTXO_ASSETS: dict[owners.Kind, str] = {"address": "utxo_asset", "account": "account_utxo_asset"}
+unspent_pages = {
+    (owner, order): _sql.query("unspent", _OutputRow, **parts, **direction)
+    for owner, parts in owners.OUTPUTS.items()
+    for order, direction in _DIRECTIONS.items()
+}
+unspent_of_asset_pages = {
+    (owner, order): _sql.query("unspent_of_asset", _OfAssetRow, **parts, utxo_asset=_UTXO_ASSETS[owner], order=order)
+    for owner, parts in owners.OUTPUTS.items()
+    for order in _DIRECTIONS
+}
+_output = _sql.query("output", _MadeRow)
+
+UnspentT = TypeVar("UnspentT", bound=UnspentList)
+
+
+async def by_reference(ask: ChainAsk[OutputQuestion]) -> ChainAnswer[MadeOutput]:
+    """Get an output, spent or not.
+
+    The answer names the transaction that has spent it, if any.
+    """
+    asked = ask.question
+    async with ask.snapshot() as db:
+        last_updated = (await tip.read(db)).last_updated(ask.network)
+        found = await one(db, asked.tx_hash, asked.index, ask.network)
+    if found is None:
+        raise errors.output_not_found()
+    return ChainAnswer(data=found, last_updated=last_updated)
+
+
+async def one(db: Connection, tx_hash: bytes, index: int, network: Network) -> MadeOutput | None:
+    """An output in a snapshot; None if no indexed transaction has made it."""
+    row = await _output.one(db, tx_hash, index)
+    return None if row is None else await _shown_made(db, row, network)
+
+
+async def unspent(ask: ChainAsk[UnspentT], owner: owners.Kind, raw: bytes) -> ChainPage[UnspentOutput, MorePaging]:
+    """A page of the unspent outputs of an owner, those with an asset if the question names one."""
+    asked = ask.question
+    asset = None if asked.asset is None else await assets.asset_of(ask, asked.asset)
+    async with ask.snapshot() as db:
+        rows: Sequence[_OutputRow]
+        if asset is None:
+            rows = await unspent_pages[owner, asked.order].all(db, raw, asked.limit, asked.offset)
+        else:
+            of_asset = unspent_of_asset_pages[owner, asked.order]
+            held = await of_asset.all(db, raw, asked.limit, asked.offset, asset.policy_id, asset.asset_name)
+            if held and not held[0].known:
+                raise errors.asset_not_found()
+            rows = held
+        if not rows:
+            raise errors.network_not_available()
+        found = await _shown(db, [row for row in rows[: asked.limit] if row.tx_id is not None], ask.network)
+    return ChainPage(
+        data=found,
+        pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+        last_updated=Tip(rows[0].tip_slot_no, rows[0].tip_hash).last_updated(ask.network),
+    )
+
+
+async def _shown_made(db: Connection, row: _MadeRow, network: Network) -> MadeOutput | None:
+    if row.tx_id is None or (_packed_output(row) is None and row.outputs is not None):
+        return None
+    (shown,) = await _shown(db, [row], network)
+    spent_by = owners.position(row.spent_tx_id, row.spent_hash, network)
+    return MadeOutput(**msgspec.structs.asdict(shown), spent_by=spent_by)
+
+
+async def _shown(db: Connection, rows: Sequence[_OutputRow], network: Network) -> list[UnspentOutput]:
+    """Outputs as answers show them, in a snapshot."""
+    outputs = [_packed_output(row) for row in rows]
+    known = [output for output in outputs if output is not None]
+    shown = await names.of(db, rows[0].numbering, known) if known else Names({}, {})
+    carried = await contracts.carried(db, [(row.attached, row.output_index) for row in rows])
+    return [
+        _shown_one(row, output, what, shown, network) for row, output, what in zip(rows, outputs, carried, strict=True)
+    ]
+
+
+def _shown_one(
+    row: _OutputRow, output: packed.Output | None, carried: Carried, shown: Names, network: Network
+) -> UnspentOutput:
+    if output is None:
+        assert row.genesis_address is not None and row.genesis_lovelace is not None, "an output has one of two sources"
+        whose, value = address.show(row.genesis_address), Value(row.genesis_lovelace)
+        slot_no = None
+    else:
+        assert row.tx_id is not None, "the row of an empty page is not shown"
+        whose, value = shown.addresses[output.address_no], value_of(output, shown, grouped=False)
+        slot_no = row.tx_id >> 16
+    return UnspentOutput(
+        row.tx_hash.hex(),
+        row.output_index,
+        slot_no,
+        None if slot_no is None else network.slot_time(slot_no),
+        whose,
+        value,
+        carried.data_hash,
+        carried.inline_datum,
+        carried.reference_script_hash,
+    )
+
+
+def _packed_output(row: _OutputRow) -> packed.Output | None:
+    """The output in the row of its transaction; None if it is in the genesis, or if there is no such output."""
+    if row.outputs is None:
+        return None
+    first, outputs = packed.unpack_outputs(row.outputs)
+    place = row.output_index - first
+    return outputs[place] if 0 <= place < len(outputs) else None

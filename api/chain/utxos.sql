@@ -1,0 +1,97 @@
+-- Outputs. Each statement is one snapshot, and returns no row if the network is not served. A list returns a single row with
+-- nulls if the page is empty. What an output holds is in the packed outputs of its transaction, or in the genesis.
+--
+-- Placeholders:
+--   {owner} {owner_no} {buckets} {utxo_asset}  tables and columns of an address or an account
+--   {order} {compare} {edge} {lag} {over}  the direction, as in assets.sql
+
+-- name: unspent
+-- A page of the unspent outputs of an owner in the order in which they were made, and one row beyond the page. Buckets skip
+-- to a large offset, so that every offset costs about the same; the rest of the offset is an index-only scan. Where there
+-- are no buckets, an owner has at most some thousand outputs.
+--   $1 raw address or reward account  $2 limit  $3 offset
+WITH asked AS MATERIALIZED (
+    SELECT {owner_no} FROM {owner} WHERE raw = $1
+), bucket AS MATERIALIZED (
+    SELECT outputs, sum(outputs) OVER in_order AS beyond,
+           coalesce({lag}(lowest_tx_id) {over}, {edge}) AS tx_id,
+           coalesce({lag}(lowest_output_index) {over}, 0) AS output_index
+    FROM {buckets}
+    WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND $3::bigint >= 1000
+    WINDOW in_order AS (ORDER BY lowest_tx_id {order}, lowest_output_index {order})
+), start AS MATERIALIZED (
+    (SELECT tx_id, output_index, $3 - (beyond - outputs) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
+    UNION ALL
+    SELECT {edge}, 0, $3 WHERE NOT EXISTS (SELECT FROM bucket)
+), page AS (
+    SELECT tx_id, output_index FROM utxo
+    WHERE {owner_no} = (SELECT {owner_no} FROM asked)
+      AND (tx_id, output_index) {compare} ((SELECT tx_id FROM start), (SELECT output_index FROM start))
+    ORDER BY tx_id {order}, output_index {order}
+    LIMIT $2::bigint + 1 OFFSET (SELECT skipped FROM start)
+)
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, page.tx_id, page.output_index,
+       coalesce(tx.hash, genesis.tx_hash) AS tx_hash, tx.outputs, tx.attached, genesis.address AS genesis_address,
+       genesis.lovelace AS genesis_lovelace
+FROM tip
+LEFT JOIN page ON true
+LEFT JOIN LATERAL (SELECT * FROM tx WHERE tx_id = page.tx_id LIMIT 1) tx ON true
+LEFT JOIN LATERAL (SELECT * FROM genesis_output WHERE tx_id = page.tx_id LIMIT 1) genesis ON true
+WHERE tip.phase = 'live'
+ORDER BY page.tx_id {order}, page.output_index {order}
+
+-- name: unspent_of_asset
+-- The same for those outputs that hold an asset. Owners with buckets have an index of them; the others have at most some
+-- thousand outputs, of which each tells its assets.
+-- NOTE: the offset is an index-only scan of the outputs with this asset, 10,000 in a millisecond. Buckets for each asset of
+-- each owner would cost more in every block than these pages ever do.
+--   $1 raw address or reward account  $2 limit  $3 offset  $4 policy  $5 name
+WITH asked AS MATERIALIZED (
+    SELECT {owner_no} FROM {owner} WHERE raw = $1
+), wanted AS MATERIALIZED (
+    SELECT asset_no FROM policy JOIN asset USING (policy_no)
+    WHERE policy_id = $4 AND name = $5 AND first_tx_id IS NOT NULL
+), page AS (
+    (SELECT tx_id, output_index FROM {utxo_asset}
+     WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND asset_no = (SELECT asset_no FROM wanted)
+     ORDER BY tx_id {order}, output_index {order}
+     LIMIT $2::bigint + 1 OFFSET $3)
+    UNION ALL
+    (SELECT tx_id, output_index FROM utxo
+     WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND (SELECT asset_no FROM wanted) = ANY (asset_nos)
+       AND NOT EXISTS (SELECT FROM {buckets} bucket WHERE bucket.{owner_no} = (SELECT {owner_no} FROM asked))
+     ORDER BY tx_id {order}, output_index {order}
+     LIMIT $2::bigint + 1 OFFSET $3)
+)
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, page.tx_id, page.output_index,
+       coalesce(tx.hash, genesis.tx_hash) AS tx_hash, tx.outputs, tx.attached, genesis.address AS genesis_address,
+       genesis.lovelace AS genesis_lovelace, EXISTS (SELECT FROM wanted) AS known
+FROM tip
+LEFT JOIN page ON true
+LEFT JOIN LATERAL (SELECT * FROM tx WHERE tx_id = page.tx_id LIMIT 1) tx ON true
+LEFT JOIN LATERAL (SELECT * FROM genesis_output WHERE tx_id = page.tx_id LIMIT 1) genesis ON true
+WHERE tip.phase = 'live'
+ORDER BY page.tx_id {order}, page.output_index {order}
+
+-- name: output
+-- The output $2 of the transaction $1, nulls if there is no such transaction, and the transaction that has spent it. The row
+-- of spender for the slot has at most as many entries as the transactions of one block have outputs.
+WITH made AS MATERIALIZED (
+    SELECT tx_id, hash AS tx_hash, outputs, attached, NULL::bytea AS address, NULL::bigint AS lovelace FROM tx WHERE hash = $1
+    UNION ALL
+    SELECT tx_id, tx_hash, NULL, NULL, address, lovelace FROM genesis_output WHERE tx_hash = $1 AND $2::integer = 0
+    LIMIT 1
+), spent AS MATERIALIZED (
+    SELECT tx_id_at(entries, place * 12) AS tx_id
+    FROM spender, generate_series(0, length(entries) / 12 - 1) AS place
+    WHERE slot_no = (SELECT tx_id >> 16 FROM made)
+      AND substr(entries, place * 12 + 9, 4)
+        = substr(int8send(((SELECT tx_id FROM made) & 65535) << 16 | $2::integer), 5)
+)
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, made.tx_id, $2 AS output_index, made.tx_hash,
+       made.outputs, made.attached, made.address AS genesis_address, made.lovelace AS genesis_lovelace,
+       spent.tx_id AS spent_tx_id, (SELECT hash FROM tx WHERE tx.tx_id = spent.tx_id) AS spent_hash
+FROM tip
+LEFT JOIN made ON true
+LEFT JOIN spent ON true
+WHERE tip.phase = 'live'

@@ -1,0 +1,150 @@
+"""Addresses, accounts and outputs: long lists at every depth, several at once, and whole lists as CSV."""
+
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from shared import database
+from shared.network import PREVIEW
+from tests.api.client import Client
+from tests.api.conftest import IssueKey
+from tests.api.payments import NOBODY, ON_MAINNET
+from tests.chain.model import stake_address_of
+from tests.chain.model_chain import Chain as Model
+from tests.chain.model_owners import Owners
+from tests.chain.written import POLICY, Written, hash_of, mints, pays, person, tx
+
+Json = dict[str, Any]
+COIN, RARE = b"Coin".hex(), b"Rare".hex()
+MANY = 6_000
+STAKED = person("busy", staked=True)
+OTHER = person("other")
+
+
+@pytest.fixture
+async def db(database_url: str) -> Any:
+    connection = await database.connect(database_url, PREVIEW)
+    yield connection
+    await connection.close()
+
+
+def block(slot: int, height: int, *transactions: Json) -> Json:
+    return {
+        "type": "praos",
+        "era": "conway",
+        "id": hash_of(f"block {slot}"),
+        "ancestor": hash_of("before"),
+        "height": height,
+        "slot": slot,
+        "issuer": {"verificationKey": "00" * 32},
+        "transactions": list(transactions),
+    }
+
+
+def blocks() -> list[Json]:
+    """An address with so many outputs that its list has buckets, of which every third is spent again."""
+    outputs = [pays(STAKED, (COIN, 1 + n % 5)) if n % 4 == 0 else pays(STAKED) for n in range(MANY)]
+    outputs[17] = pays(STAKED, (RARE, 1))
+    coins = sum(each["value"].get(POLICY, {}).get(COIN, 0) for each in outputs)
+    gone = tuple(("spread", n) for n in range(1, MANY, 3))
+    return [
+        block(10, 1, tx("spread", *outputs, mint=mints((COIN, coins), (RARE, 1)))),
+        block(20, 2, tx("gather", pays(OTHER, (COIN, 9)), pays(STAKED), spends=gone)),
+    ]
+
+
+async def test_long_lists_are_right_at_every_depth_also_after_a_rollback(
+    api: Client, key: str, db: asyncpg.Connection
+) -> None:
+    chain, (first, second) = Written(db), blocks()
+    buckets = []
+    for step in ("spread", "gathered", "rolled back"):
+        if step == "rolled back":
+            await chain.back_to(10)
+        else:
+            await chain.index(first if step == "spread" else second)
+        owners = Owners(Model("preview").feed([first, second] if step == "gathered" else [first]).ledger)
+        buckets.append(await db.fetchval("SELECT count(*) FROM utxo_bucket"))
+        for kind, owner in (("addresses", STAKED), ("accounts", stake_address_of(STAKED)), ("addresses", OTHER)):
+            assert owner is not None
+            path = f"/v1/{kind}/{owner}"
+            told = (await api.get(path, key)).body["data"]
+            assert told.items() >= owners.summary(owner).items(), (step, kind)
+            await deep(api, key, f"{path}/utxos?", owners.unspent(owner))
+            for name in (COIN, RARE):
+                await deep(api, key, f"{path}/utxos?asset={POLICY}.{name}&", owners.unspent(owner, (POLICY, name)))
+    assert buckets[0] >= 4 and buckets[0] == buckets[2]
+
+
+async def deep(api: Client, key: str, path: str, oldest_first: list[Json]) -> None:
+    """Pages of a list at some offsets, in both directions."""
+    total = len(oldest_first)
+    for order, rows in (("asc", oldest_first), ("desc", oldest_first[::-1])):
+        for offset in {0, 999, 1_000, total // 2, max(total - 2, 0), total}:
+            body = (await api.get(f"{path}limit=3&offset={offset}&order={order}", key)).body
+            assert body["data"] == rows[offset : offset + 3], (path, order, offset)
+            assert body["pagination"] == {"limit": 3, "offset": offset, "hasMore": offset + 3 < total}
+
+
+async def test_several_are_answered_in_their_order_as_one_request(
+    api: Client, key: str, db: asyncpg.Connection, issue_key: IssueKey
+) -> None:
+    chain, account = Written(db), stake_address_of(STAKED)
+    await chain.append(10, tx("a", pays(STAKED, (COIN, 5)), pays(OTHER), mint=mints((COIN, 5))))
+    await chain.append(20, tx("b", pays(OTHER), spends=(("a", 1),)))
+    made, nothing = hash_of("a"), hash_of("nothing")
+    asset = f"{POLICY}.{COIN}"
+    singles: dict[str, tuple[list[str], Callable[[str], str], int]] = {
+        "addresses": ([OTHER, NOBODY, STAKED], lambda each: f"/v1/addresses/{each}", 3),
+        "accounts": ([account or ""], lambda each: f"/v1/accounts/{each}", 1),
+        "transactions": ([hash_of("b"), nothing, made], lambda each: f"/v1/tx/hash/{each}", 2),
+        "assets": ([f"{POLICY}.00", asset], lambda each: f"/v1/assets/{each}", 1),
+        "utxos": ([f"{made}#1", f"{made}#2", f"{nothing}#0"], lambda each: f"/v1/utxos/{each.replace('#', '/')}", 1),
+    }
+    for kind, (ids, path_of, found) in singles.items():
+        reply = await api.call("POST", f"/v1/bulk/{kind}", key, json={"ids": ids})
+        assert (reply.status, reply.headers["Requests-Counted"]) == (200, "1"), reply.body
+        expected = [(await api.get(path_of(each), key)).body.get("data") for each in ids]
+        assert reply.body["data"] == expected, kind
+        assert sum(each is not None for each in expected) == found
+        assert reply.body["last_updated"]["slot_no"] == 20
+    spent = (await api.get(f"/v1/utxos/{made}/1", key)).body["data"]["spent_by"]
+    assert (spent["tx_hash"], spent["slot_no"]) == (hash_of("b"), 20)
+    limited = await issue_key(per_minute=10)
+    reply = await api.call("POST", "/v1/bulk/addresses", limited, json={"ids": [OTHER] * 100})
+    assert (reply.status, len(reply.body["data"]), reply.headers["RateLimit-Remaining"]) == (200, 100, "9")
+    for ids, error in (
+        ([OTHER, "x"], "ids[1]: Invalid address format"),
+        ([ON_MAINNET], "ids[0]: Address does not belong to this network"),
+        ([OTHER] * 101, "ids must be an array of 1 to 100 texts"),
+        ([], "ids must be an array of 1 to 100 texts"),
+    ):
+        reply = await api.call("POST", "/v1/bulk/addresses", key, json={"ids": ids})
+        assert (reply.status, reply.error) == (400, error)
+
+
+async def test_a_download_has_every_holder_in_the_order_of_the_list(
+    api: Client, key: str, db: asyncpg.Connection
+) -> None:
+    people = [person(f"p{n}", staked=n % 3 == 0) for n in range(1_200)]
+    outputs = [pays(each, (COIN, 1 + n % 400)) for n, each in enumerate(people)]
+    coins = sum(1 + n % 400 for n in range(len(people)))
+    await Written(db).append(10, tx("spread", *outputs, mint=mints((COIN, coins))))
+    for subject in (f"{POLICY}.{COIN}", f"policy/{POLICY}"):
+        for kind in ("holders", "holders/accounts"):
+            reply = await api.get(f"/v1/assets/{subject}/{kind}.csv", key)
+            assert reply.headers["Content-Disposition"] == 'attachment; filename="holders-10.csv"'
+            header, *lines = reply.body.decode().split("\r\n")[:-1]
+            listed = []
+            for offset in range(0, len(people), 500):
+                page = await api.get(f"/v1/assets/{subject}/{kind}?limit=500&offset={offset}", key)
+                listed += page.body["data"]
+            columns = header.split(",")
+            assert len(lines) == len(people)
+            assert [dict(zip(columns, line.split(","), strict=True)) for line in lines] == [
+                {name: value or "" for name, value in row.items()} for row in listed
+            ]
+    missing = await api.get(f"/v1/assets/{POLICY}.00/holders.csv", key)
+    assert (missing.status, missing.error) == (404, "Asset not found")

@@ -1,0 +1,185 @@
+"""The answers that the API must give about addresses, stake accounts and outputs; see model.py."""
+
+from collections import defaultdict
+from hashlib import blake2b
+
+import cbor2
+
+from tests.chain.model import (
+    Json,
+    Ledger,
+    Output,
+    OutputReference,
+    Transaction,
+    bech32_payload,
+    fingerprint,
+    stake_address_of,
+    value_of,
+)
+from tests.chain.model_assets import AssetKey, text_of
+
+ORIGINS = ("verificationKey", "script")
+
+
+class Owners:
+    """What addresses and accounts own, taken together from the ledger as it is when this is made."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.outputs: dict[str, list[tuple[OutputReference, Output]]] = defaultdict(list)
+        self.transactions: dict[str, list[Transaction]] = defaultdict(list)
+        self.addresses: dict[str, list[str]] = defaultdict(list)
+        self.made: dict[OutputReference, Output] = {}
+        self.spent_by: dict[OutputReference, Transaction] = {}
+        genesis = [reference for reference in ledger.unspent if reference[0] not in ledger.transactions]
+        genesis.sort(reverse=True)  # in place of their position on the chain, the last hash first
+        later = [reference for reference in ledger.unspent if reference[0] in ledger.transactions]
+        for reference in (*genesis, *later):
+            output = ledger.unspent[reference]
+            self.made[reference] = output
+            for owner in filter(None, (output.address, stake_address_of(output.address))):
+                self.outputs[owner].append((reference, output))
+        for tx in ledger.transactions.values():
+            self.made.update({(tx.tx_hash, index): output for index, output in tx.outputs})
+            self.spent_by.update({reference: tx for reference, _ in tx.inputs})
+            self.made.update({reference: source for reference, source in tx.inputs if source is not None})
+            accounts = {account for address in tx.addresses() if (account := stake_address_of(address)) is not None}
+            for owner in tx.addresses() | accounts:
+                self.transactions[owner].append(tx)
+        for address in {*ledger.of_address, *(output.address for output in ledger.unspent.values())}:
+            account = stake_address_of(address)
+            if account is not None:
+                self.addresses[account].append(address)
+
+    def position(self, tx: Transaction) -> Json:
+        return {"tx_hash": tx.tx_hash, "slot_no": tx.slot, "block_time": self.ledger.clock.time(tx.slot)}
+
+    def summary(self, owner: str) -> Json:
+        """What GET /v1/addresses/:address and /v1/accounts/:stake_address have in common."""
+        transactions = self.transactions.get(owner, [])
+        return {
+            "lovelace": sum(output.lovelace for _, output in self.outputs.get(owner, [])),
+            "utxo_count": len(self.outputs.get(owner, [])),
+            "asset_count": len(self.held(owner)),
+            "transaction_count": len(transactions),
+            "first_transaction": self.position(transactions[0]) if transactions else None,
+            "last_transaction": self.position(transactions[-1]) if transactions else None,
+        }
+
+    def held(self, owner: str) -> dict[AssetKey, int]:
+        held: dict[AssetKey, int] = defaultdict(int)
+        for _, output in self.outputs.get(owner, []):
+            for asset, quantity in output.assets.items():
+                held[asset] += quantity
+        return held
+
+    def holdings(self, owner: str) -> list[Json]:
+        """All rows of …/assets, in no order."""
+        return [
+            {
+                "policy_id": policy,
+                "asset_name": name,
+                "asset_name_ascii": text_of(bytes.fromhex(name)),
+                "fingerprint": fingerprint(policy, name),
+                "quantity": str(quantity),
+            }
+            for (policy, name), quantity in self.held(owner).items()
+        ]
+
+    def output(self, reference: OutputReference, output: Output) -> Json:
+        """One row of …/utxos."""
+        tx = self.ledger.transactions.get(reference[0])
+        return {
+            "tx_hash": reference[0],
+            "output_index": reference[1],
+            "slot_no": None if tx is None else tx.slot,
+            "block_time": None if tx is None else self.ledger.clock.time(tx.slot),
+            "address": output.address,
+            "value": value_of(output, grouped=False),
+            "data_hash": output.datum_hash if output.datum is None else hash_of(output.datum),
+            "inline_datum": output.datum,
+            "reference_script_hash": None if output.script is None else script_hash(output.script),
+        }
+
+    def unspent(self, owner: str, asset: AssetKey | None = None) -> list[Json]:
+        """All rows of …/utxos, oldest first."""
+        return [
+            self.output(reference, output)
+            for reference, output in self.outputs.get(owner, [])
+            if asset is None or asset in output.assets
+        ]
+
+    def made_output(self, reference: OutputReference) -> Json:
+        """GET /v1/utxos/:tx_hash/:index."""
+        spender = self.spent_by.get(reference)
+        return self.output(reference, self.made[reference]) | {
+            "spent_by": None if spender is None else self.position(spender)
+        }
+
+    def address(self, address: str) -> Json:
+        """GET /v1/addresses/:address."""
+        kind, payment, stake = "byron", None, None
+        if address.startswith("addr"):
+            raw = bech32_payload(address)
+            number = raw[0] >> 4
+            kind = "base" if number < 4 else "pointer" if number < 6 else "enterprise"
+            payment = {"id": raw[1:29].hex(), "origin": ORIGINS[number & 1]}
+            if kind == "base":
+                stake = {"id": raw[29:57].hex(), "origin": ORIGINS[number >> 1]}
+        return {
+            "address": address,
+            "kind": kind,
+            "payment_credential": payment,
+            "stake_credential": stake,
+            "stake_address": stake_address_of(address),
+            **self.summary(address),
+        }
+
+    def withdrawals(self, account: str) -> list[Json]:
+        """All rows of …/withdrawals, oldest first."""
+        return [
+            self.position(tx) | {"lovelace": tx.withdrawals[account]}
+            for tx in self.ledger.transactions.values()
+            if account in tx.withdrawals
+        ]
+
+    def account_holders(self) -> tuple[dict[AssetKey, list[Json]], dict[str, list[Json]]]:
+        """The accounts that hold each asset and each policy, greatest first."""
+        by_asset: dict[AssetKey, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        by_policy: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for output in self.ledger.unspent.values():
+            who = stake_address_of(output.address) or output.address
+            for asset, quantity in output.assets.items():
+                by_asset[asset][who] += quantity
+                by_policy[asset[0]][who] += quantity
+        return (
+            {asset: account_rows(held) for asset, held in by_asset.items()},
+            {policy: account_rows(held) for policy, held in by_policy.items()},
+        )
+
+
+def hash_of(datum: str) -> str:
+    return blake2b(bytes.fromhex(datum), digest_size=32).hexdigest()
+
+
+def script_hash(script: Json) -> str:
+    """The hash of the language's number and the script's bytes. Only a native one, a signature here, may lack these."""
+    language = script["language"]
+    number = 0 if language == "native" else int(language.removeprefix("plutus:v"))
+    key_hash = script.get("json", {}).get("from")
+    body = bytes.fromhex(script["cbor"]) if "cbor" in script else cbor2.dumps([0, bytes.fromhex(key_hash)])
+    return blake2b(bytes([number]) + body, digest_size=28).hexdigest()
+
+
+def account_rows(held: dict[str, int]) -> list[Json]:
+    rows: list[Json] = []
+    for who, quantity in sorted(held.items(), key=lambda row: -row[1]):
+        is_account = who.startswith("stake")
+        rows.append(
+            {
+                "stake_address": who if is_account else None,
+                "address": None if is_account else who,
+                "quantity": str(quantity),
+            }
+        )
+    return rows
