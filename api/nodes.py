@@ -1,4 +1,4 @@
-"""The API's own connections to Ogmios, one for each network, for transactions: docs/decisions/0037.
+"""The API's own connections to Ogmios, one for each network, for transactions: docs/decisions/0040.
 
 The packages `ogmios` and pycardano work synchronously and are slow to import. A thread for each network imports them
 with the first transaction, and does everything in turn.

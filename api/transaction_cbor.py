@@ -16,7 +16,7 @@ from api import errors
 from shared.network import Network
 
 MOST_BYTES = 16_384
-"""`maxTransactionSize` of all three networks since 2021; docs/decisions/0037."""
+"""`maxTransactionSize` of all three networks since 2021; docs/decisions/0040."""
 
 _TEST, _MAIN = 0, 1  # the network bits of addresses (CIP-19), and `network_id` in the CDDL
 _BYRON = 8  # the header of a Byron address, which has no network bits
