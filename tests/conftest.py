@@ -30,19 +30,22 @@ _WORKER_DATABASES = REDIS_DATABASES + 1  # and one for `service_redis_url`
 FOLDER = "LEDGERLINE_TEST_FOLDER"
 # A new database has 800 files. Creating a file takes a disk up to 0.7 ms and memory 0.03 ms.
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 8 << 30
-_PREFIX = "ledgerline-test-"
+_PREFIX = "ledgertest-"  # and the process
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder for all temporary files; the workers of a parallel run find it in their environment."""
     if not hasattr(config, "workerinput"):
-        for left in _MEMORY.glob(f"{_PREFIX}*-*"):
-            if not psutil.pid_exists(int(left.name.removeprefix(_PREFIX).partition("-")[0])):
+        place = _MEMORY if _is_memory_usable() else Path(tempfile.gettempdir())
+        for left in place.glob(f"{_PREFIX}*"):
+            pid = int(left.name.removeprefix(_PREFIX))
+            if pid == os.getpid() or not psutil.pid_exists(pid):
                 shutil.rmtree(left, ignore_errors=True)  # of a killed run
-        folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_MEMORY if _is_memory_usable() else None)
-        Path(folder).chmod(0o755)  # the account that runs the servers for root must reach them
-        os.environ[FOLDER] = os.environ["TMPDIR"] = tempfile.tempdir = folder
-        # NOTE: the path of a Unix socket has at most 107 characters.
+        # NOTE: names are short because the path of a Unix socket has at most 107 characters, and tests bind some.
+        folder = place / f"{_PREFIX}{os.getpid()}"
+        folder.mkdir()
+        folder.chmod(0o755)  # the account that runs the servers for root must reach them
+        os.environ[FOLDER] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         config.option.basetemp = config.option.basetemp or f"{folder}/t"
 
 
