@@ -158,7 +158,7 @@ async def _has(connect: Connect, point: Point) -> bool:
 async def _read(
     node: Ogmios, network: Network, before: list[Point], window: Window, common: Point
 ) -> list[PackedBlock] | None:
-    """The node's blocks in a window, up to a common one; None if the node rolls back meanwhile."""
+    """The node's blocks in a window, up to a common one; None if the node rolls back or changes to a fork meanwhile."""
     at, _ = await node.intersect(before)
     read: list[PackedBlock] = []
     begun = False
@@ -177,7 +177,8 @@ async def _read(
             if at.slot_no >= window.first_slot:
                 read.append(block)
             if at.slot_no >= common.slot_no and not block.ebb:
-                break
+                # It may have changed to a fork after it had the common block, and back again before it is asked anew.
+                return read if at == common else None
     return read
 
 
