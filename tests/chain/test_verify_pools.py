@@ -30,6 +30,7 @@ PLANTED = {
         "UPDATE delegator_bucket SET lovelace = lovelace + 5 WHERE delegators > 0",
         "indexed 1 delegators with 5",
     ),
+    "live_stake": ("UPDATE live_stake SET lovelace = lovelace + 3", "live_stake: indexed"),
 }
 
 
