@@ -177,9 +177,10 @@ async def _read(
             if at.slot_no >= window.first_slot:
                 read.append(block)
             if at.slot_no >= common.slot_no and not block.ebb:
-                # It may have changed to a fork after it had the common block, and back again before it is asked anew.
-                return read if at == common else None
-    return read
+                break
+    # The node may have changed to a fork after it had the common block, and back again before it is asked anew.
+    of_fork = common.slot_no < window.next_slot and all(block.point != common for block in read)
+    return None if of_fork else read
 
 
 async def _differences(
