@@ -262,8 +262,6 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
             "required": True,
             "content": {JSON: {"schema": _body(route.body, route.body_fields)}},
         }
-        if route.raw:
-            operation["requestBody"]["content"][route.raw] = {"schema": {}}
         if "body" in example:
             operation["requestBody"]["content"][JSON]["example"] = example["body"]
     return operation | {"x-codeSamples": samples(route.path, route.method, operation)}

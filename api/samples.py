@@ -68,7 +68,7 @@ def body_of(operation: Json) -> Json | None:
 
 def _curl(path: str, method: str, operation: Json) -> Iterator[str]:
     for name, value in _path_values(path, operation).items():
-        path = path.replace(f"{{{name}}}", value)
+        path = path.replace(f"{{{name}}}", str(value))
     lines = [f'curl -s "{URL}{path}"' if method in ("GET", "POST") else f'curl -s -X {method} "{URL}{path}"']
     if key := key_of(operation):
         lines.append(f'  -H "Authorization: Bearer ${_KEYS[key][1]}"')
@@ -117,10 +117,15 @@ def iterator_name(operation_id: str) -> str:
     return operation_id.replace("list_", "iterate_", 1)
 
 
-def _path_values(path: str, operation: Json) -> dict[str, str]:
-    """Path parameters with an example from the chain if there is one, otherwise with `<…>` to fill in."""
+def _path_values(path: str, operation: Json) -> dict[str, str | int]:
+    """Path parameters with an example from the chain if there is one, otherwise with `<…>` or 0 to fill in."""
     found = (each for each in operation["parameters"] if each["in"] == "path")
-    return {each["name"]: each.get("example", f"<{snake_case(each['name'], path)}>") for each in found}
+    return {
+        each["name"]: int(each.get("example", 0))
+        if each["schema"].get("type") == "integer"
+        else each.get("example", f"<{snake_case(each['name'], path)}>")
+        for each in found
+    }
 
 
 def _body_values(operation: Json) -> Json | None:
@@ -129,7 +134,13 @@ def _body_values(operation: Json) -> Json | None:
     if schema is None:
         return None
     names = schema["required"] or [next(iter(schema["properties"]))]
-    return {name: schema["properties"][name].get("examples", [f"<{name}>"])[0] for name in names}
+    return {name: _body_value(name, schema["properties"][name]) for name in names}
+
+
+def _body_value(name: str, schema: Json) -> object:
+    """The first example of a field, otherwise `<…>` to fill in, of the type that the field has."""
+    value = schema.get("examples", [f"<{name}>"])[0]
+    return [value] if schema.get("type") == "array" and not isinstance(value, list) else value
 
 
 def _is_list(operation: Json) -> bool:

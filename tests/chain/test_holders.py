@@ -6,6 +6,7 @@ from random import Random
 import asyncpg
 import pytest
 
+from indexer.store import writer as store
 from indexer.verify import run as verify
 from shared import address, database
 from shared.network import PREVIEW
@@ -98,7 +99,6 @@ async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) ->
     await chain.finalize()
     in_bulk = await buckets(db)
     assert await wrong(db) == []
-    await db.execute("TRUNCATE tip, block, tx, holder, policy_holder, holder_bucket, policy_holder_bucket, address_tx")
-    await db.execute("TRUNCATE asset_tx, mint")
+    await store.erase(db)
     await spread(Written(db))
     assert await buckets(db) == in_bulk

@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from api.chain import assets
+from indexer.store import writer as store
 from indexer.verify import run as verify
 from shared import database
 from shared.network import PREVIEW
@@ -97,7 +98,6 @@ async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) ->
     await chain.finalize()
     await holds(db, Random(7))
     in_bulk = await buckets(db)
-    await db.execute("TRUNCATE tip, block, tx, asset, asset_bucket, address_tx, asset_tx, mint, holder, policy_holder")
-    await db.execute("UPDATE policy SET asset_count = 0")
+    await store.erase(db)
     await collect(Written(db))
     assert await buckets(db) == in_bulk
