@@ -34,7 +34,7 @@ class Route:
     Answer`. A handler of other `media_types` returns the whole response. `scope` is what a restricted API key must
     cover, "" if any key may call the route. `elsewhere` names, for fields that the route ignores, the endpoints that
     change them. `raw` is a media type in which the only field of the body may be sent by itself. For /openapi.json,
-    `headers` lists those of its own, `errors` the refusals that the handler itself raises, and `sorted_by` says what
+    `headers` lists its own headers, `errors` the refusals that its handler raises, and `sorted_by` says what
     `order` sorts by.
     """
 

@@ -91,7 +91,7 @@ class _BlockRow(msgspec.Struct, frozen=True):
     tip_block_no: int
     slot_no: int
     block_no: int
-    block_hash: bytes | None  # null, like everything but the tip, if there is no such block
+    block_hash: bytes | None  # null, like everything but the tip, for an unknown block
     tx_count: int
     pool_id: bytes | None
     previous_hash: bytes | None

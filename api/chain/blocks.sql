@@ -1,5 +1,5 @@
 -- name: block
--- A block with its neighbours and the tip of the same snapshot; nulls if there is no such block, no row if the network is not
+-- A block with its neighbours and the tip of the same snapshot; nulls for an unknown block, no row if the network is not
 -- served. Cost: a look-up each.
 --   {condition}  what identifies the block: its hash or its number $1
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,

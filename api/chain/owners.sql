@@ -6,7 +6,7 @@
 
 -- name: summary
 -- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are summed
--- by bucket or, where there are no buckets and hence at most some thousand outputs, one by one in an index.
+-- by bucket. An owner without buckets has a few thousand outputs at most, which an index adds up one by one.
 -- NOTE: the assets are counted one by one in an index, 10,000 in a millisecond. Few owners have more.
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1

@@ -197,7 +197,7 @@ def _shown_one(
 
 
 def _packed_output(row: _OutputRow) -> packed.Output | None:
-    """The output in the row of its transaction; None if it is in the genesis, or if there is no such output."""
+    """The output in the row of its transaction; None for an output of the genesis, and for one that does not exist."""
     if row.outputs is None:
         return None
     first, outputs = packed.unpack_outputs(row.outputs)

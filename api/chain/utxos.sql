@@ -7,8 +7,8 @@
 
 -- name: unspent
 -- A page of the unspent outputs of an owner in the order in which they were made, and one row beyond the page. Buckets skip
--- to a large offset, so that every offset costs about the same; the rest of the offset is an index-only scan. Where there
--- are no buckets, an owner has at most some thousand outputs.
+-- to a large offset, so that every offset costs about the same; the rest of the offset is an index-only scan. An owner
+-- without buckets has a few thousand outputs at most.
 --   $1 raw address or reward account  $2 limit  $3 offset
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1
@@ -74,7 +74,7 @@ WHERE tip.phase = 'live'
 ORDER BY page.tx_id {order}, page.output_index {order}
 
 -- name: output
--- The output $2 of the transaction $1, nulls if there is no such transaction, and the transaction that has spent it. The row
+-- The output $2 of the transaction $1, with nulls for an unknown transaction, and the transaction that has spent it. The row
 -- of spender for the slot has at most as many entries as the transactions of one block have outputs.
 WITH made AS MATERIALIZED (
     SELECT tx_id, hash AS tx_hash, outputs, attached, NULL::bytea AS address, NULL::bigint AS lovelace FROM tx WHERE hash = $1
