@@ -104,6 +104,9 @@ class Session:
         if self._transport is not None:
             self._transport.abort()
 
+    def _is_closing(self) -> bool:
+        return self._transport is None or self._transport.is_closing()
+
     async def _receive(self, text: str | bytes) -> None:
         try:
             request = _request.decode(text)
@@ -138,7 +141,7 @@ class Session:
     async def _answer_chain_request(self, request: Request) -> bytes:
         if request.method == "findIntersection":
             return request.answer(self._find_intersection(request))
-        if self._node.injected:
+        if self._node.injected and not self._is_closing():
             return self._node.injected.popleft()
         return request.answer(await self._next_block())
 

@@ -65,8 +65,12 @@ def test_only_one_block_may_share_the_slot_of_a_boundary_block(ledgerline: Ledge
             tip = {"slot": first.slot, "id": second["id"], "height": second["height"]}
             result = {"direction": "forward", "block": second, "tip": tip}
             told = {"jsonrpc": "2.0", "method": "nextBlock", "result": result, "id": None}
-            node.do(node.server.inject, json.dumps(told).encode())
-            node.do(node.server.drop_connections)
+
+            def show_second() -> None:
+                node.server.drop_connections()
+                node.server.inject(json.dumps(told).encode())
+
+            node.do(show_second)
             assert process.ends(within_s=30) == 1
             assert "the node sent block" in process.output() and "unique" not in process.output().lower()
         finally:

@@ -381,8 +381,14 @@ export class Dialog extends Component {
     if (!this.gone) this.props.onClose();
   };
 
-  render({ title, firm = false, children }) {
-    return html`<dialog ref=${this.box} aria-labelledby=${this.id} onClose=${this.closed} onCancel=${(event) => firm && event.preventDefault()}>
+  // Escape is told at once. The event `close` comes later, and would shut a dialog that the next key has opened again.
+  cancelled = (event) => {
+    event.preventDefault();
+    if (!this.props.firm) this.props.onClose();
+  };
+
+  render({ title, children }) {
+    return html`<dialog ref=${this.box} aria-labelledby=${this.id} onClose=${this.closed} onCancel=${this.cancelled}>
       <h2 id=${this.id}>${title}</h2>
       ${children}
     </dialog>`;
