@@ -3,7 +3,7 @@
 They also hold what is prepared but not committed, so that a batch can be prepared while the one before it is written.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import filterfalse
 from struct import Struct
 from typing import Generic, TypeVar, cast
@@ -32,11 +32,12 @@ MOST_ADDRESSES = 500_000
 class NumberedOutput(msgspec.Struct, frozen=True, gc=False):
     """An output with the row numbers of what it names.
 
-    `tx_id` is that of the transaction that made it, or of the genesis output. `packed` is packed.pack_output of it, and
-    `reference_tokens` counts the CIP-68 reference tokens among its assets.
+    `tx_id` is that of the transaction that made it at `index`, or of the genesis output. `packed` is packed.pack_output
+    of it, and `reference_tokens` counts the CIP-68 reference tokens among its assets.
     """
 
     tx_id: TxId
+    index: int
     packed: bytes
     lovelace: int
     address_no: AddressNo
@@ -177,7 +178,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
 
 
 class Unspent(Recent[OutputKey, bytes]):
-    """Outputs that no transaction has spent yet, each as pack_numbered makes it.
+    """Outputs that no transaction has spent yet.
 
     NOTE: each is kept as bytes, which lie in one place. An object lies in ten, and fetching those from memory takes
     longer than unpacking.
@@ -189,11 +190,11 @@ class Unspent(Recent[OutputKey, bytes]):
     def find(self, key: OutputKey) -> NumberedOutput | None:
         """The output, None if it is not cached."""
         found = self.get(key) or self._older.get(key)
-        return None if found is None else unpack_numbered(found)
+        return None if found is None else _unpack(found)
 
-    def add(self, outputs: dict[OutputKey, bytes]) -> None:
-        """Remember packed outputs."""
-        self.update(outputs)
+    def add(self, outputs: Mapping[OutputKey, NumberedOutput]) -> None:
+        """Remember outputs."""
+        self.update((key, _pack(output)) for key, output in outputs.items())
 
     def forget(self, keys: Iterable[OutputKey]) -> None:
         """Forget outputs that are spent."""
@@ -202,27 +203,19 @@ class Unspent(Recent[OutputKey, bytes]):
                 self._older.pop(key, None)
 
 
-def outputs_of(tx_hash: bytes, first_index: int, outputs: Iterable[NumberedOutput]) -> dict[OutputKey, bytes]:
-    """The outputs of a transaction as Unspent keeps them."""
-    return {
-        packed.output_key(tx_hash, index): pack_numbered(output) for index, output in enumerate(outputs, first_index)
-    }
+def _pack(output: NumberedOutput) -> bytes:
+    """As in the row of its transaction, and behind it what the row does not say."""
+    return output.packed + _BESIDE.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
 
 
-def pack_numbered(output: NumberedOutput) -> bytes:
-    """An output for Unspent: as in the row of its transaction, and behind it what the row does not say."""
-    return output.packed + _BESIDE.pack(output.tx_id, output.stake_no or 0, output.reference_tokens)
-
-
-def unpack_numbered(data: bytes) -> NumberedOutput:
-    """An output from Unspent."""
+def _unpack(data: bytes) -> NumberedOutput:
     in_row = data[: -_BESIDE.size]
     output = packed.unpack_output(in_row)
-    tx_id, stake_no, tokens = _BESIDE.unpack_from(data, len(in_row))
+    tx_id, index, stake_no, tokens = _BESIDE.unpack_from(data, len(in_row))
     return NumberedOutput(
-        tx_id, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens
+        tx_id, index, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens
     )
 
 
-# tx_id, stake_no (0 for none: numbers begin at 1) and reference_tokens.
-_BESIDE = Struct(">qIH")
+# tx_id, index, stake_no (0 for none: numbers begin at 1) and reference_tokens.
+_BESIDE = Struct(">qHIH")

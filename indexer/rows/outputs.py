@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from indexer.rows.caches import NumberedOutput, unpack_numbered
-from shared import packed
+from indexer.rows.caches import NumberedOutput
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, StakeNo, TxId, slot_of
 from shared.packed import OutputKey
 
@@ -26,35 +25,31 @@ class UtxoRow(NamedTuple):
 class Outputs(msgspec.Struct):
     """What a batch makes and leaves unspent, what it spends of earlier ones, and by which transaction.
 
-    `made` has packed outputs (caches.pack_numbered), `spent` outputs and their index. `spenders` has entries of
-    `spender` by slot_no, also for outputs that the batch makes and spends.
+    `spenders` has entries of `spender` by slot_no, also for outputs that the batch makes and spends.
     """
 
-    made: dict[OutputKey, bytes] = {}
-    spent: list[tuple[int, NumberedOutput]] = []
+    made: dict[OutputKey, NumberedOutput] = {}
+    spent: list[NumberedOutput] = []
     spenders: dict[int, bytes] = {}
 
-    def spend(self, key: TxId, output: OutputKey, source: NumberedOutput, *, of_batch: bool) -> None:
-        """A transaction spends an output, which the batch may have made itself."""
-        made_by, index = source.tx_id, packed.output_of(output)[1]
-        if not of_batch:
-            self.spent.append((index, source))
-        slot_no = slot_of(made_by)
-        self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(key, made_by, index)
+    def add_spender(self, key: TxId, output: NumberedOutput) -> None:
+        """A transaction spends an output."""
+        slot_no = slot_of(output.tx_id)
+        self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(key, output.tx_id, output.index)
 
     def gone(self) -> list[UtxoRow]:
         """The rows of the outputs that are spent."""
-        return [utxo_row(index, output) for index, output in self.spent]
+        return [utxo_row(output) for output in self.spent]
 
     def come(self) -> list[UtxoRow]:
         """The rows of the outputs that are made and left."""
-        return [utxo_row(packed.output_of(output)[1], unpack_numbered(data)) for output, data in self.made.items()]
+        return [utxo_row(output) for output in self.made.values()]
 
 
-def utxo_row(index: int, output: NumberedOutput) -> UtxoRow:
-    """The row of an output with its index."""
+def utxo_row(output: NumberedOutput) -> UtxoRow:
+    """The row of an output."""
     asset_nos = sorted(output.quantities) if output.quantities else None
-    return UtxoRow(output.tx_id, index, output.lovelace, output.address_no, output.stake_no, asset_nos)
+    return UtxoRow(output.tx_id, output.index, output.lovelace, output.address_no, output.stake_no, asset_nos)
 
 
 def pack_spender(key: TxId, made_by: TxId, index: int) -> bytes:

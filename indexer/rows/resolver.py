@@ -17,7 +17,6 @@ from indexer.rows.caches import (
     NumberRow,
     Numbers,
     Unspent,
-    pack_numbered,
 )
 from shared import packed, sql
 from shared.ledger import (
@@ -50,9 +49,9 @@ class FirstSeen(msgspec.Struct, frozen=True):
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """The effect of a batch on the unspent outputs: those that it makes and leaves (packed), and all that it spends."""
+    """The effect of a batch on the unspent outputs: those that it makes and leaves, and all that it spends."""
 
-    made: dict[OutputKey, bytes]
+    made: dict[OutputKey, NumberedOutput]
     spent: set[OutputKey]
 
 
@@ -82,15 +81,9 @@ class Resolver:
             set[bytes]().union(*(lookups.reward_accounts for lookups in blocks)),
             {pool_id for lookups in blocks for pool_id in lookups.pool_ids},
         )
-        sources = [source for source, _ in fetched.values()]
-        made_by = [tx_id for _, tx_id in fetched.values()]
-        numbered = zip(fetched, await numbered_outputs(db, sources, made_by), strict=True)
-        self.unspent.add({key: pack_numbered(output) for key, output in numbered})
+        self.unspent.add(dict(zip(fetched, await numbered_outputs(db, list(fetched.values())), strict=True)))
         self.unspent.add(
-            {
-                key: pack_numbered(self.paid(output.tx_id, output.address, output.lovelace))
-                for key, output in of_genesis.items()
-            }
+            {key: self.paid(output.tx_id, output.address, output.lovelace) for key, output in of_genesis.items()}
         )
         return first_seen
 
@@ -128,8 +121,8 @@ class Resolver:
         self.unspent.forget(spending.spent)
 
     def paid(self, tx_id: TxId, address: bytes, lovelace: int) -> NumberedOutput:
-        """An output without assets to an address that must have been looked up."""
-        return _numbered(tx_id, *self.addresses[address], lovelace, _NOTHING, 0)
+        """An output without assets, at index 0, to an address that must have been looked up."""
+        return _numbered(tx_id, 0, *self.addresses[address], lovelace, _NOTHING, 0)
 
 
 def outputs_paid(
@@ -137,22 +130,21 @@ def outputs_paid(
 ) -> list[NumberedOutput]:
     """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
     paid = []
-    for one in tx.payments:
+    for index, one in enumerate(tx.payments, tx.first_index):
         address_no, stake_no = addresses[one.address]
         quantities = by_number(one.assets, assets) if one.assets else _NOTHING
-        paid.append(_numbered(key, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
+        paid.append(_numbered(key, index, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
     return paid
 
 
-async def numbered_outputs(db: Connection, outputs: Sequence[Output], made_by: Sequence[TxId]) -> list[NumberedOutput]:
-    """Outputs of rows with what the rows don't say: stake credentials, and how many reference tokens they hold.
-
-    `made_by` are the tx_ids of their transactions.
+async def numbered_outputs(db: Connection, outputs: Sequence[tuple[TxId, int, Output]]) -> list[NumberedOutput]:
+    """Outputs of rows, each with the tx_id of its transaction and its index there, with what the rows don't say: stake
+    credentials, and how many reference tokens they hold.
     """
     if not outputs:
         return []
-    addresses = {output.address_no for output in outputs}
-    assets = {asset_no for output in outputs for asset_no in output.quantities}
+    addresses = {output.address_no for _, _, output in outputs}
+    assets = {asset_no for _, _, output in outputs for asset_no in output.quantities}
     stakes, tokens = dict[AddressNo, StakeNo](), set[int]()
     for row in await _beside.all(db, list(addresses), list(assets), REFERENCE_PREFIX):
         if row.stake_no is None:
@@ -162,21 +154,28 @@ async def numbered_outputs(db: Connection, outputs: Sequence[Output], made_by: S
     return [
         _numbered(
             tx_id,
+            index,
             output.address_no,
             stakes.get(output.address_no),
             output.lovelace,
             output.quantities,
             len(tokens & output.quantities.keys()) if tokens else 0,
         )
-        for output, tx_id in zip(outputs, made_by, strict=True)
+        for tx_id, index, output in outputs
     ]
 
 
 def _numbered(
-    tx_id: TxId, address_no: AddressNo, stake_no: StakeNo | None, lovelace: int, quantities: Quantities, tokens: int
+    tx_id: TxId,
+    index: int,
+    address_no: AddressNo,
+    stake_no: StakeNo | None,
+    lovelace: int,
+    quantities: Quantities,
+    tokens: int,
 ) -> NumberedOutput:
     in_row = packed.pack_output(address_no, lovelace, quantities)
-    return NumberedOutput(tx_id, in_row, lovelace, address_no, stake_no, quantities, tokens)
+    return NumberedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, quantities, tokens)
 
 
 def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
@@ -193,8 +192,8 @@ async def new_resolver(db: Connection, network: Network) -> Resolver:
 
 async def _fetch(
     db: Connection, keys: list[OutputKey]
-) -> tuple[dict[OutputKey, tuple[Output, TxId]], dict[OutputKey, "_GenesisSource"]]:
-    """Outputs of transactions with their tx_id, and outputs of the genesis.
+) -> tuple[dict[OutputKey, tuple[TxId, int, Output]], dict[OutputKey, "_GenesisSource"]]:
+    """Outputs of transactions with their tx_id and index, and outputs of the genesis.
 
     Those from before the first indexed block are left out.
     """
@@ -211,7 +210,7 @@ async def _fetch(
             of_genesis[key] = genesis[tx_hash]
         tx_id, first_index, outputs = made.get(tx_hash, (TxId(0), 0, []))
         if 0 <= index - first_index < len(outputs):
-            found[key] = outputs[index - first_index], tx_id
+            found[key] = tx_id, index, outputs[index - first_index]
     return found, of_genesis
 
 

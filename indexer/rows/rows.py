@@ -10,7 +10,7 @@ import msgspec
 from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows import value_check
 from indexer.rows.amounts import Amounts
-from indexer.rows.caches import AddressNumbers, NumberedOutput, outputs_of, unpack_numbered
+from indexer.rows.caches import AddressNumbers, NumberedOutput
 from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import FirstSeen, Resolver, Spending, by_number, outputs_paid
@@ -146,20 +146,19 @@ class _Block:
         rows = self._rows
         inputs, sources = [], []
         for output in tx.inputs:
-            of_batch = output in self._spending.made
             source = self._spend(output)
             if source is None:
                 surplus.unknown = output
                 inputs.append(packed.pack_input(output, None))
             else:
                 sources.append(source)
-                rows.outputs.spend(key, output, source, of_batch=of_batch)
+                rows.outputs.add_spender(key, source)
                 inputs.append(packed.pack_input(output, source.packed))
                 if source.reference_tokens:
                     rows.reference_outputs.spend(key, output, source.reference_tokens)
         spent = rows.amounts.move(sources, -1)
         paid = outputs_paid(key, tx, self._addresses, self._assets)
-        self._spending.made.update(outputs_of(tx.tx_hash, tx.first_index, paid))
+        rows.outputs.made.update((packed.output_key(tx.tx_hash, output.index), output) for output in paid)
         received = rows.amounts.move(paid, 1)
         rows.output += received.lovelace
         surplus.lovelace += spent.lovelace - received.lovelace
@@ -183,11 +182,11 @@ class _Block:
 
     def _spend(self, output: OutputKey) -> NumberedOutput | None:
         """The output that an input names; None if it is from before the first indexed block, or spent before."""
-        made, spent = self._spending.made, self._spending.spent
-        if output in made:
-            spent.add(output)
-            return unpack_numbered(made.pop(output))
-        if output in spent:
-            return None
+        outputs, spent = self._rows.outputs, self._spending.spent
+        source = outputs.made.pop(output, None)
+        if source is None and output not in spent:
+            source = self._resolver.unspent.find(output)
+            if source is not None:
+                outputs.spent.append(source)
         spent.add(output)
-        return self._resolver.unspent.find(output)
+        return source

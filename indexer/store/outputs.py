@@ -58,8 +58,7 @@ async def fill(db: asyncpg.Connection) -> None:
     while rows := await _made_after.all(db, last, _BATCH_TRANSACTIONS):
         last = rows[-1].tx_id
         unspent = _unspent(rows, await _spenders_of.all(db, slot_of(rows[0].tx_id), slot_of(last)))
-        numbered = await numbered_outputs(db, [output for _, _, output in unspent], [key for key, _, _ in unspent])
-        await _copy(db, [utxo_row(index, one) for (_, index, _), one in zip(unspent, numbered, strict=True)])
+        await _copy(db, [utxo_row(output) for output in await numbered_outputs(db, unspent)])
 
 
 async def fill_lists(db: asyncpg.Connection) -> None:

@@ -42,21 +42,19 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     """Read the changes of the transactions from `first_tx_id` on."""
     rows = await _transactions_from.all(db, first_tx_id)
     made, spent = _made(rows), await _spent(db, rows)
-    numbered = await numbered_outputs(
-        db, [each.output for each in (*made, *spent)], [each.made_by for each in (*made, *spent)]
-    )
+    numbered = await numbered_outputs(db, [*made, *(source for _, source in spent)])
     paid, sources = numbered[: len(made)], numbered[len(made) :]
     paid_by = {row.tx_id: 0 for row in rows}
-    for each in made:
-        paid_by[each.tx_id] += each.output.lovelace
+    for output in paid:
+        paid_by[output.tx_id] += output.lovelace
     amounts = Amounts()
     amounts.move(paid, -1)
     amounts.move(sources, 1)
     supplies = _unminted([packed.unpack_mint(row.mint) for row in rows])
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     numbers = await _account_numbers(db, extras)
-    spent_here = {(each.made_by, each.index) for each in spent}
-    touched = list(zip([each.tx_id for each in (*made, *spent)], numbered, strict=True))
+    spent_here = {(output.tx_id, output.index) for output in sources}
+    touched = [*((output.tx_id, output) for output in paid), *zip((key for key, _ in spent), sources, strict=True)]
     return Undone(
         transactions=len(rows),
         outputs=list(paid_by.items()),
@@ -64,59 +62,45 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
         supplies=supplies,
         assets={asset_no for asset_no, _ in amounts.holders} | supplies.keys(),
         paid=set(numbers.values()),
-        made=[
-            utxo_row(each.index, output)
-            for each, output in zip(made, paid, strict=True)
-            if (each.made_by, each.index) not in spent_here
-        ],
-        restored=[
-            utxo_row(each.index, output)
-            for each, output in zip(spent, sources, strict=True)
-            if each.made_by < first_tx_id
-        ],
+        made=[utxo_row(output) for output in paid if (output.tx_id, output.index) not in spent_here],
+        restored=[utxo_row(output) for output in sources if output.tx_id < first_tx_id],
         address_txs=Counter(address_no for _, address_no in {(key, output.address_no) for key, output in touched}),
         account_txs=_account_txs(touched),
         asset_txs=Counter(
-            asset_no
-            for _, asset_no in {
-                (each.tx_id, asset_no)
-                for each, output in zip(made, paid, strict=True)
-                for asset_no in output.quantities
-            }
+            asset_no for _, asset_no in {(output.tx_id, asset_no) for output in paid for asset_no in output.quantities}
         ),
         withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
-        spent=Counter(slot_of(each.made_by) for each in spent),
+        spent=Counter(slot_of(output.tx_id) for output in sources),
     )
 
 
-class _Seen(msgspec.Struct, frozen=True, gc=False):
-    """An output that the transaction `tx_id` makes or spends."""
-
-    tx_id: TxId
-    made_by: TxId
-    index: int
-    output: packed.Output
+_Seen = tuple[TxId, int, packed.Output]
+"""An output: the tx_id of its transaction, its index there, and itself."""
 
 
 def _made(rows: "list[_Packed]") -> list[_Seen]:
     found = []
     for row in rows:
         first_index, outputs = packed.unpack_outputs(row.outputs)
-        found += [_Seen(row.tx_id, row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
+        found += [(row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
     return found
 
 
-async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[_Seen]:
-    """The outputs that transactions spend, without those from before the first indexed block."""
+async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[TxId, _Seen]]:
+    """The outputs that transactions spend, each after the tx_id of its spender, without those from before the first
+    indexed block.
+    """
     known = [
         (row.tx_id, spent, spent.source)
         for row in rows
         for spent in packed.unpack_inputs(row.inputs)
         if spent.source is not None
     ]
-    hashes = list({spent.tx_hash for _, spent, _ in known})
-    made_by = {row.tx_hash: row.tx_id for row in await _made_by.all(db, hashes)}
-    return [_Seen(key, made_by[spent.tx_hash], spent.output_index, source) for key, spent, source in known]
+    made_by = {row.hash: row.tx_id for row in rows}
+    earlier = {spent.tx_hash for _, spent, _ in known} - made_by.keys()
+    if earlier:
+        made_by |= {row.tx_hash: row.tx_id for row in await _made_by.all(db, list(earlier))}
+    return [(key, (made_by[spent.tx_hash], spent.output_index, source)) for key, spent, source in known]
 
 
 def _account_txs(touched: list[tuple[TxId, NumberedOutput]]) -> Counter[StakeNo]:
@@ -141,6 +125,7 @@ def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, Supply]:
 
 class _Packed(msgspec.Struct, frozen=True):
     tx_id: TxId
+    hash: bytes
     outputs: bytes
     inputs: bytes
     mint: bytes | None

@@ -2,7 +2,7 @@
 
 -- name: transactions_from
 -- The transactions that a rollback undoes: those from this tx_id on.
-SELECT tx_id, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id
+SELECT tx_id, hash, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id
 
 -- name: made_by
 -- The tx_id of transactions and genesis outputs with these hashes.

@@ -195,7 +195,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         amounts = Amounts()
         amounts.move(paid, 1)
         await _move(db, amounts)
-        await outputs.change(db, [], [utxo_row(0, output) for output in paid])
+        await outputs.change(db, [], [utxo_row(output) for output in paid])
         staking = of_genesis(genesis, resolver)
         await _copy_staking(db, staking)
         await epochs.move(db, staking)
