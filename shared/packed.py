@@ -279,6 +279,11 @@ def may_have_withdrawals(extra: bytes | None) -> bool:
     return extra is not None and _WITHDRAWALS_KEY in extra
 
 
+def may_move_lovelace(extra: bytes | None) -> bool:
+    """The same for withdrawals and credits."""
+    return extra is not None and (_WITHDRAWALS_KEY in extra or _CREDITS_KEY in extra)
+
+
 def unpack_extra(data: bytes | None) -> Extra:
     """The extras in a row; no bytes mean no extras."""
     return _NOTHING if data is None else _extra.decode(_body(data))
@@ -297,6 +302,7 @@ def unpack_pool_parameters(data: bytes) -> PoolParameters:
 _NOTHING = Extra()
 _CERTIFICATES_KEY = _encode(_SHORT["certificates"])
 _WITHDRAWALS_KEY = _encode(_SHORT["withdrawals"])
+_CREDITS_KEY = _encode(_SHORT["credits"])
 _NIL = _encode(None)
 # The start of an input: an array of three elements, the first of them 32 bytes, the hash.
 _INPUT = b"\x93\xc4\x20"

@@ -1,13 +1,14 @@
 """Compare the sums of epochs with their blocks and transactions: a part of verify."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import groupby
 
 import asyncpg
 import msgspec
 
 from indexer.verify.results import MOST_SHOWN, Difference
 from indexer.verify.spending import Row
-from shared import packed, sql
+from shared import sql
 from shared.ledger import slot_of
 from shared.network import Network
 
@@ -23,12 +24,14 @@ class Sums(msgspec.Struct, frozen=True):
         return Sums(self.tx_count + other.tx_count, self.fees + other.fees, self.output + other.output)
 
 
-def of(rows: Iterable[Row], network: Network) -> dict[int, Sums]:
-    """The sums of some transactions, by epoch."""
+def of(rows: Sequence[Row], lovelace_out: Sequence[int], network: Network) -> dict[int, Sums]:
+    """The sums of some transactions, in order, by epoch; with the lovelace of their outputs."""
     sums: dict[int, Sums] = {}
-    for row in rows:
-        epoch_no = network.epoch_of(slot_of(row.tx_id))
-        sums[epoch_no] = sums.get(epoch_no, _NONE) + Sums(1, row.fee or 0, packed.lovelace_in(row.outputs))
+    place = 0
+    for epoch_no, same in groupby(rows, lambda row: network.epoch_of(slot_of(row.tx_id))):
+        fees = [row.fee or 0 for row in same]
+        sums[epoch_no] = Sums(len(fees), sum(fees), sum(lovelace_out[place : place + len(fees)]))
+        place += len(fees)
     return sums
 
 

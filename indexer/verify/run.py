@@ -29,10 +29,12 @@ import msgspec
 from indexer.store import writer as store
 from indexer.store.writer import IndexPosition
 from indexer.verify import (
+    balances,
     certificates,
     checksums,
     epochs,
     fingerprints,
+    flows,
     hashes,
     lists,
     recompute,
@@ -357,24 +359,25 @@ def _end_with_parent() -> None:
 
 
 async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRange) -> "_Read":
-    rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
+    network = by_name[marks.network_name]
+    ends = part.first_tx_id, part.next_tx_id
+    rows, spender_rows = await _rows_of(db, part)
     try:
-        spent = await spenders.of_slots(db, part.first_tx_id, part.next_tx_id)
-        transactions = [(row.tx_id, row.outputs, row.inputs, row.mint, row.extra, row.hash) for row in rows]
-        sums = await checksums.of(db, transactions, spent)
-        marked = spending.marks_of(rows)
+        spent, disordered = spenders.spent_in(spender_rows)
+        flowing = flows.of(rows, spent)
+        sums = await checksums.of(db, flowing, disordered)
     except (msgspec.MsgspecError, AssertionError):
         spending.refuse_unreadable(rows)
         raise
-    spending.keep(marked, marks.folder, marks.buckets)
-    outside, wrong = 0, await spending.wrongly_unresolved(db, marked.unresolved, from_origin=marks.from_origin)
+    spending.keep(flowing.marks, marks.folder, marks.buckets)
+    unresolved = flowing.marks.unresolved
+    outside, wrong = 0, await spending.wrongly_unresolved(db, unresolved, from_origin=marks.from_origin)
     if marks.from_origin:
-        said = await spending.deposits_of.all(db, part.first_tx_id, part.next_tx_id)
-        unbalanced, outside = spending.unbalanced(rows, {each.tx_id: each for each in said})
+        unbalanced, outside = balances.unbalanced(rows, flowing, await balances.deposits(db, *ends))
         wrong += unbalanced
-    network = by_name[marks.network_name]
-    certified = await certificates.wrong(db, rows, part.first_tx_id, part.next_tx_id, network)
-    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, epochs.of(rows, network))
+    certified = await certificates.wrong(db, rows, *ends, network)
+    of_epochs = epochs.of(rows, flowing.lovelace_out, network)
+    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, of_epochs)
 
 
 async def _hashed(db: asyncpg.Connection, part: TransactionRange) -> hashes.Wrong:
@@ -416,7 +419,7 @@ class _MarkFiles(msgspec.Struct, frozen=True):
 
 
 class _Read(msgspec.Struct, frozen=True):
-    """The results from a part of history; see spending.unbalanced for `outside`."""
+    """The results from a part of history; see balances.unbalanced for `outside`."""
 
     sums: checksums.Sums
     differences: list[Difference]

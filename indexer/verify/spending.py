@@ -1,6 +1,6 @@
-"""Compare history with itself: each input equals the output that it names, no output is spent twice, values balance.
+"""Compare history with itself: each input equals the output that it names, and no output is spent twice.
 
-An output, or the input that spends it, is marked by 64 bits of the transaction's hash, the index, and what the output
+An output, or the input that spends it, is marked by 64 bits: a hash of its transaction's hash, its index and what it
 holds. Marks go to files, in buckets by value, so that one bucket at a time fits into memory for a chain of any length.
 Each mark of an input must be among those of the outputs, and each mark must occur once. Marks that fail are looked up
 in history again, to report their rows (docs/decisions/0019).
@@ -8,26 +8,20 @@ in history again, to report their rows (docs/decisions/0019).
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from zlib import crc32
 
 import asyncpg
 import msgspec
 
+from indexer.verify.keys import key_of
 from indexer.verify.results import Difference
 from shared import address, packed, sql
-from shared.ledger import AddressNo, AssetNo, slot_of
-from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT
-from shared.packed import Extra, Output, OutputKey
+from shared.ledger import AddressNo
+from shared.packed import Output
 
-_LEAST_REFUND = 1_000_000
 _MOST_SUSPECTS = 50
 _BUCKET_TRANSACTIONS = 250_000
-_SPREAD = 0x9E3779B97F4A7C15
-_MASK = (1 << 64) - 1
-_HASH_PART = slice(0, 8)
-_INDEX_PLACE = 35  # where a packed input goes on behind the transaction's hash
 
 KINDS = ("made", "spent", "before")
 """Marks of outputs, of the inputs that spend them, and of inputs from before the first indexed block."""
@@ -38,7 +32,7 @@ class UnreadableRow(Exception):
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A row of `tx`. The first columns are those that the checksums take."""
+    """A row of `tx`."""
 
     tx_id: int
     outputs: bytes
@@ -66,7 +60,7 @@ class GenesisOutput(msgspec.Struct, frozen=True):
     @property
     def mark(self) -> int | None:
         """Its mark; None if its address has no number."""
-        return None if self.output is None else mark_of(packed.output_key(self.tx_hash, 0), self.output)
+        return None if self.output is None else mark_of(self.tx_hash, 0, self.output)
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -95,37 +89,22 @@ def buckets_of(transactions: int) -> int:
     return transactions // _BUCKET_TRANSACTIONS + 1
 
 
-def marks_of(rows: Sequence[Row]) -> Marks:
-    """The marks of some transactions."""
-    made, spent, before, unresolved = array("Q"), array("Q"), array("Q"), list[bytes]()
-    for row in rows:
-        first_index, outputs = _raw_outputs(memoryview(row.outputs)[1:])
-        head = int.from_bytes(row.hash[_HASH_PART])
-        for index, raw in enumerate(outputs, first_index):
-            made.append(head + crc32(raw, _indexes[index]) * _SPREAD & _MASK)
-        raw_inputs = _raw_inputs(memoryview(row.inputs)[1:])
-        for raw in raw_inputs:
-            packed_input = bytes(raw)
-            mark = int.from_bytes(packed_input[3:11]) + crc32(packed_input[_INDEX_PLACE:]) * _SPREAD & _MASK
-            if packed_input[-1] == _NIL and _input(packed_input).source is None:
-                before.append(mark)
-                unresolved.append(packed_input[3:_INDEX_PLACE])
-            else:
-                spent.append(mark)
-    return Marks(made, spent, before, unresolved)
-
-
 def of_genesis(outputs: list[GenesisOutput]) -> Marks:
     """The marks of the genesis."""
     return Marks(
-        array("Q", [mark for output in outputs if (mark := output.mark) is not None]), array("Q"), array("Q"), []
+        array("q", [mark for output in outputs if (mark := output.mark) is not None]), array("q"), array("q"), []
     )
 
 
-def mark_of(key: OutputKey, output: Output) -> int:
-    """The mark of one output."""
-    body = packed.pack_input(key, packed.pack_output(output.address_no, output.lovelace, output.quantities))
-    return int.from_bytes(body[3:11]) + crc32(body[_INDEX_PLACE:]) * _SPREAD & _MASK
+def mark_of(tx_hash: bytes, index: int, output: Output | None) -> int:
+    """The mark of an output; None is one from before the first indexed block. flows.py makes marks in the same way.
+
+    NOTE: Python's hash of integers is the same in every process.
+    """
+    if output is None:
+        return hash((int.from_bytes(tx_hash[:8]), index))
+    value = sum(key_of(asset_no) * quantity for asset_no, quantity in output.quantities.items())
+    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, value))
 
 
 def keep(marks: Marks, folder: Path, buckets: int) -> None:
@@ -135,7 +114,7 @@ def keep(marks: Marks, folder: Path, buckets: int) -> None:
         if buckets == 1:
             _append(folder, kind, 0, of_kind)
             continue
-        cut: list[array[int]] = [array("Q") for _ in range(buckets)]
+        cut: list[array[int]] = [array("q") for _ in range(buckets)]
         for mark in of_kind:
             cut[mark % buckets].append(mark)
         for bucket, some in enumerate(cut):
@@ -165,13 +144,11 @@ def sightings(rows: Sequence[Row], wanted: set[int]) -> list[Sighting]:
     for row in rows:
         first_index, outputs = packed.unpack_outputs(row.outputs)
         for index, output in enumerate(outputs, first_index):
-            mark = mark_of(packed.output_key(row.hash, index), output)
+            mark = mark_of(row.hash, index, output)
             if mark in wanted:
                 found.append(Sighting(mark, row.tx_id, row.hash, row.hash, index, output, False))
-        raws = _raw_inputs(memoryview(row.inputs)[1:])
-        for raw, spent in zip(raws, packed.unpack_inputs(row.inputs), strict=True):
-            body = bytes(raw)
-            mark = int.from_bytes(body[3:11]) + crc32(body[_INDEX_PLACE:]) * _SPREAD & _MASK
+        for spent in packed.unpack_inputs(row.inputs):
+            mark = mark_of(spent.tx_hash, spent.output_index, spent.source)
             if mark in wanted:
                 seen = Sighting(mark, row.tx_id, row.hash, spent.tx_hash, spent.output_index, spent.source, True)
                 found.append(seen)
@@ -234,72 +211,6 @@ async def _output_at(db: asyncpg.Connection, tx_hash: bytes, index: int) -> Outp
     return None if genesis is None else genesis.output
 
 
-def unbalanced(rows: Sequence[Row], deposits: "dict[int, Deposits]") -> tuple[list[Difference], int]:
-    """Transactions of whole blocks of an index from the origin that don't balance, by the rule of value_check.py.
-
-    `deposits` are those in stake_event and pool_update, by tx_id. The second result is the net lovelace that other
-    certificates, proposals and donations took. The index does not store those, so an amount that one of
-    them can explain is accepted.
-    """
-    found, outside = list[Difference](), 0
-    for group in _groups(rows):
-        host, assets = group[-1], defaultdict[AssetNo, int](int)
-        said = [deposits.get(row.tx_id, _NONE) for row in group]
-        left = sum(_left_by(row, assets) for row in group)
-        left -= sum(each.registrations for each in said) * STAKE_DEPOSIT
-        pools = sum(each.pool_updates for each in said)
-        if host.fee is None:
-            found.append(Difference(f"fee of tx {host.hash.hex()}", None, None, "known"))
-        elif -_LEAST_REFUND < left < 0:
-            found.append(Difference(f"lovelace that tx {host.hash.hex()} leaves", None, str(left), "0"))
-        elif left % POOL_DEPOSIT or not 0 <= left <= pools * POOL_DEPOSIT:
-            outside += left
-        found += [
-            Difference(f"quantity of asset_no {asset_no} that tx {host.hash.hex()} leaves", None, str(quantity), "0")
-            for asset_no, quantity in assets.items()
-            if quantity
-        ]
-    return found, outside
-
-
-def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Each transaction behind its sub-transactions (Dijkstra), which have no fee and balance together with it.
-
-    NOTE: some of Byron have none either. They balance on their own, and so add nothing to a group.
-    """
-    group = list[Row]()
-    for row in rows:
-        if group and slot_of(group[-1].tx_id) != slot_of(row.tx_id):
-            yield group
-            group = []
-        group.append(row)
-        if row.fee != 0:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-def _left_by(row: Row, assets: defaultdict[AssetNo, int]) -> int:
-    """The lovelace that a transaction spends beyond its outputs and fee; such quantities of assets go to `assets`."""
-    left = -(row.fee or 0)
-    for output in packed.unpack_outputs(row.outputs)[1]:
-        left -= output.lovelace
-        for asset_no, quantity in output.quantities.items():
-            assets[asset_no] -= quantity
-    for spent in packed.unpack_inputs(row.inputs):
-        if spent.source is not None:
-            left += spent.source.lovelace
-            for asset_no, quantity in spent.source.quantities.items():
-                assets[asset_no] += quantity
-    for asset_no, quantity in packed.unpack_mint(row.mint).items():
-        assets[asset_no] += quantity
-    if row.extra is not None:
-        extra: Extra = packed.unpack_extra(row.extra)
-        left += sum(extra.withdrawals.values()) - sum(extra.credits.values())
-    return left
-
-
 def refuse_unreadable(rows: Sequence[Row]) -> None:
     """Raise UnreadableRow for the first row whose bytes can't be unpacked."""
     for row in rows:
@@ -334,7 +245,7 @@ def _append(folder: Path, kind: str, bucket: int, marks: "array[int]") -> None:
 
 
 def _read(folder: Path, kind: str, bucket: int) -> "array[int]":
-    marks = array("Q")
+    marks = array("q")
     path = folder / f"{kind}.{bucket}"
     if path.exists():
         marks.frombytes(path.read_bytes())
@@ -350,22 +261,6 @@ async def _show(db: asyncpg.Connection, output: Output | None) -> str:
     return f"{output.lovelace} lovelace{assets} of {whose}"
 
 
-class _Indexes(dict[int, int]):
-    """The checksums of packed indexes, with which those of outputs begin."""
-
-    def __missing__(self, index: int) -> int:
-        checksum = self[index] = crc32(packed.output_key(bytes(32), index)[_INDEX_PLACE:])
-        return checksum
-
-
-class Deposits(msgspec.Struct, frozen=True, gc=False):
-    """The deposits of a transaction: registrations of stake credentials less deregistrations, and pool updates."""
-
-    tx_id: int
-    registrations: int
-    pool_updates: int
-
-
 class _Hash(msgspec.Struct, frozen=True):
     hash: bytes
 
@@ -378,15 +273,8 @@ class _Outputs(msgspec.Struct, frozen=True):
     outputs: bytes
 
 
-_NONE = Deposits(-1, 0, 0)
-_NIL = 0xC0
-_indexes = _Indexes()
-_raw_outputs = msgspec.msgpack.Decoder(tuple[int, list[msgspec.Raw]]).decode
-_input = msgspec.msgpack.Decoder(packed.Input).decode
-_raw_inputs = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _sql = sql.beside(__file__)
 rows_of = _sql.query("rows", Row)
-deposits_of = _sql.query("deposits", Deposits)
 _indexed_hashes = _sql.query("indexed_hashes", _Hash)
 _address_of = _sql.query("address_of", _Address)
 _outputs_of = _sql.query("outputs_of", _Outputs)

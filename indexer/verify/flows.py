@@ -1,0 +1,172 @@
+"""One pass over the outputs and inputs of some transactions, for all that verify compares them with.
+
+Unpacking a transaction and looking at each output and input is most of verify's work, so it is done once: the
+checksums, the marks that match inputs with outputs, the balance of each transaction and the sums of epochs all take
+what they need from here.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from indexer.verify.keys import Keys, weight_of
+from indexer.verify.spenders import Spent
+from indexer.verify.spending import Marks, Row
+from shared import packed
+from shared.ledger import AddressNo, AssetNo
+
+Held = list[tuple[int, packed.Quantities]]
+"""The assets of outputs or inputs, each with the factor of its term in a checksum."""
+
+_NONE: dict[int, int] = {}
+_SPREAD = 0x9E3779B97F4A7C15
+
+
+class Flows(msgspec.Struct):
+    """What some transactions, whole blocks, paid and spent.
+
+    The lists `weights` to `assets_left` have an entry for each transaction: its weight, the addresses of its outputs
+    and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and mints beyond what it pays
+    out and its fee: lovelace, and the sum of assets, each quantity times the key of its asset. `moved` has the lovelace
+    that addresses received less what they spent, `withdrawals` what accounts withdrew, with the weight of each.
+    """
+
+    weights: list[int] = []
+    touched: list[set[AddressNo]] = []
+    lovelace_out: list[int] = []
+    lovelace_left: list[int] = []
+    assets_left: list[int] = []
+    moved: defaultdict[AddressNo, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    marks: Marks = msgspec.field(default_factory=lambda: Marks(array("q"), array("q"), array("q"), []))
+    keys: Keys = msgspec.field(default_factory=Keys)
+    paid: Held = []
+    spent: Held = []
+    described: list[tuple[int, packed.Quantities, packed.Extra]] = []
+    withdrawals: list[tuple[bytes, int, int]] = []
+    # Sums, see checksums.Sums.
+    asset_tx: int = 0
+    mint: int = 0
+    holder: int = 0
+    spending: int = 0
+    utxo: int = 0
+
+    @property
+    def address_tx(self) -> int:
+        """The sum over the addresses of each transaction."""
+        key = self.keys.__getitem__
+        return sum(weight * sum(map(key, touched)) for weight, touched in zip(self.weights, self.touched, strict=True))
+
+    @property
+    def assets(self) -> set[AssetNo]:
+        """The assets that were paid or spent."""
+        return set[AssetNo]().union(*(quantities for _, quantities in (*self.paid, *self.spent)))
+
+
+def of(rows: Sequence[Row], spent: Spent) -> Flows:
+    """What some transactions, whole blocks, paid and spent. `spent` tells what spent their outputs."""
+    flows = Flows()
+    _add_outputs(flows, rows, spent)
+    _add_inputs(flows, rows)
+    _add_rest(flows, rows)
+    return flows
+
+
+def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
+    """NOTE: long on purpose, like the next one. A call for each output would cost more than the sums."""
+    moved, keys, made, unpack = flows.moved, flows.keys, flows.marks.made, packed.unpack_outputs
+    asset_tx = holder = spending = utxo = 0
+    for row in rows:
+        hash_part = int.from_bytes(row.hash[:8])
+        weight = weight_of(row.tx_id)
+        gone = spent.get(row.tx_id, _NONE)
+        touched = set()
+        paid = value_of_all = unspent = 0
+        first_index, outputs = unpack(row.outputs)
+        for index, output in enumerate(outputs, first_index):
+            address_no, lovelace, quantities = output.address_no, output.lovelace, output.quantities
+            touched.add(address_no)
+            moved[address_no] += lovelace
+            paid += lovelace
+            value = held = 0
+            if quantities:
+                for asset_no, quantity in quantities.items():
+                    key = keys[asset_no]
+                    held += key
+                    value += key * quantity
+                value_of_all += value
+                holder += keys[address_no] * value
+                flows.paid.append((weight * (index + 1), quantities))
+            made.append(hash((hash_part, index, address_no, lovelace, value)))
+            if index not in gone:
+                unspent += (index + 1) * (keys[address_no] * (lovelace + 1) + held)
+        if gone:
+            spending += of_spenders(row.hash, gone)
+        if unspent:
+            utxo += weight * unspent
+        if value_of_all:
+            asset_tx += weight * value_of_all
+        flows.weights.append(weight)
+        flows.touched.append(touched)
+        flows.lovelace_out.append(paid)
+        flows.assets_left.append(-value_of_all)
+    flows.asset_tx, flows.utxo, flows.spending, flows.holder = asset_tx, utxo, -spending, holder
+
+
+def _add_inputs(flows: Flows, rows: Sequence[Row]) -> None:
+    moved, keys, marks, unpack = flows.moved, flows.keys, flows.marks.spent, packed.unpack_inputs
+    holder = spending = 0
+    for place, (row, touched) in enumerate(zip(rows, flows.touched, strict=True)):
+        named = taken = value_of_all = 0
+        for each in unpack(row.inputs):
+            hash_part, index, source = int.from_bytes(each.tx_hash[:8]), each.output_index, each.source
+            if source is None:
+                flows.marks.before.append(hash((hash_part, index)))
+                flows.marks.unresolved.append(each.tx_hash)
+                continue
+            address_no, lovelace, quantities = source.address_no, source.lovelace, source.quantities
+            touched.add(address_no)
+            moved[address_no] -= lovelace
+            taken += lovelace
+            named += (hash_part >> 32) + index * _SPREAD
+            value = 0
+            if quantities:
+                for asset_no, quantity in quantities.items():
+                    value += keys[asset_no] * quantity
+                value_of_all += value
+                holder -= keys[address_no] * value
+                flows.spent.append(((hash_part >> 32) * (index + 1) * flows.weights[place], quantities))
+            marks.append(hash((hash_part, index, address_no, lovelace, value)))
+        spending += (row.tx_id + 1) * named
+        flows.lovelace_left.append(taken - flows.lovelace_out[place])
+        flows.assets_left[place] += value_of_all
+    flows.spending += spending
+    flows.holder += holder
+
+
+def _add_rest(flows: Flows, rows: Sequence[Row]) -> None:
+    """Fees, mints, withdrawals and credits."""
+    keys = flows.keys
+    for place, row in enumerate(rows):
+        if row.fee:
+            flows.lovelace_left[place] -= row.fee
+        extra = packed.unpack_extra(row.extra) if row.mint is not None or packed.may_move_lovelace(row.extra) else None
+        if row.mint is not None:
+            minted = packed.unpack_mint(row.mint)
+            value = sum(keys[asset_no] * quantity for asset_no, quantity in minted.items())
+            flows.mint += flows.weights[place] * value
+            flows.assets_left[place] += value
+            if row.extra is not None and extra is not None:
+                flows.described.append((flows.weights[place], minted, extra))
+        if extra is not None:
+            flows.lovelace_left[place] += sum(extra.withdrawals.values()) - sum(extra.credits.values())
+            flows.withdrawals += [
+                (account, lovelace, flows.weights[place]) for account, lovelace in extra.withdrawals.items()
+            ]
+
+
+def of_spenders(tx_hash: bytes, gone: Mapping[int, int]) -> int:
+    """The sum over what spent the outputs of a transaction, which the inputs that name it must match."""
+    hash_part = int.from_bytes(tx_hash[:4])
+    return sum((hash_part + index * _SPREAD) * (tx_id + 1) for index, tx_id in gone.items())
