@@ -25,7 +25,7 @@ Query a complete index of the Cardano chain, and manage the accounts and keys of
 
 Chain endpoints require an **API key**, which belongs to one network. Admin endpoints require an **admin key**. Send
 either as `Authorization: Bearer <key>`. Responses are `{success: true, data, …}` or `{success: false, error}`, except
-pages, metrics and the usage export. Times are in UTC.
+pages, metrics, the usage export and the downloads of holders. Times are in UTC.
 
 **Exact integers.** Amounts are exact, and some exceed 2^53. JavaScript's `JSON.parse` rounds such numbers without an
 error. Read them as text with a reviver that sees the source (Node.js 22, Chrome 114 and later), or use a parser that

@@ -280,7 +280,7 @@ ROUTES: tuple[Route, ...] = (
         addresses.assets,
         "api key",
         scope="accounts",
-        sorted_by="the assets' first transactions",
+        sorted_by="number in the index, roughly that of first use",
         errors=_OF_AN_ADDRESS,
     ),
     Route(
@@ -299,7 +299,7 @@ ROUTES: tuple[Route, ...] = (
         accounts.addresses,
         "api key",
         scope="accounts",
-        sorted_by="first use",
+        sorted_by="number in the index, roughly that of first use",
         errors=_OF_AN_ACCOUNT,
     ),
     Route(
@@ -319,7 +319,7 @@ ROUTES: tuple[Route, ...] = (
         accounts.assets,
         "api key",
         scope="accounts",
-        sorted_by="the assets' first transactions",
+        sorted_by="number in the index, roughly that of first use",
         errors=_OF_AN_ACCOUNT,
     ),
     Route(

@@ -169,7 +169,10 @@ async def one(db: Connection, raw: bytes, network: Network) -> tuple[Account, Ti
 
 
 async def addresses(ask: ChainAsk[AccountList]) -> ChainPage[AccountAddress, MorePaging]:
-    """List the addresses of a stake account that were ever used, in the order of their first use."""
+    """List the addresses of a stake account that were ever used.
+
+    Their order is fixed, and roughly that of their first use.
+    """
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.connection() as db:
         rows = await addresses_pages[asked.order].all(db, raw, asked.limit, asked.offset)

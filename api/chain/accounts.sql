@@ -23,8 +23,9 @@ LEFT JOIN LATERAL (
 WHERE tip.phase = 'live'
 
 -- name: addresses
--- A page of the addresses of an account in the order of their numbers, which is that of their first use, and one row beyond
--- the page; $2 limit, $3 offset. An address whose blocks were all rolled back keeps its number, but is not listed.
+-- A page of the addresses of an account in the order of their numbers, and one row beyond the page; $2 limit, $3 offset.
+-- Numbers are roughly in the order of first use: those that are new in one batch of blocks are numbered by their bytes, and an
+-- address whose blocks were rolled back keeps its number. It is not listed until a block uses it again.
 -- NOTE: the offset looks up each address before the page. Accounts with more than some thousand are rare, and their pages
 -- take about 5 ms for each thousand.
 WITH page AS (

@@ -39,8 +39,8 @@ LEFT JOIN first ON true
 WHERE tip.phase = 'live'
 
 -- name: holdings
--- A page of the assets that an owner $1 holds, in the order of their first transactions on the chain, and one row beyond the
--- page; $2 limit, $3 offset.
+-- A page of the assets that an owner $1 holds, in the order of their numbers, which is roughly that of their first mints, and
+-- one row beyond the page; $2 limit, $3 offset.
 -- NOTE: the offset is an index-only scan, 10,000 assets in a millisecond. Few owners have more.
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1

@@ -73,6 +73,18 @@ def test_the_guide_lists_exactly_the_routes_and_their_keys() -> None:
     assert sorted(listed) == sorted(expected)
 
 
+def test_the_guide_names_the_scope_of_every_path() -> None:
+    section = GUIDE.split("### Scopes\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", section, flags=re.MULTILINE)
+    listed = [(scope, prefix) for scope, prefixes in rows for prefix in re.findall("`([^`]+)`", prefixes)]
+    used = set()
+    for route in ROUTES:
+        named = {pair for pair in listed if f"{route.path}/".startswith(f"{pair[1]}/")}
+        assert {scope for scope, _ in named} == ({route.scope} if route.scope else set()), route.path
+        used |= named
+    assert used == set(listed)
+
+
 def refusals() -> Iterator[errors.Refusal]:
     """Every refusal of errors.py, with the name of each of its parts in angle brackets."""
     for _, make in inspect.getmembers(errors, inspect.isfunction):

@@ -140,7 +140,7 @@ export type ListAddressAssetsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of the assets' first transactions: `desc` lists the newest or largest first. */
+  /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -150,7 +150,7 @@ export type ListAccountAddressesOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of first use: `desc` lists the newest or largest first. */
+  /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -172,7 +172,7 @@ export type ListAccountAssetsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of the assets' first transactions: `desc` lists the newest or largest first. */
+  /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -804,7 +804,11 @@ export class Ledgerline extends Http {
     return this.call(operations.getAccount, { stake_address: stakeAddress }, {}, call);
   }
 
-  /** List the addresses of a stake account that were ever used, in the order of their first use. */
+  /**
+   * List the addresses of a stake account that were ever used.
+   *
+   * Their order is fixed, and roughly that of their first use.
+   */
   listAccountAddresses(
     stakeAddress: string,
     options: ListAccountAddressesOptions = {},
