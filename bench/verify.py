@@ -52,7 +52,7 @@ async def timed(url: str, processes: int) -> tuple[float, float]:
 
     def progress(step: str, done: int, total: int) -> None:  # noqa: ARG001 - all that verify tells
         nonlocal added_up_at
-        if step == "transactions":
+        if step in ("transactions", "histories"):
             added_up_at = time.perf_counter()
 
     db = await database.connect(url, MAINNET)

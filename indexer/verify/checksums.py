@@ -137,7 +137,7 @@ async def make_functions(db: asyncpg.Connection) -> None:
 
 
 async def of_tables(db: asyncpg.Connection) -> dict[str, str | None]:
-    """The sum of each derived table, as text; None if its rows are inconsistent."""
+    """The sum of each derived table but those of histories.py, as text; None if its rows are inconsistent."""
     sums = {}
     for name, query in _TABLES.items():
         found = await query.one(db)
@@ -165,18 +165,13 @@ _NONE: dict[int, int] = {}
 _sql = sql.beside(__file__)
 _MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of"))
 _reference_tokens = _sql.query("reference_tokens", _AssetNo)
-_BY_ADDRESS = {"history": "address_tx", "numbered": "address_no", "owner": "address"}
-_BY_ACCOUNT = {"history": "account_tx", "numbered": "stake_no", "owner": "stake"}
 _TABLES = {
-    "address_tx": _sql.query("history", _Total, **_BY_ADDRESS),
-    "account_tx": _sql.query("history", _Total, **_BY_ACCOUNT),
     "policy_holder": _sql.query("policy_holders", _Total, holder="holder", who="address_no"),
     "policy_account_holder": _sql.query("policy_holders", _Total, holder="account_holder", who="account_no"),
 } | {
     name: _sql.query(name, _Total)
     for name in (
         "account_withdrawal",
-        "asset_tx",
         "mint",
         "named",
         "holder",

@@ -24,21 +24,6 @@ CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, holder_no integer
 SELECT hashint8extended(held_no::bigint << 32 | (holder_no & 4294967295), 0)
 $$
 
--- name: history
--- Of address_tx or account_tx ({history}): {numbered} is the number of an {owner}, an address or a stake credential.
-SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(pg_temp.key_of({numbered}) * weights), 0)::text END AS total
-FROM (
-    SELECT {numbered}, sum(pg_temp.weight_of(tx_id)) AS weights,
-           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
-    FROM (
-        SELECT {numbered}, seq, tx_id, lag(tx_id) OVER (PARTITION BY {numbered} ORDER BY seq) AS before
-        FROM {history}_entry
-    ) numbered
-    GROUP BY {numbered}
-) history
-LEFT JOIN {owner} USING ({numbered})
-
 -- name: account_withdrawal
 -- A withdrawal may be of 0 lovelace.
 SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL) IS NOT FALSE
@@ -70,20 +55,6 @@ CROSS JOIN LATERAL (
            array_agg(asset_no ORDER BY asset_no) IS NOT DISTINCT FROM u.asset_nos AS in_order
     FROM unnest(u.asset_nos) AS asset_no
 ) assets
-
--- name: asset_tx
-SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(pg_temp.key_of(asset_no) * moved), 0)::text END AS total
-FROM (
-    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * quantity) AS moved,
-           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR quantity <= 0) = 0 AS in_order
-    FROM (
-        SELECT asset_no, seq, tx_id, quantity, lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
-        FROM asset_tx_entry
-    ) numbered
-    GROUP BY asset_no
-) history
-LEFT JOIN asset USING (asset_no)
 
 -- name: mint
 SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE

@@ -36,6 +36,7 @@ from indexer.verify import (
     fingerprints,
     flows,
     hashes,
+    histories,
     lists,
     recompute,
     spenders,
@@ -135,6 +136,7 @@ async def _agree(
             genesis = await _genesis_outputs.all(db)
             of_genesis = await checksums.of_genesis(db, genesis)
             sums, value, certified, of_epochs = await reading
+            of_histories = await _of_histories(db, history, progress)
         finally:
             reading.cancel()
         spending.keep(spending.of_genesis(genesis), marks.folder, marks.buckets)
@@ -143,7 +145,7 @@ async def _agree(
             suspects |= some
             progress("outputs and the inputs that spend them", bucket + 1, marks.buckets)
     spent = await _named(db, history, suspects, progress) if suspects else []
-    agreed = checksums.agree(of_genesis + sums, of_tables)
+    agreed = checksums.agree(of_genesis + sums, of_tables | of_histories)
     wrong_epochs = await epochs.differences(db, network, of_epochs)
     results = {"value": value, "spending": spent, "certificates": certified, "epoch": wrong_epochs}
     return agreed, [CheckResult(name, differences[:MOST_SHOWN]) for name, differences in results.items()]
@@ -168,6 +170,20 @@ async def _add_up(
     if outside < 0:
         wrong.append(Difference("lovelace that certificates and proposals gave back", None, str(-outside), "0 or less"))
     return sums, wrong, certified, of_epochs
+
+
+async def _of_histories(db: asyncpg.Connection, history: "History", progress: Progress) -> dict[str, str | None]:
+    """The checksum of each table of histories, as text; None if its rows are inconsistent."""
+    totals, inconsistent = Counter[str](), set[str]()
+    ranges = await histories.ranges(db)
+    done = 0
+    async for found, part in history.each(histories.added_up, ranges):
+        totals[part.history] += found.total
+        if not found.consistent:
+            inconsistent.add(part.history)
+        done += 1
+        progress("histories", done, len(ranges))
+    return {name: None if name in inconsistent else str(total) for name, total in totals.items()}
 
 
 async def _named(
