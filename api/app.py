@@ -39,6 +39,7 @@ from api import (
 from api.access_log import AccessLog
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainAsk, ChainPost, KeyAsk, Notes, OpenAsk
+from api.blockfrost import shape
 from api.chain import tip
 from api.chain_servers import ChainServer
 from api.connections import BoundedServer
@@ -114,14 +115,14 @@ class Api:
                     trail.by = await self._authenticate(trail.route, request)
                     response = await self._call(trail, parameters, request)
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
-            response = _failed(_refusal_of(fault, trail.route))
+            response = _failed(_refusal_of(fault, trail.route), request)
         if isinstance(trail.by, caller.Admission):
             assert trail.route is not None, "a route says that a request needs a key"
             endpoint, credential_id = trail.route.number, trail.by.key.credential_id
             try:
                 self._services.spools.count(credential_id, endpoint, response.status, trail.took_s())
             except Refusal as refusal:
-                response = _failed(refusal)
+                response = _failed(refusal, request)
             response.headers.update(trail.by.headers)
             if REQUESTS_COUNTED in trail.route.headers:
                 response.headers[REQUESTS_COUNTED] = "1"
@@ -133,7 +134,7 @@ class Api:
 
     def refuse_malformed(self, request: web.BaseRequest, refusal: Refusal) -> web.Response:
         """The answer to bytes that are not an HTTP request, or that can't be answered."""
-        response = _failed(refusal)
+        response = _failed(refusal, request)
         _close_after(response)
         return self._finished(_Trail.of(request), response)
 
@@ -221,7 +222,7 @@ class Api:
             body = read_body(route.body, route.body_fields, sent)
 
             async def do(source: ChainServer) -> Any:
-                return await route.handler(ChainPost(self._services, question, key, source, notes, body))
+                return await route.handler(ChainPost(self._services, question, key, source, notes, body=body))
 
             return await self._services.chain_servers.read(key.network, do)
         known = request.headers.get("If-None-Match", "")
@@ -297,6 +298,8 @@ def _close_after(response: web.Response) -> None:
 
 
 def _authorization(request: web.BaseRequest) -> Sequence[str]:
+    if shape.covers(request.rel_url.raw_path):
+        return shape.authorization(request.headers)
     return request.headers.getall("Authorization", ())
 
 
@@ -386,8 +389,11 @@ def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
     return errors.internal_error()
 
 
-def _failed(refusal: Refusal) -> web.Response:
+def _failed(refusal: Refusal, request: web.BaseRequest) -> web.Response:
     headers = {"Content-Type": answers.CONTENT_TYPE, "Error-Code": refusal.code, **refusal.headers}
+    if shape.covers(request.rel_url.raw_path):
+        status, body = shape.failure(refusal)
+        return web.Response(status=status, body=body, headers=headers)
     return web.Response(status=refusal.status, body=answers.failure(refusal), headers=headers)
 
 

@@ -1,7 +1,7 @@
 """The argument of a handler: the question, the body, the caller, and the database to query."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Generic, TypeVar
 
 import asyncpg
@@ -16,6 +16,7 @@ from shared import schema
 from shared.network import Network
 
 QuestionT = TypeVar("QuestionT", bound=Question)
+OtherT = TypeVar("OtherT", bound=Question)
 BodyT = TypeVar("BodyT", bound=Body | None)
 
 
@@ -42,13 +43,17 @@ class Notes(msgspec.Struct):
 
 
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
-    """A question about the chain of the caller's API key, for one server. It may be repeated on another."""
+    """A question about the chain of the caller's API key, for one server. It may be repeated on another.
+
+    `within` is the connection of a snapshot that several handlers share.
+    """
 
     services: Services
     question: QuestionT
     key: ApiKey
     source: ChainServer
     notes: Notes
+    within: asyncpg.Connection | None = None
 
     @property
     def network(self) -> Network:
@@ -57,16 +62,23 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
     def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
         """A connection to the server for one statement, which is a snapshot in itself, and look-ups of names."""
-        return self.source.connection(self.network)
+        return self.source.connection(self.network) if self.within is None else nullcontext(self.within)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
         """One snapshot on the server, for several statements."""
+        if self.within is not None:
+            yield self.within
+            return
         async with self.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
             yield db
 
+    def about(self, question: OtherT, within: asyncpg.Connection | None = None) -> "ChainAsk[OtherT]":
+        """The same caller with another question, for another handler; `within` is a snapshot of this ask."""
+        return ChainAsk(self.services, question, self.key, self.source, Notes(), within)
 
-class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True):
+
+class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
     """A request to do something on the chain of the caller's API key. Doing it twice must be harmless."""
 
     body: BodyT

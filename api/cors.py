@@ -1,7 +1,8 @@
-"""Which answers a script of another origin may read (CORS): those below `/v1` except `/v1/admin`, and `/openapi.json`.
+"""Which answers a script of another origin may read (CORS): those below `/v1` except `/v1/admin`, those below
+`/blockfrost`, and `/openapi.json`.
 
-Keys travel in `Authorization`, never in cookies, so any origin may ask. Admin paths are for servers: their answers have
-no CORS headers.
+Keys travel in `Authorization` or `project_id`, never in cookies, so any origin may ask. Admin paths are for servers:
+their answers have no CORS headers.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
+from api.blockfrost import shape
 from api.route import Route
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
@@ -21,11 +23,16 @@ _PREFLIGHT = ANY_ORIGIN | {
     "Access-Control-Allow-Headers": "Authorization, If-None-Match, X-Request-Id, traceparent",
     "Access-Control-Max-Age": "7200",
 }
+_PREFLIGHT_OF_FACADE = _PREFLIGHT | {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST",
+    "Access-Control-Allow-Headers": "*",  # clients add their own, such as `lucid`
+}
 
 
 def is_shared(path: str) -> bool:
     """Whether any origin may read the answers of a path, given as in the table of routes or as in a request."""
-    return path == "/openapi.json" or (path.startswith("/v1/") and not path.startswith("/v1/admin"))
+    native = path.startswith("/v1/") and not path.startswith("/v1/admin")
+    return native or path == "/openapi.json" or shape.covers(path)
 
 
 def headers(route: Route | None, raw_path: str) -> Mapping[str, str]:
@@ -37,6 +44,7 @@ def preflight(request: web.BaseRequest) -> web.Response | None:
     """The answer to a preflight request; None for other requests, and for paths that are not shared."""
     if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
         return None
-    if not is_shared(unquote(request.rel_url.raw_path)):
+    path = unquote(request.rel_url.raw_path)
+    if not is_shared(path):
         return None
-    return web.Response(status=204, headers=_PREFLIGHT)
+    return web.Response(status=204, headers=_PREFLIGHT_OF_FACADE if shape.covers(path) else _PREFLIGHT)

@@ -14,7 +14,7 @@ from prometheus_client import values
 
 from api import metrics_folder, services
 from api.app import Api
-from api.routes import ROUTES
+from api.routes import EVERY_ROUTE
 from api.usage import queue
 from shared import lifecycle
 from shared import log as logs
@@ -28,10 +28,10 @@ _PAUSE_S = 1.0  # before a process that crashed at start is replaced
 
 async def serve(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
     """Answer requests on a listening socket until `stop` is set and those under way are answered."""
-    endpoints = {route.number: route.name for route in ROUTES}
+    endpoints = {route.number: route.name for route in EVERY_ROUTE}
     async with services.opened(settings, servers, endpoints, stop) as opened:
         spare_collector()
-        await Api(opened, ROUTES).serve(listening, stop)
+        await Api(opened, EVERY_ROUTE).serve(listening, stop)
 
 
 def spare_collector() -> None:

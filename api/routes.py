@@ -8,6 +8,7 @@ from http import HTTPStatus
 
 from api import docs, errors, health, metrics, openapi, own_key, status
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
+from api.blockfrost.routes import FACADE
 from api.chain import (
     accounts,
     addresses,
@@ -724,3 +725,6 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/docs", "get_docs", docs.page, "open", media_types=("text/html",)),
     Route("GET", "/docs/{file}", "get_docs_file", docs.file, "open", media_types=docs.MEDIA_TYPES),
 )
+
+EVERY_ROUTE = (*ROUTES, *FACADE)
+"""With the routes in Blockfrost's shape, which /openapi.json and the clients leave out."""

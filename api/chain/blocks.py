@@ -14,6 +14,7 @@ from api.chain.tip import Tip
 from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import packed, sql
 from shared.ledger import SECURITY_PARAMETER, tx_id
+from shared.network import Network
 from shared.sql import Connection
 
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
@@ -85,10 +86,13 @@ class BlockTransaction(msgspec.Struct, frozen=True):
     size: int | None
 
 
-class _BlockRow(msgspec.Struct, frozen=True):
+class BlockRow(msgspec.Struct, frozen=True):
+    """A block with its neighbours, and the tip of the same snapshot."""
+
     tip_slot_no: int
     tip_hash: bytes
     tip_block_no: int
+    first_block_no: int
     slot_no: int
     block_no: int
     block_hash: bytes | None  # null, like everything but the tip, for an unknown block
@@ -110,44 +114,27 @@ class _TransactionRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_by_hash = _sql.query("block", _BlockRow, condition="block.hash = $1")
-_by_number = _sql.query("block", _BlockRow, condition="block.block_no = coalesce($1, tip.block_no)")
+_by_hash = _sql.query("block", BlockRow, condition="block.hash = $1")
+_by_number = _sql.query("block", BlockRow, condition="block.block_no = coalesce($1, tip.block_no)")
 _paid = _sql.query("paid", _PaidRow)
 _transactions = _sql.query("transactions", _TransactionRow)
 
 
 async def info(ask: ChainAsk[BlockQuestion]) -> ChainAnswer[Block]:
     """Get a block by hash or number, or the latest one."""
-    network = ask.network
     async with ask.snapshot() as db:
-        row, block_hash = await _found(db, ask)
-        paid = await _paid.all(db, tx_id(row.slot_no, 0), tx_id(row.slot_no + 1, 0))
-    fees = [tx.fee for tx in paid if tx.fee is not None]
-    epoch_no = network.epoch_of(row.slot_no)
-    return ChainAnswer(
-        data=Block(
-            block_hash=block_hash.hex(),
-            block_no=row.block_no,
-            slot_no=row.slot_no,
-            epoch_no=epoch_no,
-            epoch_slot=row.slot_no - network.epoch_start(epoch_no),
-            block_time=network.slot_time(row.slot_no),
-            pool_id=None if row.pool_id is None else show_pool_id(row.pool_id),
-            tx_count=row.tx_count,
-            fees=str(sum(fees)) if len(fees) == len(paid) else None,
-            output=str(sum(packed.lovelace_in(tx.outputs) for tx in paid)),
-            previous_block=None if row.previous_hash is None else row.previous_hash.hex(),
-            next_block=None if row.next_hash is None else row.next_hash.hex(),
-        ),
-        last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(network),
-    )
+        row = await one(db, ask.question.block)
+        _settle(ask, row)
+        block = await show(db, row, ask.network)
+    return ChainAnswer(data=block, last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network))
 
 
 async def transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[BlockTransaction, Paging]:
     """List the transactions of a block."""
     asked = ask.question
     async with ask.snapshot() as db:
-        row, _ = await _found(db, ask)
+        row = await one(db, ask.question.block)
+        _settle(ask, row)
         places = range(row.tx_count)[:: 1 if asked.order == "asc" else -1][asked.offset : asked.offset + asked.limit]
         lowest, highest = (min(places), max(places)) if places else (1, 0)
         page = await _transactions.all(db, tx_id(row.slot_no, lowest), tx_id(row.slot_no, highest))
@@ -159,16 +146,39 @@ async def transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[Bl
     )
 
 
-async def _found(
-    db: Connection, ask: ChainAsk[BlockQuestion] | ChainAsk[BlockTransactionsQuestion]
-) -> tuple[_BlockRow, bytes]:
-    """The block that was asked for, and its hash. Raises Refusal 404 and 503."""
-    block = ask.question.block
+async def one(db: Connection, block: bytes | int | None) -> BlockRow:
+    """A block by its hash or number, or the latest one, in a snapshot. Raises Refusal 404 and 503."""
     row = await (_by_hash if isinstance(block, bytes) else _by_number).one(db, block)
     if row is None:
         raise errors.network_not_available()
     if row.block_hash is None:
         raise errors.block_not_found()
-    if row.tip_block_no - row.block_no > SECURITY_PARAMETER:
+    return row
+
+
+async def show(db: Connection, row: BlockRow, network: Network) -> Block:
+    """A block as answers show it, in the snapshot of its row."""
+    assert row.block_hash is not None, "an unknown block has been refused"
+    paid = await _paid.all(db, tx_id(row.slot_no, 0), tx_id(row.slot_no + 1, 0))
+    fees = [tx.fee for tx in paid if tx.fee is not None]
+    epoch_no = network.epoch_of(row.slot_no)
+    return Block(
+        block_hash=row.block_hash.hex(),
+        block_no=row.block_no,
+        slot_no=row.slot_no,
+        epoch_no=epoch_no,
+        epoch_slot=row.slot_no - network.epoch_start(epoch_no),
+        block_time=network.slot_time(row.slot_no),
+        pool_id=None if row.pool_id is None else show_pool_id(row.pool_id),
+        tx_count=row.tx_count,
+        fees=str(sum(fees)) if len(fees) == len(paid) else None,
+        output=str(sum(packed.lovelace_in(tx.outputs) for tx in paid)),
+        previous_block=None if row.previous_hash is None else row.previous_hash.hex(),
+        next_block=None if row.next_hash is None else row.next_hash.hex(),
+    )
+
+
+def _settle(ask: ChainAsk[BlockQuestion] | ChainAsk[BlockTransactionsQuestion], row: BlockRow) -> None:
+    """Let callers keep the answer if no rollback can reach the block."""
+    if row.tip_block_no - row.block_no > SECURITY_PARAMETER and row.block_hash is not None:
         ask.notes.settled_by = row.block_hash.hex()
-    return row, row.block_hash

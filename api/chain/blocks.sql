@@ -3,7 +3,7 @@
 -- served. Cost: a look-up each.
 --   {condition}  what identifies the block: its hash or its number $1
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
-       block.slot_no, block.block_no, block.hash AS block_hash, block.tx_count, pool.pool_id,
+       tip.first_block_no, block.slot_no, block.block_no, block.hash AS block_hash, block.tx_count, pool.pool_id,
        before.hash AS previous_hash, after.hash AS next_hash
 FROM tip
 LEFT JOIN block ON {condition}

@@ -14,6 +14,7 @@ from api.chain.pools import show_ratio
 from api.chain.tip import Tip
 from shared import sql
 from shared.network import MAX_SUPPLY
+from shared.sql import Connection
 
 
 class NetworkTip(msgspec.Struct, frozen=True):
@@ -97,10 +98,13 @@ class Genesis(msgspec.Struct, frozen=True):
 class _StateRow(msgspec.Struct, frozen=True):
     block_no: int
     live_stake: int
-    active_stake: int
     read_slot_no: int | None
     reserves: int | None
     treasury: int | None
+
+
+class _ActiveStake(msgspec.Struct, frozen=True):
+    lovelace: int
 
 
 class _ConfigurationRow(msgspec.Struct, frozen=True):
@@ -130,6 +134,7 @@ class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
 _shelley = msgspec.json.Decoder(_Shelley).decode
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _StateRow)
+_active_stake = _sql.query("active_stake", _ActiveStake)
 _configurations = _sql.query("configurations", _ConfigurationRow)
 
 
@@ -139,7 +144,8 @@ async def info(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
     async with ask.snapshot() as db:
         last = await tip.read(db)
         epoch_no = network.epoch_of(last.slot_no)
-        row = await _state.one(db, epoch_no)
+        row = await _state.one(db)
+        active = await active_stake(db, epoch_no)
     assert row is not None, "the tip is one row"
     return ChainAnswer(
         data=NetworkSummary(
@@ -155,10 +161,17 @@ async def info(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
                 last_slot_no=network.epoch_start(epoch_no + 1) - 1,
             ),
             supply=_supply(row),
-            stake=Stake(live=str(row.live_stake), active=str(row.active_stake)),
+            stake=Stake(live=str(row.live_stake), active=str(active)),
         ),
         last_updated=last.last_updated(network),
     )
+
+
+async def active_stake(db: Connection, epoch_no: int) -> int:
+    """The lovelace that counts in an epoch, 0 if the index did not see its snapshot."""
+    row = await _active_stake.one(db, epoch_no)
+    assert row is not None, "sums are one row"
+    return row.lovelace
 
 
 async def genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:

@@ -7,7 +7,7 @@ import msgspec
 
 from api import errors, transaction_cbor
 from api.answers import Answer, Quantity
-from api.ask import ChainPost, Nothing
+from api.ask import ChainAsk, ChainPost, Nothing
 from api.chain import tip
 from api.nodes import Connection, NodeRefused
 from api.parameters import Body, JsonSchema, Kind
@@ -80,17 +80,21 @@ async def evaluate(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Evaluatio
 
     The transaction need not be signed. Its inputs must be unspent.
     """
-    cbor, network = ask.body.cbor, ask.network
-
-    def work(node: Connection) -> tuple[Read, Any]:
-        return transaction_cbor.read(cbor, network), node.evaluate(cbor)
-
     try:
-        read, found = await ask.services.nodes.of(network).run(work)
+        read, found = await evaluated(ask, ask.body.cbor)
     except NodeRefused as refused:
-        raise errors.evaluation_failed(_said(refused)) from refused
+        raise errors.evaluation_failed(said(refused)) from refused
     budgets = [Budget(**each["validator"], **each["budget"]) for each in found]
     return Answer(data=Evaluation(read.tx_hash.hex(), budgets))
+
+
+async def evaluated(ask: ChainAsk[Nothing], cbor: bytes) -> tuple[Read, Any]:
+    """A transaction, and the units of its redeemers as Ogmios tells them. Raises Refusal, NodeRefused."""
+
+    def work(node: Connection) -> tuple[Read, Any]:
+        return transaction_cbor.read(cbor, ask.network), node.evaluate(cbor)
+
+    return await ask.services.nodes.of(ask.network).run(work)
 
 
 async def submit(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Submission]:
@@ -115,11 +119,11 @@ async def submit(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Submission]
             indexed = await _is_indexed.one(db, read.tx_hash)
         if indexed is None or not indexed.found:
             refusal = _REFUSALS.get(refused.code, errors.transaction_refused)
-            raise refusal(_said(refused)) from refused
+            raise refusal(said(refused)) from refused
     return Answer(data=Submission(read.tx_hash.hex(), read.invalid_hereafter))
 
 
-def _said(refused: NodeRefused) -> str:
+def said(refused: NodeRefused) -> str:
     """What the ledger said: Ogmios' sentence, its code, and the data beside it."""
     data = "" if refused.data is None else f" {json.dumps(refused.data)}"
     said = f"{refused.message} ({refused.code}){data}"

@@ -16,7 +16,7 @@ from api.app import Api
 from api.errors import Refusal
 from api.openapi import refusals_of
 from api.route import Router
-from api.routes import ROUTES
+from api.routes import EVERY_ROUTE
 from shared.servers import Servers
 from shared.settings import read
 
@@ -72,7 +72,7 @@ class Client:
             writer.close()
 
 
-_router = Router(ROUTES)
+_router = Router(EVERY_ROUTE)
 
 
 def _declared(method: str, path: str) -> set[str]:
@@ -93,10 +93,10 @@ async def serving(environment: Mapping[str, str]) -> AsyncIterator[Client]:
     replicas = settings.read_database_urls or (settings.database_url,)
     servers = Servers(settings.database_url, replicas, settings.redis_url)
     stop = asyncio.Event()
-    endpoints = {route.number: route.name for route in ROUTES}
+    endpoints = {route.number: route.name for route in EVERY_ROUTE}
     async with services.opened(settings, servers, endpoints, stop) as opened:
         with socket.create_server(("127.0.0.1", 0)) as listening:
-            served = asyncio.create_task(Api(opened, ROUTES).serve(listening, stop))
+            served = asyncio.create_task(Api(opened, EVERY_ROUTE).serve(listening, stop))
             try:
                 async with aiohttp.ClientSession() as session:
                     yield Client(listening.getsockname()[1], session)

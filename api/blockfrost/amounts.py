@@ -1,0 +1,46 @@
+"""Values as lists of units and quantities. A unit is `lovelace`, or the policy id and the name of an asset in hex."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from api.chain.transactions import Value
+
+LOVELACE = "lovelace"
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """A quantity, as text, of ada or of an asset."""
+
+    unit: str
+    quantity: str
+
+
+def of(value: Value) -> list[Amount]:
+    """What an output holds."""
+    return shown(_quantities(value))
+
+
+def total(values: Iterable[Value]) -> list[Amount]:
+    """The sum of several values."""
+    found: Counter[str] = Counter({LOVELACE: 0})
+    for value in values:
+        found.update(_quantities(value))
+    return shown(found)
+
+
+def shown(quantities: Mapping[str, int]) -> list[Amount]:
+    """Quantities by unit."""
+    return [Amount(unit, str(quantity)) for unit, quantity in quantities.items()]
+
+
+def unit_of(policy_id: str, asset_name: str) -> str:
+    """The unit of an asset, both parts in hex."""
+    return policy_id + asset_name
+
+
+def _quantities(value: Value) -> dict[str, int]:
+    assets = {} if value.assets is msgspec.UNSET else value.assets
+    held = {name.replace(".", "", 1): quantity for name, quantity in assets.items() if isinstance(quantity, int)}
+    return {LOVELACE: value.lovelace, **held}

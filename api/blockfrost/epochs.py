@@ -1,0 +1,161 @@
+"""`/epochs`: an epoch, and its protocol parameters."""
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from api.ask import ChainAsk
+from api.chain import epochs, network
+from api.chain.epochs import EpochQuestion
+from api.chain.pools import show_ratio
+
+Json = dict[str, Any]
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """An epoch. Times are in seconds since 1970, `end_time` is the start of the next epoch."""
+
+    epoch: int
+    start_time: int
+    end_time: int
+    first_block_time: int
+    last_block_time: int
+    block_count: int
+    tx_count: int
+    output: str
+    fees: str
+    active_stake: str | None
+
+
+async def info(ask: ChainAsk[EpochQuestion]) -> Epoch:
+    """Get an epoch by number, or the latest one."""
+    async with ask.snapshot() as db:
+        told = (await epochs.info(ask.about(ask.question, db))).data
+        active_stake = await network.active_stake(db, told.epoch_no)
+    return Epoch(
+        epoch=told.epoch_no,
+        start_time=int(told.start_time.timestamp()),
+        end_time=int(told.end_time.timestamp()),
+        first_block_time=int(told.first_block.block_time.timestamp()),
+        last_block_time=int(told.last_block.block_time.timestamp()),
+        block_count=told.block_count,
+        tx_count=told.tx_count,
+        output=told.output,
+        fees=told.fees,
+        active_stake=str(active_stake) if active_stake else None,
+    )
+
+
+async def parameters(ask: ChainAsk[EpochQuestion]) -> Json:
+    """Get the protocol parameters of an epoch."""
+    told = (await epochs.parameters(ask.about(ask.question))).data
+    return _named(told.epoch_no, _decode(told.ogmios))
+
+
+def _named(epoch_no: int, told: Json) -> Json:
+    """Ogmios' parameters with Blockfrost's names; null where the epoch's era has none. The nonce is not kept."""
+    units, block_units = told.get("maxExecutionUnitsPerTransaction"), told.get("maxExecutionUnitsPerBlock")
+    prices, coefficient = told.get("scriptExecutionPrices"), told.get("minUtxoDepositCoefficient")
+    models = {name.replace("plutus:v", "PlutusV"): model for name, model in told.get("plutusCostModels", {}).items()}
+    entropy = told.get("extraEntropy")
+    return {
+        "epoch": epoch_no,
+        "min_fee_a": told["minFeeCoefficient"],
+        "min_fee_b": told["minFeeConstant"]["ada"]["lovelace"],
+        "max_block_size": told["maxBlockBodySize"]["bytes"],
+        "max_tx_size": told["maxTransactionSize"]["bytes"],
+        "max_block_header_size": told["maxBlockHeaderSize"]["bytes"],
+        "key_deposit": _lovelace(told.get("stakeCredentialDeposit")),
+        "pool_deposit": _lovelace(told.get("stakePoolDeposit")),
+        "e_max": told.get("stakePoolRetirementEpochBound"),
+        "n_opt": told.get("desiredNumberOfStakePools"),
+        "a0": _ratio(told.get("stakePoolPledgeInfluence")),
+        "rho": _ratio(told.get("monetaryExpansion")),
+        "tau": _ratio(told.get("treasuryExpansion")),
+        "decentralisation_param": _ratio(told.get("federatedBlockProductionRatio", 0)),
+        "extra_entropy": None if entropy == "neutral" else entropy,
+        "protocol_major_ver": told["version"]["major"],
+        "protocol_minor_ver": told["version"]["minor"],
+        "min_utxo": _text(coefficient),
+        "min_pool_cost": _lovelace(told.get("minStakePoolCost")),
+        "nonce": None,
+        "cost_models": {name: _by_position(model) for name, model in models.items()} or None,
+        "cost_models_raw": models or None,
+        "price_mem": _ratio(prices and prices["memory"]),
+        "price_step": _ratio(prices and prices["cpu"]),
+        "max_tx_ex_mem": _text(units and units["memory"]),
+        "max_tx_ex_steps": _text(units and units["cpu"]),
+        "max_block_ex_mem": _text(block_units and block_units["memory"]),
+        "max_block_ex_steps": _text(block_units and block_units["cpu"]),
+        "max_val_size": _text(told.get("maxValueSize", {}).get("bytes")),
+        "collateral_percent": told.get("collateralPercentage"),
+        "max_collateral_inputs": told.get("maxCollateralInputs"),
+        "coins_per_utxo_size": _text(coefficient),
+        "coins_per_utxo_word": _text(coefficient),
+        **_of_governance(told),
+        "min_fee_ref_script_cost_per_byte": _ratio(told.get("minFeeReferenceScripts", {}).get("base")),
+    }
+
+
+def _of_governance(told: Json) -> Json:
+    """The parameters that Conway brought. `pvt` are thresholds of pools, `dvt` those of representatives."""
+    pools, representatives = _Thresholds(told, "stakePool"), _Thresholds(told, "delegateRepresentative")
+    security = pools.ratio("protocolParametersUpdate", "security")
+    return {
+        "pvt_motion_no_confidence": pools.ratio("noConfidence"),
+        "pvt_committee_normal": pools.ratio("constitutionalCommittee", "default"),
+        "pvt_committee_no_confidence": pools.ratio("constitutionalCommittee", "stateOfNoConfidence"),
+        "pvt_hard_fork_initiation": pools.ratio("hardForkInitiation"),
+        "dvt_motion_no_confidence": representatives.ratio("noConfidence"),
+        "dvt_committee_normal": representatives.ratio("constitutionalCommittee", "default"),
+        "dvt_committee_no_confidence": representatives.ratio("constitutionalCommittee", "stateOfNoConfidence"),
+        "dvt_update_to_constitution": representatives.ratio("constitution"),
+        "dvt_hard_fork_initiation": representatives.ratio("hardForkInitiation"),
+        "dvt_p_p_network_group": representatives.ratio("protocolParametersUpdate", "network"),
+        "dvt_p_p_economic_group": representatives.ratio("protocolParametersUpdate", "economic"),
+        "dvt_p_p_technical_group": representatives.ratio("protocolParametersUpdate", "technical"),
+        "dvt_p_p_gov_group": representatives.ratio("protocolParametersUpdate", "governance"),
+        "dvt_treasury_withdrawal": representatives.ratio("treasuryWithdrawals"),
+        "committee_min_size": _text(told.get("constitutionalCommitteeMinSize")),
+        "committee_max_term_length": _text(told.get("constitutionalCommitteeMaxTermLength")),
+        "gov_action_lifetime": _text(told.get("governanceActionLifetime")),
+        "gov_action_deposit": _lovelace(told.get("governanceActionDeposit")),
+        "drep_deposit": _lovelace(told.get("delegateRepresentativeDeposit")),
+        "drep_activity": _text(told.get("delegateRepresentativeMaxIdleTime")),
+        "pvtpp_security_group": security,
+        "pvt_p_p_security_group": security,
+    }
+
+
+class _Thresholds:
+    """The voting thresholds of pools or of representatives."""
+
+    def __init__(self, told: Json, whose: str) -> None:
+        self._told = told.get(f"{whose}VotingThresholds", {})
+
+    def ratio(self, name: str, part: str | None = None) -> msgspec.Raw | None:
+        """One of them; None before Conway."""
+        told = self._told.get(name)
+        return _ratio(told if part is None or told is None else told.get(part))
+
+
+def _by_position(model: list[int]) -> dict[str, int]:
+    """A cost model by the position of each parameter, in three digits. No node tells their names."""
+    return {f"{position:03}": cost for position, cost in enumerate(model)}
+
+
+def _lovelace(told: Json | None) -> str | None:
+    return None if told is None else str(told["ada"]["lovelace"])
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _ratio(told: str | int | float | None) -> msgspec.Raw | None:
+    """A ratio such as `577/10000`, or a number, as a JSON number."""
+    return None if told is None else show_ratio(Fraction(str(told)))
+
+
+_decode = msgspec.json.Decoder(Json).decode

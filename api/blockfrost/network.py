@@ -1,0 +1,76 @@
+"""`/network` and `/genesis`."""
+
+import msgspec
+
+from api.ask import ChainAsk, Nothing
+from api.blockfrost import refusals
+from api.chain import network
+
+
+class Supply(msgspec.Struct, frozen=True):
+    """Lovelace. `locked`, the lovelace at script addresses, is null: it is not kept."""
+
+    max: str
+    total: str
+    circulating: str
+    locked: str | None
+    treasury: str
+    reserves: str
+
+
+class Stake(msgspec.Struct, frozen=True):
+    """Lovelace delegated to pools."""
+
+    live: str
+    active: str
+
+
+class Network(msgspec.Struct, frozen=True):
+    """The supply and the stake of the network."""
+
+    supply: Supply
+    stake: Stake
+
+
+class Genesis(msgspec.Struct, frozen=True):
+    """The parameters that the whole chain keeps. `system_start` is in seconds since 1970, `slot_length` in seconds."""
+
+    active_slots_coefficient: msgspec.Raw
+    update_quorum: int
+    max_lovelace_supply: str
+    network_magic: int
+    epoch_length: int
+    system_start: int
+    slots_per_kes_period: int
+    slot_length: int
+    max_kes_evolutions: int
+    security_param: int
+
+
+async def info(ask: ChainAsk[Nothing]) -> Network:
+    """Get the supply and the stake of the network."""
+    told = (await network.info(ask)).data
+    if told.supply is None:
+        raise refusals.supply_not_known()
+    supply = told.supply
+    return Network(
+        Supply(supply.max, supply.total, supply.circulating, None, supply.treasury, supply.reserves),
+        Stake(told.stake.live, told.stake.active),
+    )
+
+
+async def genesis(ask: ChainAsk[Nothing]) -> Genesis:
+    """Get the parameters of the genesis."""
+    told = (await network.genesis(ask)).data
+    return Genesis(
+        active_slots_coefficient=told.active_slots_coefficient,
+        update_quorum=told.update_quorum,
+        max_lovelace_supply=told.max_lovelace_supply,
+        network_magic=told.network_magic,
+        epoch_length=told.epoch_length,
+        system_start=int(told.start_time.timestamp()),
+        slots_per_kes_period=told.slots_per_kes_period,
+        slot_length=told.slot_length_ms // 1000,
+        max_kes_evolutions=told.max_kes_evolutions,
+        security_param=told.security_parameter,
+    )

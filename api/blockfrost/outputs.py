@@ -1,0 +1,80 @@
+"""What outputs need beside the answers of this API: the blocks and places of their transactions, and who spent them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from api.blockfrost import amounts
+from api.blockfrost.amounts import Amount
+from api.chain.utxos import UnspentOutput
+from shared import sql
+from shared.sql import Connection
+
+
+class Unspent(msgspec.Struct, frozen=True):
+    """An unspent output. `tx_index` repeats `output_index`; `block` is null for an output of the genesis."""
+
+    address: str
+    tx_hash: str
+    tx_index: int
+    output_index: int
+    amount: list[Amount]
+    block: str | None
+    data_hash: str | None
+    inline_datum: str | None
+    reference_script_hash: str | None
+
+
+class _BlockHash(msgspec.Struct, frozen=True):
+    slot_no: int
+    hash: bytes
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A transaction's number, and what its outputs carry, packed."""
+
+    hash: bytes
+    tx_id: int
+    attached: bytes | None
+
+
+class _Spender(msgspec.Struct, frozen=True):
+    output_index: int
+    tx_hash: bytes
+
+
+_sql = sql.beside(__file__)
+_block_hashes = _sql.query("block_hashes", _BlockHash)
+_placed = _sql.query("placed", Placed)
+_spenders = _sql.query("spenders", _Spender)
+
+
+async def unspent(db: Connection, found: Sequence[UnspentOutput]) -> list[Unspent]:
+    """Unspent outputs as Blockfrost shows them, in the snapshot in which they were found."""
+    slots = {output.slot_no for output in found if output.slot_no is not None}
+    blocks = {row.slot_no: row.hash.hex() for row in await _block_hashes.all(db, list(slots))} if slots else {}
+    return [
+        Unspent(
+            address=output.address,
+            tx_hash=output.tx_hash,
+            tx_index=output.output_index,
+            output_index=output.output_index,
+            amount=amounts.of(output.value),
+            block=None if output.slot_no is None else blocks[output.slot_no],
+            data_hash=output.data_hash,
+            inline_datum=output.inline_datum,
+            reference_script_hash=output.reference_script_hash,
+        )
+        for output in found
+    ]
+
+
+async def placed(db: Connection, hashes: Iterable[str]) -> Mapping[str, Placed]:
+    """Transactions by hash, those that are indexed."""
+    wanted = [bytes.fromhex(each) for each in set(hashes)]
+    return {row.hash.hex(): row for row in await _placed.all(db, wanted)}
+
+
+async def spenders(db: Connection, tx_id: int) -> Mapping[int, str]:
+    """The hash of the transaction that spent each spent output of a transaction, by index."""
+    return {row.output_index: row.tx_hash.hex() for row in await _spenders.all(db, tx_id >> 16, tx_id)}

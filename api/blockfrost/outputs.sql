@@ -1,0 +1,17 @@
+-- What outputs need beside the answers of this API.
+
+-- name: block_hashes
+-- The blocks at slots: a look-up for each.
+SELECT slot_no, hash FROM block WHERE slot_no = ANY ($1::bigint[])
+
+-- name: placed
+-- Transactions by hash: a look-up for each.
+SELECT tx.hash, tx.tx_id, tx.attached FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
+
+-- name: spenders
+-- The spent outputs of transaction $2, which is in slot $1. Cost: the spent outputs of a block, and a look-up for each that is
+-- found.
+SELECT entry.output_index, tx.hash AS tx_hash
+FROM spender_entry entry
+JOIN tx ON tx.tx_id = entry.spender_tx_id
+WHERE entry.slot_no = $1 AND entry.tx_id = $2

@@ -1,0 +1,26 @@
+"""Pages of lists: `count`, `page` and `order`. Every page is at an offset of the same list here."""
+
+from typing import Annotated
+
+from api.parameters import Integer, Order, Question
+
+MOST = 100
+_HIGHEST_PAGE = 21_474_836
+
+
+class UnorderedPage(Question, frozen=True, kw_only=True):
+    """A page of a list whose order is fixed."""
+
+    count: Annotated[int, Integer(1, MOST)] = MOST
+    page: Annotated[int, Integer(1, _HIGHEST_PAGE)] = 1
+
+    @property
+    def offset(self) -> int:
+        """How many entries are on the pages before."""
+        return (self.page - 1) * self.count
+
+
+class Page(UnorderedPage, frozen=True, kw_only=True):
+    """A page of a list that is oldest first, unless `order` is `desc`."""
+
+    order: Order = "asc"

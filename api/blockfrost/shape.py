@@ -1,0 +1,68 @@
+"""How every request below `/blockfrost/` names its key, and how every error there looks."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import msgspec
+from multidict import MultiMapping
+
+from api import answers
+from api.errors import Refusal
+
+FOLDER = "/blockfrost/"
+ROOT = f"{FOLDER}api/v0"
+
+_KEY_HEADER = "project_id"
+_UNKNOWN = "The requested component has not been found."
+_REFUSED: dict[str, tuple[int, str]] = {
+    "missing_api_key": (403, "Missing project token. Please include project_id in your request."),
+    "invalid_api_key": (403, "Invalid project token."),
+    "quota_exceeded": (402, "Usage is over limit."),
+    "rate_limit_exceeded": (429, "Usage is over limit."),
+    "never_used": (404, _UNKNOWN),
+    "not_found": (404, "This path is not answered here: docs/blockfrost.md lists those that are."),
+}
+"""Refusals that have another status or another message there."""
+
+_NAMES = {402: "Project Over Limit", 429: "Project Over Limit"}
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An error as Blockfrost words it."""
+
+    status_code: int
+    error: str
+    message: str
+
+
+def covers(raw_path: str) -> bool:
+    """Whether a path belongs to the façade."""
+    return raw_path.startswith(FOLDER)
+
+
+def authorization(headers: MultiMapping[str]) -> Sequence[str]:
+    """The API key as Authorization headers: `project_id`, a bearer token, or the user name of a URL (RFC 7617)."""
+    keys = headers.getall(_KEY_HEADER, None)
+    if keys is not None:
+        return [f"Bearer {key}" for key in keys]
+    return [_bearer_of(text) for text in headers.getall("Authorization", ())]
+
+
+def failure(refusal: Refusal) -> tuple[int, bytes]:
+    """The status and the body of an error."""
+    status, message = _REFUSED.get(refusal.code, (refusal.status, refusal.message))
+    if refusal.code.endswith("_not_found"):
+        message = _UNKNOWN
+    return status, answers.encode(Failure(status, _NAMES.get(status) or HTTPStatus(status).phrase, message))
+
+
+def _bearer_of(text: str) -> str:
+    scheme, _, given = text.partition(" ")
+    if scheme.lower() != "basic":
+        return text
+    try:
+        return f"Bearer {base64.b64decode(given, validate=True).decode().partition(':')[0]}"
+    except (binascii.Error, UnicodeDecodeError):
+        return text

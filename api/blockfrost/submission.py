@@ -1,0 +1,96 @@
+"""`/tx/submit` and `/utils/txs/evaluate`: transactions that a caller submits, or has evaluated first."""
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal
+
+from api import transaction_cbor
+from api.ask import ChainPost, Nothing
+from api.chain import submission
+from api.chain.submission import Cbor, TransactionBody
+from api.nodes import NodeRefused
+from api.parameters import Body, Choice, JsonSchema, Kind, Question
+
+Json = dict[str, Any]
+
+_PURPOSES = {"publish": "certificate", "withdraw": "withdrawal"}
+_SCRIPTS_FAILED = 3010
+_V5 = {"type": "jsonwsp/response", "version": "1.0", "servicename": "ogmios", "methodname": "EvaluateTx"}
+_V6 = {"jsonrpc": "2.0", "method": "evaluateTransaction"}
+
+
+class EncodedCbor(Kind[bytes]):
+    """The bytes of a body in hex, that are themselves the CBOR of a transaction in hex or base64."""
+
+    def __init__(self, most_bytes: int) -> None:
+        schema: JsonSchema = {"type": "string", "maxLength": 4 * most_bytes}
+        super().__init__("the CBOR of a transaction in hex digits or base64", schema)
+        self._cbor = Cbor(most_bytes)
+
+    def of_text(self, text: str) -> bytes:
+        sent = bytes.fromhex(text).decode("ascii").strip()
+        try:
+            return self._cbor.of_text(sent)
+        except ValueError:
+            if not sent:
+                raise
+            return _base64(sent)
+
+
+def _base64(text: str) -> bytes:
+    """Raises ValueError."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as cause:
+        raise ValueError(text) from cause
+
+
+class EvaluationQuestion(Question, frozen=True, kw_only=True):
+    """The version of Ogmios whose answer is wanted."""
+
+    version: Annotated[Literal["5", "6"], Choice("5", "6")] = "5"
+
+
+class EvaluationBody(Body, frozen=True, kw_only=True):
+    """A transaction as text in a body of `application/cbor`."""
+
+    cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MOST_BYTES)]
+
+
+async def submit(ask: ChainPost[Nothing, TransactionBody]) -> str:
+    """Submit a signed transaction, and get its hash."""
+    return (await submission.submit(ask)).data.tx_hash
+
+
+async def evaluate(ask: ChainPost[EvaluationQuestion, EvaluationBody]) -> Json:
+    """Evaluate the scripts of a transaction. What the node says is the answer, also if scripts fail."""
+    as_v5 = ask.question.version == "5"
+    try:
+        _, found = await submission.evaluated(ask.about(Nothing()), ask.body.cbor)
+    except NodeRefused as refused:
+        if as_v5:
+            return {**_V5, "result": {"EvaluationFailure": _failure(refused)}, "reflection": None}
+        return {**_V6, "error": {"code": refused.code, "message": refused.message, "data": refused.data}, "id": None}
+    if not as_v5:
+        return {**_V6, "result": found, "id": None}
+    budgets = {
+        _pointer(each["validator"]): {"memory": each["budget"]["memory"], "steps": each["budget"]["cpu"]}
+        for each in found
+    }
+    return {**_V5, "result": {"EvaluationResult": budgets}, "reflection": None}
+
+
+def _failure(refused: NodeRefused) -> Json:
+    """What the node refused, in the words of Ogmios 5 as far as it has any."""
+    if refused.code == _SCRIPTS_FAILED and isinstance(refused.data, list):
+        failures: Json = {}
+        for each in refused.data:
+            failure = {"validatorFailed": {"error": each["error"]["message"], "traces": []}}
+            failures.setdefault(_pointer(each["validator"]), []).append(failure)
+        return {"ScriptFailures": failures}
+    return {"CannotCreateEvaluationContext": {"reason": submission.said(refused)}}
+
+
+def _pointer(validator: Json) -> str:
+    """A redeemer as Ogmios 5 names it."""
+    return f"{_PURPOSES.get(validator['purpose'], validator['purpose'])}:{validator['index']}"

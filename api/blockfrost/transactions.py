@@ -1,0 +1,202 @@
+"""`/txs`: a transaction, its inputs and outputs, and what else it holds."""
+
+from typing import Annotated
+
+import msgspec
+
+from api import errors
+from api.ask import ChainAsk
+from api.blockfrost import amounts, outputs
+from api.blockfrost.amounts import Amount
+from api.chain import contracts, transactions, utxos
+from api.chain.contracts import Carried
+from api.chain.transactions import FullTransaction, Value
+from api.parameters import Hex, Question
+from shared.sql import Connection
+
+
+class TransactionQuestion(Question, frozen=True, kw_only=True):
+    """A transaction by its hash."""
+
+    hash: Annotated[bytes, Hex(32, message=errors.invalid_transaction_hash)]
+
+
+class Transaction(msgspec.Struct, frozen=True):
+    """A transaction. `block_time` is in seconds since 1970, `index` its position in the block.
+
+    `deposit` is what it paid for neither outputs nor fee, a donation included; it is null if an input precedes the
+    first indexed block. `redeemer_count` and `treasury_donation` are null: they are not kept.
+    """
+
+    hash: str
+    block: str
+    block_height: int
+    block_time: int
+    slot: int
+    index: int
+    output_amount: list[Amount]
+    fees: str | None
+    deposit: str | None
+    size: int | None
+    invalid_before: str | None
+    invalid_hereafter: str | None
+    utxo_count: int
+    withdrawal_count: int
+    mir_cert_count: int
+    delegation_count: int
+    stake_cert_count: int
+    pool_update_count: int
+    pool_retire_count: int
+    asset_mint_or_burn_count: int
+    redeemer_count: None
+    valid_contract: bool
+    treasury_donation: None
+
+
+class Input(msgspec.Struct, frozen=True):
+    """A spent output. Address and amount are null if it precedes the first indexed block."""
+
+    address: str | None
+    amount: list[Amount] | None
+    tx_hash: str
+    output_index: int
+    data_hash: str | None
+    inline_datum: str | None
+    reference_script_hash: str | None
+    collateral: bool
+    reference: bool = False
+
+
+class Output(msgspec.Struct, frozen=True):
+    """An output. `consumed_by_tx` is null while it is unspent."""
+
+    address: str
+    amount: list[Amount]
+    output_index: int
+    data_hash: str | None
+    inline_datum: str | None
+    collateral: bool
+    reference_script_hash: str | None
+    consumed_by_tx: str | None
+
+
+class InputsAndOutputs(msgspec.Struct, frozen=True):
+    """The inputs and outputs of a transaction. If its scripts failed, these are collaterals."""
+
+    hash: str
+    inputs: list[Input]
+    outputs: list[Output]
+
+
+async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
+    """Get a transaction by hash."""
+    async with ask.snapshot() as db:
+        found = await one(db, ask)
+        place = (await outputs.placed(db, [found.tx_hash]))[found.tx_hash]
+    kinds = [each.type for each in found.certificates]
+    delegations = sum(
+        each.pool_id is not msgspec.UNSET for each in found.certificates if each.type == "stakeDelegation"
+    )
+    return Transaction(
+        hash=found.tx_hash,
+        block=found.block_hash,
+        block_height=found.block_no,
+        block_time=int(found.block_time.timestamp()),
+        slot=found.slot_no,
+        index=place.tx_id & 0xFFFF,
+        output_amount=amounts.total(output.value for output in found.outputs),
+        fees=_text(found.fee),
+        deposit=_text(_deposit(found)),
+        size=found.size,
+        invalid_before=_text(found.invalid_before),
+        invalid_hereafter=_text(found.invalid_hereafter),
+        utxo_count=len(found.inputs) + len(found.outputs),
+        withdrawal_count=len(found.withdrawals),
+        mir_cert_count=0,
+        delegation_count=delegations,
+        stake_cert_count=kinds.count("stakeCredentialRegistration") + kinds.count("stakeCredentialDeregistration"),
+        pool_update_count=kinds.count("stakePoolRegistration"),
+        pool_retire_count=kinds.count("stakePoolRetirement"),
+        asset_mint_or_burn_count=len(found.mint),
+        redeemer_count=None,
+        valid_contract=found.valid,
+        treasury_donation=None,
+    )
+
+
+async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOutputs:
+    """Get the inputs and outputs of a transaction, or the output of one of the genesis."""
+    tx_hash = ask.question.hash
+    async with ask.snapshot() as db:
+        found = await transactions.one(db, tx_hash, ask.network)
+        if found is not None:
+            return await _shown(db, found)
+        genesis = await utxos.one(db, tx_hash, 0, ask.network)
+    if genesis is None:
+        raise errors.transaction_not_found()
+    spent_by = None if genesis.spent_by is None else genesis.spent_by.tx_hash
+    made = Output(genesis.address, amounts.of(genesis.value), 0, None, None, False, None, spent_by)
+    return InputsAndOutputs(tx_hash.hex(), [], [made])
+
+
+async def one(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransaction:
+    """The transaction of a question, in a snapshot. Raises Refusal."""
+    found = await transactions.one(db, ask.question.hash, ask.network)
+    if found is None:
+        raise errors.transaction_not_found()
+    return found
+
+
+async def _shown(db: Connection, found: FullTransaction) -> InputsAndOutputs:
+    sources = await outputs.placed(db, [found.tx_hash, *(spent.tx_hash for spent in found.inputs)])
+    spenders = await outputs.spenders(db, sources[found.tx_hash].tx_id)
+    references = [(spent.tx_hash, spent.output_index) for spent in found.inputs]
+    references += [(found.tx_hash, output.output_index) for output in found.outputs]
+    carried = await contracts.carried(
+        db, [(sources[made_by].attached if made_by in sources else None, index) for made_by, index in references]
+    )
+    return InputsAndOutputs(
+        found.tx_hash,
+        [_input(spent, what, found.valid) for spent, what in zip(found.inputs, carried, strict=False)],
+        [
+            Output(
+                address=output.address,
+                amount=amounts.of(output.value),
+                output_index=output.output_index,
+                data_hash=what.data_hash,
+                inline_datum=what.inline_datum,
+                collateral=not found.valid,
+                reference_script_hash=what.reference_script_hash,
+                consumed_by_tx=spenders.get(output.output_index),
+            )
+            for output, what in zip(found.outputs, carried[len(found.inputs) :], strict=True)
+        ],
+    )
+
+
+def _input(spent: transactions.Input, what: Carried, valid: bool) -> Input:
+    return Input(
+        address=spent.address,
+        amount=None if spent.value is None else amounts.of(spent.value),
+        tx_hash=spent.tx_hash,
+        output_index=spent.output_index,
+        data_hash=what.data_hash,
+        inline_datum=what.inline_datum,
+        reference_script_hash=what.reference_script_hash,
+        collateral=not valid,
+    )
+
+
+def _deposit(found: FullTransaction) -> int | None:
+    """What a transaction paid for neither outputs nor fee, below 0 if it got deposits back; None if unknown."""
+    if not found.valid:
+        return 0
+    spent: list[Value] = [each.value for each in found.inputs if each.value is not None]
+    if found.fee is None or len(spent) < len(found.inputs):
+        return None
+    paid = sum(value.lovelace for value in spent) + sum(each.lovelace for each in found.withdrawals)
+    return paid - sum(output.value.lovelace for output in found.outputs) - found.fee
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)

@@ -1,0 +1,149 @@
+"""The façade's own promises: keys, errors, scopes and pages in Blockfrost's shape."""
+
+import base64
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from api.blockfrost.routes import FACADE
+from api.blockfrost.shape import ROOT
+from api.restrictions import GRANTED_ONLY
+from shared import database
+from shared.network import PREVIEW
+from tests.api.chains import Chain
+from tests.api.client import Client, Reply
+from tests.api.conftest import IssueKey
+from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, pays
+from tests.chain.written import Written, person, tx
+from tests.chain.written import pays as paying
+
+KEYED = [route for route in FACADE if route.access != "open"]
+OF_ASSET = "0" * 56
+VALUES = {
+    "{block}": "latest",
+    "{epoch}": "latest",
+    "{hash}": "0" * 64,
+    "{address}": ALICE,
+    "{asset}": OF_ASSET,
+}
+
+
+@pytest.fixture
+async def written(database_url: str) -> AsyncIterator[Written]:
+    connection = await database.connect(database_url, PREVIEW)
+    yield Written(connection)
+    await connection.close()
+
+
+async def get(api: Client, path: str, key: str, **headers: str) -> Reply:
+    return await api.call("GET", f"{ROOT}{path}", headers={"project_id": key} | headers)
+
+
+def failure(reply: Reply) -> tuple[int, str, str]:
+    """The parts of an error. Asserts that it has Blockfrost's shape, and the status of the answer."""
+    assert list(reply.body) == ["status_code", "error", "message"]
+    assert reply.body["status_code"] == reply.status
+    return reply.status, reply.body["error"], reply.body["message"]
+
+
+def path_of(path: str) -> str:
+    for name, value in VALUES.items():
+        path = path.replace(name, value)
+    return path
+
+
+async def test_every_path_wants_a_key_in_one_of_three_places(api: Client, chain: Chain, key: str) -> None:
+    await chain.append(10, pays("a", ALICE))
+    for route in KEYED:
+        path = path_of(route.path)
+        missing = failure(await api.call(route.method, path))
+        assert missing[:2] == (403, "Forbidden"), route.name
+        assert "project_id" in missing[2]
+        for wrong in ("x", "iiak_" + "0" * 43, "a b", ""):
+            refused = failure(await api.call(route.method, path, headers={"project_id": wrong}))
+            assert refused[:2] == (403, "Forbidden"), (route.name, wrong)
+    for headers in ({"project_id": key}, {"Authorization": f"Bearer {key}"}):
+        assert (await api.call("GET", f"{ROOT}/blocks/latest", headers=headers)).status == 200
+    with_user = await api.call("GET", f"{ROOT}/blocks/latest", headers={"Authorization": basic(key)})
+    assert with_user.status == 200
+
+
+def basic(key: str) -> str:
+    return "Basic " + base64.b64encode(f"{key}:".encode()).decode()
+
+
+async def test_anyone_may_ask_whether_the_service_works(api: Client) -> None:
+    for path in ("", "/"):
+        assert list((await api.get(ROOT + path)).body) == ["url", "version"]
+    assert list((await api.get(f"{ROOT}/health")).body) == ["is_healthy"]
+    assert (await api.get(f"{ROOT}/health/clock")).body["server_time"] > 1_700_000_000_000
+
+
+async def test_errors_are_in_blockfrosts_shape(api: Client, chain: Chain, key: str) -> None:
+    await chain.append(10, pays("a", ALICE))
+    unknown = (404, "Not Found", "The requested component has not been found.")
+    for path in (f"/txs/{'0' * 64}", f"/txs/{'0' * 64}/utxos", f"/blocks/{'0' * 64}", "/blocks/9999", "/epochs/9999"):
+        assert failure(await get(api, path, key)) == unknown, path
+    for path in (f"/addresses/{NOBODY}/utxos", f"/addresses/{BOB}/utxos"):
+        assert failure(await get(api, path, key)) == unknown, path
+    for path in ("/txs/xyz", "/blocks/x", f"/addresses/{ON_MAINNET}/utxos", "/addresses/x/utxos", "/epochs/x"):
+        assert failure(await get(api, path, key))[:2] == (400, "Bad Request"), path
+    assert failure(await get(api, "/nothing", key))[:2] == (404, "Not Found")
+    assert failure(await api.call("POST", f"{ROOT}/blocks/latest", headers={"project_id": key}))[0] == 405
+
+
+async def test_pages_have_blockfrosts_limits(api: Client, chain: Chain, key: str) -> None:
+    await chain.append(10, pays("a", *[ALICE] * 7))
+    for route in KEYED:
+        names = {field.name for field in route.fields}
+        if "count" not in names:
+            continue
+        path = path_of(route.path).removeprefix(ROOT)
+        for query in ("count=0", "count=101", "count=x", "page=0", "page=21474837", "page=x", "count=1&count=1"):
+            assert failure(await get(api, f"{path}?{query}", key))[:2] == (400, "Bad Request"), (path, query)
+        if "order" in names:
+            assert failure(await get(api, f"{path}?order=up", key))[:2] == (400, "Bad Request"), path
+        plain = (await get(api, path, key)).status
+        assert (await get(api, f"{path}?count=100&page=21474836", key)).status == plain, path
+
+
+async def test_a_walk_over_pages_meets_each_output_once(api: Client, key: str, written: Written) -> None:
+    somebody = person("p")
+    await written.append(10, tx("a", *[paying(somebody)] * 7))
+    for count in (1, 2, 3, 7):
+        for order in ("asc", "desc"):
+            met = []
+            for page in range(1, 9):
+                found = (
+                    await get(api, f"/addresses/{somebody}/utxos?count={count}&page={page}&order={order}", key)
+                ).body
+                met += [each["output_index"] for each in found]
+            assert met == sorted(range(7), reverse=order == "desc")
+
+
+async def test_limits_are_told_by_blockfrosts_statuses(
+    api: Client, chain: Chain, issue_key: IssueKey, db: asyncpg.Connection
+) -> None:
+    await chain.append(10, pays("a", ALICE))
+    key = await issue_key(per_minute=1)
+    assert (await get(api, "/blocks/latest", key)).status == 200
+    limited = await get(api, "/blocks/latest", key)
+    assert failure(limited)[0] == 429
+    assert int(limited.headers["Retry-After"]) >= 1
+    key = await issue_key()
+    await db.execute("UPDATE partner.credential SET quota_requests = 1, quota_per = 'day'")
+    assert (await get(api, "/blocks/latest", key)).status == 200
+    assert failure(await get(api, "/blocks/latest", key))[:2] == (402, "Project Over Limit")
+
+
+async def test_a_route_needs_the_scope_of_its_native_twin(
+    api: Client, chain: Chain, key: str, db: asyncpg.Connection
+) -> None:
+    await chain.append(10, pays("a", ALICE))
+    await db.execute("UPDATE partner.credential SET scopes = '{pools}'")
+    for route in KEYED:
+        if route.scope != "pools":
+            reply = await api.call(route.method, path_of(route.path), headers={"project_id": key})
+            assert failure(reply) == (403, "Forbidden", f"Key does not cover {route.scope}")
+    assert {route.scope for route in KEYED if route.method == "POST"} == set(GRANTED_ONLY)
