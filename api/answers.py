@@ -152,7 +152,7 @@ class MorePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
 
 
 class CursorPaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
-    """The position of a page in an address' transactions.
+    """The position of a page in the transactions of an address or an account.
 
     `next_cursor` is the `fromSlot` of the next page, with `offset` 0. It is absent on the last page, and on a page that
     ends inside a slot; in the latter case, continue with `offset` + `limit`.

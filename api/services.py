@@ -47,7 +47,8 @@ ADMIN_ANSWER_WITHIN_S = 10.0
 _STATUS_KEPT_S = 1.0
 
 MOST_EXPORTS = 2
-"""Each holds one of a network's connections (CONNECTIONS in chains.py) for some seconds; the others answer requests."""
+"""Each holds one of a network's connections (CONNECTIONS in chain_servers.py) for some seconds; the others answer
+requests."""
 
 
 class Services(msgspec.Struct, frozen=True):

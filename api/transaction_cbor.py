@@ -1,6 +1,6 @@
 """Reads a transaction with pycardano before a node sees it: nothing else reaches the node.
 
-NOTE: pycardano takes a second and 70 MB to import, so only the first transaction of a process imports it, in the thread
+NOTE: pycardano takes a second and 60 MB to import, so only the first transaction of a process imports it, in the thread
 that talks to the node.
 """
 
@@ -13,7 +13,7 @@ import cbor2
 import msgspec
 
 from api import errors
-from shared.network import Network
+from shared.network import MAINNET, Network
 
 MOST_BYTES = 16_384
 """`maxTransactionSize` of all three networks since 2021; docs/decisions/0040."""
@@ -27,7 +27,10 @@ _KEY_WITNESSES, _BYRON_WITNESSES = 0, 2
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A transaction of the caller's network: its hash, and the first slot in which it is no longer valid."""
+    """A transaction of the caller's network.
+
+    `invalid_hereafter` is the first slot in which it is no longer valid, `signed` whether it has a witness of a key.
+    """
 
     tx_hash: bytes
     invalid_hereafter: int | None
@@ -43,7 +46,7 @@ def read(cbor: bytes, network: Network) -> Read:
         networks = _networks(body)
     except Exception as cause:
         raise errors.invalid_transaction() from cause
-    if networks - {_MAIN if network.name == "mainnet" else _TEST}:
+    if networks - {_MAIN if network is MAINNET else _TEST}:
         raise errors.foreign_transaction()
     signed = bool(witnesses.get(_KEY_WITNESSES) or witnesses.get(_BYRON_WITNESSES))
     return Read(tx_hash, body.get(_TTL), signed)

@@ -37,7 +37,7 @@ class Server(Node):
         return f"ws://{self._host}:{self._port}"
 
     def query(self, session: Session, method: str, params: msgspec.Raw) -> Any:
-        """The result of any method except `findIntersection` and `nextBlock`; raises Refusal."""
+        """The result of a method that `Session` does not answer itself. Raises Refusal."""
         match method:
             case "acquireLedgerState":
                 session.acquired = queries.acquirable(self, params)

@@ -149,7 +149,7 @@ async def info(ask: ChainAsk[AccountQuestion]) -> LedgerAnswer[Account]:
 
 
 async def one(db: Connection, raw: bytes, network: Network) -> tuple[Account, Tip]:
-    """An account and the tip, in a snapshot. Raises Refusal."""
+    """An account, all zeros if it was never used, and the tip, in a snapshot. Raises Refusal if nothing is indexed."""
     summary, tip = await owners.summary(db, "account", raw, network)
     row = await _account.one(db, raw)
     assert row is not None, "the summary has found the network"
@@ -237,18 +237,18 @@ async def withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal
     async with ask.connection() as db:
         rows = await withdrawals_page.all(db, raw, asked.limit, asked.offset, newest_first)
     tip = _tip(rows)
-    found = [
-        AccountWithdrawal(row.tx_hash.hex(), slot_no, ask.network.slot_time(slot_no), int(row.lovelace))
-        for row in rows
-        if row.tx_id is not None
-        for slot_no in [slot_of(row.tx_id)]
-    ]
+    found = [_shown(row, row.tx_id, ask.network) for row in rows if row.tx_id is not None]
     total = rows[0].total
     return ChainPage(
         data=found[::-1] if newest_first else found,
         pagination=Paging(asked.limit, asked.offset, total, has_more=asked.offset + asked.limit < total),
         last_updated=tip.last_updated(ask.network),
     )
+
+
+def _shown(row: _WithdrawalRow, tx_id: int, network: Network) -> AccountWithdrawal:
+    slot_no = slot_of(tx_id)
+    return AccountWithdrawal(row.tx_hash.hex(), slot_no, network.slot_time(slot_no), int(row.lovelace))
 
 
 def _tip(rows: Sequence[_ListRow]) -> Tip:

@@ -1,4 +1,4 @@
-"""Transactions: those of an address, as a short or a detailed list, and a single one by its hash."""
+"""Transactions: those of an address or an account, as a short or a detailed list, and a single one by its hash."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence

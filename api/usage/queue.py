@@ -94,8 +94,10 @@ class BreakdownSum(msgspec.Struct, array_like=True):
 
 
 class UsageBatch(msgspec.Struct, frozen=True):
-    """The records between two offsets of a spool. The records and the batch's name, `<spool>:<offset>`, never
-    change."""
+    """The records between two offsets of a spool, named `<spool>:<offset>`.
+
+    A batch that is queued again may end later, as the spool has grown: the mark admits one of the two.
+    """
 
     spool: str
     offset: int

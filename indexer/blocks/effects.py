@@ -19,7 +19,7 @@ Assets = dict[bytes, dict[bytes, int]]
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
-    """An output as the node tells it: raw address bytes, lovelace and native assets."""
+    """An output as the node reports it: raw address bytes, lovelace and native assets."""
 
     address: bytes
     lovelace: int

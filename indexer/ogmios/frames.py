@@ -1,7 +1,7 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
-Certificates and the node's tip keep these names down to `store/`; all else has our names from `blocks/` on. Unknown
-fields are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
+The node's tip keeps these names down to `store/`, certificates down to `rows/`, and their types in answers; all else
+has our names from `blocks/` on. Unknown fields are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json

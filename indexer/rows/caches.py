@@ -156,9 +156,9 @@ class Addresses(Recent[bytes, AddressNumbers]):
     async def look_up(
         self, db: Connection, addresses: set[bytes], reward_accounts: set[bytes]
     ) -> tuple[list[tuple[AddressNo, StakeNo | None, bytes]], list[tuple[StakeNo, bytes]]]:
-        """Look up the numbers of these addresses with their stake credentials, and of further stake addresses.
+        """Look up the numbers of these addresses with their stake credentials, and of further reward accounts.
 
-        Returns (number, stake number, key) of the addresses and (number, key) of the stake addresses that get a number
+        Returns (number, stake number, key) of the addresses and (number, key) of the reward accounts that get a number
         now.
         """
         self.trim()

@@ -95,7 +95,7 @@ class Resolver:
         reward_accounts: set[bytes],
         pool_ids: set[bytes] = frozenset(),  # type: ignore[assignment] # it is only read
     ) -> FirstSeen:
-        """Look up the numbers of addresses, assets (policy id and name in one), stake addresses and pools."""
+        """Look up the numbers of addresses, assets (policy id and name in one), reward accounts and pools."""
         new_addresses, new_stakes = await self.addresses.look_up(db, addresses, reward_accounts)
         new_policies = await self.policies.look_up(db, {asset[:HASH28_BYTES] for asset in assets})
         new_assets = await self.assets.look_up(db, assets)

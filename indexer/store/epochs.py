@@ -1,4 +1,6 @@
-"""Stake, pools and epochs in the database. Everything here runs inside a commit of writer.py."""
+"""Stake, pools and epochs in the database. Everything here runs inside a commit of its caller: writer.py or
+finish_bulk.py.
+"""
 
 from collections import Counter
 from collections.abc import Iterable

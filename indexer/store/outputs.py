@@ -1,5 +1,5 @@
 """Unspent outputs in the database, and which transaction spent the others. Everything here runs inside a commit of
-writer.py.
+its caller: writer.py or finish_bulk.py.
 
 A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. In them the
 assets of each output are rows of their own, too. Short lists are read row by row, which is cheaper than to maintain

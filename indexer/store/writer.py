@@ -1,7 +1,8 @@
-"""The only writer of a chain. Each step is one commit, and the tip moves inside it.
+"""Writes the blocks of a chain: each batch is one commit, and the tip moves inside it.
 
-`stage` writes batches in bulk and `append` in a live index; `rollback` undoes blocks in both. finish_bulk.py turns a
-staged index into a live one.
+`stage` writes batches in bulk and `append` in a live index; `rollback` undoes blocks in both, up to MAX_UNDONE_BLOCKS
+in a commit. Others write too: finish_bulk.py turns a staged index into a live one, `ledger/reader.py` keeps what the
+node says of its ledger, and `snapshot/restore.py` fills an empty chain.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
--- The statements that write a chain. Each batch and each rollback is one commit.
+-- The statements that write the blocks of a chain. Each batch is one commit, and so is each part of a rollback.
 
 -- name: position
 SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_step FROM tip

@@ -1,7 +1,7 @@
 """Compare the index with its node: read blocks again, make their rows again, and compare these with the stored ones.
 
-Only this can verify hashes, sizes, metadata, certificates, datums and scripts. The rest of verify compares the tables
-that are derived from those compared here (histories, holders, balances, buckets).
+Only this can verify that blocks, transactions, sizes, metadata and certificates are those of the chain. The rest of
+verify compares history with itself, and with the tables that are derived from it (histories, holders, balances).
 
 A window of consecutive blocks is compared at a time, in a separate snapshot, so that memory is bounded and Postgres
 can vacuum meanwhile. An indexer may write and the node's chain may fork, so a difference counts only up to a block that

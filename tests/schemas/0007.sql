@@ -503,8 +503,8 @@ COMMENT ON TABLE asset_bucket IS
     'The number of assets of a policy from one with opens_bucket to the next, by supply (greatest first) and name. For policies with at least 4 such assets; used to find deep pages.';
 COMMENT ON COLUMN asset_bucket.rank IS 'The negative supply, by which the list is sorted, then by name; -Infinity in the first bucket, which begins before all assets.';
 
--- Histories: seq is 0, 1, 2 … without gaps, so that a page is a range and the total is the last seq + 1. Those of addresses
--- and assets are packed, 64 entries to a chunk: chunk is seq >> 6 ---------------------------------------------------
+-- Histories: seq is 0, 1, 2 … without gaps, so that a page is a range and the total is the last seq + 1. All but mints are
+-- packed, 64 entries to a chunk: chunk is seq >> 6 ------------------------------------------------------------------
 
 CREATE FUNCTION tx_id_at(entries bytea, at integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
 -- The tx_id that begins at a byte, counted from 0, of a chunk.
