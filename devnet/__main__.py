@@ -19,7 +19,9 @@ from devnet.ledger import genesis_outputs
 from devnet.server import Server
 from shared.command import VersionOption
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Play a generated or recorded chain as Ogmios does.")
+commands = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Play a generated or recorded chain as Ogmios does."
+)
 
 _VERSIONS = {"6": (6, 14), "7": (7, 0), "6.11": (6, 11), "6.12": (6, 12), "6.13": (6, 13), "6.14": (6, 14)}
 _BLOCKS = 3_000
@@ -31,12 +33,12 @@ Density = Annotated[float, typer.Option(help="Mean number of transactions per ge
 Version = Annotated[str, typer.Option(help="Version of Ogmios to imitate: 6.11 to 6.14, 6 (means 6.14) or 7.")]
 
 
-@app.callback()
+@commands.callback()
 def _any_command(_version: VersionOption = False) -> None:
     pass
 
 
-@app.command()
+@commands.command()
 def serve(
     network: NetworkName = "preview",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -77,7 +79,7 @@ def serve(
     uvloop.run(_serve(server, pace, fork_every, host, control_port))
 
 
-@app.command()
+@commands.command()
 def make(
     out: Annotated[Path, typer.Option(help="File to write, .jsonl or .jsonl.xz.")],
     network: NetworkName = "preview",
@@ -146,4 +148,4 @@ def _network(name: str) -> networks.Network:
 
 
 if __name__ == "__main__":
-    app()
+    commands()

@@ -46,7 +46,7 @@ from shared.command import EmbeddedOption, VersionOption, name_database
 from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER
 from shared.network import Network, by_name
 
-app = typer.Typer(
+commands = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,7 +55,7 @@ app = typer.Typer(
 log = structlog.get_logger()
 
 
-@app.callback()
+@commands.callback()
 def _any_command(_version: VersionOption = False) -> None:
     pass
 
@@ -87,7 +87,7 @@ OgmiosOption = Annotated[
 ]
 
 
-@app.command()
+@commands.command()
 def run(
     network: NetworkOption,
     ogmios_url: OgmiosOption = None,
@@ -138,7 +138,7 @@ def _metrics(signals: Signals, host: str, port: int | None) -> Iterator[None]:
         yield
 
 
-@app.command("status")
+@commands.command("status")
 def show_status(
     network: NetworkOption,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -189,7 +189,7 @@ async def _state(url: str, network: Network, ready_lag_s: float) -> dict[str, An
         db.terminate()
 
 
-@app.command()
+@commands.command()
 def resync(
     network: NetworkOption,
     from_slot: Annotated[
@@ -254,7 +254,7 @@ async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, mos
     return f"removed {removed}: it is at {point} now"
 
 
-@app.command()
+@commands.command()
 def verify(
     network: NetworkOption,
     with_node: Annotated[
@@ -351,7 +351,7 @@ JobsOption = Annotated[int, typer.Option("--jobs", min=1, max=32, help="Connecti
 _JOBS = min(os.cpu_count() or 1, 4)
 
 
-@app.command()
+@commands.command()
 def snapshot(
     network: NetworkOption,
     out: Annotated[Path, typer.Option("--out", help="Folder to write; it must be empty or not exist.")],
@@ -371,7 +371,7 @@ def snapshot(
     raise typer.Exit(_on_servers(network, copy))
 
 
-@app.command()
+@commands.command()
 def restore(
     network: NetworkOption,
     folder: Annotated[Path, typer.Option("--from", help="Folder of the snapshot.")],
@@ -399,7 +399,7 @@ def _bar(*columns: ProgressColumn) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda step, done, of: bar.update(task, description=step, completed=done, total=of)
 
 
-@app.command()
+@commands.command()
 def record(
     network: NetworkOption,
     from_slot: Annotated[int, typer.Option("--from-slot", min=0, max=HIGHEST_SLOT, help="First slot to record.")],
@@ -433,7 +433,7 @@ def record(
     _with_database(network, copy, create=embedded)
 
 
-@app.command("check")
+@commands.command("check")
 def check_servers(
     network: Annotated[
         Network | None,
@@ -548,4 +548,4 @@ def _on_servers(
 
 
 if __name__ == "__main__":
-    app()
+    commands()

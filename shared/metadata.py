@@ -16,7 +16,7 @@ _CIP25_LABEL = 721
 REFERENCE_PREFIX = label_prefix(100)
 """The first bytes of a reference token's name (CIP-68)."""
 
-_USER_LABELS = (222, 333, 444)
+USER_LABELS = (222, 333, 444)
 _PREFIX_BYTES = len(REFERENCE_PREFIX)
 IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
 _NESTED_KEY = b"721"
@@ -82,7 +82,7 @@ def is_decimals(value: object) -> TypeGuard[int]:
 
 def reference_name(asset_name: bytes) -> bytes | None:
     """The name of a user token's reference token, None for an asset that is not a user token (CIP-68)."""
-    if label_of(asset_name) not in _USER_LABELS:
+    if label_of(asset_name) not in USER_LABELS:
         return None
     return REFERENCE_PREFIX + asset_name[_PREFIX_BYTES:]
 

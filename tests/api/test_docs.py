@@ -59,6 +59,14 @@ async def test_every_module_of_the_console_is_served_and_checked_for_changes(api
             assert (await api.get(f"/docs/{imported}")).status == 200, (module.name, imported)
 
 
+def test_the_guide_lists_the_pages_of_the_console() -> None:
+    script = (STATIC / "console" / "console.js").read_text()
+    names = {name for _, name in re.findall(r'\["([\w-]*)", "([^"]+)", \w', script)}
+    guide = (STATIC.parents[1] / "docs" / "console.md").read_text()
+    assert len(names) > 5
+    assert names == set(re.findall(r"^\| ([A-Z][\w ]+) \|", guide, flags=re.MULTILINE))
+
+
 async def test_the_page_asks_no_validator(api: Client) -> None:
     assert b"validatorUrl: null" in (await api.get("/docs/docs.js")).body
 

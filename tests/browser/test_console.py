@@ -319,7 +319,7 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
         await page.get_by_role("heading", name="Console").wait_for()
         await assert_accessible(page)
     async with site.visit(partner.admin_key) as page:
-        for path, words in (
+        visited = (
             ("", "GET /v1/key"),
             ("accounts", "1 to 2 of 2"),
             (f"accounts/{account['id']}", "GET /v1/key"),
@@ -327,7 +327,11 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
             (f"credentials/{credential['id']}", "GET /v1/key"),
             ("audit", "from 127.0.0.1"),
             (f"accounts/{credential['id']}", "User account not found."),
-        ):
+        )
+        links = page.get_by_role("navigation", name="Pages").get_by_role("link")
+        linked = await links.evaluate_all("links => links.map(each => each.hash)")
+        assert set(linked) <= {f"#/{path}" for path in (*(path for path, _ in visited), "try")}
+        for path, words in visited:
             await page.goto(f"/console#/{path}")
             await page.get_by_role("main").get_by_text(words).first.wait_for()
             await assert_accessible(page)

@@ -3,6 +3,7 @@
 import asyncio
 import lzma
 import os
+import re
 import signal
 import sys
 from fractions import Fraction
@@ -14,13 +15,14 @@ import jsonschema
 import msgspec
 import pytest
 
+from devnet import queries
 from devnet.blocks import Block, Recorded, read_genesis, write
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of
 from devnet.networks import MAINNET, PREVIEW
 from devnet.parameters import MAX_SUPPLY
 from devnet.server import Server
-from tests.chain.harness import SHARED, recorded
+from tests.chain.harness import ROOT, SHARED, recorded
 from tests.chain.ogmios import SCHEMAS, Client, client, needs_schemas, validator
 
 Json = dict[str, Any]
@@ -28,13 +30,22 @@ Json = dict[str, Any]
 NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
     "tip", "epoch", "eraStart", "eraSummaries", "protocolParameters", "stakePools", "liveStakeDistribution",
-    "governanceProposals", "treasuryAndReserves",
+    "governanceProposals", "treasuryAndReserves", "utxo",
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def chain() -> Generated:
     return Generated(Options(seed=21, density=4.0, blocks_per_epoch=40), 330)
+
+
+def test_the_devnet_has_every_query_of_the_indexer_and_all_are_compared_with_the_schema() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "indexer").rglob("*.py"))
+    asked = set(re.findall(r'"(query(?:Network|LedgerState)/\w+)"', sources))
+    assert len(asked) > 8
+    assert asked <= queries.NETWORK.keys() | queries.LEDGER.keys()
+    compared = {*NETWORK_QUERIES, *LEDGER_QUERIES, "genesisConfiguration", "rewardAccountSummaries"}
+    assert {name.partition("/")[2] for name in (*queries.NETWORK, *queries.LEDGER)} == compared
 
 
 def answered(dialect: Dialect, block: Block) -> Json:

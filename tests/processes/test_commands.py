@@ -79,6 +79,23 @@ def test_every_command_line_tells_its_version() -> None:
         assert (told.returncode, told.stdout) == (0, f"ledgerline {VERSION}, schema version {schema.VERSION}\n")
 
 
+def test_the_guide_has_every_command() -> None:
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    for program in ("api", "indexer"):
+        listing = (
+            f"import typer.main as main; from {program}.__main__ import commands;"
+            "top = main.get_command(commands).commands;"
+            "print(*(f'{name} {each}'.strip() for name, group in top.items()"
+            " for each in getattr(group, 'commands', None) or ['']), sep='\\n')"
+        )
+        listed = subprocess.run(
+            [sys.executable, "-c", listing], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        )
+        commands = listed.stdout.splitlines()
+        assert len(commands) > 4
+        assert [each for each in commands if f"`python -m {program} {each}" not in guide] == []
+
+
 def test_a_file_that_cannot_be_written_is_named(ledgerline: Ledgerline, tmp_path: Path) -> None:
     out = tmp_path / "nowhere" / "x"
     options = ["--from-slot", "0", "--blocks", "1", "--out", str(out), "--ogmios-url", "ws://127.0.0.1:1"]
