@@ -1,7 +1,8 @@
 """The envelope of every answer: data, message, pagination, last_updated."""
 
+import json
 from datetime import datetime
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
@@ -25,7 +26,7 @@ Digits = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^-?[0-9]+$"}
 """A quantity as a decimal string."""
 
 Json = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
-"""A JSON object, returned as it was stored."""
+"""A JSON object as text that is not parsed again."""
 
 Success = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
 Failed = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
@@ -163,6 +164,12 @@ class CursorPaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
     total: int
     has_more: bool
     next_cursor: int | msgspec.UnsetType = msgspec.UNSET
+
+
+def json_of(value: Any) -> msgspec.Raw | msgspec.UnsetType:
+    """A value as JSON with integers of any size; unset for None."""
+    # NOTE: not msgspec's encoder, which refuses integers beyond 64 bits.
+    return msgspec.UNSET if value is None else msgspec.Raw(json.dumps(value).encode())
 
 
 encode = msgspec.json.Encoder().encode

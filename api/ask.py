@@ -13,6 +13,7 @@ from api.parameters import Body, Question
 from api.rate_limit import Taken
 from api.services import Services
 from shared import schema
+from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network
 
 QuestionT = TypeVar("QuestionT", bound=Question)
@@ -40,6 +41,11 @@ class Notes(msgspec.Struct):
 
     settled_by: str | None = None
     metadata_warning: str | None = None
+
+    def settle(self, block_hash: bytes, block_no: int, tip_block_no: int) -> None:
+        """Note the block that fixes the answer, if it is too deep for a rollback."""
+        if tip_block_no - block_no > SECURITY_PARAMETER:
+            self.settled_by = block_hash.hex()
 
 
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):

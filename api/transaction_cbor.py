@@ -13,7 +13,7 @@ import cbor2
 import msgspec
 
 from api import errors
-from shared.network import MAINNET, Network
+from shared.network import Network
 
 MOST_BYTES = 16_384
 """`maxTransactionSize` of all three networks since 2021; docs/decisions/0040."""
@@ -46,7 +46,7 @@ def read(cbor: bytes, network: Network) -> Read:
         networks = _networks(body)
     except Exception as cause:
         raise errors.invalid_transaction() from cause
-    if networks - {_MAIN if network is MAINNET else _TEST}:
+    if networks - {_MAIN if network.is_mainnet else _TEST}:
         raise errors.foreign_transaction()
     signed = bool(witnesses.get(_KEY_WITNESSES) or witnesses.get(_BYRON_WITNESSES))
     return Read(tx_hash, body.get(_TTL), signed)

@@ -22,8 +22,6 @@ CONNECT_WITHIN_S = 2.0
 _TICK_S = 0.4
 _PATIENCE_TICKS = 4
 
-GIVEN_UP_AFTER_S = max(CONNECT_WITHIN_S, _TICK_S * (_PATIENCE_TICKS + 1))
-"""The longest wait for a command, with or without an established connection."""
 
 _NOT_YET = object()
 

@@ -25,7 +25,7 @@ commands = typer.Typer(
 
 _VERSIONS = {"6": (6, 14), "7": (7, 0), "6.11": (6, 11), "6.12": (6, 12), "6.13": (6, 13), "6.14": (6, 14)}
 _BLOCKS = 3_000
-_FORK_DEPTH = 5
+
 
 NetworkName = Annotated[str, typer.Option(help="Network: mainnet, preview or preprod.")]
 Seed = Annotated[int, typer.Option(help="Seed of the generated chain; the same seed gives the same chain.")]
@@ -130,7 +130,7 @@ async def _serve(node: Server, blocks_per_s: float, fork_every: int, host: str, 
                 if pace.stalled:
                     continue
                 if fork_every and turn % fork_every == 0:
-                    control.fork(node, _FORK_DEPTH)
+                    control.fork(node, control.FORK_DEPTH)
                 else:
                     node.grow()
 

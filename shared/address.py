@@ -166,12 +166,6 @@ def show_stakes(reward_accounts: Sequence[bytes], network: Network) -> list[str]
     return bech32_encode_all("stake" if network.is_mainnet else "stake_test", reward_accounts)
 
 
-def stake_address(raw: bytes) -> str | None:
-    """The stake address of a payment address, or None if it has none."""
-    account = stake_of(raw)
-    return None if account is None else show_stake(account)
-
-
 def reward_account(key_hash: bytes, origin: str, network: Network) -> bytes:
     """The 29 bytes of the reward account of a stake credential; `origin` is `verificationKey` or `script`."""
     header = (0xF0 if origin == "script" else 0xE0) | network.is_mainnet

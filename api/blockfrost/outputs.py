@@ -8,6 +8,7 @@ from api.blockfrost import amounts
 from api.blockfrost.amounts import Amount
 from api.chain.utxos import UnspentOutput
 from shared import sql
+from shared.ledger import slot_of
 from shared.sql import Connection
 
 
@@ -77,4 +78,4 @@ async def placed(db: Connection, hashes: Iterable[str]) -> Mapping[str, Placed]:
 
 async def spenders(db: Connection, tx_id: int) -> Mapping[int, str]:
     """The hash of the transaction that spent each spent output of a transaction, by index."""
-    return {row.output_index: row.tx_hash.hex() for row in await _spenders.all(db, tx_id >> 16, tx_id)}
+    return {row.output_index: row.tx_hash.hex() for row in await _spenders.all(db, slot_of(tx_id), tx_id)}

@@ -1,6 +1,5 @@
 """Stake accounts: what their addresses hold, their stake, rewards, delegations and transactions."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -13,7 +12,8 @@ from api.chain.addresses import show_credential
 from api.chain.certificates import LedgerCredential
 from api.chain.owners import Holding, OwnerList, Position, Summary
 from api.chain.pools import show_pool_id
-from api.chain.tip import Tip
+from api.chain.tip import ListRow, Tip
+from api.chain.tip import of_rows as tip_of
 from api.chain.transactions import DetailedList, HistoryEntry, ShortList, Transaction
 from api.chain.utxos import UnspentList, UnspentOutput
 from api.parameters import Question, Text
@@ -107,23 +107,18 @@ class _AccountRow(msgspec.Struct, frozen=True):
     withdrawal_count: int
 
 
-class _ListRow(msgspec.Struct, frozen=True):
-    tip_slot_no: int
-    tip_hash: bytes
-
-
-class _AddressRow(_ListRow, frozen=True):
+class _AddressRow(ListRow, frozen=True):
     raw: bytes | None  # null in the row of an empty page
 
 
-class _DelegationRow(_ListRow, frozen=True):
+class _DelegationRow(ListRow, frozen=True):
     pool_id: bytes | None  # null, like everything below, in the row of an empty page
     epoch_no: int
     tx_id: int
     tx_hash: bytes | None
 
 
-class _WithdrawalRow(_ListRow, frozen=True):
+class _WithdrawalRow(ListRow, frozen=True):
     total: int
     tx_id: int | None  # null, like everything below, in the row of an empty page
     tx_hash: bytes
@@ -153,11 +148,9 @@ async def one(db: Connection, raw: bytes, network: Network) -> tuple[Account, Ti
     summary, tip = await owners.summary(db, "account", raw, network)
     row = await _account.one(db, raw)
     assert row is not None, "the summary has found the network"
-    credential = show_credential(address.credential_of(raw))
-    assert credential is not None, "every account has a credential"
     found = Account(
         address.show_stake(raw),
-        credential,
+        show_credential(address.credential_of(raw)),
         None if row.last_event is None and row.partial else row.last_event in ("registration", "delegation"),
         row.rewards,
         None if row.pool_id is None else show_pool_id(row.pool_id),
@@ -180,7 +173,7 @@ async def addresses(ask: ChainAsk[AccountList]) -> ChainPage[AccountAddress, Mor
     return ChainPage(
         data=[AccountAddress(text) for text in address.show_all(found)],
         pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
-        last_updated=_tip(rows).last_updated(ask.network),
+        last_updated=tip_of(rows).last_updated(ask.network),
     )
 
 
@@ -226,7 +219,7 @@ async def delegations(ask: ChainAsk[AccountList]) -> ChainPage[Delegation, MoreP
             if row.pool_id is not None
         ],
         pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
-        last_updated=_tip(rows).last_updated(ask.network),
+        last_updated=tip_of(rows).last_updated(ask.network),
     )
 
 
@@ -236,7 +229,7 @@ async def withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal
     newest_first = asked.order == "desc"
     async with ask.connection() as db:
         rows = await withdrawals_page.all(db, raw, asked.limit, asked.offset, newest_first)
-    tip = _tip(rows)
+    tip = tip_of(rows)
     found = [_shown(row, row.tx_id, ask.network) for row in rows if row.tx_id is not None]
     total = rows[0].total
     return ChainPage(
@@ -249,10 +242,3 @@ async def withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal
 def _shown(row: _WithdrawalRow, tx_id: int, network: Network) -> AccountWithdrawal:
     slot_no = slot_of(tx_id)
     return AccountWithdrawal(row.tx_hash.hex(), slot_no, network.slot_time(slot_no), int(row.lovelace))
-
-
-def _tip(rows: Sequence[_ListRow]) -> Tip:
-    """The tip in the snapshot of the rows. Raises Refusal 503 if the network is not served."""
-    if not rows:
-        raise errors.network_not_available()
-    return Tip(rows[0].tip_slot_no, rows[0].tip_hash)

@@ -63,13 +63,13 @@ async def info(ask: ChainAsk[AddressQuestion]) -> ChainAnswer[AddressInfo]:
 async def one(db: Connection, raw: bytes, network: Network) -> tuple[AddressInfo, Tip]:
     """An address, and the tip of the same snapshot. Raises Refusal."""
     summary, tip = await owners.summary(db, "address", raw, network)
-    parts = address.parts_of(raw)
+    parts, account = address.parts_of(raw), address.stake_of(raw)
     found = AddressInfo(
         address.show(raw),
         parts.kind,
-        show_credential(parts.payment),
-        show_credential(parts.stake),
-        address.stake_address(raw),
+        None if parts.payment is None else show_credential(parts.payment),
+        None if parts.stake is None else show_credential(parts.stake),
+        None if account is None else address.show_stake(account),
         **msgspec.structs.asdict(summary),
     )
     return found, tip
@@ -88,6 +88,6 @@ async def assets(ask: ChainAsk[AddressAssets]) -> ChainPage[Holding, MorePaging]
     return await owners.holdings(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
 
-def show_credential(credential: address.Credential | None) -> LedgerCredential | None:
+def show_credential(credential: address.Credential) -> LedgerCredential:
     """A credential as answers show it."""
-    return None if credential is None else LedgerCredential(credential.hash.hex(), credential.origin)
+    return LedgerCredential(credential.hash.hex(), credential.origin)

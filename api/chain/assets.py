@@ -9,7 +9,8 @@ import msgspec
 from api import errors
 from api.answers import Answer, ChainPage, Digits, Instant, MorePaging, Paging
 from api.ask import ChainAsk
-from api.chain.tip import Tip
+from api.chain.tip import ListRow
+from api.chain.tip import of_rows as tip_of
 from api.parameters import Choice, Hex, Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import address, metadata, packed, sql
 from shared.ledger import (
@@ -196,12 +197,7 @@ class _AssetRow(msgspec.Struct, frozen=True):
     datum: bytes | None
 
 
-class _PageRow(msgspec.Struct, frozen=True):
-    tip_slot_no: int
-    tip_hash: bytes
-
-
-class _PolicyAssetRow(_PageRow, frozen=True):
+class _PolicyAssetRow(ListRow, frozen=True):
     total: int
     name: bytes | None  # null, like everything below, in the row of an empty page
     supply: str
@@ -209,7 +205,7 @@ class _PolicyAssetRow(_PageRow, frozen=True):
     burn_count: int
 
 
-class _HolderRow(_PageRow, frozen=True):
+class _HolderRow(ListRow, frozen=True):
     known: bool
     raw: bytes | None  # null in the row of an empty page
     quantity: str
@@ -222,7 +218,7 @@ class HolderEntry(msgspec.Struct, frozen=True):
     quantity: str
 
 
-class _MovementRow(_PageRow, frozen=True):
+class _MovementRow(ListRow, frozen=True):
     known: bool
     total: int
     tx_hash: bytes | None  # null, like everything below, in the row of an empty page
@@ -351,7 +347,7 @@ async def of_policy(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[PolicyAsset,
     asked = ask.question
     async with ask.connection() as db:
         rows = await policy_assets_pages[asked.order].all(db, asked.policy, asked.limit, asked.offset)
-    tip = _tip(rows)
+    tip = tip_of(rows)
     total = rows[0].total
     names = [row.name for row in rows if row.name is not None]
     return ChainPage(
@@ -420,7 +416,7 @@ async def transactions(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AssetTrans
             for row in _in_order(rows, asked)
         ],
         pagination=MorePaging(asked.limit, asked.offset, has_more=asked.offset + asked.limit < rows[0].total),
-        last_updated=_tip(rows).last_updated(ask.network),
+        last_updated=tip_of(rows).last_updated(ask.network),
     )
 
 
@@ -435,7 +431,7 @@ async def mints(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Mint, Paging]:
             for row in _in_order(rows, asked)
         ],
         pagination=Paging(asked.limit, asked.offset, total, has_more=asked.offset + asked.limit < total),
-        last_updated=_tip(rows).last_updated(ask.network),
+        last_updated=tip_of(rows).last_updated(ask.network),
     )
 
 
@@ -450,11 +446,14 @@ async def asset_of(ask: ChainAsk[QuestionT], named: AssetId | Fingerprint) -> As
     if isinstance(named, AssetId):
         return named
     async with ask.connection() as db:
-        return await in_snapshot(db, named)
+        found = await find(db, named)
+    if found is None:
+        raise errors.asset_not_found()
+    return found
 
 
-async def in_snapshot(db: Connection, named: AssetId | Fingerprint) -> AssetId:
-    """The same on a connection."""
+async def find(db: Connection, named: AssetId | Fingerprint) -> AssetId | None:
+    """The same on a connection; None for an unknown fingerprint. Raises Refusal 503."""
     if isinstance(named, AssetId):
         return named
     rows = await _by_fingerprint.all(db, fingerprint_number(named.digest))
@@ -463,7 +462,7 @@ async def in_snapshot(db: Connection, named: AssetId | Fingerprint) -> AssetId:
     for row in rows:
         if row.policy_id is not None and fingerprint_digest(row.policy_id + row.asset_name) == named.digest:
             return AssetId(row.policy_id, row.asset_name)
-    raise errors.asset_not_found()
+    return None
 
 
 async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow) -> Described:
@@ -492,20 +491,18 @@ def _on_chain(asset: AssetId, row: _AssetRow, wanted: str) -> Described:
 
 
 HolderT = TypeVar("HolderT", Holder, AccountHolder)
-Held = tuple[bytes, str]
-"""The bytes of an address or a reward account, and a quantity."""
 
 
 def _holder_page(
     ask: ChainAsk[AssetListQuestion] | ChainAsk[PolicyListQuestion],
     rows: Sequence[_HolderRow],
-    show: Callable[[Sequence[Held], Network], list[HolderT]],
+    show: Callable[[Sequence[HolderEntry], Network], list[HolderT]],
 ) -> ChainPage[HolderT, MorePaging]:
     asked = ask.question
-    tip = _tip(rows)
+    tip = tip_of(rows)
     if not rows[0].known:
         raise errors.asset_not_found()
-    found = [(row.raw, row.quantity) for row in rows[: asked.limit] if row.raw is not None]
+    found = [HolderEntry(row.raw, row.quantity) for row in rows[: asked.limit] if row.raw is not None]
     return ChainPage(
         data=show(found, ask.network),
         pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
@@ -537,29 +534,19 @@ def _hash(row: _MovementRow) -> str:
     return row.tx_hash.hex()
 
 
-_RowT = TypeVar("_RowT", bound=_PageRow)
-
-
-def _tip(rows: Sequence[_RowT]) -> Tip:
-    """The tip in the snapshot of the rows. Raises Refusal 503 if the network is not served."""
-    if not rows:
-        raise errors.network_not_available()
-    return Tip(rows[0].tip_slot_no, rows[0].tip_hash)
-
-
-def show_holders(held: Sequence[Held], network: Network) -> list[Holder]:
+def show_holders(held: Sequence[HolderEntry], network: Network) -> list[Holder]:
     """Addresses that hold, each with its stake address."""
-    shown = _show_addresses([raw for raw, _ in held], network)
-    return [Holder(*texts, quantity) for texts, (_, quantity) in zip(shown, held, strict=True)]
+    shown = _show_addresses([each.raw for each in held], network)
+    return [Holder(*texts, each.quantity) for texts, each in zip(shown, held, strict=True)]
 
 
-def show_account_holders(held: Sequence[Held], network: Network) -> list[AccountHolder]:
+def show_account_holders(held: Sequence[HolderEntry], network: Network) -> list[AccountHolder]:
     """Accounts that hold, and addresses without one."""
-    accounts = [raw for raw, _ in held if address.is_reward_account(raw)]
-    apart = [raw for raw, _ in held if not address.is_reward_account(raw)]
+    accounts = [each.raw for each in held if address.is_reward_account(each.raw)]
+    apart = [each.raw for each in held if not address.is_reward_account(each.raw)]
     stakes = dict(zip(accounts, address.show_stakes(accounts, network), strict=True))
     addresses = dict(zip(apart, address.show_all(apart), strict=True))
-    return [AccountHolder(stakes.get(raw), addresses.get(raw), quantity) for raw, quantity in held]
+    return [AccountHolder(stakes.get(each.raw), addresses.get(each.raw), each.quantity) for each in held]
 
 
 def _show_addresses(raws: Sequence[bytes], network: Network) -> list[tuple[str, str | None]]:

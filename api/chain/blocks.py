@@ -13,7 +13,7 @@ from api.chain.pools import show_pool_id
 from api.chain.tip import Tip
 from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import packed, sql
-from shared.ledger import SECURITY_PARAMETER, tx_id
+from shared.ledger import tx_id
 from shared.network import Network
 from shared.sql import Connection
 
@@ -180,5 +180,5 @@ async def show(db: Connection, row: BlockRow, network: Network) -> Block:
 
 def _settle(ask: ChainAsk[BlockQuestion] | ChainAsk[BlockTransactionsQuestion], row: BlockRow) -> None:
     """Let callers keep the answer if no rollback can reach the block."""
-    if row.tip_block_no - row.block_no > SECURITY_PARAMETER and row.block_hash is not None:
-        ask.notes.settled_by = row.block_hash.hex()
+    if row.block_hash is not None:
+        ask.notes.settle(row.block_hash, row.block_no, row.tip_block_no)

@@ -64,12 +64,8 @@ async def assets_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
     """
 
     async def one(db: Connection, named: AssetId | Fingerprint, network: Network) -> Asset | None:
-        try:
-            return await assets.one(db, await assets.in_snapshot(db, named), network)
-        except Refusal as refusal:
-            if refusal.code == errors.asset_not_found().code:
-                return None
-            raise
+        asset = await assets.find(db, named)
+        return None if asset is None else await assets.one(db, asset, network)
 
     return await _each(ask, _parser(AssetKind()), one)
 

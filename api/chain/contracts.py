@@ -1,6 +1,5 @@
 """Scripts and datums by hash, and those that outputs carry."""
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -8,16 +7,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from api import errors
-from api.answers import ChainAnswer
+from api.answers import ChainAnswer, Json, json_of
 from api.ask import ChainAsk
 from api.chain import plutus_data
 from api.chain.tip import Tip
 from api.parameters import Hex, Question
 from shared import packed, sql
-from shared.ledger import HASH28_BYTES, NATIVE, SCRIPT_LANGUAGES, SECURITY_PARAMETER, ScriptLanguage
+from shared.ledger import HASH28_BYTES, NATIVE, SCRIPT_LANGUAGES, ScriptLanguage
 from shared.sql import Connection
-
-_Json = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 
 
 class ScriptQuestion(Question, frozen=True, kw_only=True):
@@ -46,7 +43,7 @@ class Script(msgspec.Struct, frozen=True):
     size: int
     first_tx_hash: str
     first_slot_no: int
-    json: _Json | UnsetType = UNSET
+    json: Json | UnsetType = UNSET
 
 
 class Datum(msgspec.Struct, frozen=True):
@@ -60,7 +57,7 @@ class Datum(msgspec.Struct, frozen=True):
     cbor: str
     first_tx_hash: str
     first_slot_no: int
-    json: _Json | UnsetType = UNSET
+    json: Json | UnsetType = UNSET
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -118,7 +115,7 @@ async def script(ask: ChainAsk[ScriptQuestion]) -> ChainAnswer[Script]:
             size=len(row.body),
             first_tx_hash=row.tx_hash.hex(),
             first_slot_no=row.slot_no,
-            json=_json(plutus_data.native_script(row.body)) if row.language == NATIVE else UNSET,
+            json=json_of(plutus_data.native_script(row.body)) if row.language == NATIVE else UNSET,
         ),
     )
 
@@ -139,7 +136,7 @@ async def datum(ask: ChainAsk[DatumQuestion]) -> ChainAnswer[Datum]:
             cbor=row.body.hex(),
             first_tx_hash=row.tx_hash.hex(),
             first_slot_no=row.slot_no,
-            json=_json(plutus_data.of_cbor(row.body)),
+            json=json_of(plutus_data.of_cbor(row.body)),
         ),
     )
 
@@ -163,15 +160,9 @@ async def carried(db: Connection, outputs: Sequence[tuple[bytes | None, int]]) -
 
 def _answer(ask: ChainAsk[Any], row: _Found, data: Any) -> ChainAnswer[Any]:
     assert row.block_no is not None and row.block_hash is not None, "the transaction that was found is in a block"
-    if row.tip_block_no - row.block_no > SECURITY_PARAMETER:
-        ask.notes.settled_by = row.block_hash.hex()
+    ask.notes.settle(row.block_hash, row.block_no, row.tip_block_no)
     return ChainAnswer(data=data, last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network))
 
 
 def _hex(digest: bytes | None) -> str | None:
     return None if digest is None else digest.hex()
-
-
-def _json(value: Any) -> msgspec.Raw | UnsetType:
-    # NOTE: not msgspec's encoder, which refuses integers beyond 64 bits.
-    return UNSET if value is None else msgspec.Raw(json.dumps(value).encode())

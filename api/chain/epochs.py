@@ -12,7 +12,6 @@ from api.chain import cardano_cli, tip
 from api.chain.tip import Tip
 from api.parameters import JsonSchema, Kind, Question
 from shared import sql
-from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network
 
 LATEST = "latest"
@@ -138,8 +137,7 @@ async def _found(db: sql.Connection, ask: ChainAsk[EpochQuestion]) -> tuple[Tip,
     row = await _epoch.one(db, epoch_no, network.epoch_start(epoch_no), network.epoch_start(epoch_no + 1))
     if row is None:
         raise errors.epoch_not_found()
-    if row.tip_block_no - row.last_block_no > SECURITY_PARAMETER:
-        ask.notes.settled_by = row.last_hash.hex()
+    ask.notes.settle(row.last_hash, row.last_block_no, row.tip_block_no)
     return last, row
 
 

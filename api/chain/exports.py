@@ -10,7 +10,7 @@ from aiohttp import web
 from api import errors
 from api.ask import ChainAsk
 from api.chain import assets, tip
-from api.chain.assets import AssetId, AssetKind, Fingerprint, Held, PolicyKind
+from api.chain.assets import AssetId, AssetKind, Fingerprint, HolderEntry, PolicyKind
 from api.parameters import Question
 from shared import sql
 from shared.network import Network
@@ -19,7 +19,7 @@ MEDIA_TYPES = ("text/csv",)
 _ROWS_AT_ONCE = 1_000
 
 _HOLDER, _ACCOUNT_HOLDER = (kind.__struct_fields__ for kind in (assets.Holder, assets.AccountHolder))
-Show = Callable[[Sequence[Held], Network], Sequence[msgspec.Struct]]
+Show = Callable[[Sequence[HolderEntry], Network], Sequence[msgspec.Struct]]
 
 
 class AssetExport(Question, frozen=True, kw_only=True):
@@ -40,8 +40,7 @@ async def holders(ask: ChainAsk[AssetExport]) -> web.Response:
     All lines are from one block; the name of the file has its slot.
     """
     asset = await assets.asset_of(ask, ask.question.asset)
-    named = (asset.policy_id, asset.asset_name)
-    return await _csv(ask, assets.all_holders, assets.show_holders, _HOLDER, *named)
+    return await _csv(ask, asset, assets.all_holders, assets.show_holders, _HOLDER)
 
 
 async def account_holders(ask: ChainAsk[AssetExport]) -> web.Response:
@@ -50,8 +49,7 @@ async def account_holders(ask: ChainAsk[AssetExport]) -> web.Response:
     All lines are from one block; the name of the file has its slot.
     """
     asset = await assets.asset_of(ask, ask.question.asset)
-    named = (asset.policy_id, asset.asset_name)
-    return await _csv(ask, assets.all_account_holders, assets.show_account_holders, _ACCOUNT_HOLDER, *named)
+    return await _csv(ask, asset, assets.all_account_holders, assets.show_account_holders, _ACCOUNT_HOLDER)
 
 
 async def policy_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
@@ -59,7 +57,7 @@ async def policy_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
 
     All lines are from one block; the name of the file has its slot.
     """
-    return await _csv(ask, assets.all_policy_holders, assets.show_holders, _HOLDER, ask.question.policy)
+    return await _csv(ask, ask.question.policy, assets.all_policy_holders, assets.show_holders, _HOLDER)
 
 
 async def policy_account_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
@@ -68,18 +66,17 @@ async def policy_account_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
     All lines are from one block; the name of the file has its slot.
     """
     show = assets.show_account_holders
-    return await _csv(ask, assets.all_policy_account_holders, show, _ACCOUNT_HOLDER, ask.question.policy)
+    return await _csv(ask, ask.question.policy, assets.all_policy_account_holders, show, _ACCOUNT_HOLDER)
 
 
 async def _csv(
     ask: ChainAsk[AssetExport] | ChainAsk[PolicyExport],
-    query: sql.Query[assets.HolderEntry],
+    held: AssetId | bytes,
+    query: sql.Query[HolderEntry],
     show: Show,
     columns: Sequence[str],
-    policy_id: bytes,
-    *asset_name: bytes,
 ) -> web.Response:
-    """A list as a file: read from one snapshot to disk, then sent from there.
+    """The holders of an asset or of a policy as a file: read from one snapshot to disk, then sent from there.
 
     So a slow client holds neither a connection nor a snapshot, memory is bounded, and an error has a status.
     Addresses and digits need no quotes.
@@ -88,11 +85,11 @@ async def _csv(
     file.write(_lines([columns]))
     async with ask.services.exports, ask.snapshot() as db:
         last = await tip.read(db)
-        if asset_name and await assets.one(db, AssetId(policy_id, *asset_name), ask.network) is None:
+        if isinstance(held, AssetId) and await assets.one(db, held, ask.network) is None:
             raise errors.asset_not_found()
-        async for rows in query.parts(db, policy_id, *asset_name, rows=_ROWS_AT_ONCE):
-            shown = show([(row.raw, row.quantity) for row in rows], ask.network)
-            file.write(_lines([msgspec.structs.astuple(each) for each in shown]))
+        key = (held.policy_id, held.asset_name) if isinstance(held, AssetId) else (held,)
+        async for rows in query.parts(db, *key, rows=_ROWS_AT_ONCE):
+            file.write(_lines([msgspec.structs.astuple(each) for each in show(rows, ask.network)]))
     file.seek(0)
     name = f'attachment; filename="holders-{last.slot_no}.csv"'
     return web.Response(body=file, headers={"Content-Type": "text/csv;charset=utf-8", "Content-Disposition": name})

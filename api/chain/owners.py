@@ -10,10 +10,11 @@ from api.answers import ChainPage, Digits, Instant, MorePaging, Quantity
 from api.ask import ChainAsk
 from api.chain import names
 from api.chain.assets import text_of
-from api.chain.tip import Tip
+from api.chain.tip import ListRow, Tip
+from api.chain.tip import of_rows as tip_of
 from api.parameters import Integer, Offset, Order, Question
 from shared import address, sql
-from shared.ledger import AssetNo, fingerprint
+from shared.ledger import AssetNo, fingerprint, slot_of
 from shared.network import Network
 from shared.sql import Connection
 
@@ -92,9 +93,7 @@ class _SummaryRow(msgspec.Struct, frozen=True):
     last_hash: bytes | None
 
 
-class _HoldingRow(msgspec.Struct, frozen=True):
-    tip_slot_no: int
-    tip_hash: bytes
+class _HoldingRow(ListRow, frozen=True):
     numbering: UUID
     asset_no: AssetNo | None  # null in the row of an empty page
     quantity: str
@@ -154,7 +153,7 @@ def position(tx_id: int | None, tx_hash: bytes | None, network: Network) -> Posi
     """The position of a transaction by its number; None without a transaction."""
     if tx_id is None or tx_hash is None:
         return None
-    return Position(tx_hash.hex(), tx_id >> 16, network.slot_time(tx_id >> 16))
+    return Position(tx_hash.hex(), slot_of(tx_id), network.slot_time(slot_of(tx_id)))
 
 
 async def holdings(ask: ChainAsk[ListT], owner: Kind, raw: bytes) -> ChainPage[Holding, MorePaging]:
@@ -165,14 +164,13 @@ async def holdings(ask: ChainAsk[ListT], owner: Kind, raw: bytes) -> ChainPage[H
 
         async def read() -> ChainPage[Holding, MorePaging]:
             rows = await query.all(db, raw, asked.limit, asked.offset)
-            if not rows:
-                raise errors.network_not_available()
+            tip = tip_of(rows)
             found = {row.asset_no: row.quantity for row in rows[: asked.limit] if row.asset_no is not None}
             shown = await names.of(db, rows[0].numbering, (), found)
             return ChainPage(
                 data=[_holding(shown.assets[asset_no], quantity) for asset_no, quantity in found.items()],
                 pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
-                last_updated=Tip(rows[0].tip_slot_no, rows[0].tip_hash).last_updated(ask.network),
+                last_updated=tip.last_updated(ask.network),
             )
 
         return await names.until_consistent(read)

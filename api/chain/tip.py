@@ -1,5 +1,7 @@
 """The last indexed block of a chain: `last_updated` in answers."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from api import errors
@@ -17,6 +19,22 @@ class Tip(msgspec.Struct, frozen=True):
     def last_updated(self, network: Network) -> LastUpdated:
         """The tip in the form of an answer."""
         return LastUpdated(self.slot_no, self.block_hash.hex(), network.slot_time(self.slot_no))
+
+
+class ListRow(msgspec.Struct, frozen=True):
+    """A row of a list, with the tip of its snapshot."""
+
+    tip_slot_no: int
+    tip_hash: bytes
+
+
+def of_rows(rows: Sequence[ListRow]) -> Tip:
+    """The tip in the snapshot of a list, of which an empty page is a row too. Raises Refusal 503 if there is no row,
+    since the network is not served yet.
+    """
+    if not rows:
+        raise errors.network_not_available()
+    return Tip(rows[0].tip_slot_no, rows[0].tip_hash)
 
 
 _sql = sql.beside(__file__)

@@ -1,16 +1,15 @@
 """Transactions: those of an address or an account, as a short or a detailed list, and a single one by its hash."""
 
-import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from api import errors
-from api.answers import ChainAnswer, ChainPage, Change, CursorPaging, Instant, Quantity
+from api.answers import ChainAnswer, ChainPage, Change, CursorPaging, Instant, Json, Quantity, json_of
 from api.ask import ChainAsk
 from api.chain import certificates, metadatum, names, owners
 from api.chain.certificates import Certificate
@@ -18,7 +17,7 @@ from api.chain.names import Names
 from api.chain.tip import Tip
 from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
 from shared import address, packed, sql
-from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER, tx_id
+from shared.ledger import HIGHEST_SLOT, tx_id
 from shared.network import Network
 from shared.sql import Connection
 
@@ -132,7 +131,7 @@ class LabelMetadata(msgspec.Struct, frozen=True):
     """
 
     cbor: str | UnsetType = UNSET
-    json: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})] | UnsetType = UNSET
+    json: Json | UnsetType = UNSET
 
 
 class FullTransaction(Transaction, frozen=True):
@@ -247,8 +246,7 @@ async def by_hash(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
                 raise errors.network_not_available()
             if row.tx_hash is None:
                 raise errors.transaction_not_found()
-            if row.tip_block_no - row.block_no > SECURITY_PARAMETER:
-                ask.notes.settled_by = row.block_hash.hex()
+            ask.notes.settle(row.block_hash, row.block_no, row.tip_block_no)
             return ChainAnswer(
                 data=await _full(db, row, ask.network, ask.question.group_by_policy),
                 last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),
@@ -401,11 +399,8 @@ def _assets(quantities: packed.Quantities, shown: Names, grouped: bool) -> dict[
 
 def _metadata(extra: packed.Extra) -> dict[str, LabelMetadata]:
     return {
-        str(label): LabelMetadata(cbor=data.hex(), json=_json(metadatum.of_cbor(data)))
+        str(label): LabelMetadata(cbor=data.hex(), json=json_of(metadatum.of_cbor(data)))
         for label, data in extra.metadata_cbor.items()
-    } | {str(label): LabelMetadata(json=_json(metadatum.of_json(data))) for label, data in extra.metadata_json.items()}
-
-
-def _json(value: Any) -> msgspec.Raw | UnsetType:
-    # NOTE: not msgspec's encoder, which refuses integers beyond 64 bits.
-    return UNSET if value is None else msgspec.Raw(json.dumps(value).encode())
+    } | {
+        str(label): LabelMetadata(json=json_of(metadatum.of_json(data))) for label, data in extra.metadata_json.items()
+    }

@@ -14,10 +14,10 @@ from api.chain.assets import AssetId, AssetKind, Fingerprint
 from api.chain.contracts import Carried
 from api.chain.names import Names
 from api.chain.owners import OwnerList, Position
-from api.chain.tip import Tip
 from api.chain.transactions import Value, value_of
 from api.parameters import Hex, Integer, Question
 from shared import address, packed, sql
+from shared.ledger import slot_of
 from shared.network import Network
 from shared.sql import Connection
 
@@ -60,9 +60,7 @@ class MadeOutput(UnspentOutput, frozen=True):
     spent_by: Position | None
 
 
-class _OutputRow(msgspec.Struct, frozen=True):
-    tip_slot_no: int
-    tip_hash: bytes
+class _OutputRow(tip.ListRow, frozen=True):
     numbering: UUID
     tx_id: int | None  # null, like everything below, in the row of an empty page
     output_index: int
@@ -143,13 +141,12 @@ async def unspent(ask: ChainAsk[UnspentT], owner: owners.Kind, raw: bytes) -> Ch
             if held and not held[0].known:
                 raise errors.asset_not_found()
             rows = held
-        if not rows:
-            raise errors.network_not_available()
+        last = tip.of_rows(rows)
         found = await _shown(db, [row for row in rows[: asked.limit] if row.tx_id is not None], ask.network)
     return ChainPage(
         data=found,
         pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
-        last_updated=Tip(rows[0].tip_slot_no, rows[0].tip_hash).last_updated(ask.network),
+        last_updated=last.last_updated(ask.network),
     )
 
 
@@ -182,7 +179,7 @@ def _shown_one(
     else:
         assert row.tx_id is not None, "the row of an empty page is not shown"
         whose, value = shown.addresses[output.address_no], value_of(output, shown, grouped=False)
-        slot_no = row.tx_id >> 16
+        slot_no = slot_of(row.tx_id)
     return UnspentOutput(
         row.tx_hash.hex(),
         row.output_index,

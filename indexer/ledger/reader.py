@@ -139,7 +139,7 @@ class LedgerReader:
                     None if parameters is None else answers.parameters_of(parameters).desired_number_of_stake_pools,
                     None if treasury is None else frames.lovelace(treasury.reserves),
                     None if treasury is None else frames.lovelace(treasury.treasury),
-                    self._first_tx_id(epoch_no - 1),
+                    _first_tx_id(self._network, epoch_no - 1),
                 )
 
     async def _new_configurations(self, node: Ogmios, db: asyncpg.Connection) -> dict[str, str]:
@@ -176,13 +176,15 @@ class LedgerReader:
         reported = self._reported
         if reported is None or reported.epoch_no != epoch_no or not await store.holds(db, reported.point):
             ended = complete_epoch_no is None or complete_epoch_no < epoch_no - 1
-            self._reported = reported = await self._ask(node, db, point, epoch_no, ended=ended)
+            self._reported = reported = await _node_snapshots(self._network, node, db, point, epoch_no, ended=ended)
         async with db.transaction(isolation="repeatable_read", readonly=True):
             position = await self._settled_position(db, reported.point, epoch_no)
             if position is None:
                 return
             ours = {row.pool_id: row.lovelace for row in await _live_stakes.all(db)}
-            rewards = {opened + 1: await self._pool_rewards(db, reported, opened) for opened in reported.snapshots}
+            rewards = {
+                opened + 1: await _rewards_in(self._network, db, reported, opened) for opened in reported.snapshots
+            }
         compared = await self._compare(node, position, ours)
         async with self._turn:
             if not await store.holds(self._writer, position.point):
@@ -205,17 +207,6 @@ class LedgerReader:
                 difference_lovelace=compared.difference,
             )
 
-    async def pool_rewards(
-        self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int
-    ) -> dict[PoolNo, int] | None:
-        """Rewards in the snapshot from the beginning of an epoch, by pool_id, by pool_no, from the node at a point in
-        that epoch.
-
-        None if the node does not report that snapshot.
-        """
-        reported = await self._ask(node, db, point, epoch_no, ended=False)
-        return await self._pool_rewards(db, reported, epoch_no) if reported.snapshots[epoch_no] else None
-
     async def _settled_position(
         self, db: asyncpg.Connection, point: Point, epoch_no: int
     ) -> store.IndexPosition | None:
@@ -228,65 +219,6 @@ class LedgerReader:
         unread = await _due.all(db, 1) or await _delegated.all(db, state.next_stake_no, 1)
         return None if unread or not await store.holds(db, point) else position
 
-    async def _ask(
-        self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, ended: bool
-    ) -> "_NodeSnapshots":
-        """Query the node at the acquired point for the snapshot of its epoch and, if `ended`, of the one before."""
-        snapshots = {epoch_no: await self._reported_snapshot(node, db, epoch_no)}
-        parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
-        if ended:
-            snapshots[epoch_no - 1] = await self._ended_snapshot(node, db, epoch_no - 1)
-        pool_deposit = POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
-        return _NodeSnapshots(point, epoch_no, snapshots, pool_deposit)
-
-    async def _reported_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
-        """The stakes by pool_id in the snapshot from the beginning of the epoch that the node has acquired."""
-        views = dict[str, answers.PoolView]
-        pools = await or_none(node, "queryLedgerState/stakePools", views, includeStake=True)
-        proposals = await or_none(node, "queryLedgerState/governanceProposals", list[answers.Proposal])
-        if pools is None or proposals is None:
-            return {}
-        deposits = answers.deposits_of(proposals)
-        delegations = await _delegations_at.all(db, list(deposits), self._first_tx_id(epoch_no))
-        return answers.snapshot_of(pools, deposits, {row.account: row.pool_id for row in delegations})
-
-    async def _ended_snapshot(self, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
-        """The same for an epoch that has ended, if the node still has the ledger state of our last block in it."""
-        last = await store.last_at_or_before(db, self._network.epoch_start(epoch_no + 1) - 1)
-        if last is None or self._network.epoch_of(last.slot_no) != epoch_no:
-            return {}
-        try:
-            await acquire(node, last)
-        except NotThere:
-            return {}
-        return await self._reported_snapshot(node, db, epoch_no)
-
-    async def _pool_rewards(self, db: asyncpg.Connection, reported: "_NodeSnapshots", opened: int) -> dict[PoolNo, int]:
-        """Rewards in the snapshot from the beginning of the epoch `opened`, by pool_no.
-
-        For pools that the node reports: their stake less the outputs in it. For others: the rewards that their accounts
-        held then, computed from those of now. That is exact in the same epoch, and later includes newer rewards.
-        """
-        snapshot = reported.snapshots[opened]
-        rewards, complete = {}, bool(snapshot)
-        for pool in await _outputs_in_snapshot.all(db, opened + 1):
-            if pool.pool_id in snapshot:
-                rewards[pool.pool_no] = snapshot[pool.pool_id] - pool.lovelace
-            elif pool.lovelace:
-                complete = False
-        log.info("ledger_state.snapshot", network=self._network.name, epoch_no=opened + 1, reported_pools=len(snapshot))
-        if not complete:
-            first_tx_id = self._first_tx_id(opened)
-            moved = await _moved_from(db, first_tx_id)
-            for reaped in range(opened, reported.epoch_no + 1):
-                for retired in await _reaped.all(db, reaped, self._first_tx_id(reaped)):
-                    account = packed.unpack_pool_parameters(retired.parameters).reward_account
-                    if account is not None:
-                        moved[account] -= reported.pool_deposit
-            by_account = await _account_rewards.all(db, first_tx_id, list(moved.keys()), list(moved.values()))
-            rewards = {row.pool_no: row.lovelace for row in by_account} | rewards
-        return {pool_no: lovelace for pool_no, lovelace in rewards.items() if lovelace}
-
     async def _compare(
         self, node: Ogmios, position: store.IndexPosition, ours: dict[bytes, int]
     ) -> answers.Comparison | None:
@@ -298,8 +230,85 @@ class LedgerReader:
             return None
         return answers.compare(ours, answers.live_stakes_of(shares, frames.lovelace(treasury.reserves)))
 
-    def _first_tx_id(self, epoch_no: int) -> TxId:
-        return tx_id(self._network.epoch_start(max(epoch_no, 0)), 0)
+
+async def pool_rewards(
+    network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int
+) -> dict[PoolNo, int] | None:
+    """Rewards in the snapshot from the beginning of an epoch, by pool_no, from the node at a point in that epoch.
+
+    None if the node does not report that snapshot.
+    """
+    reported = await _node_snapshots(network, node, db, point, epoch_no, ended=False)
+    return await _rewards_in(network, db, reported, epoch_no) if reported.snapshots[epoch_no] else None
+
+
+async def _node_snapshots(
+    network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, ended: bool
+) -> "_NodeSnapshots":
+    """Query the node at the acquired point for the snapshot of its epoch and, if `ended`, of the one before."""
+    snapshots = {epoch_no: await _reported_snapshot(network, node, db, epoch_no)}
+    parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
+    if ended:
+        snapshots[epoch_no - 1] = await _ended_snapshot(network, node, db, epoch_no - 1)
+    pool_deposit = POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
+    return _NodeSnapshots(point, epoch_no, snapshots, pool_deposit)
+
+
+async def _reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+    """The stakes by pool_id in the snapshot from the beginning of the epoch that the node has acquired."""
+    views = dict[str, answers.PoolView]
+    pools = await or_none(node, "queryLedgerState/stakePools", views, includeStake=True)
+    proposals = await or_none(node, "queryLedgerState/governanceProposals", list[answers.Proposal])
+    if pools is None or proposals is None:
+        return {}
+    deposits = answers.deposits_of(proposals)
+    delegations = await _delegations_at.all(db, list(deposits), _first_tx_id(network, epoch_no))
+    return answers.snapshot_of(pools, deposits, {row.account: row.pool_id for row in delegations})
+
+
+async def _ended_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+    """The same for an epoch that has ended, if the node still has the ledger state of our last block in it."""
+    last = await store.last_at_or_before(db, network.epoch_start(epoch_no + 1) - 1)
+    if last is None or network.epoch_of(last.slot_no) != epoch_no:
+        return {}
+    try:
+        await acquire(node, last)
+    except NotThere:
+        return {}
+    return await _reported_snapshot(network, node, db, epoch_no)
+
+
+async def _rewards_in(
+    network: Network, db: asyncpg.Connection, reported: "_NodeSnapshots", opened: int
+) -> dict[PoolNo, int]:
+    """Rewards in the snapshot from the beginning of the epoch `opened`, by pool_no.
+
+    For pools that the node reports: their stake less the outputs in it. For others: the rewards that their accounts
+    held then, computed from those of now. That is exact in the same epoch, and later includes newer rewards.
+    """
+    snapshot = reported.snapshots[opened]
+    rewards, complete = {}, bool(snapshot)
+    for pool in await _outputs_in_snapshot.all(db, opened + 1):
+        if pool.pool_id in snapshot:
+            rewards[pool.pool_no] = snapshot[pool.pool_id] - pool.lovelace
+        elif pool.lovelace:
+            complete = False
+    log.info("ledger_state.snapshot", network=network.name, epoch_no=opened + 1, reported_pools=len(snapshot))
+    if not complete:
+        first_tx_id = _first_tx_id(network, opened)
+        moved = await _moved_from(db, first_tx_id)
+        for reaped in range(opened, reported.epoch_no + 1):
+            for retired in await _reaped.all(db, reaped, _first_tx_id(network, reaped)):
+                account = packed.unpack_pool_parameters(retired.parameters).reward_account
+                if account is not None:
+                    moved[account] -= reported.pool_deposit
+        by_account = await _account_rewards.all(db, first_tx_id, list(moved.keys()), list(moved.values()))
+        rewards = {row.pool_no: row.lovelace for row in by_account} | rewards
+    return {pool_no: lovelace for pool_no, lovelace in rewards.items() if lovelace}
+
+
+def _first_tx_id(network: Network, epoch_no: int) -> TxId:
+    return tx_id(network.epoch_start(max(epoch_no, 0)), 0)
 
 
 class _NodeSnapshots(msgspec.Struct, frozen=True):

@@ -32,7 +32,6 @@ class _Health(msgspec.Struct, frozen=True, rename="camel"):
     version: str | None = None
     network: str | None = None
     network_synchronization: float | None = None
-    connection_status: str | None = None
 
 
 async def servers(running: Servers, nodes: dict[Network, str]) -> int:

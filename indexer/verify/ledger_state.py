@@ -4,8 +4,6 @@ This is possible only at the tip of the index, while the node still has the ledg
 rewards of the epoch are read.
 """
 
-import asyncio
-
 import asyncpg
 import msgspec
 
@@ -13,11 +11,11 @@ from indexer.ledger import answers
 from indexer.ledger.reader import (
     BATCH_ACCOUNTS,
     GENESIS_ERAS,
-    LedgerReader,
     NotThere,
     acquire,
     configuration_of,
     or_none,
+    pool_rewards,
     rewards_of,
 )
 from indexer.ogmios import frames
@@ -52,10 +50,7 @@ async def check(db: asyncpg.Connection, node: Ogmios, network: Network, sample: 
             CheckResult("genesis_configuration", await _wrong_configurations(db, node)),
             CheckResult("reward", await _wrong_rewards(db, node, sample)),
         ]
-        # NOTE: nothing is written: this reader has no writer to take turns with.
-        rewards = await LedgerReader(network, "", "", db, asyncio.Lock()).pool_rewards(
-            node, db, position.point, epoch_no
-        )
+        rewards = await pool_rewards(network, node, db, position.point, epoch_no)
         if rewards is not None:
             found.append(CheckResult("pool_reward", await _wrong_pool_rewards(db, rewards, epoch_no + 1)))
         return found

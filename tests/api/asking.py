@@ -157,9 +157,9 @@ async def _index(chain: asyncpg.Connection) -> Subjects:
                     pools = [each["stakePool"]["id"] for each in tx.get("certificates", ()) if "stakePool" in each]
                     if pools and about is None:
                         payee = tx["outputs"][0]["address"]
-                        account = address.stake_address(address.of_node(payee))
+                        account = address.stake_of(address.of_node(payee))
                         assert account is not None, "the outputs of this transaction are delegated"
-                        about = Subjects(tx["id"], pools[0], payee, account)
+                        about = Subjects(tx["id"], pools[0], payee, address.show_stake(account))
     assert about is not None, "the recorded blocks have a pool"
     return about
 

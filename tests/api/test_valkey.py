@@ -271,7 +271,7 @@ def test_a_silent_server_times_out(run: Run, own: OwnValkey, connected: bool) ->
             began = loop.time()
             told = await asyncio.gather(*(valkey.ask(ECHO) for _ in range(20)), return_exceptions=True)
             assert all(isinstance(reply, RedisError | OSError) for reply in told), told
-            assert 1 < loop.time() - began < valkeys.GIVEN_UP_AFTER_S + 1
+            assert 1 < loop.time() - began < 3  # a connection that exists is given up after 2 s, too
             own.thaw()
             assert await valkey.ask(ECHO) == b"hello"
 

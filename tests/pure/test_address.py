@@ -59,8 +59,9 @@ def test_base_addresses_are_pycardanos(payment: bytes, stake: bytes, script: boo
     raw = address.parse(str(theirs), MAINNET)
     assert raw == bytes(theirs)
     stake_only = pycardano.Address(staking_part=credential(stake), network=pycardano.Network.MAINNET)
-    assert address.stake_of(raw) == bytes(stake_only)
-    assert address.stake_address(raw) == str(stake_only)
+    account = address.stake_of(raw)
+    assert account == bytes(stake_only)
+    assert address.show_stake(account) == str(stake_only)
 
 
 @given(hashes, hashes, st.booleans(), st.booleans())
