@@ -38,8 +38,9 @@ class OutputQuestion(Question, frozen=True, kw_only=True):
 
 
 class UnspentOutput(msgspec.Struct, frozen=True):
-    """An output. `slot_no` and `block_time` are null if it is part of the genesis.
+    """An output without what spent it, as lists of unspent outputs have it.
 
+    `slot_no` and `block_time` are null if it is part of the genesis. `data_hash` is the hash of its datum, and
     `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.
     """
 
@@ -55,7 +56,7 @@ class UnspentOutput(msgspec.Struct, frozen=True):
 
 
 class MadeOutput(UnspentOutput, frozen=True):
-    """An output, spent or not. `spent_by` is the transaction that spent it, null if it is unspent."""
+    """An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if it is unspent."""
 
     spent_by: Position | None
 

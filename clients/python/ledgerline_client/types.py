@@ -64,7 +64,7 @@ class Output(TypedDict):
 
 
 class CursorPaging(TypedDict):
-    """The position of a page in an address' transactions.
+    """The position of a page in the transactions of an address or an account.
 
     `next_cursor` is the `fromSlot` of the next page, with `offset` 0. It is absent on the last page, and on a
     page that ends inside a slot; in the latter case, continue with `offset` + `limit`.
@@ -521,9 +521,10 @@ class UnspentOutputPage(TypedDict):
 
 
 class UnspentOutput(TypedDict):
-    """An output. `slot_no` and `block_time` are null if it is part of the genesis.
+    """An output without what spent it, as lists of unspent outputs have it.
 
-    `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.
+    `slot_no` and `block_time` are null if it is part of the genesis. `data_hash` is the hash of its datum,
+    and `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.
     """
 
     tx_hash: str
@@ -652,7 +653,9 @@ class MadeOutputAnswer(TypedDict):
 
 
 class MadeOutput(TypedDict):
-    """An output, spent or not. `spent_by` is the transaction that spent it, null if it is unspent."""
+    """An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if it is
+    unspent.
+    """
 
     tx_hash: str
     output_index: int

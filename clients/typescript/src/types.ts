@@ -53,7 +53,7 @@ export interface Output {
 }
 
 /**
- * The position of a page in an address' transactions.
+ * The position of a page in the transactions of an address or an account.
  *
  * `next_cursor` is the `fromSlot` of the next page, with `offset` 0. It is absent on the last page, and on a
  * page that ends inside a slot; in the latter case, continue with `offset` + `limit`.
@@ -475,8 +475,9 @@ export interface UnspentOutputPage {
 }
 
 /**
- * An output. `slot_no` and `block_time` are null if it is part of the genesis.
+ * An output without what spent it, as lists of unspent outputs have it.
  *
+ * `slot_no` and `block_time` are null if it is part of the genesis. `data_hash` is the hash of its datum, and
  * `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.
  */
 export interface UnspentOutput {
@@ -597,7 +598,7 @@ export interface MadeOutputAnswer {
   last_updated: LastUpdated;
 }
 
-/** An output, spent or not. `spent_by` is the transaction that spent it, null if it is unspent. */
+/** An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if it is unspent. */
 export interface MadeOutput {
   tx_hash: string;
   output_index: number;
