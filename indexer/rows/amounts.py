@@ -19,11 +19,15 @@ class Moved(msgspec.Struct, frozen=True, gc=False):
 
 
 class Amounts:
-    """Net changes: lovelace by stake_no, and held quantities by asset_no and address_no."""
+    """Net changes: lovelace by stake_no, and held quantities by asset_no and address_no.
+
+    `accounts` are the account_no of these addresses: the stake_no, or the negative address_no if there is none.
+    """
 
     def __init__(self) -> None:
         self.stakes: defaultdict[StakeNo, int] = defaultdict(int)
         self.holders: defaultdict[tuple[AssetNo, AddressNo], int] = defaultdict(int)
+        self.accounts: dict[AddressNo, int] = {}
 
     def move(self, outputs: Iterable[NumberedOutput], sign: int) -> Moved:
         """Add the outputs made (`sign` 1) or spent (-1)."""
@@ -38,6 +42,7 @@ class Amounts:
                 stakes[stake_no] += sign * lovelace
                 accounts.add(stake_no)
             if output.quantities:
+                self.accounts[address_no] = -address_no if stake_no is None else stake_no
                 for asset_no, quantity in output.quantities.items():
                     holders[asset_no, address_no] += sign * quantity
                     total[asset_no] = total.get(asset_no, 0) + quantity

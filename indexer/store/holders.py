@@ -5,6 +5,7 @@ holder whose address opens one. The tables depend on the current holders alone, 
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import asyncpg
 import msgspec
@@ -13,63 +14,60 @@ from shared import sql
 from shared.ledger import AddressNo, AssetNo
 
 
-async def move(db: asyncpg.Connection, moved: Mapping[tuple[AssetNo, AddressNo], int]) -> None:
-    """Move quantities, by asset_no and address_no, and count the buckets that holders left and entered."""
+async def move(
+    db: asyncpg.Connection, moved: Mapping[tuple[AssetNo, AddressNo], int], accounts: Mapping[AddressNo, int]
+) -> None:
+    """Move quantities, by asset_no and address_no, and count the buckets that holders left and entered.
+
+    `accounts` are the account_no of these addresses.
+    """
     # Quantities go as text because sums exceed bigint.
-    of_addresses = [_Moved(*key, str(quantity)) for key, quantity in moved.items() if quantity]
-    if of_addresses:
-        await _move_with_policies(db, of_addresses, HOLDERS, _POLICY_HOLDERS)
-        of_accounts = await _moved_of_accounts.all(db, *_columns(of_addresses))
-        await _move_with_policies(db, of_accounts, _ACCOUNT_HOLDERS, _POLICY_ACCOUNT_HOLDERS)
+    rows = [(*key, accounts[key[1]], str(quantity)) for key, quantity in moved.items() if quantity]
+    if rows:
+        asset_nos, address_nos, account_nos, quantities = (list(column) for column in zip(*rows, strict=True))
+        await _ADDRESSES.move(db, asset_nos, address_nos, quantities)
+        await _ACCOUNTS.move(db, asset_nos, account_nos, quantities)
 
 
 async def fill(db: asyncpg.Connection) -> None:
     """Count every bucket, at the end of bulk."""
-    for holders in (HOLDERS, _POLICY_HOLDERS, _ACCOUNT_HOLDERS, _POLICY_ACCOUNT_HOLDERS):
-        await holders.fill_buckets.run(db)
-
-
-async def _move_with_policies(
-    db: asyncpg.Connection, moved: "list[_Moved]", of_assets: "_Holders", of_policies: "_Holders"
-) -> None:
-    await of_assets.move(db, moved)
-    if moved:
-        await of_policies.move(db, await _moved_of_policies.all(db, *_columns(moved)))
+    for holders in (_ADDRESSES, _ACCOUNTS):
+        await holders.fill(db)
 
 
 class _Moved(msgspec.Struct, frozen=True):
     """The quantity of an asset or policy that came to an address or account (above 0), or left it."""
 
+    of_policy: bool
     held_no: int
     holder_no: int
     quantity: str
 
 
 class _Holders:
-    """The holders of assets or policies by address or account."""
+    """The holders of assets and of policies by address or by account."""
 
-    def __init__(self, holder: str, held_no: str, who: str) -> None:
-        parts = {"holder": holder, "held_no": held_no, "who": who}
-        self.move_quantities = _sql.command("move_holders", **parts)
-        self._move_buckets = _sql.command("move_holder_buckets", **parts)
-        self.fill_buckets = _sql.command("fill_holder_buckets", **parts)
+    def __init__(self, holder: str, who: str) -> None:
+        self._move = _sql.query("move_holders", _Moved, holder=holder, who=who)
+        of_assets = {"holder": holder, "held_no": "asset_no", "who": who}
+        of_policies = {"holder": f"policy_{holder}", "held_no": "policy_no", "who": who}
+        self._move_buckets = [_sql.command("move_holder_buckets", **parts) for parts in (of_assets, of_policies)]
+        self._fill_buckets = [_sql.command("fill_holder_buckets", **parts) for parts in (of_assets, of_policies)]
 
-    async def move(self, db: asyncpg.Connection, moved: list[_Moved]) -> None:
-        """Move quantities, and count the buckets that holders left and entered."""
-        if moved:
-            columns = _columns(moved)
-            await self.move_quantities.run(db, *columns)
-            await self._move_buckets.run(db, *columns)
+    async def move(self, db: asyncpg.Connection, *moves: list[Any]) -> None:
+        """Move quantities, given as columns, and count the buckets that holders left and entered."""
+        of_long_lists = await self._move.all(db, *moves)
+        for of_policy, move_buckets in enumerate(self._move_buckets):
+            rows = [(row.held_no, row.holder_no, row.quantity) for row in of_long_lists if row.of_policy == of_policy]
+            if rows:
+                await move_buckets.run(db, *(list(column) for column in zip(*rows, strict=True)))
 
-
-def _columns(moved: list[_Moved]) -> list[list[object]]:
-    return [list(column) for column in zip(*map(msgspec.structs.astuple, moved), strict=True)]
+    async def fill(self, db: asyncpg.Connection) -> None:
+        """Count every bucket."""
+        for fill_buckets in self._fill_buckets:
+            await fill_buckets.run(db)
 
 
 _sql = sql.beside(__file__)
-_moved_of_policies = _sql.query("moved_of_policies", _Moved)
-_moved_of_accounts = _sql.query("moved_of_accounts", _Moved)
-HOLDERS = _Holders("holder", "asset_no", "address_no")
-_POLICY_HOLDERS = _Holders("policy_holder", "policy_no", "address_no")
-_ACCOUNT_HOLDERS = _Holders("account_holder", "asset_no", "account_no")
-_POLICY_ACCOUNT_HOLDERS = _Holders("policy_account_holder", "policy_no", "account_no")
+_ADDRESSES = _Holders("holder", "address_no")
+_ACCOUNTS = _Holders("account_holder", "account_no")

@@ -2,34 +2,47 @@
 -- its column address_no or account_no.
 
 -- name: move_holders
--- Net quantities as text; no row stays at 0.
-MERGE INTO {holder} USING (
-    SELECT {held_no}, {who}, quantity::numeric
-    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved ({held_no}, {who}, quantity)
-) moved ON {holder}.{held_no} = moved.{held_no} AND {holder}.{who} = moved.{who}
-WHEN MATCHED AND {holder}.quantity + moved.quantity = 0 THEN DELETE
-WHEN MATCHED THEN UPDATE SET quantity = {holder}.quantity + moved.quantity
-WHEN NOT MATCHED THEN INSERT ({held_no}, {who}, quantity)
-    VALUES (moved.{held_no}, moved.{who}, moved.quantity)
-
--- name: moved_of_policies
--- The moves of assets, summed by policy.
-SELECT policy_no AS held_no, holder_no, sum(quantity::numeric)::text AS quantity
-FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, holder_no, quantity) JOIN asset USING (asset_no)
-GROUP BY policy_no, holder_no
-HAVING sum(quantity::numeric) <> 0
-
--- name: moved_of_accounts
--- The moves of addresses, summed by account.
-SELECT asset_no AS held_no, coalesce(stake_no, -address_no) AS holder_no, sum(quantity::numeric)::text AS quantity
-FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, address_no, quantity) JOIN address USING (address_no)
-GROUP BY asset_no, coalesce(stake_no, -address_no)
-HAVING sum(quantity::numeric) <> 0
+-- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, and the same by policy; no row stays at 0. Returns
+-- the moves in lists that have buckets or may get some: an address or account that opens one came, left or moved in them.
+WITH moved AS MATERIALIZED (
+    SELECT asset_no, policy_no, {who}, sum(quantity::numeric) AS quantity
+    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {who}, quantity) JOIN asset USING (asset_no)
+    GROUP BY asset_no, policy_no, {who}
+), of_assets AS MATERIALIZED (
+    SELECT asset_no, {who}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    FROM moved LEFT JOIN {holder} h USING (asset_no, {who})
+    WHERE moved.quantity <> 0
+), of_policies AS MATERIALIZED (
+    SELECT policy_no, {who}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    FROM (SELECT policy_no, {who}, sum(quantity) AS quantity FROM moved GROUP BY policy_no, {who}) moved
+    LEFT JOIN policy_{holder} h USING (policy_no, {who})
+    WHERE moved.quantity <> 0
+), gone AS (
+    DELETE FROM {holder} h USING of_assets m WHERE h.ctid = m.place AND m.quantity = 0
+), changed AS (
+    UPDATE {holder} h SET quantity = m.quantity FROM of_assets m WHERE h.ctid = m.place AND m.quantity <> 0
+), come AS (
+    INSERT INTO {holder} (asset_no, {who}, quantity) SELECT asset_no, {who}, quantity FROM of_assets WHERE place IS NULL
+), gone_of_policies AS (
+    DELETE FROM policy_{holder} h USING of_policies m WHERE h.ctid = m.place AND m.quantity = 0
+), changed_of_policies AS (
+    UPDATE policy_{holder} h SET quantity = m.quantity FROM of_policies m WHERE h.ctid = m.place AND m.quantity <> 0
+), come_of_policies AS (
+    INSERT INTO policy_{holder} (policy_no, {who}, quantity)
+    SELECT policy_no, {who}, quantity FROM of_policies WHERE place IS NULL
+)
+SELECT false AS of_policy, asset_no AS held_no, {who} AS holder_no, moved::text AS quantity
+FROM (SELECT *, bool_or(opens_bucket({who})) OVER (PARTITION BY asset_no) AS opened FROM of_assets) m
+WHERE opened OR EXISTS (SELECT FROM {holder}_bucket b WHERE b.asset_no = m.asset_no)
+UNION ALL
+SELECT true, policy_no, {who}, moved::text
+FROM (SELECT *, bool_or(opens_bucket({who})) OVER (PARTITION BY policy_no) AS opened FROM of_policies) m
+WHERE opened OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
 
 -- name: move_holder_buckets
--- Runs after move_holders, with the same moves. The count of a bucket changes by one for each holder that leaves or enters it.
+-- Runs after move_holders, with the moves that it returns. The count of a bucket changes by one for each holder that leaves or enters it.
 -- If that holder opens a bucket, the buckets around it are counted again: a scan of some thousand rows. A list that has
--- become long gets buckets, one that has become short loses them. Short lists cost two probes each.
+-- become long gets buckets, one that has become short loses them.
 WITH moved AS MATERIALIZED (
     -- NOTE: ctid is for the planner. Without it the index by quantity covers the query, looks cheaper than the primary
     -- key, and is scanned through the whole list.

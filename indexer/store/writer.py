@@ -354,7 +354,7 @@ async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
     if balances:
         await _move_balances.run(db, *_columns(balances))
-    await holders.move(db, amounts.holders)
+    await holders.move(db, amounts.holders, amounts.accounts)
 
 
 async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:

@@ -766,11 +766,10 @@ CREATE TABLE holder (
     asset_no   integer NOT NULL,
     address_no integer NOT NULL,
     quantity   numeric NOT NULL CHECK (quantity > 0),
-    PRIMARY KEY (asset_no, address_no)
+    PRIMARY KEY (address_no, asset_no)
 );
 COMMENT ON TABLE holder IS 'The quantity of an asset in the unspent outputs of an address. A quantity of 0 has no row.';
 CREATE INDEX holder_quantity ON holder (asset_no, quantity, address_no);
-CREATE INDEX holder_address_no ON holder (address_no, asset_no);
 
 CREATE TABLE policy_holder (
     policy_no  integer NOT NULL,
@@ -808,12 +807,11 @@ CREATE TABLE account_holder (
     asset_no   integer NOT NULL,
     account_no integer NOT NULL CHECK (account_no <> 0),
     quantity   numeric NOT NULL CHECK (quantity > 0),
-    PRIMARY KEY (asset_no, account_no)
+    PRIMARY KEY (account_no, asset_no)
 );
 COMMENT ON TABLE account_holder IS 'The quantity of an asset in the unspent outputs of an account.';
 COMMENT ON COLUMN account_holder.account_no IS 'The stake_no of the account; the negative address_no of an address without one.';
 CREATE INDEX account_holder_quantity ON account_holder (asset_no, quantity, account_no);
-CREATE INDEX account_holder_account_no ON account_holder (account_no, asset_no) WHERE account_no > 0;
 
 CREATE TABLE policy_account_holder (
     policy_no  integer NOT NULL,
