@@ -106,26 +106,11 @@ class Numbers(Recent[bytes, No]):
         return next((key for keys in (self, self._older) for key, known in keys.items() if known == number), None)
 
 
-class LengthRow(msgspec.Struct, Generic[No], frozen=True):
-    """A row number and how many rows its history has."""
-
-    number: No
-    length: int
-
-
 class Lengths(Recent[No, int]):
     """How many rows the history of each address or asset has: the `seq` of its next row."""
 
-    def __init__(self, query: "sql.Query[LengthRow[No]]") -> None:
+    def __init__(self) -> None:
         super().__init__(MOST_NUMBERS)
-        self._query = query
-
-    async def look_up(self, db: Connection, numbers: set[No]) -> None:
-        """Look up the length of each history."""
-        self.trim()
-        missing = self.unknown(numbers)
-        if missing:
-            self.update((row.number, row.length) for row in await self._query.all(db, list(missing)))
 
     def take(self, number: No) -> int:
         """Take the `seq` of the next row."""

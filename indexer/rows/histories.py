@@ -4,10 +4,11 @@ In bulk neither is needed: the end of bulk numbers all rows at once and adds up 
 """
 
 from collections.abc import Iterable
+from typing import Any, Generic
 
 import msgspec
 
-from indexer.rows.caches import LengthRow, Lengths, No
+from indexer.rows.caches import Lengths, No
 from indexer.rows.rows import Rows
 from shared import sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
@@ -34,14 +35,32 @@ class Supply(msgspec.Struct):
 
 _CHUNK_BITS = 6
 
-ADDRESS_TXS = {"history": "address_tx", "numbered": "address_no", "entries": "tx_ids", "bytes": "8"}
-ACCOUNT_TXS = {"history": "account_tx", "numbered": "stake_no", "entries": "tx_ids", "bytes": "8"}
-ASSET_TXS = {"history": "asset_tx", "numbered": "asset_no", "entries": "entries", "bytes": "18"}
-WITHDRAWALS = {"history": "account_withdrawal", "numbered": "stake_no", "entries": "entries", "bytes": "18"}
-"""The packed histories: table, column of the row number, packed column, and bytes of an entry."""
 
-Chunks = dict[tuple[No, int], bytes]
-"""Entries by row number and chunk: a new chunk, or what is added to one."""
+class Chunks(Generic[No]):
+    """What a history gains: entries by row number and chunk, and the chunks that begin with them."""
+
+    def __init__(self, entries: Iterable[tuple[No, bytes]], lengths: Lengths[No]) -> None:
+        self.added: dict[tuple[No, int], bytes] = {}
+        self.begun: set[tuple[No, int]] = set()
+        for number, entry in entries:
+            seq = lengths.take(number)
+            place = number, seq >> _CHUNK_BITS
+            if place in self.added:
+                self.added[place] += entry
+            else:
+                self.added[place] = entry
+                if not seq & ((1 << _CHUNK_BITS) - 1):
+                    self.begun.add(place)
+
+    def columns(self) -> tuple[list[No], list[int], list[bool], list[bytes]]:
+        """Row numbers, chunks, whether they begin, and entries."""
+        places, begun = self.added.keys(), self.begun
+        return (
+            [number for number, _ in places],
+            [chunk for _, chunk in places],
+            [place in begun for place in places],
+            list(self.added.values()),
+        )
 
 
 class Numbered(msgspec.Struct, frozen=True):
@@ -59,31 +78,34 @@ class Histories:
     """The lengths of the histories as the only writer of a network knows them."""
 
     def __init__(self) -> None:
-        self._addresses = Lengths(_address_lengths)
-        self._accounts = Lengths(_account_lengths)
-        self._withdrawals = Lengths(_withdrawal_lengths)
-        self._assets = Lengths(_asset_lengths)
-        self._mints = Lengths(_mint_lengths)
+        self._addresses = Lengths[AddressNo]()
+        self._accounts = Lengths[StakeNo]()
+        self._withdrawals = Lengths[StakeNo]()
+        self._assets = Lengths[AssetNo]()
+        self._mints = Lengths[AssetNo]()
 
     async def number(self, db: Connection, rows: Rows) -> Numbered:
         """Number the rows of a batch. Call it once per batch, in order."""
-        await self._addresses.look_up(db, {row[0] for row in rows.address_txs})
-        await self._accounts.look_up(db, {row[0] for row in rows.account_txs})
-        await self._withdrawals.look_up(db, {row[0] for row in rows.withdrawals})
         assets = {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints}
-        await self._assets.look_up(db, assets)
-        await self._mints.look_up(db, assets)
+        await self._look_up(
+            db,
+            (self._addresses, {row[0] for row in rows.address_txs}),
+            (self._accounts, {row[0] for row in rows.account_txs}),
+            (self._withdrawals, {row[0] for row in rows.withdrawals}),
+            (self._assets, assets),
+            (self._mints, assets),
+        )
         supplies = self._supplies(rows)
         return Numbered(
-            address_txs=_chunks(
+            address_txs=Chunks(
                 ((address_no, key.to_bytes(8)) for address_no, key in rows.address_txs), self._addresses
             ),
-            account_txs=_chunks(((stake_no, key.to_bytes(8)) for stake_no, key in rows.account_txs), self._accounts),
-            withdrawals=_chunks(
+            account_txs=Chunks(((stake_no, key.to_bytes(8)) for stake_no, key in rows.account_txs), self._accounts),
+            withdrawals=Chunks(
                 ((stake_no, key.to_bytes(8) + lovelace.to_bytes(10)) for stake_no, key, lovelace in rows.withdrawals),
                 self._withdrawals,
             ),
-            asset_txs=_chunks(
+            asset_txs=Chunks(
                 (
                     (asset_no, key.to_bytes(8) + _known(small, large).to_bytes(10))
                     for asset_no, key, small, large in rows.asset_txs
@@ -93,6 +115,16 @@ class Histories:
             mints=[(row[0], self._mints.take(row[0]), *row[1:]) for row in rows.mints],
             supplies=supplies,
         )
+
+    async def _look_up(self, db: Connection, *wanted: tuple[Lengths[Any], set[Any]]) -> None:
+        """Look up the lengths of these histories where they are not known."""
+        missing = []
+        for lengths, numbers in wanted:
+            lengths.trim()
+            missing.append(list(lengths.unknown(numbers)))
+        if any(missing):
+            for row in await _lengths.all(db, *missing):
+                wanted[row.history][0][row.number] = row.length
 
     def _supplies(self, rows: Rows) -> dict[AssetNo, Supply]:
         """What the batch mints and burns, and the first transaction of each asset that has none.
@@ -114,15 +146,6 @@ class Histories:
         return supplies
 
 
-def _chunks(entries: Iterable[tuple[No, bytes]], lengths: Lengths[No]) -> Chunks[No]:
-    """Entries by the chunk in which the next `seq` of their history is."""
-    chunks: Chunks[No] = {}
-    for number, entry in entries:
-        place = number, lengths.take(number) >> _CHUNK_BITS
-        chunks[place] = chunks.get(place, b"") + entry
-    return chunks
-
-
 def _known(small: int | None, large: int | None) -> int:
     """A quantity from its two columns."""
     quantity = large if small is None else small
@@ -130,9 +153,13 @@ def _known(small: int | None, large: int | None) -> int:
     return quantity
 
 
+class _Length(msgspec.Struct, frozen=True):
+    """The length of a history, by its place among the arguments of the statement."""
+
+    history: int
+    number: int
+    length: int
+
+
 _sql = sql.beside(__file__)
-_address_lengths: "sql.Query[LengthRow[AddressNo]]" = _sql.query("entry_lengths", LengthRow, **ADDRESS_TXS)
-_account_lengths: "sql.Query[LengthRow[StakeNo]]" = _sql.query("entry_lengths", LengthRow, **ACCOUNT_TXS)
-_withdrawal_lengths: "sql.Query[LengthRow[StakeNo]]" = _sql.query("entry_lengths", LengthRow, **WITHDRAWALS)
-_asset_lengths: "sql.Query[LengthRow[AssetNo]]" = _sql.query("entry_lengths", LengthRow, **ASSET_TXS)
-_mint_lengths: "sql.Query[LengthRow[AssetNo]]" = _sql.query("mint_lengths", LengthRow)
+_lengths = _sql.query("lengths", _Length)

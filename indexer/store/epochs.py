@@ -11,8 +11,7 @@ import msgspec
 from indexer.rows.rows import Rows
 from indexer.rows.staking import Boundary, Staking
 from shared import sql
-from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId, tx_id
-from shared.network import Network
+from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo
 
 
 async def cross(db: asyncpg.Connection, boundaries: list[Boundary]) -> set[StakeNo]:
@@ -33,20 +32,6 @@ async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
     if rows.blocks:
         fees = sum(fee for _, fee, *_ in rows.txs if fee is not None)
         await _add_blocks.run(db, rows.epoch_no, len(rows.blocks), len(rows.txs), fees, rows.output)
-
-
-async def subtract_blocks(
-    db: asyncpg.Connection, network: Network, point: Point, first_slot: int, outputs: list[tuple[TxId, int]]
-) -> None:
-    """Subtract the blocks from `first_slot` on, before they are deleted; `point` becomes the tip.
-
-    `outputs` are the lovelace that each of their transactions paid. Epochs that begin after the point are deleted.
-    """
-    epoch_no = network.epoch_of(point.slot_no)
-    next_slot = network.epoch_start(epoch_no + 1)
-    output = sum(lovelace for key, lovelace in outputs if key < tx_id(next_slot, 0))
-    await _subtract_blocks.run(db, epoch_no, first_slot, next_slot, output)
-    await _delete_empty_epochs.run(db, epoch_no)
 
 
 async def move(db: asyncpg.Connection, staking: Staking) -> None:
@@ -87,26 +72,11 @@ async def fill(db: asyncpg.Connection) -> None:
     await _fill_live_stake.run(db)
 
 
-async def undo(db: asyncpg.Connection, network: Network, point: Point, first_slot: int) -> set[StakeNo]:
-    """Undo the effects of the blocks from `first_slot` on, before they are deleted; `point` becomes the tip.
-
-    Returns the stake credentials whose delegation is restored.
-    """
-    made = await _blocks_from.all(db, first_slot)
-    blocks = Counter((block.pool_no, network.epoch_of(block.slot_no)) for block in made)
+async def undo(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]], delegations: set[StakeNo]) -> None:
+    """Subtract blocks, by pool and epoch, and restore the delegations of stake credentials from their last event."""
     await _move_blocks_of(db, Counter({key: -count for key, count in blocks.items()}))
-    # The snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's.
-    last_epoch_no = network.epoch_of(point.slot_no) + 1
-    await _delete_epochs.run(db, last_epoch_no)
-    await _delete_pool_rewards.run(db, last_epoch_no)
-    await _delete_ledger_state.run(db, last_epoch_no - 1)
-    await _delete_epoch_parameters.run(db, last_epoch_no - 1)
-    first_tx_id = tx_id(first_slot, 0)
-    changed = {row.stake_no for row in await _delete_stake_events.all(db, first_tx_id)}
-    await _restore_delegations.run(db, sorted(changed), ACTIVE_AFTER_EPOCHS)
-    await _delete_pool_updates.run(db, first_tx_id)
-    await _delete_pool_retirements.run(db, first_tx_id)
-    return changed
+    if delegations:
+        await _restore_delegations.run(db, sorted(delegations), ACTIVE_AFTER_EPOCHS)
 
 
 async def undo_rewards(
@@ -132,17 +102,10 @@ class _StakeNo(msgspec.Struct, frozen=True):
     stake_no: StakeNo
 
 
-class _MadeBlock(msgspec.Struct, frozen=True):
-    slot_no: int
-    pool_no: PoolNo
-
-
 _sql = sql.beside(__file__)
 _snapshot = _sql.command("snapshot")
 _reap = _sql.query("reap", _StakeNo)
 _add_blocks = _sql.command("add_blocks")
-_subtract_blocks = _sql.command("subtract_blocks")
-_delete_empty_epochs = _sql.command("delete_empty_epochs")
 _move_blocks = _sql.command("move_blocks")
 _delegate = _sql.command("delegate")
 _delete_rewards = _sql.command("delete_rewards")
@@ -153,12 +116,4 @@ _enter_delegators = _sql.command("enter_delegators")
 _fill_delegators = _sql.command("fill_delegators")
 _fill_delegator_buckets = _sql.command("fill_delegator_buckets")
 _fill_live_stake = _sql.command("fill_live_stake")
-_blocks_from = _sql.query("blocks_from", _MadeBlock)
-_delete_epochs = _sql.command("delete_epochs")
-_delete_pool_rewards = _sql.command("delete_pool_rewards")
-_delete_ledger_state = _sql.command("delete_ledger_state")
-_delete_epoch_parameters = _sql.command("delete_epoch_parameters")
-_delete_stake_events = _sql.query("delete_stake_events", _StakeNo)
 _restore_delegations = _sql.command("restore_delegations")
-_delete_pool_updates = _sql.command("delete_pool_updates")
-_delete_pool_retirements = _sql.command("delete_pool_retirements")

@@ -45,23 +45,6 @@ ON CONFLICT (epoch_no) DO UPDATE SET
     blocks = present.blocks + excluded.blocks, tx_count = present.tx_count + excluded.tx_count,
     fees = present.fees + excluded.fees, output = present.output + excluded.output
 
--- name: subtract_blocks
--- Subtract the blocks of epoch $1 from slot $2 up to $3, whose transactions paid $4 lovelace.
-UPDATE epoch SET
-    blocks = blocks - gone.count, tx_count = tx_count - gone.transactions, fees = fees - gone_fees.lovelace,
-    output = output - $4::numeric
-FROM (
-    SELECT count(*) AS count, coalesce(sum(block.tx_count), 0) AS transactions
-    FROM block WHERE slot_no >= $2 AND slot_no < $3
-) gone, (
-    SELECT coalesce(sum(fee), 0) AS lovelace FROM tx WHERE tx_id >= $2::bigint << 16 AND tx_id < $3::bigint << 16
-) gone_fees
-WHERE epoch_no = $1
-
--- name: delete_empty_epochs
--- Epochs after $1 begin after the new tip; that of the tip is empty if the tip is its epoch boundary block.
-DELETE FROM epoch WHERE epoch_no > $1 OR (epoch_no = $1 AND blocks = 0)
-
 -- name: move_blocks
 -- Add to the counts of blocks; a rollback adds negative numbers. Rows without blocks and stake are deleted.
 MERGE INTO pool_epoch USING (
@@ -133,32 +116,6 @@ SELECT pool_no, bucket, count(*), sum(amount) FROM delegator GROUP BY pool_no, b
 -- name: fill_live_stake
 INSERT INTO live_stake (lovelace) SELECT coalesce(sum(lovelace), 0) FROM delegator_bucket
 
--- name: blocks_from
--- Who made the blocks from a slot on.
-SELECT slot_no, pool_no FROM block WHERE slot_no >= $1 AND pool_no IS NOT NULL
-
--- name: delete_epochs
--- Snapshots that were taken after epoch $1 - 1 ended.
-DELETE FROM pool_epoch WHERE epoch_no > $1
-
--- name: delete_pool_rewards
-DELETE FROM pool_reward WHERE epoch_no > $1
-
--- name: delete_ledger_state
--- Rewards that were read in a later epoch than $1 must be read and compared again, in whichever epoch comes next. A long
--- rollback runs this several times: the first time clears the epoch, and keeps how far snapshots are complete.
-UPDATE ledger_state SET
-    epoch_no = CASE WHEN epoch_no > $1 THEN -1 ELSE epoch_no END,
-    complete_epoch_no = CASE WHEN complete_epoch_no > $1 THEN $1 ELSE complete_epoch_no END,
-    compared_pools = NULL, pools_stake_mismatch = NULL, difference = NULL
-WHERE epoch_no > $1 OR complete_epoch_no > $1
-
--- name: delete_epoch_parameters
-DELETE FROM epoch_parameters WHERE epoch_no > $1
-
--- name: delete_stake_events
-DELETE FROM stake_event WHERE tx_id >= $1 RETURNING stake_no
-
 -- name: restore_delegations
 -- Set the delegation of credentials to their last stake_event.
 UPDATE stake SET pool_no = last.pool_no, active_epoch_no = CASE WHEN last.pool_no IS NOT NULL THEN last.epoch_no + $2 END
@@ -168,9 +125,3 @@ FROM unnest($1::integer[]) AS changed (stake_no) LEFT JOIN LATERAL (
     ORDER BY tx_id DESC, place DESC LIMIT 1
 ) last ON true
 WHERE stake.stake_no = changed.stake_no
-
--- name: delete_pool_updates
-DELETE FROM pool_update WHERE tx_id >= $1
-
--- name: delete_pool_retirements
-DELETE FROM pool_retirement WHERE tx_id >= $1

@@ -7,8 +7,13 @@ DELETE FROM utxo u USING unnest($1::integer[], $2::bigint[], $3::integer[]) AS g
 WHERE u.address_no = gone.address_no AND u.tx_id = gone.tx_id AND u.output_index = gone.output_index
 
 -- name: add_spenders
-INSERT INTO spender AS present (slot_no, entries) SELECT * FROM unnest($1::bigint[], $2::bytea[])
-ON CONFLICT (slot_no) DO UPDATE SET entries = present.entries || excluded.entries
+WITH added AS MATERIALIZED (
+    SELECT slot_no, added.entries, s.ctid AS place
+    FROM unnest($1::bigint[], $2::bytea[]) AS added (slot_no, entries) LEFT JOIN spender s USING (slot_no)
+), begun AS (
+    INSERT INTO spender (slot_no, entries) SELECT slot_no, entries FROM added WHERE place IS NULL
+)
+UPDATE spender s SET entries = s.entries || added.entries FROM added WHERE s.ctid = added.place
 
 -- name: cut_spenders
 -- Remove the last $2 entries of slots $1.

@@ -5,6 +5,7 @@ in a commit. Others write too: finish_bulk.py turns a staged index into a live o
 node says of its ledger, and `snapshot/restore.py` fills an empty chain.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import asyncpg
@@ -13,7 +14,6 @@ import structlog
 
 from indexer.blocks.genesis import Genesis
 from indexer.ogmios import frames
-from indexer.rows import histories
 from indexer.rows.amounts import Amounts
 from indexer.rows.histories import Numbered
 from indexer.rows.outputs import utxo_row
@@ -21,10 +21,11 @@ from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver
 from indexer.rows.rows import Rows, quantity_columns
 from indexer.rows.staking import Staking, of_genesis
-from indexer.store import epochs, holders, outputs, supplies
+from indexer.store import epochs, histories, holders, outputs, supplies
+from indexer.store.undone import Undone
 from indexer.store.undone import read as read_undone
 from shared import network_state, schema, sql
-from shared.ledger import Point, tx_id
+from shared.ledger import Point, PoolNo, StakeNo, tx_id
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -83,8 +84,7 @@ async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_ti
     async with schema.commit(db):
         await _relax_durability_far_from(db, node_tip, rows)
         ended = await epochs.cross(db, rows.staking.crossed)
-        await _copy_common(db, rows)
-        await _add_histories(db, numbered)
+        await copy_rows(db, rows, numbered)
         await _spend(db, rows.reference_outputs)
         await _move(db, rows.amounts)
         await outputs.change(db, rows.outputs.gone(), rows.outputs.come())
@@ -113,7 +113,8 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, numbered: Numbered) -> None:
     """Write the rows of blocks of a live index, and move nothing."""
     await _copy_common(db, rows)
-    await _add_histories(db, numbered)
+    await histories.add(db, numbered)
+    await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), numbered.mints)
 
 
 async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
@@ -125,19 +126,6 @@ async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
     await _copy(db, "mint_staged", ("asset_no", "tx_id", "quantity", "large", "named"), rows.mints)
     await _copy(db, "spender_staged", ("slot_no", "entries"), list(rows.outputs.spenders.items()))
     await _stage(db, rows.amounts)
-
-
-async def _add_histories(db: asyncpg.Connection, numbered: Numbered) -> None:
-    """Add to the histories."""
-    for add, chunks in (
-        (_add_address_txs, numbered.address_txs),
-        (_add_account_txs, numbered.account_txs),
-        (_add_asset_txs, numbered.asset_txs),
-        (_add_withdrawals, numbered.withdrawals),
-    ):
-        if chunks:
-            await add.run(db, *_columns([(*chunk, added) for chunk, added in chunks.items()]))
-    await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), numbered.mints)
 
 
 async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
@@ -245,29 +233,19 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
         assert present is None or not present.finalize_step, "complete the end of bulk first"
         undone = await read_undone(db, first_tx_id)
-        moved = set(undone.amounts.stakes)
+        changed = await _delete(db, network, point, first_slot, undone)
         if present is not None and present.is_bulk:
             await _stage(db, undone.amounts)
             await outputs.cut_staged_spenders(db, first_tx_id)
-            await epochs.undo(db, network, point, first_slot)
+            await _delete_staged.run(db, first_tx_id)
         else:
             await _move(db, undone.amounts)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
-            changed = await epochs.undo(db, network, point, first_slot)
+            moved = set(undone.amounts.stakes)
             await epochs.undo_rewards(db, point, changed=changed, paid=undone.paid, moved=moved)
             await outputs.change(db, undone.made, undone.restored)
             await outputs.cut_spenders(db, undone.spent)
-            for cut, entries in (
-                (_cut_address_txs, undone.address_txs),
-                (_cut_account_txs, undone.account_txs),
-                (_cut_asset_txs, undone.asset_txs),
-                (_cut_withdrawals, undone.withdrawals),
-            ):
-                await cut.run(db, list(entries), list(entries.values()))
-        await epochs.subtract_blocks(db, network, point, first_slot, undone.outputs)
-        await _unspend_references.run(db, first_tx_id)
-        await _delete_transactions.run(db, first_tx_id)
-        await _delete_blocks.run(db, first_slot, point.block_hash)
+            await histories.cut(db, undone)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
         if counted and present is not None:
             blocks = present.block_no - await block_no_at(db, point)
@@ -275,6 +253,25 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
     log.info(
         "store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=undone.transactions
     )
+
+
+async def _delete(
+    db: asyncpg.Connection, network: Network, point: Point, first_slot: int, undone: Undone
+) -> set[StakeNo]:
+    """Delete the blocks from `first_slot` on, and restore the delegations and counts of blocks that held before them.
+
+    `point` becomes the tip. Returns the stake credentials whose delegation is restored.
+    """
+    epoch_no = network.epoch_of(point.slot_no)
+    next_slot = network.epoch_start(epoch_no + 1)
+    output = sum(lovelace for key, lovelace in undone.outputs if key < tx_id(next_slot, 0))
+    gone = await _delete_blocks.all(db, first_slot, point.block_hash, tx_id(first_slot, 0), epoch_no, next_slot, output)
+    made = [(row.pool_no, network.epoch_of(row.slot_no)) for row in gone if row.pool_no is not None]
+    # The counts of later epochs are deleted.
+    blocks = Counter((pool_no, of_epoch) for pool_no, of_epoch in made if of_epoch <= epoch_no + 1)
+    changed = {row.stake_no for row in gone if row.stake_no is not None}
+    await epochs.undo(db, blocks, changed)
+    return changed
 
 
 async def forget_verification(db: asyncpg.Connection, network: Network) -> None:
@@ -383,11 +380,18 @@ class _BlockNo(msgspec.Struct, frozen=True):
     block_no: int
 
 
+class _Gone(msgspec.Struct, frozen=True):
+    """The maker of a deleted block, or the stake credential of a deleted event."""
+
+    slot_no: int
+    pool_no: PoolNo | None
+    stake_no: StakeNo | None
+
+
 class _Hash(msgspec.Struct, frozen=True):
     hash: bytes
 
 
-_HISTORIES = (histories.ADDRESS_TXS, histories.ACCOUNT_TXS, histories.ASSET_TXS, histories.WITHDRAWALS)
 _sql = sql.beside(__file__)
 _position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
@@ -396,21 +400,14 @@ _block_at = _sql.query("block_at", _BlockNo)
 _last_at_or_before = _sql.query("last_at_or_before", Point)
 _size_after = _sql.query("size_after", Size)
 _newest_above = _sql.query("newest_above", Point)
-_add_address_txs, _add_account_txs, _add_asset_txs, _add_withdrawals = (
-    _sql.command("add_entries", **history) for history in _HISTORIES
-)
-_cut_address_txs, _cut_account_txs, _cut_asset_txs, _cut_withdrawals = (
-    _sql.command("cut_entries", **history) for history in _HISTORIES
-)
 _move_balances = _sql.command("move_balances")
 _settle_balances = _sql.command("settle_balances")
 _forget_verification = _sql.command("forget_verification")
 _spend_references = _sql.command("spend_references")
-_unspend_references = _sql.command("unspend_references")
 _known_datums = _sql.query("known", _Hash, table="datum")
 _known_scripts = _sql.query("known", _Hash, table="script")
-_delete_transactions = _sql.command("delete_transactions")
-_delete_blocks = _sql.command("delete_blocks")
+_delete_staged = _sql.command("delete_staged")
+_delete_blocks = _sql.query("delete_blocks", _Gone)
 _move_tip = _sql.command("move_tip")
 _count_rollback = _sql.command("count_rollback")
 _renumber = _sql.command("renumber")

@@ -42,29 +42,6 @@ SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FR
 -- The blocks above a point, newest first, as many as one commit may undo.
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_no DESC LIMIT $2
 
--- name: add_entries
--- Add entries to chunks of a history, or begin chunks with them.
---   {history} {numbered} {entries} {bytes}  the table, its column for the address or asset, its packed column, the size of an entry
-INSERT INTO {history} AS present ({numbered}, chunk, {entries})
-SELECT * FROM unnest($1::integer[], $2::integer[], $3::bytea[])
-ON CONFLICT ({numbered}, chunk) DO UPDATE SET {entries} = present.{entries} || excluded.{entries}
-
--- name: cut_entries
--- Cut the last $2 entries off the histories of $1, whose chunks are full but for the last.
-WITH kept AS MATERIALIZED (
-    SELECT undone.id, last.length - undone.entries AS length
-    FROM unnest($1::integer[], $2::integer[]) AS undone (id, entries)
-    CROSS JOIN LATERAL (
-        SELECT (chunk << 6) + length({entries}) / {bytes} AS length FROM {history}
-        WHERE {numbered} = undone.id ORDER BY chunk DESC LIMIT 1
-    ) last
-), gone AS (
-    DELETE FROM {history} h USING kept WHERE h.{numbered} = kept.id AND h.chunk >= kept.length + 63 >> 6
-)
-UPDATE {history} h SET {entries} = substr(h.{entries}, 1, (kept.length & 63) * {bytes})
-FROM kept
-WHERE h.{numbered} = kept.id AND h.chunk = kept.length >> 6 AND kept.length & 63 > 0
-
 -- name: move_balances
 UPDATE stake SET balance = stake.balance + moved.lovelace
 FROM unnest($1::integer[], $2::bigint[]) AS moved (id, lovelace)
@@ -81,31 +58,65 @@ UPDATE reference_output r SET spent_tx_id = spent.by
 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS spent (tx_hash, output_index, by) JOIN tx ON tx.hash = spent.tx_hash
 WHERE r.tx_id = tx.tx_id AND r.output_index = spent.output_index
 
--- name: unspend_references
--- Reference outputs that were spent from tx_id $1 on.
-UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $1
-
 -- name: known
 -- Those of some hashes that are in {table}.
 SELECT {table}.hash FROM unnest($1::bytea[]) AS wanted (hash) JOIN {table} ON {table}.hash = wanted.hash
 
--- name: delete_transactions
--- Delete the rows with a tx_id from $1 on, found by primary key or BRIN range. Staged amounts have no tx_id: the rollback has
--- staged them with the opposite sign.
-WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $1),
-     gone_mint AS (DELETE FROM mint WHERE tx_id >= $1),
-     gone_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $1),
-     gone_datum AS (DELETE FROM datum WHERE tx_id >= $1),
-     gone_script AS (DELETE FROM script WHERE tx_id >= $1),
-     gone_address_tx_staged AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
-     gone_asset_tx_staged AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1),
-     gone_withdrawal_staged AS (DELETE FROM account_withdrawal_staged WHERE tx_id >= $1)
+-- name: delete_staged
+-- Delete the staged rows with a tx_id from $1 on. Staged amounts have no tx_id: the rollback has staged them with the
+-- opposite sign.
+WITH gone_address_tx AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
+     gone_asset_tx AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1),
+     gone_withdrawal AS (DELETE FROM account_withdrawal_staged WHERE tx_id >= $1)
 DELETE FROM mint_staged WHERE tx_id >= $1
 
 -- name: delete_blocks
--- Delete the blocks from slot $1 on, except the epoch boundary block $2 of that slot if it is the new tip.
-WITH gone AS (DELETE FROM block WHERE slot_no >= $1)
-DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2
+-- Delete the blocks from slot $1 on, except the epoch boundary block $2 of that slot if it is the new tip, and all rows with a
+-- tx_id from $3 on, found by primary key or BRIN range. $4 is the epoch of the new tip and $5 the first slot after it; what
+-- follows from later epochs is deleted, too. Of the deleted blocks in epoch $4, the outputs paid $6 lovelace.
+--
+-- All parts see the rows as they were before. Returns the makers of deleted blocks, and the stake credentials of deleted
+-- events.
+WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $3),
+     gone_mint AS (DELETE FROM mint WHERE tx_id >= $3),
+     gone_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $3),
+     unspent_reference_output AS (UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $3 AND tx_id < $3),
+     gone_datum AS (DELETE FROM datum WHERE tx_id >= $3),
+     gone_script AS (DELETE FROM script WHERE tx_id >= $3),
+     gone_pool_update AS (DELETE FROM pool_update WHERE tx_id >= $3),
+     gone_pool_retirement AS (DELETE FROM pool_retirement WHERE tx_id >= $3),
+     gone_stake_event AS (DELETE FROM stake_event WHERE tx_id >= $3 RETURNING stake_no),
+     gone_block AS (DELETE FROM block WHERE slot_no >= $1 RETURNING slot_no, pool_no),
+     gone_epoch_boundary_block AS (DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2),
+     -- The snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's.
+     gone_pool_epoch AS (DELETE FROM pool_epoch WHERE epoch_no > $4::integer + 1),
+     gone_pool_reward AS (DELETE FROM pool_reward WHERE epoch_no > $4::integer + 1),
+     gone_epoch_parameters AS (DELETE FROM epoch_parameters WHERE epoch_no > $4::integer),
+     -- Rewards that were read in a later epoch must be read and compared again, in whichever epoch comes next. A long rollback
+     -- runs this several times: the first time clears the epoch, and keeps how far snapshots are complete.
+     earlier_ledger_state AS (
+         UPDATE ledger_state SET
+             epoch_no = CASE WHEN epoch_no > $4::integer THEN -1 ELSE epoch_no END,
+             complete_epoch_no = CASE WHEN complete_epoch_no > $4::integer THEN $4::integer ELSE complete_epoch_no END,
+             compared_pools = NULL, pools_stake_mismatch = NULL, difference = NULL
+         WHERE epoch_no > $4::integer OR complete_epoch_no > $4::integer
+     ), undone AS MATERIALIZED (
+         SELECT count(*) AS blocks, coalesce(sum(block.tx_count), 0) AS transactions, (
+             SELECT coalesce(sum(fee), 0) FROM tx WHERE tx_id >= $3 AND tx_id < $5::bigint << 16
+         ) AS fees
+         FROM block WHERE slot_no >= $1 AND slot_no < $5
+     ), gone_epoch AS (
+         -- That of the tip is empty if the tip is its epoch boundary block.
+         DELETE FROM epoch USING undone WHERE epoch_no > $4::integer OR (epoch_no = $4::integer AND epoch.blocks = undone.blocks)
+     ), smaller_epoch AS (
+         UPDATE epoch SET
+             blocks = epoch.blocks - undone.blocks, tx_count = tx_count - undone.transactions, fees = epoch.fees - undone.fees,
+             output = output - $6::numeric
+         FROM undone WHERE epoch_no = $4::integer AND epoch.blocks > undone.blocks
+     )
+SELECT slot_no, pool_no, NULL AS stake_no FROM gone_block WHERE pool_no IS NOT NULL
+UNION ALL
+SELECT NULL, NULL, stake_no FROM gone_stake_event
 
 -- name: move_tip
 INSERT INTO tip AS present (slot_no, block_no, block_hash, first_block_no, tx_count, phase)

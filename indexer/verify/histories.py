@@ -9,7 +9,6 @@ from struct import iter_unpack, unpack
 import asyncpg
 import msgspec
 
-from indexer.rows.histories import ACCOUNT_TXS, ADDRESS_TXS, ASSET_TXS
 from indexer.verify.keys import PRIME, key_of
 from shared import sql
 
@@ -103,8 +102,9 @@ class _Kind(msgspec.Struct, frozen=True):
     sum: Callable[[bytes], tuple[tuple[int, ...], int]]
 
 
-def _kind(parts: dict[str, str], owner: str, add: Callable[[bytes], tuple[tuple[int, ...], int]]) -> _Kind:
-    history, numbered, entries = parts["history"], parts["numbered"], parts["entries"]
+def _kind(
+    history: str, numbered: str, entries: str, owner: str, add: Callable[[bytes], tuple[tuple[int, ...], int]]
+) -> _Kind:
     return _Kind(
         _sql.query("ranges", HistoryRange, history=history, numbered=numbered),
         _sql.query("chunks", _Chunk, history=history, numbered=numbered, entries=entries, owner=owner),
@@ -114,7 +114,7 @@ def _kind(parts: dict[str, str], owner: str, add: Callable[[bytes], tuple[tuple[
 
 _sql = sql.beside(__file__)
 _KINDS = {
-    "address_tx": _kind(ADDRESS_TXS, "address", _of_txs),
-    "account_tx": _kind(ACCOUNT_TXS, "stake", _of_txs),
-    "asset_tx": _kind(ASSET_TXS, "asset", _of_quantities),
+    "address_tx": _kind("address_tx", "address_no", "tx_ids", "address", _of_txs),
+    "account_tx": _kind("account_tx", "stake_no", "tx_ids", "stake", _of_txs),
+    "asset_tx": _kind("asset_tx", "asset_no", "entries", "asset", _of_quantities),
 }

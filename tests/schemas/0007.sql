@@ -635,7 +635,7 @@ CREATE TABLE mint (
 );
 COMMENT ON TABLE mint IS 'Net quantity of an asset that a transaction minted (above 0) or burned (below 0). A net of 0 has no row.';
 COMMENT ON COLUMN mint.named IS 'Whether quantity is above 0 and the transaction''s metadata label 721 names the asset (CIP-25).';
-CREATE INDEX mint_tx_id ON mint USING brin (tx_id) WITH (autosummarize = on);
+CREATE INDEX mint_tx_id ON mint USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 CREATE INDEX mint_named ON mint (asset_no, seq) WHERE named;
 
 CREATE FUNCTION mint_range(of_asset_no integer, lowest bigint, highest bigint)
@@ -853,7 +853,7 @@ CREATE TABLE datum (
 );
 COMMENT ON TABLE datum IS 'Datums, as CBOR. The hash of each (Blake2b-256) is unique: only missing ones are added.';
 CREATE INDEX datum_hash ON datum USING hash (hash);
-CREATE INDEX datum_tx_id ON datum USING brin (tx_id) WITH (autosummarize = on);
+CREATE INDEX datum_tx_id ON datum USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
 CREATE TABLE script (
     tx_id    bigint   NOT NULL,
@@ -864,7 +864,7 @@ CREATE TABLE script (
 COMMENT ON TABLE script IS 'Scripts: a native one as CBOR, others as the bytes in it. The hash of each is unique, as in datum.';
 COMMENT ON COLUMN script.language IS '0: native; n: Plutus version n. Its hash (Blake2b-224) is that of this byte and the body.';
 CREATE INDEX script_hash ON script USING hash (hash);
-CREATE INDEX script_tx_id ON script USING brin (tx_id) WITH (autosummarize = on);
+CREATE INDEX script_tx_id ON script USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
 -- Metadata of user tokens: the datums beside reference tokens (CIP-68) ------------------------------------------------
 
@@ -896,7 +896,7 @@ CREATE TABLE stake_event (
 COMMENT ON TABLE stake_event IS 'Changes of stake credentials. After every kind but a delegation the credential has no pool.';
 COMMENT ON COLUMN stake_event.kind IS
     'reaping: the pool was retired at the epoch''s first slot. The row has the first tx_id of that slot and place -1, before its transactions.';
-CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosummarize = on);
+CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
 CREATE TABLE pool_update (
     tx_id      bigint   NOT NULL,

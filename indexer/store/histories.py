@@ -1,0 +1,42 @@
+"""The packed histories in the database. Everything here runs inside a commit of writer.py."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from indexer.rows.histories import Numbered
+from indexer.store.undone import Undone
+from shared import sql
+
+
+async def add(db: asyncpg.Connection, numbered: Numbered) -> None:
+    """Add the entries of a batch."""
+    of_histories = (numbered.address_txs, numbered.account_txs, numbered.asset_txs, numbered.withdrawals)
+    if any(chunks.added for chunks in of_histories):
+        grown = await _add_entries.one(db, *(column for chunks in of_histories for column in chunks.columns()))
+        expected = sum(len(chunks.added) - len(chunks.begun) for chunks in of_histories)
+        assert grown is not None and grown.chunks == expected, f"{grown} where {expected} chunks grow"
+
+
+async def cut(db: asyncpg.Connection, undone: Undone) -> None:
+    """Cut off the last entries, those of a rollback."""
+    of_histories: tuple[Mapping[Any, int], ...] = (
+        undone.address_txs,
+        undone.account_txs,
+        undone.asset_txs,
+        undone.withdrawals,
+    )
+    if any(of_histories):
+        columns = [list(column) for entries in of_histories for column in (entries, entries.values())]
+        await _cut_entries.run(db, *columns)
+
+
+class _Grown(msgspec.Struct, frozen=True):
+    chunks: int
+
+
+_sql = sql.beside(__file__)
+_add_entries = _sql.query("add_entries", _Grown)
+_cut_entries = _sql.command("cut_entries")
