@@ -11,6 +11,7 @@ from indexer.store import outputs
 from shared import database
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
 from shared.network import PREVIEW
+from tests.chain.written import Written, pays, person, tx
 
 LISTS = ("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset")
 OWNERS = [(AddressNo(1), StakeNo(1)), (AddressNo(2), StakeNo(1)), (AddressNo(3), None), (AddressNo(4), StakeNo(2))]
@@ -97,6 +98,24 @@ async def test_python_and_the_schema_agree_on_what_opens_a_bucket(db: asyncpg.Co
     )
     assert [row["opens"] for row in found] == [outputs.opens(TxId(key), index) for key, index in places]
     assert 0 < sum(row["opens"] for row in found) < 20
+
+
+async def test_a_rollback_forgets_who_spent_an_output(db: asyncpg.Connection) -> None:
+    """One slot keeps the entries of earlier blocks, another one has none left."""
+    chain = Written(db)
+
+    async def spenders() -> list[tuple[int, ...]]:
+        rows = await db.fetch("SELECT slot_no, output_index, spender_tx_id >> 16 FROM spender_entry ORDER BY 1, 2")
+        return [tuple(row) for row in rows]
+
+    await chain.append(10, tx("make", *(pays(person(name)) for name in "abc")))
+    await chain.append(20, tx("first", pays(person("d")), spends=(("make", 2),)))
+    await chain.append(30, tx("second", pays(person("e")), spends=(("make", 0), ("first", 0), ("make", 1))))
+    assert await spenders() == [(10, 0, 30), (10, 1, 30), (10, 2, 20), (20, 0, 30)]
+    await chain.back_to(20)
+    assert await spenders() == [(10, 2, 20)]
+    await chain.back_to(10)
+    assert await spenders() == []
 
 
 @pytest.mark.parametrize("slot_no", [-3, 0, 1 << 40])
