@@ -176,7 +176,10 @@ class Api:
         if isinstance(authenticated, caller.Admission) and route.ask is KeyAsk:
             answer = await route.handler(KeyAsk(self._services, question, authenticated.key_hash, authenticated.taken))
         elif isinstance(authenticated, caller.Admission):
-            answer = await self._read(trail, route, question, authenticated.key, request, notes)
+            if route.body is None:
+                answer = await self._read(route, question, authenticated.key, request, notes)
+            else:
+                answer = await self._post(trail, route, question, authenticated.key, request, notes)
         elif isinstance(authenticated, caller.AdminKey):
             answer = await self._administer(trail, route, question, authenticated, request)
         else:
@@ -207,7 +210,6 @@ class Api:
 
     async def _read(
         self,
-        trail: "_Trail",
         route: Route,
         question: Question,
         key: caller.ApiKey,
@@ -215,16 +217,6 @@ class Api:
         notes: Notes,
     ) -> Any:
         """The answer to a question about a chain; Unchanged if the tip alone says that the caller has it."""
-        if route.body is not None:
-            idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
-            sent = await _posted(route, request)
-            trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
-            body = read_body(route.body, route.body_fields, sent)
-
-            async def do(source: ChainServer) -> Any:
-                return await route.handler(ChainPost(self._services, question, key, source, notes, body=body))
-
-            return await self._services.chain_servers.read(key.network, do)
         known = request.headers.get("If-None-Match", "")
 
         async def read(source: ChainServer) -> Any:
@@ -237,6 +229,28 @@ class Api:
             return await route.handler(ask)
 
         return await self._services.chain_servers.read(key.network, read)
+
+    async def _post(
+        self,
+        trail: "_Trail",
+        route: Route,
+        question: Question,
+        key: caller.ApiKey,
+        request: web.BaseRequest,
+        notes: Notes,
+    ) -> Any:
+        """The answer to a request with a body: several ids to read, or a transaction for the node. Raises Refusal."""
+        assert route.body is not None, "the caller has looked"
+        # The header is checked and not needed: a repeated request does no harm.
+        idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+        sent = await _posted(route, request)
+        trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
+        body = read_body(route.body, route.body_fields, sent)
+
+        async def answer(source: ChainServer) -> Any:
+            return await route.handler(ChainPost(self._services, question, key, source, notes, body=body))
+
+        return await self._services.chain_servers.read(key.network, answer)
 
     def _ip_address(self, request: web.BaseRequest) -> str | None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())

@@ -67,7 +67,7 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
         return self.key.network
 
     def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        """A connection to the server for one statement, which is a snapshot in itself, and look-ups of names."""
+        """A connection to the server for one statement, which sees one snapshot. Look-ups of names may follow it."""
         return self.source.connection(self.network) if self.within is None else nullcontext(self.within)
 
     @asynccontextmanager
@@ -85,7 +85,7 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
-    """A request to do something on the chain of the caller's API key. Doing it twice must be harmless."""
+    """A request with a body about the chain of the caller's API key. Repeating it on another server must do no harm."""
 
     body: BodyT
 

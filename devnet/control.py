@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from devnet.generator import Generated
-from devnet.server import Server
+from devnet.node import Node
 
 MOST_BLOCKS = 1_000
 DEEPEST_FORK = 100
@@ -29,7 +29,7 @@ class Pace:
         self.stalled = False
 
 
-def fork(node: Server, depth: int, *, forget: bool = False) -> None:
+def fork(node: Node, depth: int, *, forget: bool = False) -> None:
     """Replace the last blocks by a fork that is one block longer or, if the chain is recorded, play them again."""
     ancestor = max(len(node.blocks) - 1 - depth, -1)
     if isinstance(node.chain, Generated):
@@ -39,7 +39,7 @@ def fork(node: Server, depth: int, *, forget: bool = False) -> None:
 
 
 @asynccontextmanager
-async def listening(node: Server, pace: Pace, host: str, port: int) -> AsyncIterator[str]:
+async def listening(node: Node, pace: Pace, host: str, port: int) -> AsyncIterator[str]:
     """Listen until the end of the `with` block, whose value is the address; `port` 0 takes any free port."""
     app = web.Application()
     app.add_routes([web.get("/", _answering(node, pace, _nothing))])
@@ -54,10 +54,10 @@ async def listening(node: Server, pace: Pace, host: str, port: int) -> AsyncIter
         await runner.cleanup()
 
 
-Act = Callable[[Server, Pace, web.Request], None]
+Act = Callable[[Node, Pace, web.Request], None]
 
 
-def _answering(node: Server, pace: Pace, act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _answering(node: Node, pace: Pace, act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handler(request: web.Request) -> web.Response:
         try:
             act(node, pace, request)
@@ -68,7 +68,7 @@ def _answering(node: Server, pace: Pace, act: Act) -> Callable[[web.Request], Aw
     return handler
 
 
-def _state(node: Server, pace: Pace) -> dict[str, Any]:
+def _state(node: Node, pace: Pace) -> dict[str, Any]:
     tip = node.tip
     return {
         "tip": None if tip is None else {"slot": tip.slot, "id": tip.id, "height": tip.height},
@@ -77,26 +77,26 @@ def _state(node: Server, pace: Pace) -> dict[str, Any]:
     }
 
 
-def _nothing(_node: Server, _pace: Pace, _request: web.Request) -> None:
+def _nothing(_node: Node, _pace: Pace, _request: web.Request) -> None:
     """Only tell the state."""
 
 
-def _grow(node: Server, _pace: Pace, request: web.Request) -> None:
+def _grow(node: Node, _pace: Pace, request: web.Request) -> None:
     node.grow(_number(request, "blocks", 1, MOST_BLOCKS))
 
 
-def _fork(node: Server, _pace: Pace, request: web.Request) -> None:
+def _fork(node: Node, _pace: Pace, request: web.Request) -> None:
     forget = request.query.get("forget", "false")
     if forget not in ("true", "false"):
         raise ValueError("forget must be true or false")
     fork(node, _number(request, "depth", FORK_DEPTH, DEEPEST_FORK), forget=forget == "true")
 
 
-def _stall(_node: Server, pace: Pace, _request: web.Request) -> None:
+def _stall(_node: Node, pace: Pace, _request: web.Request) -> None:
     pace.stalled = True
 
 
-def _resume(_node: Server, pace: Pace, _request: web.Request) -> None:
+def _resume(_node: Node, pace: Pace, _request: web.Request) -> None:
     pace.stalled = False
 
 

@@ -18,11 +18,11 @@ from devnet.headers import Headers
 from devnet.ledger import Ledger, lovelace_of
 from devnet.networks import BY_NAME, Network
 from devnet.parameters import PROTOCOL_MAJOR
-from devnet.transactions import Kind, byron, contracts, governance, nested, payments, staking, tokens
+from devnet.transactions import TransactionKind, byron, contracts, governance, nested, payments, staking, tokens
 
 Json = dict[str, Any]
 
-KINDS: list[Kind] = [
+KINDS: list[TransactionKind] = [
     kind for module in (payments, tokens, contracts, staking, governance, nested, byron) for kind in module.KINDS
 ]
 _TRIES = 8
@@ -196,7 +196,7 @@ class Generated:
         return draft.done()
 
 
-def _exists(era: str, kind: Kind) -> bool:
+def _exists(era: str, kind: TransactionKind) -> bool:
     return PROTOCOL_MAJOR[kind.since] <= PROTOCOL_MAJOR[era] <= PROTOCOL_MAJOR[kind.until]
 
 

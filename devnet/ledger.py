@@ -24,7 +24,7 @@ Asset = tuple[str, str]  # policy and name, both in hex
 MONETARY_EXPANSION = 30  # of the reserves, in millionths per epoch
 
 
-class Account(msgspec.Struct, frozen=True):
+class StakeAccount(msgspec.Struct, frozen=True):
     """A registered stake credential."""
 
     deposit: int
@@ -85,7 +85,7 @@ class Ledger:
         self.outputs_produced = 0
         self.stakes: defaultdict[Credential, int] = defaultdict(int)
         self.supplies: defaultdict[Asset, int] = defaultdict(int)
-        self.accounts: dict[Credential, Account] = {}
+        self.accounts: dict[Credential, StakeAccount] = {}
         self.pools: dict[str, Pool] = {}
         self.representatives: dict[Credential, int] = {}
         self.proposals: dict[Reference, Proposal] = {}
@@ -300,7 +300,7 @@ class Ledger:
     def _certify_account(self, kind: str, credential: Credential, certificate: Json) -> None:
         match kind:
             case "stakeCredentialRegistration":
-                self.accounts[credential] = Account(parameters.STAKE_DEPOSIT)
+                self.accounts[credential] = StakeAccount(parameters.STAKE_DEPOSIT)
             case "stakeCredentialDeregistration":
                 self.accounts.pop(credential, None)
             case "stakeDelegation" if account := self.accounts.get(credential):

@@ -25,7 +25,10 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A transaction that left the mempool without a block, or a block without a return, and why."""
+    """A transaction that is neither in the mempool any more nor in a block, and why.
+
+    It has become invalid, or a fork removed its block and it could not return.
+    """
 
     id: str
     reason: str

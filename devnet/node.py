@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-class Follower(Protocol):
+class NodeClient(Protocol):
     """A client that follows the chain, as the node sees it."""
 
     def chain_grew(self) -> None:
@@ -38,7 +38,7 @@ class Node:
     """Plays `chain` in the words of the Ogmios that `dialect` describes.
 
     A `syncing` node knows only the ledger of its tip, so in Byron it refuses Shelley's genesis. Any other has seen more
-    of the chain than it plays. Every method that changes the chain tells the followers at once. For tests: `requests`
+    of the chain than it plays. Every method that changes the chain tells the clients at once. For tests: `requests`
     counts the requests by method, `delay_s` delays each answer, and `injected` holds raw answers for the next
     `nextBlock` requests.
     """
@@ -50,7 +50,7 @@ class Node:
         self.blocks: list[Block] = []
         self.frames: list[bytes] = []
         self.tip_json = b'"origin"'
-        self.followers: set[Follower] = set()
+        self.clients: set[NodeClient] = set()
         self.requests: Counter[str] = Counter()
         self.delay_s = 0.0
         self.injected: deque[bytes] = deque()
@@ -65,7 +65,7 @@ class Node:
 
     @property
     def connections(self) -> int:
-        return len(self.followers)
+        return len(self.clients)
 
     def extend(self, blocks: list[Block]) -> None:
         """Append blocks; the first must follow the tip."""
@@ -77,8 +77,8 @@ class Node:
             if self.mempool.waiting:
                 self.mempool.take_in(block.id, {tx["id"] for tx in block.decoded().get("transactions", ())})
         self._update_tip()
-        for follower in self.followers:
-            follower.chain_grew()
+        for client in self.clients:
+            client.chain_grew()
         self._clean_mempool()
 
     def grow(self, count: int = 1) -> int:
@@ -110,8 +110,8 @@ class Node:
         for id_ in removed:
             del self._index[id_]
         del self.blocks[ancestor + 1 :], self.frames[ancestor + 1 :]
-        for follower in self.followers:
-            follower.chain_forked(ancestor)
+        for client in self.clients:
+            client.chain_forked(ancestor)
         self._log(self.mempool.give_back(removed, forget=forget))
         self.extend(blocks)
 
@@ -131,8 +131,8 @@ class Node:
         self.injected.append(answer)
 
     def drop_connections(self) -> None:
-        for follower in list(self.followers):
-            follower.drop()
+        for client in list(self.clients):
+            client.drop()
 
     def index_of(self, point: Any) -> int | None:
         """The index of the block at a point, -1 for the origin, None if the point is not on this chain."""
@@ -166,14 +166,14 @@ class Node:
         return Moment(self.tip.era, max(now, self.tip.slot + 1))
 
     def _clean_mempool(self) -> None:
-        """Drop what the new tip no longer allows, and tell the followers of any change."""
+        """Drop what the new tip no longer allows, and tell the clients of any change."""
         if self.mempool.waiting:
             self._log(self.mempool.clean(self.ledger_after(len(self.blocks) - 1), self._moment()))
         self._tell_of_mempool()
 
     def _tell_of_mempool(self) -> None:
-        for follower in self.followers:
-            follower.mempool_changed()
+        for client in self.clients:
+            client.mempool_changed()
 
     def _log(self, dropped: list[Dropped]) -> None:
         for each in dropped:

@@ -9,7 +9,7 @@ import msgspec
 
 from devnet import addresses, parameters
 from devnet.addresses import Credential
-from devnet.ledger import Account, Ledger
+from devnet.ledger import Ledger, StakeAccount
 from devnet.networks import BYRON_EPOCH_SLOTS, BYRON_SLOT_S, Network
 from devnet.node import Node
 from devnet.refusal import Refusal
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 _ERAS = tuple(parameters.PROTOCOL_MAJOR)
 
 
-class Question:
+class Query:
     """A query's parameters, the node, and the index of the block whose ledger state is queried."""
 
     def __init__(self, node: Node, params: Json, index: int) -> None:
@@ -48,19 +48,19 @@ class Question:
 
 def answer(node: Node, acquired: Any, method: str, params: msgspec.Raw) -> Any:
     """The result of a query by a client that acquired that point, or None; raises Refusal."""
-    question = Question(node, msgspec.json.decode(params), len(node.blocks) - 1)
+    query = Query(node, msgspec.json.decode(params), len(node.blocks) - 1)
     if method in NETWORK:
-        return NETWORK[method](question)
+        return NETWORK[method](query)
     if method not in LEDGER:
         raise Refusal(-32601, "Invalid request: unknown method in 'method' (beware names are case-sensitive).")
     if acquired is not None:
         index = node.index_of(acquired)
         if index is None:
             raise Refusal(2003, "Acquired ledger state is not available anymore.", "Point too old.")
-        question.index = index
-    if question.era == "byron" and method not in _KNOWN_IN_BYRON:
+        query.index = index
+    if query.era == "byron" and method not in _KNOWN_IN_BYRON:
         raise Refusal(2002, "This query isn't available in the current era.")
-    return LEDGER[method](question)
+    return LEDGER[method](query)
 
 
 def acquirable(node: Node, params: msgspec.Raw) -> Any:
@@ -88,42 +88,42 @@ def health(node: Node) -> Json:
     }
 
 
-def _start_time(question: Question) -> str:
-    return _text(question.network.start_time)
+def _start_time(query: Query) -> str:
+    return _text(query.network.start_time)
 
 
-def _block_height(question: Question) -> Any:
-    return question.node.blocks[-1].height if question.node.blocks else "origin"
+def _block_height(query: Query) -> Any:
+    return query.node.blocks[-1].height if query.node.blocks else "origin"
 
 
-def _tip(question: Question) -> Any:
-    return msgspec.Raw(question.node.point_json(question.index))
+def _tip(query: Query) -> Any:
+    return msgspec.Raw(query.node.point_json(query.index))
 
 
-def _genesis_configuration(question: Question) -> Json:
-    era = str(question.params.get("era"))
-    if era == "shelley" and question.node.syncing and question.era == "byron":
+def _genesis_configuration(query: Query) -> Json:
+    era = str(query.params.get("era"))
+    if era == "shelley" and query.node.syncing and query.era == "byron":
         raise Refusal(2002, "This query isn't available in the current era.")
-    genesis = question.node.chain.genesis
-    found = parameters.genesis_configuration(era, question.network, genesis, question.version)
+    genesis = query.node.chain.genesis
+    found = parameters.genesis_configuration(era, query.network, genesis, query.version)
     if found is None:
         raise Refusal(-32602, f"Invalid request: no genesis of era {era!r}.")
     return found
 
 
-def _epoch(question: Question) -> int:
-    return question.epoch
+def _epoch(query: Query) -> int:
+    return query.epoch
 
 
-def _era_start(question: Question) -> Json:
-    return _bound(question.network, dict(question.node.chain.eras)[question.era])
+def _era_start(query: Query) -> Json:
+    return _bound(query.network, dict(query.node.chain.eras)[query.era])
 
 
-def _era_summaries(question: Question) -> list[Json]:
+def _era_summaries(query: Query) -> list[Json]:
     """Every era up to the current one, including those without a block; the current one has no end."""
-    network, known = question.network, list(question.node.chain.eras)
+    network, known = query.network, list(query.node.chain.eras)
     skipped = [(name, known[0][1]) for name in _ERAS[: _ERAS.index(known[0][0])]]
-    eras = [(name, first) for name, first in [*skipped, *known] if _ERAS.index(name) <= _ERAS.index(question.era)]
+    eras = [(name, first) for name, first in [*skipped, *known] if _ERAS.index(name) <= _ERAS.index(query.era)]
     summaries = []
     for place, (name, first) in enumerate(eras):
         summary: Json = {"start": _bound(network, first), "parameters": _era_parameters(network, name)}
@@ -133,49 +133,49 @@ def _era_summaries(question: Question) -> list[Json]:
     return summaries
 
 
-def _protocol_parameters(question: Question) -> Json:
-    return parameters.protocol_parameters(question.era, question.version)
+def _protocol_parameters(query: Query) -> Json:
+    return parameters.protocol_parameters(query.era, query.version)
 
 
-def _reward_account_summaries(question: Question) -> Any:
+def _reward_account_summaries(query: Query) -> Any:
     """A list since 6.13, before that an object by credential; `stakePool` was called `delegate` before 6.12."""
-    ledger = question.ledger
+    ledger = query.ledger
     asked = [
-        *(_credential("verificationKey", text) for text in question.params.get("keys", ())),
-        *(_credential("script", text) for text in question.params.get("scripts", ())),
+        *(_credential("verificationKey", text) for text in query.params.get("keys", ())),
+        *(_credential("script", text) for text in query.params.get("scripts", ())),
     ]
     found = {who: ledger.accounts[who] for who in dict.fromkeys(asked) if who in ledger.accounts}
-    if question.version >= (6, 13):
+    if query.version >= (6, 13):
         return [
             {"from": who.origin, "credential": who.hash, **_summary(account, "stakePool")}
             for who, account in found.items()
         ]
-    pool_field = "stakePool" if question.version >= (6, 12) else "delegate"
+    pool_field = "stakePool" if query.version >= (6, 12) else "delegate"
     return {who.hash: _summary(account, pool_field) for who, account in found.items()}
 
 
-def _stake_pools(question: Question) -> Json:
+def _stake_pools(query: Query) -> Json:
     """All pools, or those requested, by id; on request with their voting stake, which needs Conway.
 
     A pool that has just been reaped still votes: versions since 6.13 list it, with its id alone.
     """
-    ledger = question.ledger
-    include_stake = question.params.get("includeStake")
-    if include_stake and _ERAS.index(question.era) < _ERAS.index("conway"):
+    ledger = query.ledger
+    include_stake = query.params.get("includeStake")
+    if include_stake and _ERAS.index(query.era) < _ERAS.index("conway"):
         raise Refusal(2002, "This query isn't available in the current era.")
-    asked = question.params.get("stakePools")
+    asked = query.params.get("stakePools")
     known: dict[str, Json] = {id_: dict(pool.parameters) for id_, pool in ledger.pools.items()}
     if include_stake:
-        if question.version >= (6, 13):
+        if query.version >= (6, 13):
             known = {id_: {"id": id_} for id_ in ledger.voting_stakes} | known
         for id_, pool in known.items():
             pool["stake"] = parameters.ada(ledger.voting_stakes.get(id_, 0))
     return known if asked is None else {pool["id"]: known[pool["id"]] for pool in asked if pool["id"] in known}
 
 
-def _live_stake_distribution(question: Question) -> Json:
+def _live_stake_distribution(query: Query) -> Json:
     """Live stake as a fraction of all lovelace in circulation; pools without stake are omitted."""
-    ledger = question.ledger
+    ledger = query.ledger
     circulating = parameters.MAX_SUPPLY - ledger.reserves
     return {
         id_: {
@@ -187,11 +187,11 @@ def _live_stake_distribution(question: Question) -> Json:
     }
 
 
-def _governance_proposals(question: Question) -> list[Json]:
+def _governance_proposals(query: Query) -> list[Json]:
     """The proposals that are voted on in this epoch: those that existed when it began. Votes are omitted."""
-    if _ERAS.index(question.era) < _ERAS.index("conway"):
+    if _ERAS.index(query.era) < _ERAS.index("conway"):
         raise Refusal(2002, "This query isn't available in the current era.")
-    asked = question.params.get("proposals")
+    asked = query.params.get("proposals")
     return [
         {
             "proposal": {"transaction": {"id": transaction}, "index": index},
@@ -200,14 +200,14 @@ def _governance_proposals(question: Question) -> list[Json]:
             "until": {"epoch": proposal.last_epoch},
             "votes": [],
         }
-        for (transaction, index), proposal in question.ledger.voted_on.items()
+        for (transaction, index), proposal in query.ledger.voted_on.items()
         if asked is None or {"transaction": {"id": transaction}, "index": index} in asked
     ]
 
 
-def _utxo(question: Question) -> list[Json]:
+def _utxo(query: Query) -> list[Json]:
     """Unspent outputs: those named, those at the addresses named, or all."""
-    ledger, params = question.ledger, question.params
+    ledger, params = query.ledger, query.params
     if "outputReferences" in params:
         named = [(each["transaction"]["id"], each["index"]) for each in params["outputReferences"]]
         found = [reference for reference in dict.fromkeys(named) if reference in ledger.unspent]
@@ -220,18 +220,18 @@ def _utxo(question: Question) -> list[Json]:
     return [{"transaction": {"id": id_}, "index": index, **ledger.unspent[id_, index]} for id_, index in found]
 
 
-def _treasury_and_reserves(question: Question) -> Json:
-    ledger = question.ledger
+def _treasury_and_reserves(query: Query) -> Json:
+    ledger = query.ledger
     return {"treasury": parameters.ada(ledger.treasury), "reserves": parameters.ada(ledger.reserves)}
 
 
-NETWORK: dict[str, Callable[[Question], Any]] = {
+NETWORK: dict[str, Callable[[Query], Any]] = {
     "queryNetwork/startTime": _start_time,
     "queryNetwork/tip": _tip,
     "queryNetwork/blockHeight": _block_height,
     "queryNetwork/genesisConfiguration": _genesis_configuration,
 }
-LEDGER: dict[str, Callable[[Question], Any]] = {
+LEDGER: dict[str, Callable[[Query], Any]] = {
     "queryLedgerState/tip": _tip,
     "queryLedgerState/epoch": _epoch,
     "queryLedgerState/eraStart": _era_start,
@@ -264,7 +264,7 @@ def _era_parameters(network: Network, era: str) -> Json:
     return {"epochLength": length, "slotLength": {"milliseconds": slot_ms}, "safeZone": safe_zone}
 
 
-def _summary(account: Account, pool_field: str) -> Json:
+def _summary(account: StakeAccount, pool_field: str) -> Json:
     summary: Json = {"rewards": parameters.ada(account.rewards), "deposit": parameters.ada(account.deposit)}
     if account.pool is not None:
         summary[pool_field] = {"id": account.pool}

@@ -252,11 +252,10 @@ def _must_know(case: Case, certificate: Json) -> None:
     pool = certificate.get("stakePool", {}).get("id")
     if pool is not None and pool not in case.ledger.pools:
         raise Refusal(3140, "The stake pool is not registered.", {"unknownStakePool": pool})
-    match certificate.get("delegateRepresentative"):
-        case {"type": "registered", "id": hash_, "from": origin} as who:
-            if Credential(origin, hash_) not in case.ledger.representatives:
-                message = "The delegate representative is not registered."
-                raise Refusal(3153, message, {"unknownDelegateRepresentative": who})
+    who = certificate.get("delegateRepresentative", {})
+    if who.get("type") == "registered" and Credential(who["from"], who["id"]) not in case.ledger.representatives:
+        message = "The delegate representative is not registered."
+        raise Refusal(3153, message, {"unknownDelegateRepresentative": who})
 
 
 def _value(case: Case) -> None:

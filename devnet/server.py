@@ -71,11 +71,11 @@ class Server(Node):
             return web.Response(text="Ogmios speaks WebSocket here.", status=404)
         await socket.prepare(request)
         session = Session(self, self.query, socket, request.transport)
-        self.followers.add(session)
+        self.clients.add(session)
         try:
             await session.run()
         finally:
-            self.followers.discard(session)
+            self.clients.discard(session)
         return socket
 
     async def _health(self, _request: web.Request) -> web.Response:

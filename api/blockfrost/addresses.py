@@ -47,7 +47,7 @@ async def _unspent(ask: ChainAsk[AddressPage] | ChainAsk[AddressAssetPage], asse
         return await outputs.unspent(db, found)
 
 
-async def refuse_unused(db: Connection, owner: owners.Kind, raw: bytes, network: Network) -> None:
+async def refuse_unused(db: Connection, owner: owners.OwnerKind, raw: bytes, network: Network) -> None:
     """Raise Refusal if an owner was never used: Blockfrost has no empty lists of those."""
     summary, _ = await owners.summary(db, owner, raw, network)
     if not (summary.transaction_count or summary.utxo_count):

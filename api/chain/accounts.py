@@ -10,7 +10,7 @@ from api.ask import ChainAsk
 from api.chain import owners, transactions, utxos
 from api.chain.addresses import show_credential
 from api.chain.certificates import LedgerCredential
-from api.chain.owners import Holding, OwnerList, Position, Summary
+from api.chain.owners import Holding, OwnerList, OwnerSummary, Position
 from api.chain.pools import show_pool_id
 from api.chain.tip import ListRow, Tip
 from api.chain.tip import of_rows as tip_of
@@ -55,7 +55,7 @@ class AccountTransactionsInFull(DetailedList, frozen=True, kw_only=True):
     stake_address: StakeAddress
 
 
-class Account(Summary, frozen=True):
+class Account(OwnerSummary, frozen=True):
     """A stake account and what its addresses hold. All counts of an account that was never used are 0.
 
     `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index begins
@@ -139,11 +139,11 @@ async def info(ask: ChainAsk[AccountQuestion]) -> LedgerAnswer[Account]:
     """
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
-        found, tip = await one(db, raw, ask.network)
+        found, tip = await one_with_tip(db, raw, ask.network)
     return LedgerAnswer(data=found, last_updated=tip.last_updated(ask.network))
 
 
-async def one(db: Connection, raw: bytes, network: Network) -> tuple[Account, Tip]:
+async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Account, Tip]:
     """An account, all zeros if it was never used, and the tip, in a snapshot. Raises Refusal if nothing is indexed."""
     summary, tip = await owners.summary(db, "account", raw, network)
     row = await _account.one(db, raw)

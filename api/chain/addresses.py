@@ -8,7 +8,7 @@ from api.answers import ChainAnswer, ChainPage, MorePaging
 from api.ask import ChainAsk
 from api.chain import owners, utxos
 from api.chain.certificates import LedgerCredential
-from api.chain.owners import Holding, OwnerList, Summary
+from api.chain.owners import Holding, OwnerList, OwnerSummary
 from api.chain.tip import Tip
 from api.chain.transactions import Address
 from api.chain.utxos import UnspentList, UnspentOutput
@@ -36,7 +36,7 @@ class AddressAssets(OwnerList, frozen=True, kw_only=True):
     address: Address
 
 
-class AddressInfo(Summary, frozen=True):
+class AddressInfo(OwnerSummary, frozen=True):
     """An address (CIP-19) and what it holds. All counts of an address that was never used are 0.
 
     Byron addresses have no credentials. The stake of a pointer address counts for nobody.
@@ -56,12 +56,13 @@ async def info(ask: ChainAsk[AddressQuestion]) -> ChainAnswer[AddressInfo]:
     """
     raw = owners.parse_address(ask.question.address, ask.network)
     async with ask.connection() as db:
-        found, tip = await one(db, raw, ask.network)
+        found, tip = await one_with_tip(db, raw, ask.network)
     return ChainAnswer(data=found, last_updated=tip.last_updated(ask.network))
 
 
-async def one(db: Connection, raw: bytes, network: Network) -> tuple[AddressInfo, Tip]:
-    """An address, and the tip of the same snapshot. Raises Refusal."""
+async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[AddressInfo, Tip]:
+    """An address, all zeros if it was never used, and the tip of the same snapshot. Raises Refusal if nothing is
+    indexed."""
     summary, tip = await owners.summary(db, "address", raw, network)
     parts, account = address.parts_of(raw), address.stake_of(raw)
     found = AddressInfo(

@@ -38,7 +38,7 @@ async def addresses_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:
     """Get up to 100 addresses."""
 
     async def one(db: Connection, raw: bytes, network: Network) -> AddressInfo:
-        return (await addresses.one(db, raw, network))[0]
+        return (await addresses.one_with_tip(db, raw, network))[0]
 
     return await _each(ask, partial(owners.parse_address, network=ask.network), one)
 
@@ -47,7 +47,7 @@ async def accounts_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Account]:
     """Get up to 100 stake accounts."""
 
     async def one(db: Connection, raw: bytes, network: Network) -> Account:
-        return (await accounts.one(db, raw, network))[0]
+        return (await accounts.one_with_tip(db, raw, network))[0]
 
     return await _each(ask, partial(owners.parse_stake, network=ask.network), one)
 

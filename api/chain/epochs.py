@@ -119,12 +119,12 @@ async def parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[EpochParameter
     """
     async with ask.snapshot() as db:
         last, row = await _found(db, ask)
-        found = await _parameters.one(db, row.epoch_no)
-    if found is None:
+        stored = await _parameters.one(db, row.epoch_no)
+    if stored is None:
         raise errors.parameters_not_known()
-    told = found.parameters.encode()
+    parameters = stored.parameters.encode()
     return ChainAnswer(
-        data=EpochParameters(row.epoch_no, msgspec.Raw(told), cardano_cli.parameters(told)),
+        data=EpochParameters(row.epoch_no, msgspec.Raw(parameters), cardano_cli.parameters(parameters)),
         last_updated=last.last_updated(ask.network),
     )
 

@@ -18,22 +18,22 @@ from shared.ledger import AssetNo, fingerprint, slot_of
 from shared.network import Network
 from shared.sql import Connection
 
-Kind = Literal["address", "account"]
+OwnerKind = Literal["address", "account"]
 
 # Names of tables and columns in the statements about each kind of owner.
-_KEYS: dict[Kind, dict[str, str]] = {
+_KEYS: dict[OwnerKind, dict[str, str]] = {
     "address": {"owner": "address", "owner_no": "address_no"},
     "account": {"owner": "stake", "owner_no": "stake_no"},
 }
-HISTORIES: dict[Kind, dict[str, str]] = {
+HISTORIES: dict[OwnerKind, dict[str, str]] = {
     "address": {**_KEYS["address"], "history": "address_tx"},
     "account": {**_KEYS["account"], "history": "account_tx"},
 }
-OUTPUTS: dict[Kind, dict[str, str]] = {
+OUTPUTS: dict[OwnerKind, dict[str, str]] = {
     "address": {**_KEYS["address"], "buckets": "utxo_bucket"},
     "account": {**_KEYS["account"], "buckets": "account_utxo_bucket"},
 }
-_HOLDINGS: dict[Kind, dict[str, str]] = {
+_HOLDINGS: dict[OwnerKind, dict[str, str]] = {
     "address": {"holder": "holder", "holder_no": "address_no"},
     # The condition on account_no is that of the index.
     "account": {"holder": "account_holder", "holder_no": "account_no > 0 AND account_no"},
@@ -69,7 +69,7 @@ class Holding(msgspec.Struct, frozen=True):
     quantity: Digits
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What an owner has in unspent outputs, and its first and last transaction, as far as there are any."""
 
     lovelace: Quantity
@@ -133,12 +133,12 @@ def parse_stake(text: str, network: Network) -> bytes:
         raise errors.invalid_stake_address() from cause
 
 
-async def summary(db: Connection, owner: Kind, raw: bytes, network: Network) -> tuple[Summary, Tip]:
+async def summary(db: Connection, owner: OwnerKind, raw: bytes, network: Network) -> tuple[OwnerSummary, Tip]:
     """The summary of an owner, all zeros if it was never used, and the tip. Raises Refusal."""
     row = await _summaries[owner].one(db, raw)
     if row is None:
         raise errors.network_not_available()
-    found = Summary(
+    found = OwnerSummary(
         lovelace=row.lovelace,
         utxo_count=row.utxo_count,
         asset_count=row.asset_count,
@@ -156,7 +156,7 @@ def position(tx_id: int | None, tx_hash: bytes | None, network: Network) -> Posi
     return Position(tx_hash.hex(), slot_of(tx_id), network.slot_time(slot_of(tx_id)))
 
 
-async def holdings(ask: ChainAsk[ListT], owner: Kind, raw: bytes) -> ChainPage[Holding, MorePaging]:
+async def holdings(ask: ChainAsk[ListT], owner: OwnerKind, raw: bytes) -> ChainPage[Holding, MorePaging]:
     """A page of the assets of an owner."""
     asked = ask.question
     query = holdings_pages[owner, asked.order]

@@ -212,7 +212,9 @@ async def detailed(ask: ChainAsk[DetailedQuestion]) -> ChainPage[Transaction, Cu
     return await detailed_of(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
 
-async def history_of(ask: ChainAsk[ListT], owner: owners.Kind, raw: bytes) -> ChainPage[HistoryEntry, CursorPaging]:
+async def history_of(
+    ask: ChainAsk[ListT], owner: owners.OwnerKind, raw: bytes
+) -> ChainPage[HistoryEntry, CursorPaging]:
     """A page of the short list of an owner."""
 
     async def entries(_: Connection, rows: Sequence[_HistoryRow]) -> list[HistoryEntry]:
@@ -221,7 +223,9 @@ async def history_of(ask: ChainAsk[ListT], owner: owners.Kind, raw: bytes) -> Ch
     return await _page(ask, raw, history_pages[owner], entries)
 
 
-async def detailed_of(ask: ChainAsk[DetailedT], owner: owners.Kind, raw: bytes) -> ChainPage[Transaction, CursorPaging]:
+async def detailed_of(
+    ask: ChainAsk[DetailedT], owner: owners.OwnerKind, raw: bytes
+) -> ChainPage[Transaction, CursorPaging]:
     """A page of the detailed list of an owner."""
 
     async def entries(db: Connection, rows: Sequence[_DetailedRow]) -> list[Transaction]:

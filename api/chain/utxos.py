@@ -92,7 +92,7 @@ _DIRECTIONS = {
         "over": "OVER in_order",
     },
 }
-_UTXO_ASSETS: dict[owners.Kind, str] = {"address": "utxo_asset", "account": "account_utxo_asset"}
+_UTXO_ASSETS: dict[owners.OwnerKind, str] = {"address": "utxo_asset", "account": "account_utxo_asset"}
 unspent_pages = {
     (owner, order): _sql.query("unspent", _OutputRow, **parts, **direction)
     for owner, parts in owners.OUTPUTS.items()
@@ -128,7 +128,7 @@ async def one(db: Connection, tx_hash: bytes, index: int, network: Network) -> M
     return None if row is None else await _shown_made(db, row, network)
 
 
-async def unspent(ask: ChainAsk[UnspentT], owner: owners.Kind, raw: bytes) -> ChainPage[UnspentOutput, MorePaging]:
+async def unspent(ask: ChainAsk[UnspentT], owner: owners.OwnerKind, raw: bytes) -> ChainPage[UnspentOutput, MorePaging]:
     """A page of the unspent outputs of an owner, those with an asset if the question names one."""
     asked = ask.question
     asset = None if asked.asset is None else await assets.asset_of(ask, asked.asset)

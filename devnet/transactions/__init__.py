@@ -10,7 +10,7 @@ from devnet.draft import Draft
 from devnet.parameters import PROTOCOL_MAJOR
 
 
-class Kind(NamedTuple):
+class TransactionKind(NamedTuple):
     """A function that makes transactions, and the first and last era in which they are valid."""
 
     make: Callable[[Draft], dict[str, Any]]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from devnet.draft import Draft, Impossible
-from devnet.transactions import Kind
+from devnet.transactions import TransactionKind
 
 Json = dict[str, Any]
 
@@ -27,4 +27,4 @@ def redeem(draft: Draft) -> Json:
     return draft.done(draft.random.choice(draft.cast.byron_people))
 
 
-KINDS = [Kind(pay, since="byron", until="byron"), Kind(redeem, since="byron", until="byron")]
+KINDS = [TransactionKind(pay, since="byron", until="byron"), TransactionKind(redeem, since="byron", until="byron")]

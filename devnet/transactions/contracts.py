@@ -5,7 +5,7 @@ from typing import Any
 from devnet import addresses
 from devnet.cast import SCRIPTS
 from devnet.draft import MAX_QUANTITY, Draft, Impossible
-from devnet.transactions import Kind
+from devnet.transactions import TransactionKind
 
 Json = dict[str, Any]
 
@@ -110,8 +110,8 @@ def _take_from_script(draft: Draft) -> None:
 
 
 KINDS = [
-    Kind(lock, since="alonzo"),
-    Kind(unlock, since="alonzo"),
-    Kind(refer, since="babbage"),
-    Kind(fail, since="alonzo"),
+    TransactionKind(lock, since="alonzo"),
+    TransactionKind(unlock, since="alonzo"),
+    TransactionKind(refer, since="babbage"),
+    TransactionKind(fail, since="alonzo"),
 ]

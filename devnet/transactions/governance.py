@@ -6,7 +6,7 @@ from devnet import parameters
 from devnet.addresses import Credential
 from devnet.draft import Draft, Impossible
 from devnet.parameters import DREP_DEPOSIT, PROPOSAL_DEPOSIT
-from devnet.transactions import Kind
+from devnet.transactions import TransactionKind
 
 Json = dict[str, Any]
 
@@ -153,12 +153,12 @@ def _representative(draft: Draft) -> Credential:
 
 
 KINDS = [
-    Kind(register_representative, since="conway"),
-    Kind(update_representative, since="conway"),
-    Kind(retire_representative, since="conway"),
-    Kind(delegate_vote, since="conway"),
-    Kind(seat_committee, since="conway"),
-    Kind(propose, since="conway"),
-    Kind(vote, since="conway"),
-    Kind(update_protocol, until="babbage"),
+    TransactionKind(register_representative, since="conway"),
+    TransactionKind(update_representative, since="conway"),
+    TransactionKind(retire_representative, since="conway"),
+    TransactionKind(delegate_vote, since="conway"),
+    TransactionKind(seat_committee, since="conway"),
+    TransactionKind(propose, since="conway"),
+    TransactionKind(vote, since="conway"),
+    TransactionKind(update_protocol, until="babbage"),
 ]

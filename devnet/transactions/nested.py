@@ -7,7 +7,7 @@ from typing import Any
 
 from devnet import parameters
 from devnet.draft import Draft, Impossible
-from devnet.transactions import Kind
+from devnet.transactions import TransactionKind
 
 Json = dict[str, Any]
 
@@ -63,4 +63,8 @@ def _spend_any(draft: Draft) -> None:
     raise Impossible
 
 
-KINDS = [Kind(batch, since="dijkstra"), Kind(fail_batch, since="dijkstra"), Kind(credit, since="dijkstra")]
+KINDS = [
+    TransactionKind(batch, since="dijkstra"),
+    TransactionKind(fail_batch, since="dijkstra"),
+    TransactionKind(credit, since="dijkstra"),
+]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from devnet.draft import Draft, Impossible
-from devnet.transactions import Kind
+from devnet.transactions import TransactionKind
 
 Json = dict[str, Any]
 
@@ -117,13 +117,13 @@ def _limit(draft: Draft) -> None:
 
 
 KINDS = [
-    Kind(pay),
-    Kind(pay_many),
-    Kind(pay_rare_address),
-    Kind(spend_rare_address),
-    Kind(gather),
-    Kind(pay_oneself),
-    Kind(send_tokens, since="mary"),
-    Kind(chat),
-    Kind(donate, since="conway"),
+    TransactionKind(pay),
+    TransactionKind(pay_many),
+    TransactionKind(pay_rare_address),
+    TransactionKind(spend_rare_address),
+    TransactionKind(gather),
+    TransactionKind(pay_oneself),
+    TransactionKind(send_tokens, since="mary"),
+    TransactionKind(chat),
+    TransactionKind(donate, since="conway"),
 ]

@@ -7,7 +7,7 @@ from devnet.addresses import Credential
 from devnet.cast import PoolKeys
 from devnet.draft import Draft, Impossible
 from devnet.parameters import POOL_DEPOSIT, STAKE_DEPOSIT
-from devnet.transactions import Kind
+from devnet.transactions import TransactionKind
 
 Json = dict[str, Any]
 
@@ -244,18 +244,18 @@ def _operator(draft: Draft) -> PoolKeys:
 
 
 KINDS = [
-    Kind(register),
-    Kind(register_many),
-    Kind(delegate),
-    Kind(deregister),
-    Kind(turn_around),
-    Kind(come_and_go),
-    Kind(withdraw),
-    Kind(withdraw_nothing),
-    Kind(found_pool),
-    Kind(change_pool),
-    Kind(change_retiring_pool),
-    Kind(retire_pool),
-    Kind(waver),
-    Kind(delegate_genesis, until="babbage"),
+    TransactionKind(register),
+    TransactionKind(register_many),
+    TransactionKind(delegate),
+    TransactionKind(deregister),
+    TransactionKind(turn_around),
+    TransactionKind(come_and_go),
+    TransactionKind(withdraw),
+    TransactionKind(withdraw_nothing),
+    TransactionKind(found_pool),
+    TransactionKind(change_pool),
+    TransactionKind(change_retiring_pool),
+    TransactionKind(retire_pool),
+    TransactionKind(waver),
+    TransactionKind(delegate_genesis, until="babbage"),
 ]

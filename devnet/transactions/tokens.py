@@ -7,7 +7,7 @@ import cbor2
 
 from devnet import addresses
 from devnet.draft import Draft, Impossible
-from devnet.transactions import Kind
+from devnet.transactions import TransactionKind
 from devnet.transactions.contracts import redeem
 
 Json = dict[str, Any]
@@ -210,14 +210,14 @@ def _datum(name: str, edition: int) -> bytes:
 
 
 KINDS = [
-    Kind(mint_fungible, since="mary"),
-    Kind(mint_huge, since="mary"),
-    Kind(burn, since="mary"),
-    Kind(mint_collection, since="mary"),
-    Kind(mint_described, since="mary"),
-    Kind(mint_pair, since="alonzo"),
-    Kind(mint_without_reference, since="mary"),
-    Kind(update_reference, since="alonzo"),
-    Kind(move_reference, since="alonzo"),
-    Kind(burn_reference, since="alonzo"),
+    TransactionKind(mint_fungible, since="mary"),
+    TransactionKind(mint_huge, since="mary"),
+    TransactionKind(burn, since="mary"),
+    TransactionKind(mint_collection, since="mary"),
+    TransactionKind(mint_described, since="mary"),
+    TransactionKind(mint_pair, since="alonzo"),
+    TransactionKind(mint_without_reference, since="mary"),
+    TransactionKind(update_reference, since="alonzo"),
+    TransactionKind(move_reference, since="alonzo"),
+    TransactionKind(burn_reference, since="alonzo"),
 ]

@@ -11,7 +11,7 @@ from shared.encoding import bech32_payload
 from shared.network import MAX_SUPPLY
 
 
-class Summary(msgspec.Struct, frozen=True):
+class RewardAccountSummary(msgspec.Struct, frozen=True):
     """A reward account. Ogmios 6.13 and later include its credential; before, it is a key of the answer."""
 
     rewards: frames.Lovelace
@@ -60,7 +60,7 @@ _FUNDS = ("initialFunds", "initialVouchers")
 _parts_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _parameters = msgspec.json.Decoder(Parameters).decode
 
-Summaries: Any = list[Summary] | dict[str, Summary]
+Summaries: Any = list[RewardAccountSummary] | dict[str, RewardAccountSummary]
 
 
 def parameters_of(answer: msgspec.Raw) -> Parameters:
@@ -81,12 +81,12 @@ def without_funds(answer: msgspec.Raw) -> bytes:
     return msgspec.json.encode({name: value for name, value in _parts_of(answer).items() if name not in _FUNDS})
 
 
-def rewards_of(summaries: list[Summary] | dict[str, Summary]) -> dict[bytes, int]:
+def rewards_of(summaries: list[RewardAccountSummary] | dict[str, RewardAccountSummary]) -> dict[bytes, int]:
     """Lovelace by credential (28 bytes), in the forms of Ogmios 6.11 to 7. Raises frames.Unreadable."""
     if isinstance(summaries, list):
         summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
     try:
-        return {bytes.fromhex(credential): frames.lovelace(said.rewards) for credential, said in summaries.items()}
+        return {bytes.fromhex(credential): frames.lovelace(each.rewards) for credential, each in summaries.items()}
     except ValueError as error:
         raise frames.Unreadable(f"reward account summaries: {error}") from error
 
@@ -95,8 +95,8 @@ def deposits_of(proposals: list[Proposal]) -> Counter[bytes]:
     """Deposits of proposals in lovelace, by their return account. Raises frames.Unreadable."""
     deposits: Counter[bytes] = Counter()
     try:
-        for said in proposals:
-            deposits[bech32_payload(said.return_account)] += frames.lovelace(said.deposit)
+        for proposal in proposals:
+            deposits[bech32_payload(proposal.return_account)] += frames.lovelace(proposal.deposit)
     except ValueError as error:
         raise frames.Unreadable(f"proposals: {error}") from error
     return deposits
