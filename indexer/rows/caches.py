@@ -107,13 +107,13 @@ class Numbers(Recent[bytes, No]):
 
 
 class Lengths(Recent[No, int]):
-    """How many rows the history of each address or asset has: the `seq` of its next row."""
+    """How many entries the history of each address, account or asset has: the `seq` of its next entry."""
 
     def __init__(self) -> None:
         super().__init__(MOST_NUMBERS)
 
     def take(self, number: No) -> int:
-        """Take the `seq` of the next row."""
+        """Take the `seq` of the next entry."""
         seq = self[number]
         self[number] = seq + 1
         return seq

@@ -1,4 +1,4 @@
-"""Histories of a live index: each entry gets the next `seq` of its address or asset, and supplies move with the mints.
+"""Histories of a live index: each entry gets the next `seq` of its address, account or asset, and mints move supplies.
 
 In bulk neither is needed: the end of bulk numbers all rows at once and adds up the mints.
 """

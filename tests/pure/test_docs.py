@@ -1,0 +1,41 @@
+"""The developers' pages name files and words of the code that exist."""
+
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("docs/adding-things.md", "docs/how-it-works.md")
+SOURCES = ("api", "clients", "devnet", "indexer", "shared", "tests")
+FOLDERS = [
+    ROOT,
+    *(
+        path
+        for name in ("api", "docs", "indexer", "shared", "tests")
+        for path in (ROOT / name).rglob("")
+        if path.is_dir()
+    ),
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_names_exists(page: str) -> None:
+    named = set(re.findall(r"`(\w[\w./*-]+(?:/|\.(?:py|sql|lua|md|js|toml|yaml|json)))`", (ROOT / page).read_text()))
+    assert len(named) > 20
+    exact = [each for each in named if "NNNN" not in each]
+    missing = [each for each in exact if not any(any(folder.glob(each.rstrip("/"))) for folder in FOLDERS)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_word_of_the_code_that_a_page_names_exists(page: str) -> None:
+    words = set(re.findall(r"`_?(?:\w+\.)?(\w*[a-z]\w*)`", (ROOT / page).read_text()))
+    files = chain.from_iterable((ROOT / folder).rglob("*.*") for folder in SOURCES)
+    text = "\n".join(
+        path.read_text() for path in (ROOT / "schema.sql", *files) if path.suffix in (".py", ".sql", ".js", ".lua")
+    )
+    known = set(re.findall(r"\w+", text))
+    assert len(words) > 20
+    assert [each for each in sorted(words) if not known & {each, f"_{each}"}] == []
