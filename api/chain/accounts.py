@@ -9,7 +9,7 @@ from api.answers import ChainPage, CursorPaging, Instant, LedgerAnswer, MorePagi
 from api.ask import ChainAsk
 from api.chain import owners, transactions, utxos
 from api.chain.addresses import show_credential
-from api.chain.certificates import LedgerCredential
+from api.chain.certificates import LedgerCredential, Representative, show_representative
 from api.chain.owners import Holding, OwnerList, OwnerSummary, Position
 from api.chain.pools import show_pool_id
 from api.chain.tip import ListRow, Tip
@@ -60,7 +60,8 @@ class Account(OwnerSummary, frozen=True):
 
     `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index begins
     after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch in which the
-    delegation to `pool_id` counts.
+    delegation to `pool_id` counts. `delegate_representative` votes for the account; it is null if the account never
+    delegated its vote, or if the representative has retired since.
     """
 
     stake_address: str
@@ -69,6 +70,7 @@ class Account(OwnerSummary, frozen=True):
     rewards: Quantity
     pool_id: str | None
     active_epoch_no: int | None
+    delegate_representative: Representative | None
     withdrawal_count: int
 
 
@@ -104,6 +106,7 @@ class _AccountRow(msgspec.Struct, frozen=True):
     rewards: int
     pool_id: bytes | None
     active_epoch_no: int | None
+    representative: bytes | None
     withdrawal_count: int
 
 
@@ -155,6 +158,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ac
         row.rewards,
         None if row.pool_id is None else show_pool_id(row.pool_id),
         row.active_epoch_no,
+        None if row.representative is None else show_representative(row.representative),
         row.withdrawal_count,
         **msgspec.structs.asdict(summary),
     )

@@ -5,7 +5,7 @@
 -- The stake, rewards and withdrawals of an account. Of its certificates the last one tells whether it is registered: a
 -- credential that is not can't delegate.
 SELECT tip.first_block_no > 0 AS partial, event.kind AS last_event, coalesce(reward.lovelace, 0) AS rewards, pool.pool_id,
-       stake.active_epoch_no, coalesce(withdrawn.withdrawals, 0) AS withdrawal_count
+       stake.active_epoch_no, vote.representative, coalesce(withdrawn.withdrawals, 0) AS withdrawal_count
 FROM tip
 LEFT JOIN stake ON stake.raw = $1
 LEFT JOIN pool ON pool.pool_no = stake.pool_no
@@ -15,6 +15,22 @@ LEFT JOIN LATERAL (
     WHERE stake_event.stake_no = stake.stake_no AND kind <> 'reaping'
     ORDER BY tx_id DESC, place DESC LIMIT 1
 ) event ON true
+LEFT JOIN LATERAL (
+    -- Ended by a later deregistration, or by the retirement of the representative.
+    SELECT CASE WHEN NOT EXISTS (
+                SELECT FROM stake_event ended
+                WHERE ended.stake_no = last.stake_no AND ended.kind = 'deregistration'
+                  AND (ended.tx_id, ended.place) > (last.tx_id, last.place)
+           ) AND NOT EXISTS (
+                SELECT FROM vote_delegation retired
+                WHERE retired.stake_no IS NULL AND retired.representative = last.representative
+                  AND (retired.tx_id, retired.place) > (last.tx_id, last.place)
+           ) THEN representative END AS representative
+    FROM (
+        SELECT * FROM vote_delegation WHERE vote_delegation.stake_no = stake.stake_no
+        ORDER BY tx_id DESC, place DESC LIMIT 1
+    ) last
+) vote ON true
 LEFT JOIN LATERAL (
     SELECT (chunk << 6) + length(entries) / 18 AS withdrawals FROM account_withdrawal
     WHERE account_withdrawal.stake_no = stake.stake_no

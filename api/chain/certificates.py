@@ -96,20 +96,28 @@ class Certificate(msgspec.Struct, frozen=True):
 
 def show(certificate: packed.Certificate, network: Network) -> Certificate:
     """A certificate as answers show it."""
-    genesis, anchor = certificate.genesis, certificate.anchor
+    genesis, anchor, party = certificate.genesis, certificate.anchor, certificate.representative
     return Certificate(
         type=certificate.type,
         stake_address=UNSET if certificate.stake is None else _stake_address(certificate.stake, network),
         pool_id=UNSET if certificate.pool_id is None else show_pool_id(certificate.pool_id),
         pool=UNSET if certificate.pool is None else _pool(certificate.pool),
         retirement_epoch=_set(certificate.retirement_epoch),
-        delegate_representative=_representative(certificate.representative),
+        delegate_representative=UNSET if party is None else show_representative(party),
         deposit=_set(certificate.deposit),
         committee_member=_credential(certificate.cold),
         committee_delegate=_credential(certificate.hot),
         genesis_delegation=UNSET if genesis is None else GenesisDelegation(*(part.hex() for part in genesis)),
         anchor=UNSET if anchor is None else Anchor(anchor[0], anchor[1].hex()),
     )
+
+
+def show_representative(representative: bytes) -> Representative:
+    """A representative from its packed bytes."""
+    fixed = packed.FIXED_REPRESENTATIVES.get(representative[0])
+    if fixed is not None:
+        return Representative(fixed)
+    return Representative("registered", representative[1:].hex(), packed.CREDENTIAL_ORIGINS[representative[0]])
 
 
 def _set(number: int | None) -> int | UnsetType:
@@ -125,15 +133,6 @@ def _credential(credential: bytes | None) -> LedgerCredential | UnsetType:
     if credential is None:
         return UNSET
     return LedgerCredential(credential[1:].hex(), packed.CREDENTIAL_ORIGINS[credential[0]])
-
-
-def _representative(representative: bytes | None) -> Representative | UnsetType:
-    if representative is None:
-        return UNSET
-    fixed = packed.FIXED_REPRESENTATIVES.get(representative[0])
-    if fixed is not None:
-        return Representative(fixed)
-    return Representative("registered", representative[1:].hex(), packed.CREDENTIAL_ORIGINS[representative[0]])
 
 
 def _pool(pool: packed.PoolParameters) -> PoolRegistration:

@@ -23,6 +23,13 @@ class StakeChange(msgspec.Struct, frozen=True, gc=False):
     pool_id: bytes | None = None
 
 
+class VoteDelegation(msgspec.Struct, frozen=True, gc=False):
+    """A stake credential (its reward account) delegates its vote, or, without one, a representative retires."""
+
+    account: bytes | None
+    representative: bytes
+
+
 class PoolUpdate(msgspec.Struct, frozen=True, gc=False):
     """A pool is registered, or its parameters change; either cancels a retirement."""
 
@@ -37,7 +44,7 @@ class PoolRetirement(msgspec.Struct, frozen=True, gc=False):
     epoch_no: int
 
 
-Change = StakeChange | PoolUpdate | PoolRetirement
+Change = StakeChange | VoteDelegation | PoolUpdate | PoolRetirement
 
 
 def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[bytes]]:
@@ -51,9 +58,9 @@ def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[byt
         if tx.extra.withdrawals or tx.extra.credits:
             accounts.update(tx.extra.withdrawals, tx.extra.credits)
         for change in changes_of(tx.certificates, tx.tx_hash, network) if tx.certificates else ():
-            if isinstance(change, StakeChange):
+            if isinstance(change, StakeChange | VoteDelegation) and change.account is not None:
                 accounts.add(change.account)
-            if change.pool_id is not None:
+            if not isinstance(change, VoteDelegation) and change.pool_id is not None:
                 pools.add(change.pool_id)
     return accounts, pools
 
@@ -115,6 +122,7 @@ def _genesis(issuer: frames.Party, delegate: frames.Party) -> tuple[bytes, bytes
 def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[Change]:
     """One certificate's changes. NOTE: certificates of Conway may register and delegate at once, under many types."""
     pool, credential = certificate.stake_pool, certificate.credential
+    representative = _party(certificate.delegate_representative)
     if credential is not None and certificate.origin is not None:
         account = reward_account(bytes.fromhex(credential), certificate.origin, network)
         match certificate.type:
@@ -124,6 +132,10 @@ def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[C
                 yield StakeChange("deregistration", account)
         if pool is not None:
             yield StakeChange("delegation", account, parse_pool_id(pool.id))
+        if representative is not None:
+            yield VoteDelegation(account, representative)
+    elif representative is not None and certificate.type == "delegateRepresentativeRetirement":
+        yield VoteDelegation(None, representative)
     elif pool is not None:
         match certificate.type:
             case "stakePoolRegistration":

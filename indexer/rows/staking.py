@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange, changes_of
+from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange, VoteDelegation, changes_of
 from indexer.blocks.genesis import Genesis
 from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows.resolver import Resolver
@@ -31,6 +31,7 @@ class Staking(msgspec.Struct):
 
     crossed: list[Boundary]
     stake_events: list[tuple[TxId, StakeNo, PoolNo | None, int, int, str]] = []
+    vote_delegations: list[tuple[TxId, StakeNo | None, int, bytes]] = []
     pool_updates: list[tuple[TxId, PoolNo, int, bytes]] = []
     pool_retirements: list[tuple[TxId, PoolNo, int, int]] = []
     delegations: dict[StakeNo, tuple[PoolNo | None, int | None]] = {}
@@ -54,6 +55,9 @@ class Staking(msgspec.Struct):
                     self.stake_events.append((key, stake_no, pool_no, epoch_no, place, kind))
                     active_epoch_no = None if pool_no is None else epoch_no + ACTIVE_AFTER_EPOCHS
                     self.delegations[stake_no] = (pool_no, active_epoch_no)
+                case VoteDelegation(voter, representative):
+                    voter_no = None if voter is None else resolver.stakes[voter]
+                    self.vote_delegations.append((key, voter_no, place, representative))
                 case PoolUpdate(pool_id, parameters):
                     row = (key, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters))
                     self.pool_updates.append(row)

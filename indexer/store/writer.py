@@ -146,6 +146,7 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
 
 async def _copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
     await _copy(db, "stake_event", ("tx_id", "stake_no", "pool_no", "epoch_no", "place", "kind"), staking.stake_events)
+    await _copy(db, "vote_delegation", ("tx_id", "stake_no", "place", "representative"), staking.vote_delegations)
     await _copy(db, "pool_update", ("tx_id", "pool_no", "place", "parameters"), staking.pool_updates)
     await _copy(db, "pool_retirement", ("tx_id", "pool_no", "epoch_no", "place"), staking.pool_retirements)
 

@@ -253,6 +253,9 @@ async def _differing_staking(
     ids = first_tx_id, next_tx_id
     return [
         *_differing("stake_event", await _stake_events.all(db, *ids), _each(_StakeEvent, staking.stake_events)),
+        *_differing(
+            "vote_delegation", await _vote_delegations.all(db, *ids), _each(_VoteDelegation, staking.vote_delegations)
+        ),
         *_differing("pool_update", await _pool_updates.all(db, *ids), _each(_PoolUpdate, staking.pool_updates)),
         *_differing(
             "pool_retirement", await _pool_retirements.all(db, *ids), _each(_PoolRetirement, staking.pool_retirements)
@@ -414,6 +417,15 @@ class _StakeEvent(msgspec.Struct, frozen=True):
     kind: str
 
 
+class _VoteDelegation(msgspec.Struct, frozen=True):
+    """All columns are the key, too."""
+
+    tx_id: int
+    stake_no: StakeNo | None
+    place: int
+    representative: bytes
+
+
 class _PoolUpdate(msgspec.Struct, frozen=True):
     tx_id: int
     pool_no: PoolNo
@@ -444,5 +456,6 @@ _datums = _sql.query("datums", _Datum)
 _scripts = _sql.query("scripts", _Script)
 _genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
 _stake_events = _sql.query("stake_events", _StakeEvent)
+_vote_delegations = _sql.query("vote_delegations", _VoteDelegation)
 _pool_updates = _sql.query("pool_updates", _PoolUpdate)
 _pool_retirements = _sql.query("pool_retirements", _PoolRetirement)

@@ -58,6 +58,9 @@ SELECT tx_hash, tx_id, address, lovelace FROM genesis_output
 SELECT tx_id, stake_no, pool_no, epoch_no, place, kind
 FROM stake_event WHERE tx_id >= $1 AND tx_id < $2 AND kind <> 'reaping'
 
+-- name: vote_delegations
+SELECT tx_id, stake_no, place, representative FROM vote_delegation WHERE tx_id >= $1 AND tx_id < $2
+
 -- name: pool_updates
 SELECT tx_id, pool_no, place, parameters FROM pool_update WHERE tx_id >= $1 AND tx_id < $2
 

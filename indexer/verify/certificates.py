@@ -21,6 +21,15 @@ class StakeEvent(msgspec.Struct, frozen=True):
     pool_id: bytes | None
 
 
+class VoteDelegation(msgspec.Struct, frozen=True):
+    """A stake credential delegates its vote, or, without one, a representative retires."""
+
+    tx_id: int
+    place: int
+    account: bytes | None
+    representative: bytes
+
+
 class PoolUpdate(msgspec.Struct, frozen=True):
     """A registration of a pool, with its packed parameters."""
 
@@ -39,7 +48,7 @@ class PoolRetirement(msgspec.Struct, frozen=True):
     epoch_no: int
 
 
-Change = StakeEvent | PoolUpdate | PoolRetirement
+Change = StakeEvent | VoteDelegation | PoolUpdate | PoolRetirement
 
 
 async def wrong(
@@ -62,7 +71,12 @@ async def wrong(
 
 
 def _what(change: Change) -> str:
-    kinds = {StakeEvent: "stake_event", PoolUpdate: "pool_update", PoolRetirement: "pool_retirement"}
+    kinds = {
+        StakeEvent: "stake_event",
+        VoteDelegation: "vote_delegation",
+        PoolUpdate: "pool_update",
+        PoolRetirement: "pool_retirement",
+    }
     return f"certificate of {kinds[type(change)]} at place {change.place} of tx_id {change.tx_id}"
 
 
@@ -75,7 +89,7 @@ def _changes(tx_id: int, certificates: list[packed.Certificate], network: Networ
 
 
 def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Network) -> Iterator[Change]:
-    """The changes of a certificate: up to two for a credential that is registered and delegates."""
+    """The changes of a certificate: up to three for a credential that is registered and delegates stake and vote."""
     if each.stake is not None:
         account = address.reward_account(each.stake[1:], packed.CREDENTIAL_ORIGINS[each.stake[0]], network)
         kind = _KINDS.get(each.type)
@@ -83,6 +97,11 @@ def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Netwo
             yield StakeEvent(tx_id, place, kind, account, None)
         if each.pool_id is not None:
             yield StakeEvent(tx_id, place + (kind is not None), "delegation", account, each.pool_id)
+        if each.representative is not None:
+            before = (kind is not None) + (each.pool_id is not None)
+            yield VoteDelegation(tx_id, place + before, account, each.representative)
+    elif each.representative is not None and each.type == "delegateRepresentativeRetirement":
+        yield VoteDelegation(tx_id, place, None, each.representative)
     elif each.pool_id is not None and each.pool is not None and each.type == "stakePoolRegistration":
         yield PoolUpdate(tx_id, place, each.pool_id, packed.pack_pool_parameters(each.pool))
     elif each.pool_id is not None and each.retirement_epoch is not None and each.type == "stakePoolRetirement":
@@ -91,8 +110,11 @@ def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Netwo
 
 _KINDS = {"stakeCredentialRegistration": "registration", "stakeCredentialDeregistration": "deregistration"}
 _sql = sql.beside(__file__)
-_STORED: tuple[sql.Query[StakeEvent] | sql.Query[PoolUpdate] | sql.Query[PoolRetirement], ...] = (
+_STORED: tuple[
+    sql.Query[StakeEvent] | sql.Query[VoteDelegation] | sql.Query[PoolUpdate] | sql.Query[PoolRetirement], ...
+] = (
     _sql.query("stake_events", StakeEvent),
+    _sql.query("vote_delegations", VoteDelegation),
     _sql.query("pool_updates", PoolUpdate),
     _sql.query("pool_retirements", PoolRetirement),
 )

@@ -6,6 +6,11 @@ SELECT tx_id, place, kind, raw AS account, pool_id
 FROM stake_event JOIN stake USING (stake_no) LEFT JOIN pool ON pool.pool_no = stake_event.pool_no
 WHERE tx_id >= $1 AND tx_id < $2 AND kind <> 'reaping'
 
+-- name: vote_delegations
+SELECT tx_id, place, raw AS account, representative
+FROM vote_delegation LEFT JOIN stake USING (stake_no)
+WHERE tx_id >= $1 AND tx_id < $2
+
 -- name: pool_updates
 SELECT tx_id, place, pool_id, parameters FROM pool_update JOIN pool USING (pool_no) WHERE tx_id >= $1 AND tx_id < $2
 

@@ -89,6 +89,9 @@ FROM (
     SELECT 'stake_no', 'stake_event of tx_id ' || tx_id, stake_no
     FROM stake_event WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = stake_event.stake_no)
     UNION ALL
+    SELECT 'stake_no', 'vote_delegation of tx_id ' || tx_id, stake_no
+    FROM vote_delegation v WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = v.stake_no)
+    UNION ALL
     SELECT 'stake_no', 'reward', stake_no
     FROM reward WHERE NOT EXISTS (SELECT FROM stake WHERE stake.stake_no = reward.stake_no)
     UNION ALL
@@ -98,6 +101,9 @@ FROM (
     SELECT 'tx_id', 'stake_event of stake_no ' || stake_no, tx_id
     FROM stake_event
     WHERE kind <> 'reaping' AND tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = stake_event.tx_id)
+    UNION ALL
+    SELECT 'tx_id', 'vote_delegation at place ' || place, tx_id
+    FROM vote_delegation WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = vote_delegation.tx_id)
     UNION ALL
     SELECT 'tx_id', 'pool_update of pool_no ' || pool_no, tx_id
     FROM pool_update WHERE tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = pool_update.tx_id)

@@ -8,6 +8,7 @@ from tests.chain.harness import Caller
 from tests.chain.model import Json, Ledger, OutputReference, Transaction, bech32_payload, fingerprint, page
 from tests.chain.model_assets import AssetKey
 from tests.chain.model_certificates import shown as certificate_of
+from tests.chain.model_certificates import with_origin
 from tests.chain.model_chain import Chain
 from tests.chain.model_owners import ORIGINS, Owners
 
@@ -185,6 +186,7 @@ def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) ->
     told = caller.ok(path)["data"]
     assert told.pop("rewards") >= 0
     pool, epoch = chain.pools.delegations.get(account, (None, None))
+    representative = chain.pools.representatives.get(account)
     raw = bech32_payload(account)
     expected = {
         "stake_address": account,
@@ -192,6 +194,7 @@ def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) ->
         "registered": account in chain.pools.registered,
         "pool_id": pool,
         "active_epoch_no": None if epoch is None else epoch + 2,
+        "delegate_representative": None if representative is None else with_origin(representative),
         "withdrawal_count": len(owners.withdrawals(account)),
         **owners.summary(account),
     }

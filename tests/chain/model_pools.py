@@ -22,6 +22,7 @@ class Pools:
         self.retired: set[str] = set()
         self.delegations: dict[str, tuple[str, int]] = {}  # stake address -> pool, epoch of the certificate
         self.registered: set[str] = set()
+        self.representatives: dict[str, Json] = {}  # stake address -> who votes for it
         self.delegated: dict[str, list[Json]] = defaultdict(list)  # stake address -> all its delegations
         self.blocks: dict[str, int] = defaultdict(int)
         self.blocks_in_epoch: dict[tuple[str, int], int] = defaultdict(int)
@@ -70,12 +71,20 @@ class Pools:
             self.registered.add(self.account(certificate))
         elif kind == "stakeCredentialDeregistration":
             self.registered.discard(self.account(certificate))
+            self.representatives.pop(self.account(certificate), None)
         elif kind == "stakeDelegation" and "id" in pool:
             self.registered.add(self.account(certificate))  # before the first block, if it was not seen
             at = {"tx_hash": tx.tx_hash, "slot_no": tx.slot, "block_time": self.ledger.clock.time(tx.slot)}
             self.delegated[self.account(certificate)].append(
                 {"pool_id": pool["id"], "active_epoch_no": self.epoch + 2, "transaction": at}
             )
+
+        representative = certificate.get("delegateRepresentative")
+        if kind == "delegateRepresentativeRetirement":
+            kept = {account: each for account, each in self.representatives.items() if each != representative}
+            self.representatives = kept
+        elif representative is not None and "credential" in certificate:
+            self.representatives[self.account(certificate)] = representative
 
     def account(self, certificate: Json) -> str:
         script = certificate.get("from") == "script"

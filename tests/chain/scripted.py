@@ -133,5 +133,16 @@ def delegate(staker: Credential, keys: PoolKeys) -> Json:
     }
 
 
+def vote(staker: Credential, representative: Json) -> Json:
+    """A delegation of the vote alone."""
+    certificate = {"type": "stakeDelegation", "from": staker.origin, "credential": staker.hash}
+    return certificate | {"delegateRepresentative": representative}
+
+
+def resign(representative: Json) -> Json:
+    """A representative retires."""
+    return {"type": "delegateRepresentativeRetirement", "delegateRepresentative": representative}
+
+
 def retire(keys: PoolKeys, epoch: int) -> Json:
     return {"type": "stakePoolRetirement", "stakePool": {"id": keys.id, "retirementEpoch": epoch}}

@@ -15,9 +15,10 @@ from tests.chain.answers import check_pool
 from tests.chain.dump import differences
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Caller, Json, Ledgerline, Node, Rewardless, until
+from tests.chain.model_certificates import with_origin
 from tests.chain.model_chain import Chain, genesis_of
 from tests.chain.pool_life import EPOCH, life_of
-from tests.chain.scripted import ADA, Scripted, delegate, join, leave
+from tests.chain.scripted import ADA, Scripted, delegate, join, leave, resign, vote
 
 
 class Stage:
@@ -270,3 +271,34 @@ def test_a_withdrawal_counts_once_even_before_the_node_reports_it(ledgerline: Le
         server.silent = False
         settled(ledgerline, 3)
         assert live_stake() == 1_000 * ADA + rewards
+
+
+def test_a_vote_is_delegated_until_either_side_ends_it(stage: Stage) -> None:
+    chain = Scripted()
+    ann = chain.cast.stakers[0]
+    account = chain.cast.reward_address(ann)
+    one, other = ({"type": "registered", "from": "script", "id": digit * 56} for digit in "12")
+    abstain = {"type": "abstain"}
+
+    def show(chain: Scripted, expected: Json | None) -> None:
+        stage.node.do(stage.node.server.switch, chain)
+        stage.ledgerline.reaches("preview", chain.blocks[-1].decoded(), stage.process)
+        assert stage.caller.ok(f"/v1/accounts/{account}")["data"]["delegate_representative"] == expected
+
+    steps: list[tuple[list[Json], Json | None]] = [
+        ([join(ann)], None),
+        ([vote(ann, one)], with_origin(one)),
+        ([vote(ann, abstain)], abstain),
+        ([vote(ann, other), resign(one)], with_origin(other)),
+        ([resign(other)], None),
+        ([vote(ann, other), vote(ann, one), resign(other)], with_origin(one)),
+        ([leave(ann), join(ann)], None),
+        ([vote(ann, other)], with_origin(other)),
+    ]
+    for slot, (certificates, expected) in enumerate(steps):
+        chain.block(10 * (slot + 1), certificates)
+        show(chain, expected)
+    for index in range(len(steps) - 2, -1, -1):
+        forked = chain.fork(index)
+        forked.block(forked.blocks[-1].slot + 1)
+        show(forked, steps[index][1])

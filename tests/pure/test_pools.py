@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from api.chain.pools import PoolIdKind, show_ratio, show_relay
 from api.chain.pools import Relay as ShownRelay
 from indexer.blocks import certificates, effects, packed_block
-from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange
+from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange, VoteDelegation
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import frames
@@ -67,9 +67,13 @@ def test_certificates_change_stake_in_their_order() -> None:
     ]
 
 
-def test_a_vote_delegation_counts_only_with_a_pool() -> None:
+def test_a_certificate_may_delegate_stake_and_vote() -> None:
     vote = {"type": "stakeDelegation", **CREDENTIAL, "delegateRepresentative": {"type": "abstain"}}
-    assert _changes(vote, vote | {"stakePool": {"id": POOL}}) == [StakeChange("delegation", KEY_ACCOUNT, OTHER_HASH)]
+    assert _changes(vote, vote | {"stakePool": {"id": POOL}}) == [
+        VoteDelegation(KEY_ACCOUNT, b"\2"),
+        StakeChange("delegation", KEY_ACCOUNT, OTHER_HASH),
+        VoteDelegation(KEY_ACCOUNT, b"\2"),
+    ]
 
 
 def test_a_registration_may_also_delegate() -> None:

@@ -898,6 +898,21 @@ COMMENT ON COLUMN stake_event.kind IS
     'reaping: the pool was retired at the epoch''s first slot. The row has the first tx_id of that slot and place -1, before its transactions.';
 CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
+CREATE TABLE vote_delegation (
+    tx_id          bigint   NOT NULL,
+    stake_no       integer,
+    place          smallint NOT NULL,
+    representative bytea    NOT NULL,
+    PRIMARY KEY (tx_id, place)
+);
+COMMENT ON TABLE vote_delegation IS
+    'Stake credentials delegate their vote, and representatives retire, which ends the delegations to them.';
+COMMENT ON COLUMN vote_delegation.stake_no IS 'Null if the representative retires.';
+COMMENT ON COLUMN vote_delegation.representative IS
+    'The 29 bytes of a credential as in the CDDL (0 for a key, 1 for a script, and the hash), or a single byte: 2 always abstains, 3 has no confidence.';
+CREATE INDEX vote_delegation_stake_no ON vote_delegation (stake_no, tx_id, place) WHERE stake_no IS NOT NULL;
+CREATE INDEX vote_delegation_retired ON vote_delegation (representative, tx_id, place) WHERE stake_no IS NULL;
+
 CREATE TABLE pool_update (
     tx_id      bigint   NOT NULL,
     pool_no    integer  NOT NULL,

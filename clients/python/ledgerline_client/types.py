@@ -573,7 +573,8 @@ class Account(TypedDict):
 
     `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index
     begins after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch
-    in which the delegation to `pool_id` counts.
+    in which the delegation to `pool_id` counts. `delegate_representative` votes for the account; it is null
+    if the account never delegated its vote, or if the representative has retired since.
     """
 
     stake_address: str
@@ -582,6 +583,7 @@ class Account(TypedDict):
     rewards: int
     pool_id: str | None
     active_epoch_no: int | None
+    delegate_representative: Representative | None
     withdrawal_count: int
     lovelace: int
     utxo_count: int

@@ -525,7 +525,8 @@ export interface AccountAnswer {
  *
  * `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index
  * begins after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch in
- * which the delegation to `pool_id` counts.
+ * which the delegation to `pool_id` counts. `delegate_representative` votes for the account; it is null if the
+ * account never delegated its vote, or if the representative has retired since.
  */
 export interface Account {
   stake_address: string;
@@ -534,6 +535,7 @@ export interface Account {
   rewards: bigint;
   pool_id: string | null;
   active_epoch_no: number | null;
+  delegate_representative: Representative | null;
   withdrawal_count: number;
   lovelace: bigint;
   utxo_count: number;
