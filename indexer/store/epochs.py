@@ -60,8 +60,7 @@ async def refresh(db: asyncpg.Connection, stake_nos: Iterable[StakeNo]) -> None:
     """Update the lists of delegators for these credentials: balance, reward and pool."""
     wanted = sorted(stake_nos)
     if wanted:
-        await _leave_delegators.run(db, wanted)
-        await _enter_delegators.run(db, wanted)
+        await _refresh_delegators.run(db, wanted)
 
 
 async def fill(db: asyncpg.Connection) -> None:
@@ -111,8 +110,7 @@ _delegate = _sql.command("delegate")
 _delete_rewards = _sql.command("delete_rewards")
 _make_rewards_due = _sql.command("make_rewards_due")
 _bring_rewards_due_back = _sql.command("bring_rewards_due_back")
-_leave_delegators = _sql.command("leave_delegators")
-_enter_delegators = _sql.command("enter_delegators")
+_refresh_delegators = _sql.command("refresh_delegators")
 _fill_delegators = _sql.command("fill_delegators")
 _fill_delegator_buckets = _sql.command("fill_delegator_buckets")
 _fill_live_stake = _sql.command("fill_live_stake")

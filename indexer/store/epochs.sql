@@ -70,34 +70,32 @@ ON CONFLICT (stake_no) DO UPDATE SET slot_no = excluded.slot_no
 -- Rewards that were due at a slot that is rolled back are due at the tip, $1.
 UPDATE reward_due SET slot_no = $1 WHERE slot_no > $1
 
--- name: leave_delegators
--- The first of two steps that update the lists of delegators: remove these from their lists and buckets.
-WITH gone AS (
-    DELETE FROM delegator WHERE stake_no = ANY ($1::integer[]) RETURNING pool_no, bucket, amount
-), sums AS (
-    SELECT pool_no, bucket, count(*) AS delegators, sum(amount) AS lovelace FROM gone GROUP BY pool_no, bucket
-), total AS (
-    UPDATE live_stake SET lovelace = live_stake.lovelace - (SELECT coalesce(sum(amount), 0) FROM gone)
-)
-UPDATE delegator_bucket SET
-    delegators = delegator_bucket.delegators - sums.delegators, lovelace = delegator_bucket.lovelace - sums.lovelace
-FROM sums
-WHERE delegator_bucket.pool_no = sums.pool_no AND delegator_bucket.bucket = sums.bucket
-
--- name: enter_delegators
--- The second step: insert those that have a pool, with their current balance and reward.
-WITH come AS (
+-- name: refresh_delegators
+-- Bring the lists of delegators and their buckets up to date for stake credentials $1: pool, balance and reward.
+WITH moved AS MATERIALIZED (
+    SELECT stake_no, d.ctid AS place, d.pool_no AS left_pool_no, d.bucket AS left_bucket, d.amount AS left_amount,
+           stake.pool_no, stake.balance + coalesce(reward.lovelace, 0) AS amount
+    FROM unnest($1::integer[]) AS wanted (stake_no)
+    JOIN stake USING (stake_no) LEFT JOIN reward USING (stake_no) LEFT JOIN delegator d USING (stake_no)
+), gone AS (
+    DELETE FROM delegator d USING moved m WHERE d.ctid = m.place AND m.pool_no IS NULL
+), changed AS (
+    UPDATE delegator d SET pool_no = m.pool_no, amount = m.amount FROM moved m
+    WHERE d.ctid = m.place AND m.pool_no IS NOT NULL AND (m.pool_no <> m.left_pool_no OR m.amount <> m.left_amount)
+), come AS (
     INSERT INTO delegator (stake_no, pool_no, amount)
-    SELECT stake_no, pool_no, balance + coalesce(lovelace, 0)
-    FROM unnest($1::integer[]) AS wanted (stake_no) JOIN stake USING (stake_no) LEFT JOIN reward USING (stake_no)
-    WHERE pool_no IS NOT NULL
-    RETURNING pool_no, bucket, amount
+    SELECT stake_no, pool_no, amount FROM moved WHERE place IS NULL AND pool_no IS NOT NULL
+), step AS MATERIALIZED (
+    SELECT pool_no, delegator_bucket_of(amount, stake_no) AS bucket, 1 AS delegators, amount FROM moved WHERE pool_no IS NOT NULL
+    UNION ALL
+    SELECT left_pool_no, left_bucket, -1, -left_amount FROM moved WHERE place IS NOT NULL
 ), total AS (
-    INSERT INTO live_stake AS present (lovelace) SELECT coalesce(sum(amount), 0) FROM come
+    INSERT INTO live_stake AS present (lovelace) SELECT coalesce(sum(amount), 0) FROM step
     ON CONFLICT (one) DO UPDATE SET lovelace = present.lovelace + excluded.lovelace
 )
 INSERT INTO delegator_bucket AS present (pool_no, bucket, delegators, lovelace)
-SELECT pool_no, bucket, count(*), sum(amount) FROM come GROUP BY pool_no, bucket
+SELECT pool_no, bucket, sum(delegators), sum(amount) FROM step GROUP BY pool_no, bucket
+HAVING sum(delegators) <> 0 OR sum(amount) <> 0
 ON CONFLICT (pool_no, bucket) DO UPDATE SET
     delegators = present.delegators + excluded.delegators, lovelace = present.lovelace + excluded.lovelace
 

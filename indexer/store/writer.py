@@ -6,7 +6,7 @@ node says of its ledger, and `snapshot/restore.py` fills an empty chain.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import asyncpg
 import msgspec
@@ -139,8 +139,10 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
     await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "mint", "extra", "attached"), rows.txs)
     references = rows.reference_outputs.reference_outputs
     await _copy(db, "reference_output", ("asset_no", "tx_id", "output_index", "datum_hash"), references)
-    await _copy_new(db, "datum", ("hash", "tx_id", "body"), rows.datums, _known_datums)
-    await _copy_new(db, "script", ("hash", "tx_id", "language", "body"), rows.scripts, _known_scripts)
+    if rows.datums:
+        await _add_datums.run(db, list(rows.datums), *_columns(list(rows.datums.values())))
+    if rows.scripts:
+        await _add_scripts.run(db, list(rows.scripts), *_columns(list(rows.scripts.values())))
     await _copy_staking(db, rows.staking)
 
 
@@ -360,19 +362,6 @@ async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows
         await db.copy_records_to_table(table, columns=columns, records=rows)
 
 
-async def _copy_new(
-    db: asyncpg.Connection,
-    table: str,
-    columns: Sequence[str],
-    by_hash: Mapping[bytes, tuple[object, ...]],
-    known: "sql.Query[_Hash]",
-) -> None:
-    """Copy rows whose hash is not in the table yet: the first transaction that showed it stays in its row."""
-    if by_hash:
-        present = {row.hash for row in await known.all(db, list(by_hash))}
-        await _copy(db, table, columns, [(key, *row) for key, row in by_hash.items() if key not in present])
-
-
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
@@ -389,10 +378,6 @@ class _Gone(msgspec.Struct, frozen=True):
     stake_no: StakeNo | None
 
 
-class _Hash(msgspec.Struct, frozen=True):
-    hash: bytes
-
-
 _sql = sql.beside(__file__)
 _position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
@@ -405,8 +390,8 @@ _move_balances = _sql.command("move_balances")
 _settle_balances = _sql.command("settle_balances")
 _forget_verification = _sql.command("forget_verification")
 _spend_references = _sql.command("spend_references")
-_known_datums = _sql.query("known", _Hash, table="datum")
-_known_scripts = _sql.query("known", _Hash, table="script")
+_add_datums = _sql.command("add_datums")
+_add_scripts = _sql.command("add_scripts")
 _delete_staged = _sql.command("delete_staged")
 _delete_blocks = _sql.query("delete_blocks", _Gone)
 _move_tip = _sql.command("move_tip")

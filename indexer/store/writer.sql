@@ -58,9 +58,16 @@ UPDATE reference_output r SET spent_tx_id = spent.by
 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS spent (tx_hash, output_index, by) JOIN tx ON tx.hash = spent.tx_hash
 WHERE r.tx_id = tx.tx_id AND r.output_index = spent.output_index
 
--- name: known
--- Those of some hashes that are in {table}.
-SELECT {table}.hash FROM unnest($1::bytea[]) AS wanted (hash) JOIN {table} ON {table}.hash = wanted.hash
+-- name: add_datums
+-- Those whose hash is missing: the first transaction that showed one stays in its row.
+INSERT INTO datum (hash, tx_id, body)
+SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[]) AS shown (hash, tx_id, body)
+WHERE NOT EXISTS (SELECT FROM datum WHERE datum.hash = shown.hash)
+
+-- name: add_scripts
+INSERT INTO script (hash, tx_id, language, body)
+SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::smallint[], $4::bytea[]) AS shown (hash, tx_id, language, body)
+WHERE NOT EXISTS (SELECT FROM script WHERE script.hash = shown.hash)
 
 -- name: delete_staged
 -- Delete the staged rows with a tx_id from $1 on. Staged amounts have no tx_id: the rollback has staged them with the
