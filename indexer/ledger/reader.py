@@ -115,7 +115,7 @@ class LedgerReader:
         elif due:
             await self._read_rewards(node, position.point, due, None)
         elif state is not None and state.next_stake_no is not None:
-            accounts = await _delegated.all(db, state.next_stake_no, BATCH_ACCOUNTS)
+            accounts = await _registered.all(db, state.next_stake_no, BATCH_ACCOUNTS)
             if accounts:
                 await self._read_rewards(node, position.point, accounts, StakeNo(accounts[-1].stake_no + 1))
             else:
@@ -139,7 +139,6 @@ class LedgerReader:
                     None if parameters is None else answers.parameters_of(parameters).desired_number_of_stake_pools,
                     None if treasury is None else frames.lovelace(treasury.reserves),
                     None if treasury is None else frames.lovelace(treasury.treasury),
-                    _first_tx_id(self._network, epoch_no - 1),
                 )
 
     async def _new_configurations(self, node: Ogmios, db: asyncpg.Connection) -> dict[str, str]:
@@ -216,7 +215,7 @@ class LedgerReader:
             return None
         if state is None or state.epoch_no != epoch_no:
             return None
-        unread = await _due.all(db, 1) or await _delegated.all(db, state.next_stake_no, 1)
+        unread = await _due.all(db, 1) or await _registered.all(db, state.next_stake_no, 1)
         return None if unread or not await store.holds(db, point) else position
 
     async def _compare(
@@ -428,7 +427,7 @@ _store_configuration = _sql.command("store_configuration")
 _store_parameters = _sql.command("store_parameters")
 _begin_epoch = _sql.command("begin_epoch")
 _due = _sql.query("due", _RewardAccount)
-_delegated = _sql.query("delegated", _RewardAccount)
+_registered = _sql.query("registered", _RewardAccount)
 _delete_rewards = _sql.command("delete_rewards")
 _store_rewards = _sql.command("store_rewards")
 _settle_rewards = _sql.command("settle_rewards")

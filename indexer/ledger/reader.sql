@@ -15,13 +15,7 @@ INSERT INTO epoch_parameters (epoch_no, parameters) VALUES ($1, $2::text::json)
 ON CONFLICT (epoch_no) DO UPDATE SET parameters = excluded.parameters
 
 -- name: begin_epoch
--- All rewards are to be read again, also of those who lost their pool since tx_id $6: they still count in snapshots. What the
--- node could not answer stays as it was in an earlier epoch.
-WITH reaped AS (
-    INSERT INTO reward_due (stake_no, slot_no)
-    SELECT DISTINCT stake_no, $1::bigint FROM stake_event WHERE tx_id >= $6 AND kind = 'reaping'
-    ON CONFLICT (stake_no) DO NOTHING
-)
+-- All rewards are to be read again. What the node could not answer stays as it was in an earlier epoch.
 INSERT INTO ledger_state AS present (slot_no, epoch_no, next_stake_no, desired_pools, reserves, treasury)
 VALUES ($1, $2, 0, $3, $4, $5)
 ON CONFLICT (one) DO UPDATE SET
@@ -33,9 +27,14 @@ ON CONFLICT (one) DO UPDATE SET
 -- Accounts whose reward is to be read before all others, oldest first.
 SELECT stake_no, raw FROM reward_due JOIN stake USING (stake_no) ORDER BY reward_due.slot_no, stake_no LIMIT $1
 
--- name: delegated
--- The next accounts of an epoch's round.
-SELECT stake_no, raw FROM stake WHERE stake_no >= $1 AND pool_no IS NOT NULL ORDER BY stake_no LIMIT $2
+-- name: registered
+-- The next accounts of an epoch's round: all that are registered. Rewards are also paid to those that no longer delegate.
+SELECT stake_no, raw FROM stake
+WHERE stake_no >= $1
+  AND (pool_no IS NOT NULL
+       OR (SELECT kind FROM stake_event WHERE stake_event.stake_no = stake.stake_no
+           ORDER BY tx_id DESC, place DESC LIMIT 1) <> 'deregistration')
+ORDER BY stake_no LIMIT $2
 
 -- name: delete_rewards
 -- Delete the rewards of accounts that had none at slot $2, unless an account has changed since.

@@ -9,7 +9,7 @@ import pytest
 from devnet.blocks import Chain
 from devnet.generator import Generated, Options
 from devnet.ledger import Ledger
-from devnet.parameters import PROPOSAL_DEPOSIT
+from devnet.parameters import MAX_SUPPLY, PROPOSAL_DEPOSIT
 from devnet.refusal import Refusal
 from devnet.server import Server
 from devnet.session import Session
@@ -62,6 +62,21 @@ def complete(ledgerline: Ledgerline, epoch_no: int) -> None:
     unread = "next_stake_no IS NOT NULL OR EXISTS (SELECT FROM reward_due)"
     statement = f"SELECT 1 FROM ledger_state WHERE complete_epoch_no = {epoch_no} AND NOT ({unread})"  # noqa: S608
     until(f"all rewards of epoch {epoch_no} are read", lambda: ledgerline.rows("preview", statement))
+
+
+def unaccounted(ledgerline: Ledgerline, ledger: Ledger) -> int:
+    """The supply less our unspent outputs and rewards, and less the ledger's other pots and its deposits."""
+    ((unspent, rewards),) = ledgerline.rows(
+        "preview", "SELECT (SELECT sum(lovelace) FROM utxo), (SELECT coalesce(sum(lovelace), 0) FROM reward)"
+    )
+    deposits = [
+        *(account.deposit for account in ledger.accounts.values()),
+        *(pool.deposit for pool in ledger.pools.values()),
+        *ledger.representatives.values(),
+        *(proposal.deposit for proposal in ledger.proposals.values()),
+    ]
+    pots = ledger.reserves + ledger.treasury + ledger.fees + sum(deposits)
+    return MAX_SUPPLY - int(unspent) - int(rewards) - pots
 
 
 def off_by(caller: Caller, ledger: Ledger) -> dict[str, int]:
@@ -119,6 +134,7 @@ def test_active_stakes_are_the_ledgers_to_the_lovelace(
                 node.do(node.server.grow, 5)
             ledgerline.reaches("preview", node.tip(), process)
             complete(ledgerline, chain.ledger.epoch)
+            assert unaccounted(ledgerline, chain.ledger) == 0
             if chain.ledger.epoch < first_epoch_no + 3:  # the snapshot was not taken while we followed
                 continue
             reaped += sum(pool not in chain.ledger.pools for pool in chain.ledger.active_stakes())
@@ -216,13 +232,12 @@ def test_changes_between_a_snapshot_and_its_reading_do_not_count(ledgerline: Led
 
 
 def test_accounts_due_in_a_rolled_back_epoch_are_read_in_the_one_before(ledgerline: Ledgerline) -> None:
-    """The reader has just begun the epoch, without a query yet."""
+    """An account delegates in the first block of an epoch, which the reader has begun without reading an account."""
     chain = Scripted()
-    pool, ann = chain.cast.pools[0], chain.cast.stakers[0]
-    chain.block(0, [chain.registration(pool)])
+    (pool, other), ann = chain.cast.pools[:2], chain.cast.stakers[0]
+    chain.block(0, [chain.registration(pool), chain.registration(other)])
     chain.block(5, [join(ann), delegate(ann, pool)])
     chain.pay(10, home_of(chain, ann), 1_000 * ADA)
-    chain.block(20, [retire(pool, 1)])
     chain.block(EPOCH, by=pool)
     node = Rewarding(chain)
     node.server.once = 2 * EPOCH
@@ -230,7 +245,7 @@ def test_accounts_due_in_a_rolled_back_epoch_are_read_in_the_one_before(ledgerli
         ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
         complete(ledgerline, 1)
         ahead = chain.fork(len(chain.blocks) - 1)
-        ahead.block(2 * EPOCH)
+        ahead.block(2 * EPOCH, [delegate(ann, other)])
         node.do(node.server.switch, ahead)
         due = f"SELECT 1 FROM ledger_state, reward_due WHERE epoch_no = 2 AND reward_due.slot_no = {2 * EPOCH}"  # noqa: S608
         until("the reader begins epoch 2", lambda: ledgerline.rows("preview", due))
