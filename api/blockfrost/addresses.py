@@ -1,18 +1,24 @@
 """`/addresses`: what an address holds, its unspent outputs, and its transactions."""
 
-from typing import Annotated
+from typing import Annotated, Literal
+
+import msgspec
 
 from api.ask import ChainAsk
-from api.blockfrost import outputs, refusals
+from api.blockfrost import amounts, refusals
+from api.blockfrost import owners as shown
+from api.blockfrost.amounts import Amount
 from api.blockfrost.outputs import Unspent
+from api.blockfrost.owners import Placed
 from api.blockfrost.paging import Page
+from api.blockfrost.ranges import RangePage
 from api.blockfrost.units import UnitKind
-from api.chain import owners, utxos
+from api.chain import addresses, owners
+from api.chain.addresses import AddressQuestion
 from api.chain.assets import AssetId
 from api.chain.transactions import Address
-from api.chain.utxos import UnspentList
-from shared.network import Network
-from shared.sql import Connection
+
+MOST_ASSETS = 1_000
 
 
 class AddressPage(Page, frozen=True, kw_only=True):
@@ -27,28 +33,60 @@ class AddressAssetPage(AddressPage, frozen=True, kw_only=True):
     asset: Annotated[AssetId, UnitKind()]
 
 
+class AddressRange(RangePage, frozen=True, kw_only=True):
+    """A page of the transactions of an address."""
+
+    address: Address
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """An address and what it holds. `script`: whether a script decides about its outputs."""
+
+    address: str
+    amount: list[Amount]
+    stake_address: str | None
+    type: Literal["byron", "shelley"]
+    script: bool
+
+
+async def info(ask: ChainAsk[AddressQuestion]) -> Holder:
+    """Get an address and what it holds."""
+    raw = owners.parse_address(ask.question.address, ask.network)
+    async with ask.snapshot() as db:
+        found, _ = await addresses.one_with_tip(db, raw, ask.network)
+        if not (found.transaction_count or found.utxo_count):
+            raise refusals.never_used()
+        assets, more = await shown.holdings(ask, "address", raw, db, limit=MOST_ASSETS)
+    if more:
+        raise refusals.too_many_assets(MOST_ASSETS)
+    payment = found.payment_credential
+    return Holder(
+        found.address,
+        [Amount(amounts.LOVELACE, str(found.lovelace)), *assets],
+        found.stake_address,
+        "byron" if found.kind == "byron" else "shelley",
+        payment is not None and payment.origin == "script",
+    )
+
+
 async def unspent(ask: ChainAsk[AddressPage]) -> list[Unspent]:
     """List the unspent outputs of an address."""
-    return await _unspent(ask, None)
+    raw = owners.parse_address(ask.question.address, ask.network)
+    return await shown.unspent(ask, "address", raw, ask.question, None)
 
 
 async def unspent_of_asset(ask: ChainAsk[AddressAssetPage]) -> list[Unspent]:
     """List the unspent outputs of an address that hold an asset."""
-    return await _unspent(ask, ask.question.asset)
+    raw = owners.parse_address(ask.question.address, ask.network)
+    return await shown.unspent(ask, "address", raw, ask.question, ask.question.asset)
 
 
-async def _unspent(ask: ChainAsk[AddressPage] | ChainAsk[AddressAssetPage], asset: AssetId | None) -> list[Unspent]:
-    asked, raw = ask.question, owners.parse_address(ask.question.address, ask.network)
-    question = UnspentList(limit=asked.count, offset=asked.offset, order=asked.order, asset=asset)
-    async with ask.snapshot() as db:
-        found = (await utxos.unspent(ask.about(question, db), "address", raw)).data
-        if not found:
-            await refuse_unused(db, "address", raw, ask.network)
-        return await outputs.unspent(db, found)
+async def transactions(ask: ChainAsk[AddressRange]) -> list[Placed]:
+    """List the transactions of an address."""
+    raw = owners.parse_address(ask.question.address, ask.network)
+    return await shown.history(ask, "address", raw, ask.question)
 
 
-async def refuse_unused(db: Connection, owner: owners.OwnerKind, raw: bytes, network: Network) -> None:
-    """Raise Refusal if an owner was never used: Blockfrost has no empty lists of those."""
-    summary, _ = await owners.summary(db, owner, raw, network)
-    if not (summary.transaction_count or summary.utxo_count):
-        raise refusals.never_used()
+async def transaction_hashes(ask: ChainAsk[AddressRange]) -> list[str]:
+    """List the hashes of the transactions of an address."""
+    return [each.tx_hash for each in await transactions(ask)]

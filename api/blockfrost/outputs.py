@@ -26,8 +26,11 @@ class Unspent(msgspec.Struct, frozen=True):
     reference_script_hash: str | None
 
 
-class _BlockHash(msgspec.Struct, frozen=True):
+class BlockAt(msgspec.Struct, frozen=True):
+    """A block by its slot."""
+
     slot_no: int
+    block_no: int
     hash: bytes
 
 
@@ -45,15 +48,14 @@ class _Spender(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_block_hashes = _sql.query("block_hashes", _BlockHash)
+_blocks_at = _sql.query("blocks_at", BlockAt)
 _placed = _sql.query("placed", Placed)
 _spenders = _sql.query("spenders", _Spender)
 
 
 async def unspent(db: Connection, found: Sequence[UnspentOutput]) -> list[Unspent]:
     """Unspent outputs as Blockfrost shows them, in the snapshot in which they were found."""
-    slots = {output.slot_no for output in found if output.slot_no is not None}
-    blocks = {row.slot_no: row.hash.hex() for row in await _block_hashes.all(db, list(slots))} if slots else {}
+    blocks = await blocks_at(db, [output.slot_no for output in found if output.slot_no is not None])
     return [
         Unspent(
             address=output.address,
@@ -61,13 +63,18 @@ async def unspent(db: Connection, found: Sequence[UnspentOutput]) -> list[Unspen
             tx_index=output.output_index,
             output_index=output.output_index,
             amount=amounts.of(output.value),
-            block=None if output.slot_no is None else blocks[output.slot_no],
+            block=None if output.slot_no is None else blocks[output.slot_no].hash.hex(),
             data_hash=output.data_hash,
             inline_datum=output.inline_datum,
             reference_script_hash=output.reference_script_hash,
         )
         for output in found
     ]
+
+
+async def blocks_at(db: Connection, slots: Iterable[int]) -> Mapping[int, BlockAt]:
+    """The blocks at slots."""
+    return {row.slot_no: row for row in await _blocks_at.all(db, list(set(slots)))}
 
 
 async def placed(db: Connection, hashes: Iterable[str]) -> Mapping[str, Placed]:

@@ -1,8 +1,8 @@
 -- What outputs need beside the answers of this API.
 
--- name: block_hashes
+-- name: blocks_at
 -- The blocks at slots: a look-up for each.
-SELECT slot_no, hash FROM block WHERE slot_no = ANY ($1::bigint[])
+SELECT slot_no, block_no, hash FROM block WHERE slot_no = ANY ($1::bigint[])
 
 -- name: placed
 -- Transactions by hash: a look-up for each.

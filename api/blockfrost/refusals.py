@@ -8,6 +8,27 @@ def never_used() -> Refusal:
     return Refusal(404, "never_used", "Never used")
 
 
+def policy_not_found() -> Refusal:
+    """A policy without an asset."""
+    return Refusal(404, "policy_not_found", "Policy not found")
+
+
 def supply_not_known() -> Refusal:
     """The node's ledger has not been read yet, so that reserves and treasury are unknown."""
     return Refusal(404, "supply_not_known", "Supply not known: the node's ledger has not been read yet")
+
+
+def not_answered(reason: str) -> Refusal:
+    """A path of Blockfrost that the façade does not answer."""
+    return Refusal(404, "not_answered", f"Not answered here: {reason}.")
+
+
+def too_many_assets(most: int) -> Refusal:
+    """An address with more assets than one answer lists."""
+    message = f"The address holds more than {most} assets: list its outputs with /addresses/{{address}}/utxos"
+    return Refusal(400, "too_many_assets", message)
+
+
+def no_range_of_assets() -> Refusal:
+    """`from` or `to` of a list of an asset's transactions, which has no index by block."""
+    return Refusal(400, "invalid_parameter", "from and to are not supported for the transactions of an asset")

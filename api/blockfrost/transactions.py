@@ -1,16 +1,18 @@
 """`/txs`: a transaction, its inputs and outputs, and what else it holds."""
 
+import json
 from typing import Annotated
 
+import cbor2
 import msgspec
 
 from api import errors
 from api.ask import ChainAsk
-from api.blockfrost import amounts, outputs
+from api.blockfrost import amounts, outputs, plain
 from api.blockfrost.amounts import Amount
 from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
-from api.chain.transactions import FullTransaction, Value
+from api.chain.transactions import FullTransaction, LabelMetadata, Value
 from api.parameters import Hex, Question
 from shared.sql import Connection
 
@@ -25,7 +27,7 @@ class Transaction(msgspec.Struct, frozen=True):
     """A transaction. `block_time` is in seconds since 1970, `index` its position in the block.
 
     `deposit` is what it paid for neither outputs nor fee, a donation included; it is null if an input precedes the
-    first indexed block. `redeemer_count` and `treasury_donation` are null: they are not kept.
+    first indexed block. `mir_cert_count`, `redeemer_count` and `treasury_donation` are null: they are not kept.
     """
 
     hash: str
@@ -42,7 +44,7 @@ class Transaction(msgspec.Struct, frozen=True):
     invalid_hereafter: str | None
     utxo_count: int
     withdrawal_count: int
-    mir_cert_count: int
+    mir_cert_count: None
     delegation_count: int
     stake_cert_count: int
     pool_update_count: int
@@ -88,6 +90,28 @@ class InputsAndOutputs(msgspec.Struct, frozen=True):
     outputs: list[Output]
 
 
+class LabelledJson(msgspec.Struct, frozen=True):
+    """Metadata under one label as plain JSON; null if it is not metadata."""
+
+    label: str
+    json_metadata: msgspec.Raw | None
+
+
+class LabelledCbor(msgspec.Struct, frozen=True):
+    """Metadata under one label as CBOR in hex, with `\\x` before it in the older field; null if the node sends none."""
+
+    label: str
+    cbor_metadata: str | None
+    metadata: str | None
+
+
+class Withdrawal(msgspec.Struct, frozen=True):
+    """Rewards withdrawn from an account."""
+
+    address: str
+    amount: str
+
+
 async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
     """Get a transaction by hash."""
     async with ask.snapshot() as db:
@@ -112,7 +136,7 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
         invalid_hereafter=_text(found.invalid_hereafter),
         utxo_count=len(found.inputs) + len(found.outputs),
         withdrawal_count=len(found.withdrawals),
-        mir_cert_count=0,
+        mir_cert_count=None,
         delegation_count=delegations,
         stake_cert_count=kinds.count("stakeCredentialRegistration") + kinds.count("stakeCredentialDeregistration"),
         pool_update_count=kinds.count("stakePoolRegistration"),
@@ -137,6 +161,27 @@ async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOut
     spent_by = None if genesis.spent_by is None else genesis.spent_by.tx_hash
     made = Output(genesis.address, amounts.of(genesis.value), 0, None, None, False, None, spent_by)
     return InputsAndOutputs(tx_hash.hex(), [], [made])
+
+
+async def metadata(ask: ChainAsk[TransactionQuestion]) -> list[LabelledJson]:
+    """List the metadata of a transaction as plain JSON."""
+    async with ask.snapshot() as db:
+        found = (await one(db, ask)).metadata
+    return [LabelledJson(label, _plain(each)) for label, each in found.items()]
+
+
+async def metadata_cbor(ask: ChainAsk[TransactionQuestion]) -> list[LabelledCbor]:
+    """List the metadata of a transaction as CBOR: for each label a map with it as only key."""
+    async with ask.snapshot() as db:
+        found = (await one(db, ask)).metadata
+    return [_labelled_cbor(label, each) for label, each in found.items()]
+
+
+async def withdrawals(ask: ChainAsk[TransactionQuestion]) -> list[Withdrawal]:
+    """List the withdrawals of rewards of a transaction."""
+    async with ask.snapshot() as db:
+        found = await one(db, ask)
+    return [Withdrawal(each.stake_address, str(each.lovelace)) for each in found.withdrawals]
 
 
 async def one(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransaction:
@@ -200,3 +245,14 @@ def _deposit(found: FullTransaction) -> int | None:
 
 def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
+
+
+def _plain(found: LabelMetadata) -> msgspec.Raw | None:
+    return None if found.json is msgspec.UNSET else plain.raw(plain.of_detailed(json.loads(found.json)))
+
+
+def _labelled_cbor(label: str, found: LabelMetadata) -> LabelledCbor:
+    if found.cbor is msgspec.UNSET:
+        return LabelledCbor(label, None, None)
+    whole = f"a1{cbor2.dumps(int(label)).hex()}{found.cbor}"
+    return LabelledCbor(label, f"\\x{whole}", whole)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -321,6 +321,14 @@ async def one(db: Connection, asset: AssetId, network: Network) -> Asset | None:
     if row is None or row.supply is None:
         return None
     return _asset_in(row, asset, _on_chain(asset, row, "auto"), network)
+
+
+async def cip25(db: Connection, asset: AssetId) -> dict[Any, Any] | None:
+    """The CIP-25 metadata of an asset as its transaction has it, in a snapshot; None if it has none."""
+    row = await _asset.one(db, asset.policy_id, asset.asset_name, metadata.reference_name(asset.asset_name))
+    if row is None or row.named_extra is None:
+        return None
+    return metadata.Described(packed.unpack_extra(row.named_extra)).entry(asset.policy_id, asset.asset_name)
 
 
 def _asset_in(row: _AssetRow, asset: AssetId, described: Described, network: Network) -> Asset:

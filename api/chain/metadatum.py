@@ -13,7 +13,7 @@ import cbor2
 def of_cbor(data: bytes) -> Any:
     """The metadata under one label from its CBOR; None if it is not metadata or nested too deeply."""
     try:
-        return _detailed(cbor2.loads(data))
+        return detailed(cbor2.loads(data))
     except Exception:  # noqa: BLE001  NOTE: cbor2's tag decoders raise many kinds of errors
         return None
 
@@ -25,12 +25,12 @@ def of_json(text: bytes) -> Any:
     """
     try:
         value = json.loads(text)
-        return value if _is_detailed(value) else _detailed(value)
+        return value if _is_detailed(value) else detailed(value)
     except (ValueError, RecursionError):
         return None
 
 
-def _detailed(value: Any) -> Any:
+def detailed(value: Any) -> Any:
     """Raises ValueError for a value that metadata can't have."""
     match value:
         case bool() | None:
@@ -42,10 +42,10 @@ def _detailed(value: Any) -> Any:
         case bytes():
             return {"bytes": value.hex()}
         case list() | tuple():
-            return {"list": [_detailed(item) for item in value]}
+            return {"list": [detailed(item) for item in value]}
     if not hasattr(value, "items"):  # a map that is a key is a frozen one
         raise ValueError(value)
-    return {"map": [{"k": _detailed(key), "v": _detailed(item)} for key, item in value.items()]}
+    return {"map": [{"k": detailed(key), "v": detailed(item)} for key, item in value.items()]}
 
 
 def _is_detailed(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -63,6 +63,16 @@ class HashQuestion(Question, frozen=True, kw_only=True):
 
     hash: Annotated[bytes, Hex(32, message=errors.invalid_transaction_hash)]
     group_by_policy: Annotated[bool, Flag()] = msgspec.field(name="groupByPolicy", default=False)
+
+
+class Between(msgspec.Struct, frozen=True):
+    """A page of the transactions from a tx_id on and before another one; null for no limit."""
+
+    limit: int
+    offset: int
+    order: Literal["asc", "desc"]
+    from_tx_id: int | None
+    before_tx_id: int | None
 
 
 class HistoryEntry(msgspec.Struct, frozen=True):
@@ -282,6 +292,21 @@ async def _full(db: Connection, row: _ByHashRow, network: Network, grouped: bool
         invalid_before=extra.invalid_before,
         invalid_hereafter=extra.invalid_hereafter,
     )
+
+
+async def between(
+    db: Connection, owner: owners.OwnerKind, raw: bytes, page: Between, network: Network
+) -> list[HistoryEntry]:
+    """A page of the transactions of an owner within a range, in a snapshot. Raises Refusal."""
+    newest_first = page.order == "desc"
+    limits = page.from_tx_id, page.before_tx_id
+    rows = await history_pages[owner].all(db, raw, page.limit, page.offset, *limits, newest_first)
+    if not rows:
+        raise errors.network_not_available()
+    found = [] if rows[0].tx_hash is None else rows
+    if newest_first:
+        found.reverse()
+    return [HistoryEntry(*_place(row, network)) for row in found[: page.limit]]
 
 
 RowT = TypeVar("RowT", bound=_HistoryRow)

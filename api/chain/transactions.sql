@@ -20,7 +20,7 @@ WITH matching AS MATERIALIZED (
     FROM {owner}
     WHERE raw = $1
 ), page AS (
-    SELECT {owner_no}, beyond - first AS total,
+    SELECT {owner_no}, first, beyond, greatest(beyond - first, 0) AS total,
            CASE WHEN $6 THEN beyond - 1 - $3::bigint - $2::bigint ELSE first + $3 END AS lowest
     FROM matching
 )
@@ -28,7 +28,9 @@ SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, coalesce(total, 0
        block.slot_no, block.block_no, block.hash AS block_hash, tx.hash AS tx_hash{effects}
 FROM tip
 LEFT JOIN page ON true
-LEFT JOIN LATERAL {history}_range(page.{owner_no}, lowest, lowest + $2) entry ON true
+LEFT JOIN LATERAL {history}_range(
+    page.{owner_no}, greatest(lowest, first), least(lowest + $2, beyond - 1)
+) entry ON true
 LEFT JOIN LATERAL (SELECT * FROM tx WHERE tx_id = entry.tx_id LIMIT 1) tx ON true
 LEFT JOIN LATERAL (SELECT * FROM block WHERE slot_no = entry.tx_id >> 16 LIMIT 1) block ON true
 WHERE tip.phase = 'live'

@@ -1,11 +1,14 @@
 """The façade's own promises: keys, errors, scopes and pages in Blockfrost's shape."""
 
 import base64
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import asyncpg
 import pytest
 
+from api.blockfrost.not_answered import REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
 from api.restrictions import GRANTED_ONLY
@@ -14,18 +17,24 @@ from shared.network import PREVIEW
 from tests.api.chains import Chain
 from tests.api.client import Client, Reply
 from tests.api.conftest import IssueKey
-from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, pays
+from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays
 from tests.chain.written import Written, person, tx
 from tests.chain.written import pays as paying
 
+PAGE = (Path(__file__).parents[2] / "docs" / "blockfrost.md").read_text()
 KEYED = [route for route in FACADE if route.access != "open"]
-OF_ASSET = "0" * 56
 VALUES = {
-    "{block}": "latest",
-    "{epoch}": "latest",
-    "{hash}": "0" * 64,
-    "{address}": ALICE,
-    "{asset}": OF_ASSET,
+    "block": "latest",
+    "epoch": "latest",
+    "hash": "0" * 64,
+    "address": ALICE,
+    "stake_address": STAKE,
+    "asset": "0" * 56,
+    "policy": "0" * 56,
+    "pool": "0" * 56,
+    "poolId": "0" * 56,
+    "scriptHash": "0" * 56,
+    "datumHash": "0" * 64,
 }
 
 
@@ -34,6 +43,30 @@ async def written(database_url: str) -> AsyncIterator[Written]:
     connection = await database.connect(database_url, PREVIEW)
     yield Written(connection)
     await connection.close()
+
+
+def test_the_page_lists_exactly_what_is_answered_and_what_is_not() -> None:
+    """docs/blockfrost.md has Blockfrost's names of path parameters."""
+    listed = re.findall(r"^\| (GET|POST) \| `([^`]+)` \| (.+) \|$", PAGE, flags=re.MULTILINE)
+    shown = sorted((method, re.sub(r"\{\w+\}", "{}", path), what) for method, path, what in listed)
+    reasons = {ROOT + path: reason for path, reason in REASONS.items()}
+    expected = [
+        (
+            route.method,
+            re.sub(r"\{\w+\}", "{}", route.path.removeprefix(ROOT)),
+            reasons.get(route.path) or route.scope or "none",
+        )
+        for route in FACADE
+        if route.path != ROOT
+    ]
+    assert shown == sorted(expected)
+
+
+async def test_a_path_that_is_not_answered_says_why(api: Client, key: str) -> None:
+    for path, reason in REASONS.items():
+        method = "POST" if path.startswith("/utils/txs") else "GET"
+        reply = await api.call(method, ROOT + path_of(path), headers={"project_id": key})
+        assert failure(reply) == (404, "Not Found", f"Not answered here: {reason}.")
 
 
 async def get(api: Client, path: str, key: str, **headers: str) -> Reply:
@@ -48,9 +81,8 @@ def failure(reply: Reply) -> tuple[int, str, str]:
 
 
 def path_of(path: str) -> str:
-    for name, value in VALUES.items():
-        path = path.replace(name, value)
-    return path
+    """A path with a value for each of its parameters."""
+    return re.sub(r"\{(\w+)\}", lambda found: VALUES.get(found[1], "x"), path)
 
 
 async def test_every_path_wants_a_key_in_one_of_three_places(api: Client, chain: Chain, key: str) -> None:
@@ -143,7 +175,7 @@ async def test_a_route_needs_the_scope_of_its_native_twin(
     await chain.append(10, pays("a", ALICE))
     await db.execute("UPDATE partner.credential SET scopes = '{pools}'")
     for route in KEYED:
-        if route.scope != "pools":
+        if route.scope not in ("", "pools"):
             reply = await api.call(route.method, path_of(route.path), headers={"project_id": key})
             assert failure(reply) == (403, "Forbidden", f"Key does not cover {route.scope}")
-    assert {route.scope for route in KEYED if route.method == "POST"} == set(GRANTED_ONLY)
+    assert {route.scope for route in KEYED if route.method == "POST"} == {"", *GRANTED_ONLY}

@@ -1,0 +1,179 @@
+"""`/assets`: an asset, its holders, transactions and mints, and the assets of a policy."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from api import errors
+from api.ask import ChainAsk
+from api.blockfrost import amounts, outputs, plain, refusals
+from api.blockfrost.owners import Placed
+from api.blockfrost.paging import Page
+from api.blockfrost.ranges import RangePage
+from api.blockfrost.units import UnitKind
+from api.chain import assets, metadatum
+from api.chain.assets import AssetId, AssetListQuestion, PolicyKind, PolicyListQuestion
+from api.parameters import Question
+from shared.metadata import Metadata
+
+
+class AssetQuestion(Question, frozen=True, kw_only=True):
+    """An asset."""
+
+    asset: Annotated[AssetId, UnitKind()]
+
+
+class AssetPage(Page, frozen=True, kw_only=True):
+    """A page of a list about an asset."""
+
+    asset: Annotated[AssetId, UnitKind()]
+
+
+class AssetRange(RangePage, frozen=True, kw_only=True):
+    """A page of the transactions of an asset."""
+
+    asset: Annotated[AssetId, UnitKind()]
+
+
+class PolicyPage(Page, frozen=True, kw_only=True):
+    """A page of the assets of a policy."""
+
+    policy: Annotated[bytes, PolicyKind()]
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """Metadata of an asset from the token registry."""
+
+    name: str | None
+    description: str | None
+    ticker: str | None
+    url: str | None
+    logo: str | None
+    decimals: int | None
+
+
+class Asset(msgspec.Struct, frozen=True):
+    """An asset. The first mint is null if it precedes the first indexed block.
+
+    `onchain_metadata` is the CIP-25 metadata as plain JSON or, by CIP-68, the fields that this service reads.
+    """
+
+    asset: str
+    policy_id: str
+    asset_name: str
+    fingerprint: str
+    quantity: str
+    initial_mint_tx_hash: str | None
+    mint_or_burn_count: int
+    onchain_metadata: msgspec.Raw | dict[str, Any] | None
+    onchain_metadata_standard: None
+    onchain_metadata_extra: None
+    metadata: Registered | None
+
+
+class Supplied(msgspec.Struct, frozen=True):
+    """An asset and the quantity that exists."""
+
+    asset: str
+    quantity: str
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """An address and the quantity in its unspent outputs."""
+
+    address: str
+    quantity: str
+
+
+class Mint(msgspec.Struct, frozen=True):
+    """What a transaction minted or, with a quantity below 0, burned."""
+
+    tx_hash: str
+    action: Literal["minted", "burned"]
+    amount: str
+
+
+async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
+    """Get an asset with its metadata."""
+    asset = ask.question.asset
+    async with ask.snapshot() as db:
+        found = await assets.one(db, asset, ask.network)
+        cip25 = await assets.cip25(db, asset)
+    if found is None:
+        raise errors.asset_not_found()
+    registered = (await ask.services.registry.look_up(asset.policy_id + asset.asset_name)).metadata
+    return Asset(
+        asset=amounts.unit_of(found.policy_id, found.asset_name),
+        policy_id=found.policy_id,
+        asset_name=found.asset_name,
+        fingerprint=found.fingerprint,
+        quantity=found.total_supply,
+        initial_mint_tx_hash=found.first_mint_tx,
+        mint_or_burn_count=found.mint_count + found.burn_count,
+        onchain_metadata=_on_chain(found.metadata, None if found.metadata_source == "cip68" else cip25),
+        onchain_metadata_standard=None,
+        onchain_metadata_extra=None,
+        metadata=None if registered is None else _registered(registered),
+    )
+
+
+async def holders(ask: ChainAsk[AssetPage]) -> list[Holder]:
+    """List the holders of an asset by quantity."""
+    asked = ask.question
+    question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
+    return [Holder(each.address, each.quantity) for each in (await assets.holders(ask.about(question))).data]
+
+
+async def transactions(ask: ChainAsk[AssetRange]) -> list[Placed]:
+    """List the transactions with an asset in at least one output."""
+    asked = ask.question
+    if asked.first is not None or asked.last is not None:
+        raise refusals.no_range_of_assets()
+    question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
+    async with ask.snapshot() as db:
+        found = (await assets.transactions(ask.about(question, db))).data
+        places = await outputs.placed(db, [each.tx_hash for each in found])
+    return [
+        Placed(each.tx_hash, places[each.tx_hash].tx_id & 0xFFFF, each.block_no, int(each.block_time.timestamp()))
+        for each in found
+    ]
+
+
+async def transaction_hashes(ask: ChainAsk[AssetRange]) -> list[str]:
+    """List the hashes of the transactions with an asset in at least one output."""
+    return [each.tx_hash for each in await transactions(ask)]
+
+
+async def mints(ask: ChainAsk[AssetPage]) -> list[Mint]:
+    """List the mints and burns of an asset."""
+    asked = ask.question
+    question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
+    return [
+        Mint(each.tx_hash, "burned" if each.quantity.startswith("-") else "minted", each.quantity)
+        for each in (await assets.mints(ask.about(question))).data
+    ]
+
+
+async def of_policy(ask: ChainAsk[PolicyPage]) -> list[Supplied]:
+    """List the assets of a policy by supply."""
+    asked, policy_id = ask.question, ask.question.policy.hex()
+    question = PolicyListQuestion(policy=asked.policy, limit=asked.count, offset=asked.offset, order=asked.order)
+    page = await assets.of_policy(ask.about(question))
+    if not page.pagination.total:
+        raise refusals.policy_not_found()
+    return [Supplied(amounts.unit_of(policy_id, each.asset_name), each.total_supply) for each in page.data]
+
+
+def _on_chain(read: Metadata | None, cip25: dict[Any, Any] | None) -> msgspec.Raw | dict[str, Any] | None:
+    if cip25 is not None:
+        try:
+            return plain.raw(plain.of_detailed(metadatum.detailed(cip25)))
+        except ValueError:  # values that metadata can't have, as in the JSON of old nodes
+            pass
+    if read is None:
+        return None
+    return {name: value for name, value in msgspec.structs.asdict(read).items() if value is not None}
+
+
+def _registered(found: Metadata) -> Registered:
+    return Registered(found.name, found.description, found.ticker, found.url, found.logo, found.decimals)

@@ -1,0 +1,85 @@
+"""What the answers about addresses and accounts have in common: their assets, outputs and transactions."""
+
+from typing import TypeVar
+
+import msgspec
+
+from api.ask import ChainAsk
+from api.blockfrost import amounts, outputs, refusals
+from api.blockfrost.amounts import Amount
+from api.blockfrost.outputs import Unspent
+from api.blockfrost.paging import Page
+from api.blockfrost.ranges import RangePage, limits
+from api.chain import owners, transactions, utxos
+from api.chain.assets import AssetId
+from api.chain.owners import Holding, OwnerKind, OwnerList
+from api.chain.transactions import Between
+from api.chain.utxos import UnspentList
+from api.parameters import Question
+from shared.network import Network
+from shared.sql import Connection
+
+QuestionT = TypeVar("QuestionT", bound=Question)
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A transaction and its place. `block_time` is in seconds since 1970."""
+
+    tx_hash: str
+    tx_index: int
+    block_height: int
+    block_time: int
+
+
+async def unspent(
+    ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: Page, asset: AssetId | None
+) -> list[Unspent]:
+    """A page of the unspent outputs of an owner, those that hold an asset if one is named."""
+    question = UnspentList(limit=page.count, offset=page.offset, order=page.order, asset=asset)
+    async with ask.snapshot() as db:
+        found = (await utxos.unspent(ask.about(question, db), owner, raw)).data
+        if not found:
+            await refuse_unused(db, owner, raw, ask.network)
+        return await outputs.unspent(db, found)
+
+
+async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: RangePage) -> list[Placed]:
+    """A page of the transactions of an owner."""
+    async with ask.snapshot() as db:
+        first, beyond = await limits(db, page)
+        wanted = Between(page.count, page.offset, page.order, first, beyond)
+        found = await transactions.between(db, owner, raw, wanted, ask.network)
+        if not found:
+            await refuse_unused(db, owner, raw, ask.network)
+        places = await outputs.placed(db, [entry.tx_hash for entry in found])
+    return [
+        Placed(entry.tx_hash, places[entry.tx_hash].tx_id & 0xFFFF, entry.block_no, int(entry.block_time.timestamp()))
+        for entry in found
+    ]
+
+
+async def holdings(
+    ask: ChainAsk[QuestionT],
+    owner: OwnerKind,
+    raw: bytes,
+    db: Connection,
+    *,
+    limit: int,
+    offset: int = 0,
+    order: str = "asc",
+) -> tuple[list[Amount], bool]:
+    """Assets of an owner, and whether more follow, in a snapshot."""
+    question = OwnerList(limit=limit, offset=offset, order="asc" if order == "asc" else "desc")
+    page = await owners.holdings(ask.about(question, db), owner, raw)
+    return [_amount(each) for each in page.data], page.pagination.has_more
+
+
+async def refuse_unused(db: Connection, owner: OwnerKind, raw: bytes, network: Network) -> None:
+    """Raise Refusal if no transaction has used an owner: Blockfrost has no empty lists of those."""
+    summary, _ = await owners.summary(db, owner, raw, network)
+    if not (summary.transaction_count or summary.utxo_count):
+        raise refusals.never_used()
+
+
+def _amount(holding: Holding) -> Amount:
+    return Amount(amounts.unit_of(holding.policy_id, holding.asset_name), holding.quantity)

@@ -1,0 +1,218 @@
+"""`/pools`: the registered pools, one pool, its relays and its delegators."""
+
+from typing import Annotated
+
+import msgspec
+
+from api import errors
+from api.ask import ChainAsk, Nothing
+from api.blockfrost.paging import Page
+from api.chain import network, pools, tip
+from api.chain.pools import DelegatorsQuestion, PoolIdKind, PoolQuestion, StakePool, show_pool_id
+from shared import packed, sql
+from shared.sql import Connection
+
+
+class DelegatorPage(Page, frozen=True, kw_only=True):
+    """A page of the delegators of a pool. They are largest first in either order."""
+
+    pool: Annotated[bytes, PoolIdKind()]
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """Where the metadata of a pool is. It is not fetched, so that its content is null."""
+
+    url: str | None
+    hash: str | None
+    ticker: None = None
+    name: None = None
+    description: None = None
+    homepage: None = None
+
+
+class PoolMetadata(Registered, frozen=True, kw_only=True):
+    """The same with the pool's ids."""
+
+    pool_id: str
+    hex: str
+
+
+class PoolEntry(msgspec.Struct, frozen=True):
+    """A pool in the list."""
+
+    pool_id: str
+    hex: str
+    active_stake: str
+    live_stake: str
+    live_saturation: float
+    blocks_minted: int
+    declared_pledge: str
+    margin_cost: msgspec.Raw
+    fixed_cost: str
+    metadata: Registered | None
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """A pool. Sizes are shares of all delegated stake. What the owners hold, and the Calidus key, are not kept.
+
+    `registration` and `retirement` are the hashes of the transactions with its last hundred certificates of each kind.
+    """
+
+    pool_id: str
+    hex: str
+    vrf_key: str
+    blocks_minted: int
+    blocks_epoch: int
+    live_stake: str
+    live_size: float
+    live_saturation: float
+    live_delegators: int
+    active_stake: str
+    active_size: float
+    declared_pledge: str
+    live_pledge: None
+    margin_cost: msgspec.Raw
+    fixed_cost: str
+    reward_account: str | None
+    owners: list[str]
+    registration: list[str]
+    retirement: list[str]
+    calidus_key: None
+
+
+class Relay(msgspec.Struct, frozen=True):
+    """A relay as registered. `port` is 0 for an SRV record, which contains the port."""
+
+    ipv4: str | None
+    ipv6: str | None
+    dns: str | None
+    dns_srv: str | None
+    port: int
+
+
+class Delegator(msgspec.Struct, frozen=True):
+    """An account and the amount that it delegates."""
+
+    address: str
+    live_stake: str
+
+
+class _PoolId(msgspec.Struct, frozen=True):
+    pool_id: bytes
+
+
+class _Hash(msgspec.Struct, frozen=True):
+    hash: bytes
+
+
+_sql = sql.beside(__file__)
+_registered = {order: _sql.query("registered", _PoolId, order=order) for order in ("asc", "desc")}
+_certificates = {table: _sql.query("certificates", _Hash, table=table) for table in ("pool_update", "pool_retirement")}
+
+
+async def listed(ask: ChainAsk[Page]) -> list[str]:
+    """List the registered pools in the order of their first registration."""
+    async with ask.snapshot() as db:
+        return [show_pool_id(pool) for pool in await _page(db, ask)]
+
+
+async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
+    """List the registered pools with their stake and parameters."""
+    async with ask.snapshot() as db:
+        found = [(await pools.info(ask.about(PoolQuestion(pool=pool), db))).data for pool in await _page(db, ask)]
+    return [
+        PoolEntry(
+            pool.pool_id,
+            pool.pool_id_hex,
+            pool.active_stake,
+            pool.live_stake,
+            pool.saturation,
+            pool.blocks_minted,
+            pool.pledge,
+            pool.margin,
+            pool.fixed_cost,
+            None if pool.metadata_url is None else Registered(pool.metadata_url, pool.metadata_hash),
+        )
+        for pool in found
+    ]
+
+
+async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
+    """Get a pool."""
+    async with ask.snapshot() as db:
+        pool = (await pools.info(ask.about(ask.question, db))).data
+        summary = (await network.info(ask.about(Nothing(), db))).data
+        made, retired = [
+            [row.hash.hex() for row in reversed(await query.all(db, ask.question.pool))]
+            for query in _certificates.values()
+        ]
+    return Pool(
+        pool_id=pool.pool_id,
+        hex=pool.pool_id_hex,
+        vrf_key=pool.vrf_key_hash,
+        blocks_minted=pool.blocks_minted,
+        blocks_epoch=pool.blocks_epoch,
+        live_stake=pool.live_stake,
+        live_size=_share(pool.live_stake, summary.stake.live),
+        live_saturation=pool.saturation,
+        live_delegators=pool.delegator_count,
+        active_stake=pool.active_stake,
+        active_size=_share(pool.active_stake, summary.stake.active),
+        declared_pledge=pool.pledge,
+        live_pledge=None,
+        margin_cost=pool.margin,
+        fixed_cost=pool.fixed_cost,
+        reward_account=pool.reward_account,
+        owners=pool.owners,
+        registration=made,
+        retirement=retired,
+        calidus_key=None,
+    )
+
+
+async def metadata(ask: ChainAsk[PoolQuestion]) -> PoolMetadata | dict[str, None]:
+    """Get the place of a pool's metadata; an empty object if it registered none."""
+    pool: StakePool = (await pools.info(ask.about(ask.question))).data
+    if pool.metadata_url is None:
+        return {}
+    return PoolMetadata(pool.metadata_url, pool.metadata_hash, pool_id=pool.pool_id, hex=pool.pool_id_hex)
+
+
+async def relays(ask: ChainAsk[PoolQuestion]) -> list[Relay]:
+    """List the relays of a pool."""
+    async with ask.snapshot() as db:
+        epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
+        row = await pools.pool_of.one(db, ask.question.pool, epoch_no)
+    if row is None:
+        raise errors.pool_not_found()
+    return [shown_relay(relay) for relay in packed.unpack_pool_parameters(row.parameters).relays]
+
+
+async def delegators(ask: ChainAsk[DelegatorPage]) -> list[Delegator]:
+    """List the delegators of a pool, largest first."""
+    asked = ask.question
+    question = DelegatorsQuestion(pool=asked.pool, limit=asked.count, offset=asked.offset)
+    found = (await pools.delegators(ask.about(question))).data.delegators
+    return [Delegator(each.stake_address, each.amount) for each in found]
+
+
+def shown_relay(relay: packed.Relay) -> Relay:
+    """A relay. A host name without a port names an SRV record."""
+    is_srv = relay.port is None
+    return Relay(
+        ipv4=relay.ipv4,
+        ipv6=relay.ipv6,
+        dns=None if is_srv else relay.hostname,
+        dns_srv=relay.hostname if is_srv else None,
+        port=relay.port or 0,
+    )
+
+
+async def _page(db: Connection, ask: ChainAsk[Page]) -> list[bytes]:
+    asked = ask.question
+    epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
+    return [row.pool_id for row in await _registered[asked.order].all(db, epoch_no, asked.count, asked.offset)]
+
+
+def _share(part: str, whole: str) -> float:
+    return int(part) / int(whole) if int(whole) else 0.0

@@ -1,0 +1,27 @@
+-- Pools that are registered, and the certificates of one.
+
+-- name: registered
+-- A page of the pools that are registered in epoch $1, in the order of their first registration; $2 limit, $3 offset. A
+-- retirement counts unless a later registration cancels it.
+-- NOTE: the offset reads each pool before the page, two look-ups for one. There are some thousand, and each has cost a deposit
+-- of 500 ada.
+SELECT pool.pool_id
+FROM pool
+CROSS JOIN LATERAL (
+    SELECT tx_id, place FROM pool_update WHERE pool_update.pool_no = pool.pool_no
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) latest
+WHERE NOT EXISTS (
+    SELECT FROM pool_retirement
+    WHERE pool_retirement.pool_no = pool.pool_no AND (tx_id, place) > (latest.tx_id, latest.place) AND epoch_no <= $1
+)
+ORDER BY pool.pool_no {order}
+LIMIT $2 OFFSET $3
+
+-- name: certificates
+-- The transactions with the last 100 certificates of a pool $1 in {table}, newest first.
+SELECT tx.hash
+FROM {table} JOIN tx USING (tx_id)
+WHERE pool_no = (SELECT pool_no FROM pool WHERE pool_id = $1)
+ORDER BY tx_id DESC, place DESC
+LIMIT 100

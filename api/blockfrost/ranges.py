@@ -1,0 +1,78 @@
+"""`from` and `to` of lists of transactions: a block by number, or a transaction by its index there, both included."""
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from api import errors
+from api.blockfrost.paging import Page
+from api.chain import blocks
+from api.errors import Refusal
+from api.parameters import JsonSchema, Kind
+from shared.ledger import tx_id
+from shared.sql import Connection
+
+_BLOCK_NOT_FOUND = errors.block_not_found().code
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A block and, if `index` is set, a transaction in it."""
+
+    block_no: int
+    index: int | None
+
+
+class PlaceKind(Kind[Place]):
+    """A block number, which a colon and the index of a transaction may follow."""
+
+    _FORM = re.compile(r"([0-9]{1,9})(?::([0-9]{1,4}))?")
+
+    def __init__(self) -> None:
+        schema: JsonSchema = {"type": "string", "pattern": f"^{self._FORM.pattern}$"}
+        super().__init__(
+            "a block number, or a block number and the index of a transaction such as `8929261:10`", schema
+        )
+
+    def of_text(self, text: str) -> Place:
+        found = self._FORM.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        return Place(int(found[1]), None if found[2] is None else int(found[2]))
+
+
+class RangePage(Page, frozen=True, kw_only=True):
+    """A page of a list of transactions between two places, both included."""
+
+    first: Annotated[Place | None, PlaceKind()] = msgspec.field(name="from", default=None)
+    last: Annotated[Place | None, PlaceKind()] = msgspec.field(name="to", default=None)
+
+    def check(self) -> None:
+        if self.first is None or self.last is None:
+            return
+        if (self.first.block_no, self.first.index or 0) > (self.last.block_no, _end(self.last)):
+            raise errors.wrong_parameter("from", "must not be after `to`")
+
+
+async def limits(db: Connection, asked: RangePage) -> tuple[int | None, int | None]:
+    """The first tx_id of a range, and the first one after it, in a snapshot; None for no limit."""
+    first = None if asked.first is None else await _at(db, asked.first, asked.first.index or 0)
+    last = None if asked.last is None else await _at(db, asked.last, _end(asked.last))
+    return first, None if last is None else last + 1
+
+
+async def _at(db: Connection, place: Place, index: int) -> int:
+    """The tx_id at a place; beyond the last or before the first indexed block, one that no transaction has."""
+    try:
+        row = await blocks.one(db, place.block_no)
+    except Refusal as refusal:
+        if refusal.code != _BLOCK_NOT_FOUND:
+            raise
+        newest = await blocks.one(db, None)
+        return tx_id(newest.slot_no + 1, 0) if place.block_no > newest.tip_block_no else -1
+    return tx_id(row.slot_no, index)
+
+
+def _end(place: Place) -> int:
+    """The last index that a place includes."""
+    return (1 << 16) - 1 if place.index is None else place.index

@@ -1,0 +1,70 @@
+"""`/scripts`: scripts and datums by hash."""
+
+import msgspec
+
+from api.ask import ChainAsk
+from api.chain import contracts
+from api.chain.contracts import DatumQuestion, ScriptQuestion
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A script. `type` is `timelock` or such as `plutusV3`, `serialised_size` in bytes, null for a native script."""
+
+    script_hash: str
+    type: str
+    serialised_size: int | None
+
+
+class ScriptJson(msgspec.Struct, frozen=True):
+    """A native script as JSON; null for a Plutus script."""
+
+    json: msgspec.Raw | None
+
+
+class ScriptCbor(msgspec.Struct, frozen=True):
+    """A Plutus script as CBOR; null for a native script."""
+
+    cbor: str | None
+
+
+class DatumValue(msgspec.Struct, frozen=True):
+    """A datum as JSON by the detailed schema; null if it is nested too deeply."""
+
+    json_value: msgspec.Raw | None
+
+
+class DatumCbor(msgspec.Struct, frozen=True):
+    """A datum as CBOR."""
+
+    cbor: str
+
+
+async def info(ask: ChainAsk[ScriptQuestion]) -> Script:
+    """Get a script by hash."""
+    found = (await contracts.script(ask.about(ask.question))).data
+    size = None if found.language == "native" else found.size
+    kind = "timelock" if found.language == "native" else found.language.replace(":v", "V")
+    return Script(found.script_hash, kind, size)
+
+
+async def as_json(ask: ChainAsk[ScriptQuestion]) -> ScriptJson:
+    """Get a native script as JSON."""
+    found = (await contracts.script(ask.about(ask.question))).data
+    return ScriptJson(None if found.json is msgspec.UNSET else found.json)
+
+
+async def as_cbor(ask: ChainAsk[ScriptQuestion]) -> ScriptCbor:
+    """Get a Plutus script as CBOR."""
+    found = (await contracts.script(ask.about(ask.question))).data
+    return ScriptCbor(None if found.language == "native" else found.cbor)
+
+
+async def datum(ask: ChainAsk[DatumQuestion]) -> DatumValue:
+    """Get a datum as JSON."""
+    found = (await contracts.datum(ask.about(ask.question))).data
+    return DatumValue(None if found.json is msgspec.UNSET else found.json)
+
+
+async def datum_cbor(ask: ChainAsk[DatumQuestion]) -> DatumCbor:
+    """Get a datum as CBOR."""
+    return DatumCbor((await contracts.datum(ask.about(ask.question))).data.cbor)
