@@ -152,12 +152,13 @@ class Api:
         except aiohttp.ClientError:
             return None
 
-    async def post(self, path: str, key: str, **body: object) -> dict[str, Any]:
+    async def send(self, method: str, path: str, key: str, **body: object) -> dict[str, Any]:
         """The `data` of the answer. Raises DemoFailed on an error status."""
-        async with self._session.post(self.url + path, json=body, headers={"Authorization": f"Bearer {key}"}) as answer:
+        headers = {"Authorization": f"Bearer {key}"}
+        async with self._session.request(method, self.url + path, json=body, headers=headers) as answer:
             found: dict[str, Any] = await answer.json()
         if not answer.ok:
-            raise DemoFailed(f"POST {path} failed with status {answer.status}: {found}")
+            raise DemoFailed(f"{method} {path} failed with status {answer.status}: {found}")
         data: dict[str, Any] = found["data"]
         return data
 
@@ -222,9 +223,10 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
     started("servers", f"Postgres and Valkey in {from_here(demo.folder)}")
 
     bootstrap_key, port = f"iiak_admin_{secrets.token_hex(20)}", free_port(ours.api_port)
+    of_api = {"BOOTSTRAP_ADMIN_KEY": bootstrap_key, f"OGMIOS_URL_{NETWORK.upper()}": node.url}
     for name, command, environment in (
         ("indexer", ("indexer", "run", "--network", NETWORK, "--ogmios-url", node.url), {}),
-        ("API", ("api", "--host", "127.0.0.1", "--port", str(port)), {"BOOTSTRAP_ADMIN_KEY": bootstrap_key}),
+        ("API", ("api", "--host", "127.0.0.1", "--port", str(port)), of_api),
         ("worker", ("dramatiq", "api.worker", "--processes", "1", "--threads", "2"), {}),
     ):
         await stack.enter_async_context(demo.part(name, *command, **environment))
@@ -262,7 +264,10 @@ POOL={pool}
 ask() {{ curl -s -H "Authorization: Bearer $KEY" "$URL/v1/$1" | python3 -m json.tool; }}
 admin() {{ curl -s -H "Authorization: Bearer $ADMIN_KEY" "$URL/v1/admin/$1" | python3 -m json.tool; }}
 pay() {{ OGMIOS=$OGMIOS URL=$URL KEY=$KEY FAUCET=$FAUCET PYTHONPATH={client} {python} {pay}; }}
+pay_blockfrost() {{ URL=$URL KEY=$KEY FAUCET=$FAUCET {python} {pay_blockfrost}; }}
 """
+
+SCOPES = ("transactions", "assets", "pools", "network", "accounts", "submit")
 
 LINES = (
     ('ask "tx/history/$ADDRESS?limit=3"', "an address's transactions"),
@@ -271,6 +276,7 @@ LINES = (
     ('ask "assets/$ASSET/holders?limit=3"', "who holds it"),
     ('ask "pools/$POOL"', "a stake pool"),
     ("pay", "a payment, indexed within seconds"),
+    ("pay_blockfrost", "the same by Blockfrost's API"),
     ('admin "usage"', "requests by key, some seconds later"),
 )
 
@@ -285,6 +291,7 @@ def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, e
         "python": sys.executable,
         "client": CHECKOUT / "clients/python",
         "pay": CHECKOUT / "clients/python/examples/pay_with_pycardano.py",
+        "pay_blockfrost": CHECKOUT / "clients/python/examples/pay_with_blockfrost.py",
     }
     names = {"key": key, "admin_key": admin_key, "policy": examples.asset.partition(".")[0], **addresses}
     names |= {name: quote(str(program)) for name, program in programs.items()}
@@ -302,10 +309,11 @@ def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, e
 
 async def keys(api: Api, bootstrap_key: str) -> tuple[str, str, str]:
     """An admin key, and two API keys made with it as a partner does: for the user, and for the demo itself."""
-    partner = await api.post("/v1/admin/admin-keys", bootstrap_key, entity_name="Demo partner")
-    account = await api.post("/v1/admin/users", partner["key"], name="Demo customer")
+    partner = await api.send("POST", "/v1/admin/admin-keys", bootstrap_key, entity_name="Demo partner")
+    account = await api.send("POST", "/v1/admin/users", partner["key"], name="Demo customer")
     made = [
-        await api.post(
+        await api.send(
+            "POST",
             "/v1/admin/credentials",
             partner["key"],
             name=name,
@@ -315,6 +323,8 @@ async def keys(api: Api, bootstrap_key: str) -> tuple[str, str, str]:
         )
         for name, limit in (("Try it", 600), ("The demo itself", 10_000))
     ]
+    ours = f"/v1/admin/credentials/{made[0]['credential']['id']}/restrictions"
+    await api.send("PUT", ours, partner["key"], scopes=SCOPES)
     return partner["key"], made[0]["api_key"], made[1]["api_key"]
 
 
