@@ -17,7 +17,7 @@ from shared.network import PREVIEW
 from tests.api.chains import Chain
 from tests.api.client import Client, Reply
 from tests.api.conftest import IssueKey
-from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays
+from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays, raw
 from tests.chain.written import Written, person, tx
 from tests.chain.written import pays as paying
 
@@ -152,6 +152,34 @@ async def test_a_walk_over_pages_meets_each_output_once(api: Client, key: str, w
                 ).body
                 met += [each["output_index"] for each in found]
             assert met == sorted(range(7), reverse=order == "desc")
+
+
+async def test_an_output_of_the_genesis_is_found(api: Client, chain: Chain, key: str, db: asyncpg.Connection) -> None:
+    await chain.append(10, pays("a", ALICE))
+    made_by = bytes(range(32))
+    await db.execute(
+        "INSERT INTO chain_preview.genesis_output (tx_id, tx_hash, address, lovelace) VALUES (-65536, $1, $2, 42)",
+        made_by,
+        raw(ALICE),
+    )
+    found = (await get(api, f"/txs/{made_by.hex()}/utxos", key)).body
+    assert (found["hash"], found["inputs"], len(found["outputs"])) == (made_by.hex(), [], 1)
+    assert (found["outputs"][0]["address"], found["outputs"][0]["output_index"]) == (ALICE, 0)
+    assert found["outputs"][0]["amount"] == [{"unit": "lovelace", "quantity": "42"}]
+
+
+async def test_evaluation_reads_hex_and_base64(api: Client, chain: Chain, key: str, db: asyncpg.Connection) -> None:
+    """Text that is neither is refused by itself; text that is gets as far as the node, which this API does not have."""
+    await chain.append(10, pays("a", ALICE))
+    await db.execute("UPDATE partner.credential SET scopes = '{submit}'")
+    for text, status in (("00ff", 503), ("AP8=", 503), ("", 400), ("é", 400), ("0g", 400), ("AP8", 400)):
+        reply = await api.call(
+            "POST",
+            f"{ROOT}/utils/txs/evaluate",
+            headers={"project_id": key, "Content-Type": "application/cbor"},
+            data=text.encode(),
+        )
+        assert failure(reply)[0] == status, text
 
 
 async def test_limits_are_told_by_blockfrosts_statuses(

@@ -213,6 +213,9 @@ async def compare_account(asked: Asked, account: str) -> None:
     found, native = await asked.facade(path), await asked.native(path)
     assert (found["pool_id"], found["registered"]) == (native["pool_id"], native["registered"])
     assert int(found["controlled_amount"]) == native["lovelace"] + native["rewards"]
+    representative = native["delegate_representative"]
+    assert (found["drep_id"] or "drep").startswith("drep")
+    assert (found["drep_id"] is None) == (representative is None)
     listed = {
         "addresses": ("addresses", lambda each: each["address"]),
         "addresses/assets": ("assets", lambda each: each.get("unit") or each["policy_id"] + each["asset_name"]),
