@@ -63,7 +63,7 @@ class Chunks(Generic[No]):
         )
 
 
-class Numbered(msgspec.Struct, frozen=True):
+class HistoryEntries(msgspec.Struct, frozen=True):
     """What the histories gain, mints with their `seq` second, and the supplies that change, by asset_no."""
 
     address_txs: Chunks[AddressNo]
@@ -84,7 +84,7 @@ class Histories:
         self._assets = Lengths[AssetNo]()
         self._mints = Lengths[AssetNo]()
 
-    async def number(self, db: Connection, rows: Rows) -> Numbered:
+    async def number(self, db: Connection, rows: Rows) -> HistoryEntries:
         """Number the rows of a batch. Call it once per batch, in order."""
         assets = {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints}
         await self._look_up(
@@ -96,7 +96,7 @@ class Histories:
             (self._mints, assets),
         )
         supplies = self._supplies(rows)
-        return Numbered(
+        return HistoryEntries(
             address_txs=Chunks(
                 ((address_no, key.to_bytes(8)) for address_no, key in rows.address_txs), self._addresses
             ),

@@ -37,11 +37,11 @@ class Outputs(msgspec.Struct):
         slot_no = slot_of(output.tx_id)
         self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(key, output.tx_id, output.index)
 
-    def gone(self) -> list[UtxoRow]:
+    def spent_rows(self) -> list[UtxoRow]:
         """The rows of the outputs that are spent."""
         return [utxo_row(output) for output in self.spent]
 
-    def come(self) -> list[UtxoRow]:
+    def made_rows(self) -> list[UtxoRow]:
         """The rows of the outputs that are made and left."""
         return [utxo_row(output) for output in self.made.values()]
 

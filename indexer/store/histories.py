@@ -6,12 +6,12 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from indexer.rows.histories import Numbered
+from indexer.rows.histories import HistoryEntries
 from indexer.store.undone import Undone
 from shared import sql
 
 
-async def add(db: asyncpg.Connection, numbered: Numbered) -> None:
+async def add(db: asyncpg.Connection, numbered: HistoryEntries) -> None:
     """Add the entries of a batch."""
     of_histories = (numbered.address_txs, numbered.account_txs, numbered.asset_txs, numbered.withdrawals)
     if any(chunks.added for chunks in of_histories):

@@ -17,18 +17,18 @@ from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 class Undone(msgspec.Struct, frozen=True):
     """The changes of some transactions, with the opposite sign.
 
-    `outputs` is the lovelace that each transaction paid.
-    `made` are the rows of the unspent outputs that cease to exist, and `restored` of those that are unspent again.
-    `address_txs` to `withdrawals` count their entries in the histories, `spent` those of `spender` by slot_no. `assets`
-    are all that they touched, `paid` the stake credentials of their withdrawals and credits.
+    `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
+    cease to exist, and `restored` those of the outputs that are unspent again. `address_txs` to `withdrawals` count
+    their entries in the histories, `spent` those of `spender` by slot_no. `assets` are all that they touched,
+    `reward_accounts` the stake credentials of their withdrawals and credits.
     """
 
     transactions: int
-    outputs: list[tuple[TxId, int]]
+    lovelace_out: list[tuple[TxId, int]]
     amounts: Amounts
     supplies: dict[AssetNo, Supply]
     assets: set[AssetNo]
-    paid: set[StakeNo]
+    reward_accounts: set[StakeNo]
     made: list[UtxoRow]
     restored: list[UtxoRow]
     address_txs: Counter[AddressNo]
@@ -43,31 +43,32 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     rows = await _transactions_from.all(db, first_tx_id)
     made, spent = _made(rows), await _spent(db, rows)
     numbered = await numbered_outputs(db, [*made, *(source for _, source in spent)])
-    paid, sources = numbered[: len(made)], numbered[len(made) :]
-    paid_by = {row.tx_id: 0 for row in rows}
-    for output in paid:
-        paid_by[output.tx_id] += output.lovelace
+    outputs, sources = numbered[: len(made)], numbered[len(made) :]
+    lovelace_out = {row.tx_id: 0 for row in rows}
+    for output in outputs:
+        lovelace_out[output.tx_id] += output.lovelace
     amounts = Amounts()
-    amounts.move(paid, -1)
+    amounts.move(outputs, -1)
     amounts.move(sources, 1)
     supplies = _unminted([packed.unpack_mint(row.mint) for row in rows])
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     numbers = await _account_numbers(db, extras)
     spent_here = {(output.tx_id, output.index) for output in sources}
-    touched = [*((output.tx_id, output) for output in paid), *zip((key for key, _ in spent), sources, strict=True)]
+    touched = [*((output.tx_id, output) for output in outputs), *zip((key for key, _ in spent), sources, strict=True)]
     return Undone(
         transactions=len(rows),
-        outputs=list(paid_by.items()),
+        lovelace_out=list(lovelace_out.items()),
         amounts=amounts,
         supplies=supplies,
         assets={asset_no for asset_no, _ in amounts.holders} | supplies.keys(),
-        paid=set(numbers.values()),
-        made=[utxo_row(output) for output in paid if (output.tx_id, output.index) not in spent_here],
+        reward_accounts=set(numbers.values()),
+        made=[utxo_row(output) for output in outputs if (output.tx_id, output.index) not in spent_here],
         restored=[utxo_row(output) for output in sources if output.tx_id < first_tx_id],
         address_txs=Counter(address_no for _, address_no in {(key, output.address_no) for key, output in touched}),
         account_txs=_account_txs(touched),
         asset_txs=Counter(
-            asset_no for _, asset_no in {(output.tx_id, asset_no) for output in paid for asset_no in output.quantities}
+            asset_no
+            for _, asset_no in {(output.tx_id, asset_no) for output in outputs for asset_no in output.quantities}
         ),
         withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
         spent=Counter(slot_of(output.tx_id) for output in sources),

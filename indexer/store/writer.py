@@ -15,7 +15,7 @@ import structlog
 from indexer.blocks.genesis import Genesis
 from indexer.ogmios import frames
 from indexer.rows.amounts import Amounts
-from indexer.rows.histories import Numbered
+from indexer.rows.histories import HistoryEntries
 from indexer.rows.outputs import utxo_row
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver
@@ -79,7 +79,7 @@ async def points(db: sql.Connection) -> list[Point]:
 # Forward --------------------------------------------------------------------------------------------------------------
 
 
-async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_tip: frames.NodePoint) -> None:
+async def append(db: asyncpg.Connection, rows: Rows, numbered: HistoryEntries, node_tip: frames.NodePoint) -> None:
     """Write blocks of a live index: this commit leaves every table current."""
     async with schema.commit(db):
         await _relax_durability_far_from(db, node_tip, rows)
@@ -87,7 +87,7 @@ async def append(db: asyncpg.Connection, rows: Rows, numbered: Numbered, node_ti
         await copy_rows(db, rows, numbered)
         await _spend(db, rows.reference_outputs)
         await _move(db, rows.amounts)
-        await outputs.change(db, rows.outputs.gone(), rows.outputs.come())
+        await outputs.change(db, rows.outputs.spent_rows(), rows.outputs.made_rows())
         await outputs.add_spenders(db, rows.outputs.spenders)
         await supplies.move(db, numbered.supplies)
         await epochs.add_blocks(db, rows)
@@ -110,7 +110,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
         await _advance(db, rows, "bulk")
 
 
-async def copy_rows(db: asyncpg.Connection, rows: Rows, numbered: Numbered) -> None:
+async def copy_rows(db: asyncpg.Connection, rows: Rows, numbered: HistoryEntries) -> None:
     """Write the rows of blocks of a live index, and move nothing."""
     await _copy_common(db, rows)
     await histories.add(db, numbered)
@@ -245,7 +245,7 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             await _move(db, undone.amounts)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             moved = set(undone.amounts.stakes)
-            await epochs.undo_rewards(db, point, changed=changed, paid=undone.paid, moved=moved)
+            await epochs.undo_rewards(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
             await outputs.change(db, undone.made, undone.restored)
             await outputs.cut_spenders(db, undone.spent)
             await histories.cut(db, undone)
@@ -267,7 +267,7 @@ async def _delete(
     """
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)
-    output = sum(lovelace for key, lovelace in undone.outputs if key < tx_id(next_slot, 0))
+    output = sum(lovelace for key, lovelace in undone.lovelace_out if key < tx_id(next_slot, 0))
     gone = await _delete_blocks.all(db, first_slot, point.block_hash, tx_id(first_slot, 0), epoch_no, next_slot, output)
     made = [(row.pool_no, network.epoch_of(row.slot_no)) for row in gone if row.pool_no is not None]
     # The counts of later epochs are deleted.

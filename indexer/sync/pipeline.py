@@ -14,7 +14,7 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import frames
 from indexer.rows import rows
-from indexer.rows.histories import Histories, Numbered
+from indexer.rows.histories import Histories, HistoryEntries
 from indexer.rows.resolver import Resolver, new_resolver
 from indexer.rows.staking import boundaries
 from indexer.store import finish_bulk
@@ -32,7 +32,7 @@ class _Prepared(msgspec.Struct, frozen=True):
     """A batch that waits to be written; `numbered` is None in bulk."""
 
     rows: rows.Rows
-    numbered: Numbered | None
+    numbered: HistoryEntries | None
     node_tip: frames.NodePoint
     blocks: int
 
