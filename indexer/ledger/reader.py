@@ -1,6 +1,6 @@
 """Read data that blocks do not contain from the node's ledger state: rewards, reserves, protocol parameters.
 
-Once per epoch it reads the protocol parameters and the reward of every delegated account, in batches that a restart
+Once per epoch it reads the protocol parameters and the reward of every registered account, in batches that a restart
 resumes, and between batches the rewards that have changed. It uses separate connections to the node and the database,
 and shares the writer only for the moment of a write, so that it never delays following the tip. Queries that the node
 can't answer are retried later.
