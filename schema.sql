@@ -302,15 +302,40 @@ CREATE TABLE partner.idempotency_key (
     invalidated bytea[]     NOT NULL
 );
 COMMENT ON TABLE partner.idempotency_key IS
-    'Requests with an Idempotency-Key, each written in the commit of its change. A row is valid for 24 hours, then deleted.';
-COMMENT ON COLUMN partner.idempotency_key.key_hash IS 'SHA-256 of admin key, method, path and idempotency key.';
+    'Requests with an Idempotency-Key, each written in the commit of its change or, if it submits a transaction, after the node has accepted that. A row is valid for 24 hours, then deleted.';
+COMMENT ON COLUMN partner.idempotency_key.key_hash IS 'SHA-256 of admin key or credential, method, path and idempotency key.';
 COMMENT ON COLUMN partner.idempotency_key.body_hash IS 'SHA-256 of idempotency key and body. The key, which is not stored, salts it.';
-COMMENT ON COLUMN partner.idempotency_key.target_id IS 'What the answer is about: an account, a credential or an admin key.';
+COMMENT ON COLUMN partner.idempotency_key.target_id IS 'What the answer is about: an account, a credential or an admin key; if it is about a transaction, the credential that submitted it.';
 COMMENT ON COLUMN partner.idempotency_key.issued_to IS 'Of an answer that contains a new key: the kind of target that the key belongs to.';
 COMMENT ON COLUMN partner.idempotency_key.answer IS 'Body of the answer. Null if it contains a key, or was erased with its account.';
 COMMENT ON COLUMN partner.idempotency_key.invalidated IS 'Hashes of the API keys that the request has made the caches forget.';
 CREATE INDEX idempotency_key_age ON partner.idempotency_key (created_at);
 CREATE INDEX idempotency_key_target ON partner.idempotency_key (target_id) WHERE answer IS NOT NULL;
+
+-- Submitted transactions ----------------------------------------------------------------------------------------------
+
+CREATE TABLE partner.submitted_tx (
+    submitted_at      timestamptz NOT NULL DEFAULT now(),
+    rolled_back_at    timestamptz,
+    network_id        smallint    NOT NULL,
+    accepted          boolean     NOT NULL,
+    user_account_id   uuid        NOT NULL REFERENCES partner.user_account,
+    invalid_hereafter numeric,
+    tx_hash           bytea       NOT NULL,
+    cbor              bytea       NOT NULL,
+    PRIMARY KEY (network_id, tx_hash, user_account_id)
+);
+COMMENT ON TABLE partner.submitted_tx IS
+    'Transactions that the keys of an account have submitted, each written before the node gets it. Old ones are pruned.';
+COMMENT ON COLUMN partner.submitted_tx.submitted_at IS 'When the node last accepted it here.';
+COMMENT ON COLUMN partner.submitted_tx.rolled_back_at IS
+    'When the indexer last removed a block with it because of the node; null since the node has accepted it again.';
+COMMENT ON COLUMN partner.submitted_tx.accepted IS
+    'Whether the node is known to have accepted it; false while it is asked, and after its answer was lost.';
+COMMENT ON COLUMN partner.submitted_tx.invalid_hereafter IS 'The first slot in which it is no longer valid, up to 2^64 - 1; null: never.';
+ALTER TABLE partner.submitted_tx ALTER cbor SET STORAGE EXTERNAL;
+CREATE INDEX submitted_tx_account ON partner.submitted_tx (user_account_id, network_id, submitted_at);
+CREATE INDEX submitted_tx_age ON partner.submitted_tx (submitted_at);
 
 -- == chain ==
 

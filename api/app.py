@@ -38,13 +38,13 @@ from api import (
 )
 from api.access_log import AccessLog
 from api.answers import Unchanged
-from api.ask import AdminAsk, ChainAsk, ChainPost, KeyAsk, Notes, OpenAsk
+from api.ask import AdminAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
 from api.blockfrost import shape
 from api.chain import tip
 from api.chain_servers import ChainServer
 from api.connections import BoundedServer
 from api.errors import Refusal
-from api.parameters import Question, json_object, read_body, read_question
+from api.parameters import Body, Question, json_object, read_body, read_question
 from api.restrictions import Call
 from api.route import REQUESTS_COUNTED, Route, Router
 from api.services import Services
@@ -175,6 +175,8 @@ class Api:
         notes = Notes()
         if isinstance(authenticated, caller.Admission) and route.ask is KeyAsk:
             answer = await route.handler(KeyAsk(self._services, question, authenticated.key_hash, authenticated.taken))
+        elif isinstance(authenticated, caller.Admission) and route.ask is ChainChange:
+            answer = await self._change(trail, route, question, authenticated.key, request, notes)
         elif isinstance(authenticated, caller.Admission):
             if route.body is None:
                 answer = await self._read(route, question, authenticated.key, request, notes)
@@ -192,12 +194,7 @@ class Api:
         self, trail: "_Trail", route: Route, question: Question, key: caller.AdminKey, request: web.BaseRequest
     ) -> Any:
         """The answer to a request of a partner; the whole response if it repeats an earlier one. Raises Refusal."""
-        sent: Mapping[str, Any] = {}
-        body = None
-        if route.body is not None:
-            sent = json_object(await _body(request))
-            trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
-            body = read_body(route.body, route.body_fields, sent)
+        sent, body = await _posted(trail, route, request)
         once = None
         if route.method == "POST":
             once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
@@ -207,6 +204,25 @@ class Api:
             if once is None:
                 return await route.handler(ask)
             return await idempotency.answer(route, ask, sent, once)
+
+    async def _change(
+        self,
+        trail: "_Trail",
+        route: Route,
+        question: Question,
+        key: caller.ApiKey,
+        request: web.BaseRequest,
+        notes: Notes,
+    ) -> Any:
+        """The answer to a request to change something on a chain; the whole response if it repeats an earlier one."""
+        once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+        sent, body = await _posted(trail, route, request)
+        services = self._services
+        async with services.nodes.turn(key.network), services.submissions.acquire() as db:
+            ask = ChainChange(services, question, key, services.chain_servers.primary, notes, body=body, db=db)
+            if once is None:
+                return await route.handler(ask)
+            return await idempotency.answer_change(route, ask, sent, once)
 
     async def _read(
         self,
@@ -220,7 +236,7 @@ class Api:
         known = request.headers.get("If-None-Match", "")
 
         async def read(source: ChainServer) -> Any:
-            ask = ChainAsk(self._services, question, key, source, notes)
+            ask = route.ask(self._services, question, key, source, notes)
             if route.answers_from_tip and caching.asks_for_tip(known):
                 async with ask.connection() as db:
                     now = (await tip.read(db)).last_updated(key.network)
@@ -228,7 +244,8 @@ class Api:
                     return Unchanged(last_updated=now)
             return await route.handler(ask)
 
-        return await self._services.chain_servers.read(key.network, read)
+        on_primary = route.ask is PrimaryAsk
+        return await self._services.chain_servers.read(key.network, read, on_primary=on_primary)
 
     async def _post(
         self,
@@ -239,13 +256,10 @@ class Api:
         request: web.BaseRequest,
         notes: Notes,
     ) -> Any:
-        """The answer to a request with a body: several ids to read, or a transaction for the node. Raises Refusal."""
-        assert route.body is not None, "the caller has looked"
-        # The header is checked and not needed: a repeated request does no harm.
+        """The answer to a question with a body: several ids, or a transaction to evaluate. Raises Refusal."""
+        # The header is checked and not needed: a repeated request only reads again.
         idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
-        sent = await _posted(route, request)
-        trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
-        body = read_body(route.body, route.body_fields, sent)
+        _, body = await _posted(trail, route, request)
 
         async def answer(source: ChainServer) -> Any:
             return await route.handler(ChainPost(self._services, question, key, source, notes, body=body))
@@ -350,12 +364,18 @@ async def _body(request: web.BaseRequest) -> bytes:
     return _decoded(body, ",".join(request.headers.getall("Content-Encoding", ())).strip().lower())
 
 
-async def _posted(route: Route, request: web.BaseRequest) -> Mapping[str, Any]:
-    """The fields of a body: a JSON object, or the only field by itself in the route's own media type."""
-    body = await _body(request)
-    if route.raw and request.content_type == route.raw:
-        return {route.body_fields[0].name: body.hex()}
-    return json_object(body)
+async def _posted(trail: _Trail, route: Route, request: web.BaseRequest) -> tuple[Mapping[str, Any], Body | None]:
+    """The fields of a body as they were sent, and the body. Empty and None if the route takes none. Raises Refusal.
+
+    A body is a JSON object, or its only field by itself in the route's own media type.
+    """
+    if route.body is None:
+        return {}, None
+    content = await _body(request)
+    is_raw = route.raw and request.content_type == route.raw
+    sent = {route.body_fields[0].name: content.hex()} if is_raw else json_object(content)
+    trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
+    return sent, read_body(route.body, route.body_fields, sent)
 
 
 def _decoded(body: bytes, encoding: str) -> bytes:

@@ -85,9 +85,23 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
-    """A request with a body about the chain of the caller's API key. Repeating it on another server must do no harm."""
+    """A question with a body, such as a list of ids. It may be repeated on another server as well."""
 
     body: BodyT
+
+
+class PrimaryAsk(ChainAsk[QuestionT], Generic[QuestionT], frozen=True):
+    """A question about what callers have done a moment ago, and the chain: the primary answers it."""
+
+
+class ChainChange(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
+    """A request to change something, on the primary and at most once for each `Idempotency-Key`.
+
+    `db` is a connection to the partners' tables. The network's node is asked for nobody else meanwhile.
+    """
+
+    body: BodyT
+    db: asyncpg.Connection
 
 
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):

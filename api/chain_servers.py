@@ -161,15 +161,22 @@ class ChainServers:
         """The replicas that get no requests, by their place in READ_DATABASE_URL, with the reasons."""
         return {replica.number: replica.left_out for replica in self._replicas if replica.left_out is not None}
 
-    async def read(self, network: Network, work: Callable[[ChainServer], Awaitable[Found]]) -> Found:
+    @property
+    def primary(self) -> ChainServer:
+        """The server that takes writes."""
+        return self._primary
+
+    async def read(
+        self, network: Network, work: Callable[[ChainServer], Awaitable[Found]], *, on_primary: bool = False
+    ) -> Found:
         """The result of `work` on one server, repeated on another if that one fails or its tip is too old.
 
-        The tip of an answer is never older than that of a previous one, unless the chain was rolled back on the
-        primary. Raises the primary's errors.
+        `on_primary` skips the replicas, for what was written a moment ago. The tip of an answer is never older than
+        that of a previous one, unless the chain was rolled back on the primary. Raises the primary's errors.
         """
         failed: list[_Replica] = []
         while True:
-            replica = self._next(network, failed)
+            replica = None if on_primary else self._next(network, failed)
             before = self._newest.get(network.network_id, 0)
             if replica is None:
                 found = await work(self._primary)

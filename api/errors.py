@@ -512,6 +512,22 @@ def transaction_expired(invalid_hereafter: int, slot_no: int) -> Refusal:
     return Refusal(400, "transaction_expired", message)
 
 
+def transaction_not_submitted() -> Refusal:
+    """A transaction that no key of the account has submitted, or none for `SUBMITTED_DAYS` (7).
+
+    Submit it: if the node or a block has it already, that is accepted again, and it is followed from then on.
+    """
+    return Refusal(404, "transaction_not_submitted", "Transaction was not submitted by this account")
+
+
+def transaction_in_block(block_no: int) -> Refusal:
+    """A transaction that is to be submitted again although a block holds it.
+
+    Nothing needs to be done, unless a fork removes that block: `GET /v1/tx/submitted/{hash}` says so.
+    """
+    return Refusal(409, "transaction_in_block", f"Transaction is in block {block_no}")
+
+
 def signatures_refused(said: str) -> Refusal:
     """The ledger misses signatures, or finds them invalid.
 

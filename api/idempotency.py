@@ -1,28 +1,33 @@
 """The header `Idempotency-Key`: a POST that is repeated with the same key and body is executed once.
 
 The row of a key is written in the commit of the change that it stands for, so a lost answer can be asked for again
-whatever has failed meanwhile (docs/decisions/0035-idempotency-keys.md).
+whatever has failed meanwhile (docs/decisions/0035-idempotency-keys.md). A transaction that a node has accepted is no
+commit: its row follows, and a repetition that finds none submits again, which is harmless (0043-submitted.md).
 """
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import msgspec
 from aiohttp import web
 
 from api import answers, caching, errors
 from api.answers import Issued
-from api.ask import AdminAsk
+from api.ask import AdminAsk, ChainChange
+from api.parameters import Question
 from api.route import Route
-from shared import sql
+from shared import schema, sql
 
 HEADER, REPLAYED = "Idempotency-Key", "Idempotent-Replayed"
 LONGEST = 255
 
 _VALID = re.compile(rf"[\x20-\x7e]{{1,{LONGEST}}}")
+_REMEMBERED = "INSERT 0 1"
 _LOCK = 0x4C454450  # arbitrary; the first half of the advisory lock's key, 32 bits of the hash are the second
 
 
@@ -36,6 +41,8 @@ class _Executed(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _lock = _sql.command("lock")
+_lock_session = _sql.command("lock_session")
+_unlock_session = _sql.command("unlock_session")
 _executed = _sql.query("executed", _Executed)
 _remember = _sql.command("remember")
 
@@ -56,10 +63,9 @@ async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any],
     time with the same key, by any process, is waited for. Raises Refusal: one of the handler leaves no trace, since its
     commit is undone.
     """
-    path = route.path.format_map(msgspec.to_builtins(ask.question))
-    key_hash, body_hash = _hash(ask.key.id, route.method, path, key), _hash(key, sent)
+    key_hash, body_hash = _key_hash(ask.key.id, route, ask.question, key), _hash(key, sent)
     async with ask.commit() as db:
-        await _lock.run(db, _LOCK, int.from_bytes(key_hash[:4], signed=True))
+        await _lock.run(db, _LOCK, _lock_of(key_hash))
         executed = await _executed.one(db, key_hash)
         if executed is None:
             made = await route.handler(msgspec.structs.replace(ask, committing=db))
@@ -67,18 +73,48 @@ async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any],
             body = answers.encode(made) if issued_to is None else None
             invalidated = ask.invalidation.key_hashes
             tag = await _remember.run(db, key_hash, body_hash, target_id, issued_to, body, invalidated)
-            assert tag == "INSERT 0 1", "the lock keeps the same key from being remembered twice"
+            assert tag == _REMEMBERED, "the lock keeps the same key from being remembered twice"
             return made
-    return await _repeated(route, ask, executed, body_hash)
+    if executed.body_hash == body_hash:
+        async with ask.services.callers.invalidating() as invalidation:
+            # Whoever executed it may have been killed before the caches had forgotten these keys for good.
+            await invalidation.of(executed.invalidated)
+    return _repeated(route, executed, body_hash)
 
 
-async def _repeated(route: Route, ask: AdminAsk[Any, Any], executed: _Executed, body_hash: bytes) -> web.Response:
+async def answer_change(route: Route, ask: ChainChange[Any, Any], sent: Mapping[str, Any], key: str) -> Any:
+    """The same for a change on a chain. Its handler commits by itself, and may be called again after a crash."""
+    key_hash, body_hash = _key_hash(ask.key.credential_id, route, ask.question, key), _hash(key, sent)
+    async with _locked(ask.db, _lock_of(key_hash)):
+        executed = await _executed.one(ask.db, key_hash)
+        if executed is None:
+            made = await route.handler(ask)
+            body = answers.encode(made)
+            async with schema.commit(ask.db):
+                tag = await _remember.run(ask.db, key_hash, body_hash, ask.key.credential_id, None, body, [])
+            assert tag == _REMEMBERED, "the lock keeps the same key from being remembered twice"
+            return made
+    return _repeated(route, executed, body_hash)
+
+
+@asynccontextmanager
+async def _locked(db: asyncpg.Connection, number: int) -> AsyncIterator[None]:
+    """Hold the lock with this number, without a transaction: commits of others may take place meanwhile."""
+    try:
+        await _lock_session.run(db, _LOCK, number)
+        yield
+    finally:
+        try:
+            await _unlock_session.run(db, _LOCK, number)
+        except BaseException:
+            db.terminate()  # the end of the session frees it
+            raise
+
+
+def _repeated(route: Route, executed: _Executed, body_hash: bytes) -> web.Response:
     """The answer to a request that was executed before. Raises Refusal if it must not or can't be repeated."""
     if executed.body_hash != body_hash:
         raise errors.idempotency_key_reused()
-    async with ask.services.callers.invalidating() as invalidation:
-        # Whoever executed it may have been killed before the caches had forgotten these keys for good.
-        await invalidation.of(executed.invalidated)
     if executed.issued_to is not None:
         raise errors.key_not_shown_again(f"{executed.issued_to.replace('_', ' ')} {executed.target_id}")
     if executed.answer is None:
@@ -94,6 +130,16 @@ def _target(data: Any) -> tuple[UUID, str | None]:
         return data.id, None
     kind = data.__struct_fields__[0]
     return getattr(data, kind).id, kind
+
+
+def _key_hash(caller_id: UUID, route: Route, question: Question, key: str) -> bytes:
+    """The hash by which a request is known. Ids in the path have their canonical form."""
+    path = route.path.format_map(msgspec.to_builtins(question))
+    return _hash(caller_id, route.method, path, key)
+
+
+def _lock_of(key_hash: bytes) -> int:
+    return int.from_bytes(key_hash[:4], signed=True)
 
 
 def _hash(*parts: object) -> bytes:

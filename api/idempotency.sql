@@ -2,6 +2,13 @@
 -- name: lock
 SELECT pg_advisory_xact_lock($1, $2)
 
+-- The same until the unlocking or the end of the session.
+-- name: lock_session
+SELECT pg_advisory_lock($1, $2)
+
+-- name: unlock_session
+SELECT pg_advisory_unlock($1, $2)
+
 -- The request that was executed with a key in the last 24 hours.
 -- name: executed
 SELECT body_hash, target_id, issued_to, answer, invalidated

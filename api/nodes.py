@@ -6,8 +6,9 @@ with the first transaction, and does everything in turn.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ log = structlog.get_logger()
 MOST_WAITING = 32
 ANSWER_WITHIN_S = 8.0
 _PORTS = {"ws": 80, "wss": 443}
+_TOO_MANY = "too many transactions are waiting for it"
 
 Result = TypeVar("Result")
 
@@ -118,12 +120,25 @@ class Node:
         self._network = network
         self._connection = Connection(url)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"node {network}")
-        self._waiting = 0
+        self._waiting, self._queueing = 0, 0
+        self._free = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for the turn to submit, one transaction after the other. Raises Refusal."""
+        if self._queueing >= MOST_WAITING:
+            raise errors.node_not_available(_TOO_MANY)
+        self._queueing += 1
+        try:
+            async with self._free:
+                yield
+        finally:
+            self._queueing -= 1
 
     async def run(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` in the node's thread, after the work before it. Raises Refusal, NodeRefused."""
         if self._waiting >= MOST_WAITING:
-            raise errors.node_not_available("too many transactions are waiting for it")
+            raise errors.node_not_available(_TOO_MANY)
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
@@ -154,6 +169,11 @@ class Nodes(msgspec.Struct, frozen=True):
         if node is None:
             raise errors.no_node(network.name)
         return node
+
+    def turn(self, network: Network) -> AbstractAsyncContextManager[None]:
+        """Wait for the turn to submit to a network; at once if this API knows no node of it."""
+        node = self.by_network.get(network.name)
+        return nullcontext() if node is None else node.turn()
 
     def close(self) -> None:
         for node in self.by_network.values():

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from api import answers, error_codes, errors, examples, idempotency
-from api.ask import Nothing, OpenAsk
+from api.ask import ChainChange, Nothing, OpenAsk
 from api.errors import Refusal
 from api.parameters import Field, JsonSchema
 from api.route import JSON, Handler, Route
@@ -48,7 +48,7 @@ This document and its examples are licensed under Apache-2.0; the service itself
 _TAGS = {
     "transactions": ("Transactions", "Transactions of an address, or by hash."),
     "contracts": ("Scripts and datums", "Scripts and datums, each by its hash."),
-    "submission": ("Submission", "Evaluate and submit transactions. Requires the scope `submit`."),
+    "submission": ("Submission", "Evaluate, submit and follow transactions. Requires the scope `submit`."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "addresses": ("Addresses", "What an address holds."),
     "accounts": ("Stake accounts", "What the addresses of a stake account hold, its stake and its transactions."),
@@ -271,7 +271,7 @@ def _success_headers(route: Route) -> Iterator[str]:
     yield "X-Request-Id"
     if route.access == "api key":
         yield from _RATE_HEADERS
-    if route.method == "POST" and route.access != "api key":
+    if route.once:
         yield idempotency.REPLAYED
     if route.access != "open" and route.method == "GET":
         yield "ETag"
@@ -405,8 +405,11 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
         yield refusal()
     if route.method == "POST":
         yield errors.invalid_idempotency_key()
-    if route.method == "POST" and route.access != "api key":
+    if route.once:
         yield errors.idempotency_key_reused()
+    if route.ask is ChainChange:
+        yield errors.outdated()
+    elif route.once:
         issues_a_key = issubclass(get_args(route.answer)[0], answers.Issued)
         yield errors.key_not_shown_again(_ISSUED_TO) if issues_a_key else errors.answer_erased()
     yield errors.body_too_large()

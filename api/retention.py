@@ -1,4 +1,5 @@
-"""Prune old rows: usage by minute and by hour, audit entries of read access, idempotency keys, and former API keys.
+"""Prune old rows: usage by minute and by hour, audit entries of read access, submitted transactions, idempotency keys,
+and former API keys.
 
 Each process tries every hour; a lock lets one prune at a time, in small commits with pauses between them.
 """
@@ -46,6 +47,7 @@ _drop_former_keys = _sql.command("drop_former_keys")
 _drop_minutes = _sql.command("drop_minutes")
 _drop_hours = _sql.command("drop_hours")
 _drop_readings = _sql.command("drop_readings")
+_drop_submitted = _sql.command("drop_submitted")
 _drop_idempotency_keys = _sql.command("drop_idempotency_keys")
 
 
@@ -55,7 +57,11 @@ async def run(pool: asyncpg.Pool, settings: Settings) -> None:
     while True:
         try:
             pruned = await prune(
-                pool, settings.usage_minutes_days, settings.usage_hours_days, settings.audit_reads_days
+                pool,
+                settings.usage_minutes_days,
+                settings.usage_hours_days,
+                settings.audit_reads_days,
+                settings.submitted_days,
             )
             log.info("retention.pruned", **msgspec.structs.asdict(pruned))
         except Busy:
@@ -69,10 +75,13 @@ class Pruned(msgspec.Struct, frozen=True):
     usage_minutes: int
     usage_hours: int
     audit_readings: int
+    submitted_transactions: int
     idempotency_keys: int
 
 
-async def prune(pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: int, audit_reads_days: int) -> Pruned:
+async def prune(
+    pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: int, audit_reads_days: int, submitted_days: int
+) -> Pruned:
     """Drop rows older than so many days. Raises Busy if another process is pruning."""
     async with _step(pool) as db:
         await _keep_minutes.run(db, usage_minutes_days)
@@ -81,6 +90,7 @@ async def prune(pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: i
         await _prune_usage(pool, _drop_minutes),
         await _prune_usage(pool, _drop_hours, usage_hours_days),
         await _prune_all(pool, _drop_readings, audit_reads_days),
+        await _prune_all(pool, _drop_submitted, submitted_days),
         await _prune_all(pool, _drop_idempotency_keys),
     )
 

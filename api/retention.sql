@@ -11,6 +11,20 @@ ON CONFLICT (one) DO UPDATE SET since = greatest(usage_kept.since, excluded.sinc
 -- name: drop_former_keys
 DELETE FROM partner.former_key WHERE ends_at < now() - interval '30 days'
 
+-- Delete transactions that were submitted more than $1 days ago, $2 at most. Passes over those that are being changed, so that
+-- an indexer that rolls back never waits for a process that waits for it.
+-- name: drop_submitted
+WITH old AS (
+    SELECT network_id, tx_hash, user_account_id
+    FROM partner.submitted_tx
+    WHERE submitted_at < now() - make_interval(days => $1)
+    ORDER BY submitted_at
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+)
+DELETE FROM partner.submitted_tx AS each USING old
+WHERE each.network_id = old.network_id AND each.tx_hash = old.tx_hash AND each.user_account_id = old.user_account_id
+
 -- Delete idempotency keys that are no longer valid, $1 at most.
 -- name: drop_idempotency_keys
 WITH old AS (

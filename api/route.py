@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from api.answers import ChainAnswer, ChainPage
-from api.ask import AdminAsk, ChainAsk, ChainPost, KeyAsk, Nothing, OpenAsk
+from api.ask import AdminAsk, ChainAsk, ChainChange, ChainPost, KeyAsk, Nothing, OpenAsk, PrimaryAsk
 from api.caller import BOOTSTRAP, PERMISSIONS
 from api.errors import Refusal, method_not_allowed, not_found
 from api.parameters import Body, Field, Question, fields_of
@@ -25,6 +25,7 @@ REQUESTS_COUNTED = "Requests-Counted"
 
 Handler = Callable[[Any], Awaitable[Any]]
 NOWHERE_ELSE: Mapping[str, str] = {}
+_OF_API_KEYS = (ChainAsk, PrimaryAsk, ChainPost, ChainChange, KeyAsk)
 
 
 class Route:
@@ -67,7 +68,7 @@ class Route:
         hints = get_type_hints(handler)
         asked = hints["ask"]
         self.ask: type = get_origin(asked) or asked
-        expected = {"open": (OpenAsk,), "api key": (ChainAsk, ChainPost, KeyAsk)}.get(access, (AdminAsk,))
+        expected = {"open": (OpenAsk,), "api key": _OF_API_KEYS}.get(access, (AdminAsk,))
         assert self.ask in expected, f"{method} {path}: the handler of a route for {access!r} takes one of {expected}"
         assert bool(scope) == issubclass(self.ask, ChainAsk), f"{method} {path}: chain routes have a scope, only they"
         question, body = (*get_args(asked), None, None)[:2]
@@ -75,6 +76,7 @@ class Route:
         self.body: type[Body] | None = None if body is type(None) else body
         self.answer: Any = hints["return"]
         kind = get_origin(self.answer) or self.answer
+        self.once = method == "POST" and self.ask in (AdminAsk, ChainChange)  # for each `Idempotency-Key`
         self.answers_from_tip = isinstance(kind, type) and issubclass(kind, ChainAnswer | ChainPage)
         self.fields: tuple[Field, ...] = fields_of(self.question)
         self.body_fields: tuple[Field, ...] = fields_of(self.body) if self.body else ()

@@ -24,6 +24,7 @@ from api.usage.waiting import Waiting
 from api.valkey import ValkeyClient
 from shared import database, tasks
 from shared.lifecycle import WAITED_FOR, wait_for
+from shared.network import NETWORKS
 from shared.servers import Servers
 from shared.settings import Settings
 
@@ -39,10 +40,13 @@ _COUNT_EVERY_S = 5.0
 KEY_CONNECTIONS = 3
 ADMIN_CONNECTIONS = 6
 QUEUE_CONNECTIONS = 1
+SUBMISSION_CONNECTIONS = len(NETWORKS)  # a node takes one transaction at a time
 
 ADMIN_ANSWER_WITHIN_S = 10.0
 """The time limit of an admin key's statement. The slowest are sums of usage over many credentials and months."""
 
+SUBMISSION_STATEMENT_WITHIN_S = 10.0
+"""The time limit of a statement for a submission. The slowest waits for another one with the same idempotency key."""
 
 _STATUS_KEPT_S = 1.0
 
@@ -60,6 +64,7 @@ class Services(msgspec.Struct, frozen=True):
     admin: Turns[asyncpg.Pool]
     chain_servers: ChainServers
     nodes: Nodes
+    submissions: asyncpg.Pool
     valkey: ValkeyClient
     callers: Callers
     spools: Spools
@@ -94,12 +99,13 @@ async def opened(
         keys = FairPool(key_pool, KEY_CONNECTIONS)
         admin = await pool("admin", ADMIN_CONNECTIONS, within_s=ADMIN_ANSWER_WITHIN_S)
         queue = await pool("queue", QUEUE_CONNECTIONS)
+        submissions = await pool("submissions", SUBMISSION_CONNECTIONS, within_s=SUBMISSION_STATEMENT_WITHIN_S)
         opened_servers = await stack.enter_async_context(
             chain_servers.opened(
                 servers.database_url,
                 servers.read_database_urls,
                 settings.replica_lag_s,
-                [key_pool, admin, queue],
+                [key_pool, admin, queue, submissions],
                 lambda name, pool: pools.append((name, pool)),
             )
         )
@@ -122,6 +128,7 @@ async def opened(
             admin=Turns(admin, ADMIN_CONNECTIONS),
             chain_servers=opened_servers,
             nodes=nodes,
+            submissions=submissions,
             valkey=valkey,
             callers=callers,
             spools=spools,

@@ -43,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
     usage_minutes_days: int
     usage_hours_days: int
     audit_reads_days: int
+    submitted_days: int
     data_dir: Path  # absolute
     log_level: str
     log_format: str | None  # None: console on a terminal, else json
@@ -91,6 +92,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
         usage_minutes_days=take("USAGE_MINUTES_DAYS", _days, _DAYS, repr) or 400,
         usage_hours_days=take("USAGE_HOURS_DAYS", _days, _DAYS, repr) or 800,
         audit_reads_days=take("AUDIT_READS_DAYS", _days, _DAYS, repr) or 90,
+        submitted_days=take("SUBMITTED_DAYS", _days, _DAYS, repr) or 7,
         data_dir=take("DATA_DIR", _folder, "a folder, existing or not", repr) or Path(".data").absolute(),
         log_level=take("LOG_LEVEL", _one_of(LOG_LEVELS), " or ".join(LOG_LEVELS), repr) or "info",
         log_format=take("LOG_FORMAT", _one_of(LOG_FORMATS), " or ".join(LOG_FORMATS), repr),
@@ -120,6 +122,7 @@ def effective(settings: Settings) -> dict[str, str]:
         "USAGE_MINUTES_DAYS": str(settings.usage_minutes_days),
         "USAGE_HOURS_DAYS": str(settings.usage_hours_days),
         "AUDIT_READS_DAYS": str(settings.audit_reads_days),
+        "SUBMITTED_DAYS": str(settings.submitted_days),
         "DATA_DIR": str(settings.data_dir),
         "LOG_LEVEL": settings.log_level,
         "LOG_FORMAT": settings.log_format or "(unset: console on a terminal, else json)",

@@ -139,6 +139,7 @@ _key_hashes = _sql.query("key_hashes", _KeyHash)
 _delete = _sql.query("delete", _Deleted)
 _revoke_credentials = _sql.query("revoke_credentials", _Revoked)
 _erase_answers = _sql.command("erase_answers")
+_forget_submitted = _sql.command("forget_submitted")
 _erase_names = _sql.command("erase_names")
 
 
@@ -244,6 +245,7 @@ async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
         await ask.invalidation.of([row.key_hash for row in await _key_hashes.all(db, deleted.id)])
         credentials = await _revoke_credentials.all(db, deleted.id)
         await _erase_answers.run(db, deleted.id)
+        await _forget_submitted.run(db, deleted.id)
         await _erase_names.run(db, [deleted.id, *(each.id for each in credentials)])
         revoked = [each.id for each in credentials if each.just_now]
         await audit.record_each(db, ask, "credential.revoked", revoked)

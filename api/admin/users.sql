@@ -94,6 +94,15 @@ RETURNING credential.id, before.revoked_at IS NULL AS just_now
 -- name: erase_answers
 UPDATE partner.idempotency_key SET answer = NULL WHERE target_id = $1 AND answer IS NOT NULL
 
+-- Forget what the keys of a deleted account have submitted. Passes over transactions that are being changed, which are pruned
+-- with time, so that an indexer that rolls back never waits for a process that waits for it.
+-- name: forget_submitted
+WITH of_account AS (
+    SELECT network_id, tx_hash FROM partner.submitted_tx WHERE user_account_id = $1 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM partner.submitted_tx AS each USING of_account
+WHERE each.network_id = of_account.network_id AND each.tx_hash = of_account.tx_hash AND each.user_account_id = $1
+
 -- Erase the names, references and networks that audit entries quote of these accounts and credentials.
 -- name: erase_names
 UPDATE partner.audit_log

@@ -5,7 +5,7 @@ import binascii
 from typing import Annotated, Any, Literal
 
 from api import transaction_cbor
-from api.ask import ChainPost, Nothing
+from api.ask import ChainChange, ChainPost, Nothing
 from api.chain import submission
 from api.chain.submission import Cbor, TransactionBody
 from api.nodes import NodeRefused
@@ -57,7 +57,7 @@ class EvaluationBody(Body, frozen=True, kw_only=True):
     cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MOST_BYTES)]
 
 
-async def submit(ask: ChainPost[Nothing, TransactionBody]) -> str:
+async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:
     """Submit a signed transaction, and get its hash."""
     return (await submission.submit(ask)).data.tx_hash
 

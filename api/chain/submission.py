@@ -1,4 +1,4 @@
-"""Transactions that a caller submits, or has evaluated first."""
+"""Transactions that a caller submits, follows, or has evaluated first."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from api import errors, transaction_cbor
-from api.answers import Answer, Quantity
-from api.ask import ChainAsk, ChainPost, Nothing
-from api.chain import tip
+from api.answers import Answer, Instant, LedgerAnswer, Quantity
+from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
+from api.chain import submitted, tip
+from api.chain.submitted import Register
+from api.chain.tip import Tip
 from api.nodes import Connection, NodeRefused
-from api.parameters import Body, JsonSchema, Kind
+from api.parameters import Body, Hex, JsonSchema, Kind, Question
 from api.transaction_cbor import Read
-from shared import sql
 
 _LONGEST_SAID = 2_000
 _REFUSALS = {
@@ -67,12 +68,31 @@ class Submission(msgspec.Struct, frozen=True):
     invalid_hereafter: Quantity | None
 
 
-class _Indexed(msgspec.Struct, frozen=True):
-    found: bool
+class HashOfSubmitted(Question, frozen=True, kw_only=True):
+    """A submitted transaction by its hash."""
+
+    hash: Annotated[bytes, Hex(32, message=errors.invalid_transaction_hash)]
 
 
-_sql = sql.beside(__file__)
-_is_indexed = _sql.query("is_indexed", _Indexed)
+class SubmittedTransaction(msgspec.Struct, frozen=True):
+    """What has become of a transaction that a key of the caller's account has submitted.
+
+    `state` is `in_block` if an indexed block holds it; `expired` if none does and none can, as the last indexed block
+    is not before slot `invalid_hereafter`; `rolled_back` if a fork has removed its block since the node last accepted
+    it, though it may still wait in a mempool; otherwise `pending`. `confirmations` is the number of indexed blocks
+    after its own, 0 if that is the last one. `block_no`, `block_hash`, `slot_no` and `confirmations` are null unless
+    it is in a block. `submitted_at` is when the node last accepted it here.
+    """
+
+    tx_hash: str
+    state: submitted.State
+    submitted_at: Instant
+    invalid_hereafter: Quantity | None
+    block_no: int | None
+    block_hash: str | None
+    slot_no: int | None
+    confirmations: int | None
+    rolled_back_at: Instant | None
 
 
 async def evaluate(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Evaluation]:
@@ -97,11 +117,11 @@ async def evaluated(ask: ChainAsk[Nothing], cbor: bytes) -> tuple[Read, Any]:
     return await ask.services.nodes.of(ask.network).run(work)
 
 
-async def submit(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Submission]:
+async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submission]:
     """Submit a signed transaction.
 
     A transaction that the node already has, in its mempool or in a block, is accepted again: if an answer was lost,
-    send the same request. `GET /v1/tx/hash/{hash}` finds the transaction once a block holds it and is indexed.
+    send the same request. `GET /v1/tx/submitted/{hash}` says what becomes of it.
     """
     cbor, network = ask.body.cbor, ask.network
     node = ask.services.nodes.of(network)
@@ -110,16 +130,68 @@ async def submit(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Submission]
     read = await node.run(lambda _: transaction_cbor.read(cbor, network))
     if not read.signed:
         raise errors.transaction_not_signed()
-    if read.invalid_hereafter is not None and read.invalid_hereafter <= now.slot_no:
-        raise errors.transaction_expired(read.invalid_hereafter, now.slot_no)
+    _refuse_expired(read.invalid_hereafter, now)
+    return await _send(ask, read, cbor)
+
+
+async def follow(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTransaction]:
+    """Follow a submitted transaction.
+
+    Every key of the account that has submitted it, with the scope `submit`, sees it.
+    """
+    tx_hash = ask.question.hash
+    async with ask.snapshot() as db:
+        now = await tip.read(db)
+        known, block = await submitted.read(db, ask.key, tx_hash)
+    data = SubmittedTransaction(
+        tx_hash=tx_hash.hex(),
+        state=submitted.state(known, block, now),
+        submitted_at=known.submitted_at,
+        invalid_hereafter=known.ends,
+        block_no=None if block is None else block.block_no,
+        block_hash=None if block is None else block.block_hash.hex(),
+        slot_no=None if block is None else block.slot_no,
+        confirmations=None if block is None else block.confirmations,
+        rolled_back_at=known.rolled_back_at,
+    )
+    return LedgerAnswer(data=data, last_updated=now.last_updated(ask.network))
+
+
+async def resubmit(ask: ChainChange[HashOfSubmitted, None]) -> Answer[Submission]:
+    """Submit a transaction again that a key of the account has submitted, such as after a fork has removed its block.
+
+    One that waits in the node's mempool is accepted again; one that is in a block or has expired is refused.
+    """
+    async with ask.snapshot() as db:
+        now = await tip.read(db)
+        known, block = await submitted.read(db, ask.key, ask.question.hash)
+    if block is not None:
+        raise errors.transaction_in_block(block.block_no)
+    _refuse_expired(known.ends, now)
+    return await _send(ask, Read(ask.question.hash, known.ends, signed=True), known.cbor)
+
+
+def _refuse_expired(invalid_hereafter: int | None, now: Tip) -> None:
+    if invalid_hereafter is not None and invalid_hereafter <= now.slot_no:
+        raise errors.transaction_expired(invalid_hereafter, now.slot_no)
+
+
+async def _send(ask: ChainChange[Any, Any], read: Read, cbor: bytes) -> Answer[Submission]:
+    """Give a transaction to the node and follow it, if the node or an indexed block has it. Raises Refusal."""
+    register = Register(ask, read, cbor)
+    await register.announce()
     try:
-        await node.run(lambda connection: connection.submit(cbor, read.tx_hash))
+        await ask.services.nodes.of(ask.network).run(lambda connection: connection.submit(cbor, read.tx_hash))
     except NodeRefused as refused:
         async with ask.connection() as db:
-            indexed = await _is_indexed.one(db, read.tx_hash)
-        if indexed is None or not indexed.found:
+            block = await submitted.block_of(db, read.tx_hash)
+        if block is None:
+            await register.withdraw()
             refusal = _REFUSALS.get(refused.code, errors.transaction_refused)
             raise refusal(said(refused)) from refused
+        await register.accept(in_block=True)
+    else:
+        await register.accept(in_block=False)
     return Answer(data=Submission(read.tx_hash.hex(), read.invalid_hereafter))
 
 

@@ -34,6 +34,7 @@ MAX_UNDONE_BLOCKS = 5_000
 """How many blocks one commit undoes. A longer rollback is several commits, each of which leaves a valid chain."""
 
 _FAR_BLOCKS = 100
+_HASHES_AT_ONCE = 10_000
 _DEPTHS = (*network_state.ROLLBACK_DEPTHS, network_state.DEEPER)
 
 
@@ -213,7 +214,8 @@ async def settle_balances(db: asyncpg.Connection) -> None:
 async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by_node: bool = False) -> None:
     """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
 
-    With `by_node` it is counted in rollback_depth; `resync` is not.
+    With `by_node` it is counted in rollback_depth, and submitted transactions are noted as rolled back. `resync` only
+    reads the same chain again.
     """
     boundary = await is_boundary(db, point)
     while True:
@@ -236,6 +238,8 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
         # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
         assert present is None or not present.finalize_step, "complete the end of bulk first"
         undone = await read_undone(db, first_tx_id)
+        if counted:
+            await _note_submitted(db, network, first_tx_id)
         changed = await _delete(db, network, point, first_slot, undone)
         if present is not None and present.is_bulk:
             await _stage(db, undone.amounts)
@@ -275,6 +279,22 @@ async def _delete(
     changed = {row.stake_no for row in gone if row.stake_no is not None}
     await epochs.undo(db, blocks, changed)
     return changed
+
+
+async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> None:
+    """Empty every table of the chain, as the node follows a chain that has no block with ours in common."""
+    async with schema.commit(db):
+        await _note_submitted(db, network, 0)
+        await erase(db)
+
+
+async def _note_submitted(db: asyncpg.Connection, network: Network, first_tx_id: int) -> None:
+    """Note of submitted transactions that their block, which has a tx_id from this one on, is about to be removed."""
+    follows = await _follows_submitted.one(db, network.network_id)
+    assert follows is not None, "EXISTS is one row"
+    while follows.any and (removed := await _removed.all(db, first_tx_id, _HASHES_AT_ONCE)):
+        await _note_rolled_back.run(db, network.network_id, [row.hash for row in removed])
+        first_tx_id = removed[-1].tx_id + 1
 
 
 async def forget_verification(db: asyncpg.Connection, network: Network) -> None:
@@ -378,6 +398,15 @@ class _Gone(msgspec.Struct, frozen=True):
     stake_no: StakeNo | None
 
 
+class _Removed(msgspec.Struct, frozen=True):
+    tx_id: int
+    hash: bytes
+
+
+class _Follows(msgspec.Struct, frozen=True):
+    any: bool
+
+
 _sql = sql.beside(__file__)
 _position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
@@ -392,6 +421,9 @@ _forget_verification = _sql.command("forget_verification")
 _spend_references = _sql.command("spend_references")
 _add_datums = _sql.command("add_datums")
 _add_scripts = _sql.command("add_scripts")
+_follows_submitted = _sql.query("follows_submitted", _Follows)
+_removed = _sql.query("removed", _Removed)
+_note_rolled_back = _sql.command("note_rolled_back")
 _delete_staged = _sql.command("delete_staged")
 _delete_blocks = _sql.query("delete_blocks", _Gone)
 _move_tip = _sql.command("move_tip")

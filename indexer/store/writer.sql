@@ -69,6 +69,18 @@ INSERT INTO script (hash, tx_id, language, body)
 SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::smallint[], $4::bytea[]) AS shown (hash, tx_id, language, body)
 WHERE NOT EXISTS (SELECT FROM script WHERE script.hash = shown.hash)
 
+-- name: follows_submitted
+-- Whether anything was submitted to this network.
+SELECT EXISTS (SELECT FROM partner.submitted_tx WHERE network_id = $1) AS any
+
+-- name: removed
+-- The next $2 transactions with a tx_id from $1 on.
+SELECT tx_id, hash FROM tx WHERE tx_id >= $1 ORDER BY tx_id LIMIT $2
+
+-- name: note_rolled_back
+-- Of these transactions, those that were submitted are rolled back. A look-up for each.
+UPDATE partner.submitted_tx SET rolled_back_at = now() WHERE network_id = $1 AND tx_hash = ANY($2::bytea[])
+
 -- name: delete_staged
 -- Delete the staged rows with a tx_id from $1 on. Staged amounts have no tx_id: the rollback has staged them with the
 -- opposite sign.

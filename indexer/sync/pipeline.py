@@ -126,7 +126,7 @@ class Pipeline:
         tip, block_no = self._tip.point, self._tip.block_no
         async with self._alone():
             if point is None:
-                await store.erase(self._writer)
+                await store.rollback_to_origin(self._writer, self._session.network)
                 return False
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")

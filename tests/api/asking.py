@@ -137,7 +137,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
                 await asking.refused("genesis_not_known", "get_genesis", "GET /v1/genesis", key)
                 await _read_ledger(chain)
                 await _ask_about_chain(asking, key, about)
-                await _ask_to_submit(asking, key, node)
+                await _ask_to_submit(asking, key, node, about, db)
                 await _ask_without_right(asking, partner, about)
                 await _ask_wrongly(asking, partner, key)
                 await _ask_in_trouble(asking, partner, key, about, db)
@@ -388,7 +388,7 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
     await asking.refused("method_not_allowed", "", "PUT /v1/key", key)
 
 
-async def _ask_to_submit(asking: Recorder, key: str, node: Server) -> None:
+async def _ask_to_submit(asking: Recorder, key: str, node: Server, about: Subjects, db: asyncpg.Connection) -> None:
     """Ask to evaluate and submit transactions of the faucet, right and wrong ones."""
     wallet, held = Wallet.of_faucet(), faucet.OUTPUT_LOVELACE
     assert isinstance(node.chain, Generated)
@@ -422,7 +422,16 @@ async def _ask_to_submit(asking: Recorder, key: str, node: Server) -> None:
     await asking.refused("evaluation_failed", "evaluate_transaction", evaluate, key, {"cbor": plutus.to_cbor_hex()})
     good = {"cbor": payment.to_cbor_hex()}
     await asking.ok("evaluate_transaction", evaluate, key, good)
-    await asking.ok("submit_transaction", submit, key, good)
+    sent = await asking.ok("submit_transaction", submit, key, good)
+    follow = f"GET /v1/tx/submitted/{sent['tx_hash']}"
+    again = f"POST /v1/tx/submitted/{sent['tx_hash']}/resubmit"
+    await asking.ok("resubmit_transaction", again, key)
+    # The node's chain is not the indexed one: let the submitted transaction be one that a block holds.
+    await db.execute("UPDATE partner.submitted_tx SET tx_hash = $1", bytes.fromhex(about.tx_hash))
+    await asking.refused("transaction_not_submitted", "get_submitted_transaction", follow, key)
+    await asking.ok("get_submitted_transaction", f"GET /v1/tx/submitted/{about.tx_hash}", key)
+    again = f"POST /v1/tx/submitted/{about.tx_hash}/resubmit"
+    await asking.refused("transaction_in_block", "resubmit_transaction", again, key)
     node.delay_s = 1.0
     with patch("api.nodes.ANSWER_WITHIN_S", 0.1):
         await asking.refused("node_not_available", "evaluate_transaction", evaluate, key, good)

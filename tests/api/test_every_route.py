@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from api.answers import CONTENT_TYPE
 from api.parameters import HIGHEST_EXACT, Choices, Integer, JsonObject, Moment
+from api.restrictions import SCOPES
 from api.route import JSON, Route
 from api.routes import ROUTES
 from tests.api.chains import Chain, hash_of
@@ -76,8 +77,9 @@ class Caller:
 
 
 @pytest.fixture
-async def caller(api: Client, chain: Chain, key: str, partner: Partner) -> Caller:
-    """A partner with one of everything and an API key, on a chain with a transaction."""
+async def caller(api: Client, chain: Chain, key: str, partner: Partner, db: asyncpg.Connection) -> Caller:
+    """A partner with one of everything and an API key for everything, on a chain with a transaction."""
+    await db.execute("UPDATE partner.credential SET scopes = $1", SCOPES)
     await chain.append(10, pays("a", ALICE))
     user = await partner.user(external_id="mine")
     credential, _ = await partner.issued(user)

@@ -127,7 +127,7 @@ async def test_ended_keys_are_forgotten_after_a_month(
         " WHERE key_hash = (SELECT min(key_hash::text)::bytea FROM partner.former_key)"
     )
     async with await database.create_pool(database_url, None, most=1) as pool:
-        await retention.prune(pool, 400, 400, 90)
+        await retention.prune(pool, 400, 400, 90, 7)
     assert await db.fetchval("SELECT count(*) FROM partner.former_key") == 1
 
 

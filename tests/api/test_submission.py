@@ -10,7 +10,7 @@ import msgspec
 import pycardano
 import pytest
 
-from api import restrictions, tokens
+from api import restrictions
 from api.restrictions import SCOPES, Call
 from devnet import addresses, faucet
 from devnet.dialect import Dialect
@@ -20,11 +20,11 @@ from shared import database
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
+from tests.api.submitting import EVALUATE, SUBMIT, grant, new_key
 from tests.chain.written import Written
 from tests.wallet import ADA, Wallet, id_of
 
 HELD = faucet.OUTPUT_LOVELACE
-SUBMIT, EVALUATE = "/v1/tx/submit", "/v1/tx/evaluate"
 SEED = 20_261_122
 
 
@@ -48,10 +48,6 @@ class Sandbox(msgspec.Struct):
     async def grow(self) -> None:
         self.node.grow()
         await self.written.index(self.node.blocks[-1].decoded())
-
-
-async def grant(db: asyncpg.Connection, *scopes: str) -> None:
-    await db.execute("UPDATE partner.credential SET scopes = $1", list(scopes))
 
 
 @pytest.fixture(params=[(6, 14), (7, 0)], ids=["6", "7"])
@@ -184,28 +180,13 @@ async def test_submit_must_be_named_among_the_scopes_of_a_key(sandbox: Sandbox, 
     tx = sandbox.wallet.payment(sandbox.outputs[0], HELD, 5 * ADA)
     assert (await sandbox.send(tx, EVALUATE)).status == 200
     for scopes in ([], ["transactions", "assets", "pools"]):
-        key = await _new_key(db, scopes)
+        key = await new_key(db, scopes)
         for path in (SUBMIT, EVALUATE):
             reply = await sandbox.api.call("POST", path, key, json={"cbor": "00"})
             assert (reply.status, reply.error) == (403, "Key does not cover submit"), scopes
         assert (await sandbox.api.get("/v1/tx/hash/" + "0" * 64, key)).status == 404
         assert restrictions.of([], scopes).bars(Call("submit")) == "scope"  # without Valkey
     assert restrictions.of([], ["submit"]).bars(Call("submit")) is None
-
-
-async def _new_key(db: asyncpg.Connection, scopes: list[str]) -> str:
-    key = tokens.new_api_key()
-    await db.execute(
-        """
-        INSERT INTO partner.credential
-            (user_account_id, admin_key_id, rate_limit_per_minute, network_id, key_hash, api_key_prefix, name, scopes)
-        SELECT user_account_id, admin_key_id, 100, network_id, $1, $2, 'tests', $3 FROM partner.credential LIMIT 1
-        """,
-        tokens.hash_of(key),
-        tokens.prefix_of(key),
-        scopes,
-    )
-    return key
 
 
 @pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -22,29 +21,7 @@ from indexer.sync.progress import Progress
 from shared import database, leader, tasks
 from shared.network import PREVIEW
 from tests.chain.dump import Dump, differences, dump
-
-
-@asynccontextmanager
-async def following(database_url: str, node: Server) -> AsyncIterator[asyncio.Task[None]]:
-    """An indexer of preview, which stops at the end of the block."""
-    stop = asyncio.Event()
-    follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
-    task = asyncio.create_task(follower.run(stop))
-    try:
-        yield task
-    finally:
-        stop.set()
-        await task
-
-
-async def reaches(db: asyncpg.Connection, node: Server, task: asyncio.Task[None]) -> None:
-    """Wait until the index has the node's tip. Raises the error that ended the indexer."""
-    assert node.tip is not None
-    async with asyncio.timeout(60):
-        while not await db.fetchval("SELECT true FROM tip WHERE block_hash = $1", bytes.fromhex(node.tip.id)):
-            if task.done():
-                await task
-            await asyncio.sleep(0.02)
+from tests.chain.followers import following, reaches
 
 
 async def indexed(db: asyncpg.Connection, database_url: str, node: Server) -> Dump:

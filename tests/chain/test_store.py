@@ -10,7 +10,7 @@ from indexer.store import writer as store
 from shared import database
 from shared.ledger import Point, tx_id
 from shared.network import PREVIEW
-from tests.chain.written import Written
+from tests.chain.written import Written, tx
 
 FIRST, SECOND = Point(21_600, bytes(31) + b"\1"), Point(21_700, bytes(31) + b"\2")
 BOUNDARY = Point(21_600, bytes(31) + b"\3")
@@ -89,3 +89,52 @@ async def test_an_asset_is_looked_up_without_the_others_of_its_policy(db: asyncp
     wanted = ",".join(rf"'\x{key.hex()}'::bytea" for key in keys[::20])
     (plan,) = await db.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE looked_up (ARRAY[{wanted}])")
     assert plan["Plan"]["Shared Hit Blocks"] < 20 * len(keys[::20])
+
+
+async def test_a_rollback_by_the_node_is_noted_of_submitted_transactions_and_costs_a_block_nothing(
+    database_url: str,
+) -> None:
+    db = await database.connect(database_url, PREVIEW)
+    written, statements = Written(db), list[str]()
+    kept, removed, other = (tx(name) for name in ("kept", "removed", "never indexed"))
+    await written.append(10, kept)
+    with db.query_logger(lambda statement: statements.append(statement.query)):
+        await written.append(20, removed)
+        assert not any("submitted" in statement for statement in statements)
+        await store.rollback(db, PREVIEW, await at(db, 10), by_node=True)
+        assert not any("UPDATE partner.submitted_tx" in statement for statement in statements)
+    await db.execute(
+        """
+        WITH partner AS (
+            INSERT INTO partner.admin_key (entity_name, key_prefix, permissions) VALUES ('tests', '', '{}') RETURNING id
+        ), account AS (
+            INSERT INTO partner.user_account (admin_key_id, name) SELECT id, 'tests' FROM partner RETURNING id
+        )
+        INSERT INTO partner.submitted_tx (network_id, accepted, user_account_id, tx_hash, cbor)
+        SELECT network_id, true, id, hash, ''
+        FROM account, unnest($1::bytea[]) AS hash, generate_series(1, 2) AS network_id
+        """,
+        [bytes.fromhex(each["id"]) for each in (kept, removed, other)],
+    )
+    await written.append(20, removed)
+
+    async def rolled_back() -> list[tuple[int, bytes]]:
+        rows = await db.fetch("SELECT network_id, tx_hash FROM partner.submitted_tx WHERE rolled_back_at IS NOT NULL")
+        return sorted((each["network_id"], each["tx_hash"].hex()) for each in rows)
+
+    await written.back_to(10)
+    assert await rolled_back() == [], "a resync reads the same blocks again"
+    await written.append(20, removed)
+    await store.rollback(db, PREVIEW, await at(db, 10), by_node=True)
+    assert await rolled_back() == [(PREVIEW.network_id, removed["id"])]
+    await store.rollback_to_origin(db, PREVIEW)
+    assert await rolled_back() == sorted((PREVIEW.network_id, each["id"]) for each in (kept, removed))
+    assert await store.position(db) is None
+    await db.close()
+
+
+async def at(db: asyncpg.Connection, slot_no: int) -> Point:
+    """The last block at or before a slot."""
+    point = await store.last_at_or_before(db, slot_no)
+    assert point is not None
+    return point

@@ -126,8 +126,7 @@ class Ledgerline(Http):
         """Submit a signed transaction.
 
         A transaction that the node already has, in its mempool or in a block, is accepted again: if an answer
-        was lost, send the same request. `GET /v1/tx/hash/{hash}` finds the transaction once a block holds it
-        and is indexed.
+        was lost, send the same request. `GET /v1/tx/submitted/{hash}` says what becomes of it.
         """
         answer: types.SubmissionAnswer = self.call(
             "POST",
@@ -135,6 +134,35 @@ class Ledgerline(Http):
             {},
             {},
             {"cbor": cbor},
+            key="api_key",
+            json=True,
+            idempotency_key=idempotency_key or new_idempotency_key(),
+        )
+        return answer
+
+    def get_submitted_transaction(self, tx_hash: str) -> types.SubmittedTransactionAnswer:
+        """Follow a submitted transaction.
+
+        Every key of the account that has submitted it, with the scope `submit`, sees it.
+        """
+        answer: types.SubmittedTransactionAnswer = self.call(
+            "GET", "/v1/tx/submitted/{hash}", {"hash": tx_hash}, {}, None, key="api_key", json=True
+        )
+        return answer
+
+    def resubmit_transaction(self, tx_hash: str, *, idempotency_key: str | None = None) -> types.SubmissionAnswer:
+        """Submit a transaction again that a key of the account has submitted, such as after a fork has removed
+        its block.
+
+        One that waits in the node's mempool is accepted again; one that is in a block or has expired is
+        refused.
+        """
+        answer: types.SubmissionAnswer = self.call(
+            "POST",
+            "/v1/tx/submitted/{hash}/resubmit",
+            {"hash": tx_hash},
+            {},
+            None,
             key="api_key",
             json=True,
             idempotency_key=idempotency_key or new_idempotency_key(),

@@ -276,6 +276,38 @@ class Submission(TypedDict):
     invalid_hereafter: int | None
 
 
+class SubmittedTransactionAnswer(TypedDict):
+    """The same with data of the node's ledger or of callers, which may change while the last indexed block does
+    not.
+    """
+
+    success: Literal[True]
+    data: SubmittedTransaction
+    last_updated: LastUpdated
+
+
+class SubmittedTransaction(TypedDict):
+    """What has become of a transaction that a key of the caller's account has submitted.
+
+    `state` is `in_block` if an indexed block holds it; `expired` if none does and none can, as the last
+    indexed block is not before slot `invalid_hereafter`; `rolled_back` if a fork has removed its block since
+    the node last accepted it, though it may still wait in a mempool; otherwise `pending`. `confirmations` is
+    the number of indexed blocks after its own, 0 if that is the last one. `block_no`, `block_hash`, `slot_no`
+    and `confirmations` are null unless it is in a block. `submitted_at` is when the node last accepted it
+    here.
+    """
+
+    tx_hash: str
+    state: Literal["expired", "in_block", "pending", "rolled_back"]
+    submitted_at: str
+    invalid_hereafter: int | None
+    block_no: int | None
+    block_hash: str | None
+    slot_no: int | None
+    confirmations: int | None
+    rolled_back_at: str | None
+
+
 class ScriptAnswer(TypedDict):
     """Data of a chain, with its last indexed block."""
 
@@ -561,7 +593,9 @@ class Holding(TypedDict):
 
 
 class AccountAnswer(TypedDict):
-    """The same with data that the node's ledger told, which may change while the last indexed block does not."""
+    """The same with data of the node's ledger or of callers, which may change while the last indexed block does
+    not.
+    """
 
     success: Literal[True]
     data: Account

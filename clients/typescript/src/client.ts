@@ -545,14 +545,32 @@ export class Ledgerline extends Http {
    * Submit a signed transaction.
    *
    * A transaction that the node already has, in its mempool or in a block, is accepted again: if an answer was
-   * lost, send the same request. `GET /v1/tx/hash/{hash}` finds the transaction once a block holds it and is
-   * indexed.
+   * lost, send the same request. `GET /v1/tx/submitted/{hash}` says what becomes of it.
    */
   submitTransaction(
     options: SubmitTransactionOptions,
     call: CallOptions = {},
   ): Promise<types.SubmissionAnswer> {
     return this.call(operations.submitTransaction, {}, options, call);
+  }
+
+  /**
+   * Follow a submitted transaction.
+   *
+   * Every key of the account that has submitted it, with the scope `submit`, sees it.
+   */
+  getSubmittedTransaction(txHash: string, call: CallOptions = {}): Promise<types.SubmittedTransactionAnswer> {
+    return this.call(operations.getSubmittedTransaction, { hash: txHash }, {}, call);
+  }
+
+  /**
+   * Submit a transaction again that a key of the account has submitted, such as after a fork has removed its
+   * block.
+   *
+   * One that waits in the node's mempool is accepted again; one that is in a block or has expired is refused.
+   */
+  resubmitTransaction(txHash: string, call: CallOptions = {}): Promise<types.SubmissionAnswer> {
+    return this.call(operations.resubmitTransaction, { hash: txHash }, {}, call);
   }
 
   /** Get a script by hash. */

@@ -38,6 +38,21 @@ export const submitTransaction: Operation = {
   quantities: { data: { invalid_hereafter: true } },
 };
 
+export const getSubmittedTransaction: Operation = {
+  method: "GET",
+  path: "/v1/tx/submitted/{hash}",
+  key: "apiKey",
+  quantities: { data: { invalid_hereafter: true } },
+};
+
+export const resubmitTransaction: Operation = {
+  method: "POST",
+  path: "/v1/tx/submitted/{hash}/resubmit",
+  key: "apiKey",
+  idempotent: true,
+  quantities: { data: { invalid_hereafter: true } },
+};
+
 export const getScript: Operation = {
   method: "GET",
   path: "/v1/scripts/{scriptHash}",

@@ -248,6 +248,34 @@ export interface Submission {
   invalid_hereafter: bigint | null;
 }
 
+/** The same with data of the node's ledger or of callers, which may change while the last indexed block does not. */
+export interface SubmittedTransactionAnswer {
+  success: true;
+  data: SubmittedTransaction;
+  last_updated: LastUpdated;
+}
+
+/**
+ * What has become of a transaction that a key of the caller's account has submitted.
+ *
+ * `state` is `in_block` if an indexed block holds it; `expired` if none does and none can, as the last indexed
+ * block is not before slot `invalid_hereafter`; `rolled_back` if a fork has removed its block since the node
+ * last accepted it, though it may still wait in a mempool; otherwise `pending`. `confirmations` is the number of
+ * indexed blocks after its own, 0 if that is the last one. `block_no`, `block_hash`, `slot_no` and
+ * `confirmations` are null unless it is in a block. `submitted_at` is when the node last accepted it here.
+ */
+export interface SubmittedTransaction {
+  tx_hash: string;
+  state: "expired" | "in_block" | "pending" | "rolled_back";
+  submitted_at: string;
+  invalid_hereafter: bigint | null;
+  block_no: number | null;
+  block_hash: string | null;
+  slot_no: number | null;
+  confirmations: number | null;
+  rolled_back_at: string | null;
+}
+
 /** Data of a chain, with its last indexed block. */
 export interface ScriptAnswer {
   success: true;
@@ -513,7 +541,7 @@ export interface Holding {
   quantity: bigint;
 }
 
-/** The same with data that the node's ledger told, which may change while the last indexed block does not. */
+/** The same with data of the node's ledger or of callers, which may change while the last indexed block does not. */
 export interface AccountAnswer {
   success: true;
   data: Account;

@@ -1,3 +1,0 @@
--- name: is_indexed
--- Whether a transaction is in a block. One row. O(1), by index.
-SELECT EXISTS (SELECT FROM tx WHERE hash = $1) AS found;

@@ -1,0 +1,117 @@
+"""The register of submitted transactions, which the keys of the account that submitted them share.
+
+docs/decisions/0043-submitted.md.
+"""
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from api import errors
+from api.ask import ChainChange
+from api.caller import ApiKey
+from api.chain.tip import Tip
+from api.transaction_cbor import Read
+from shared import schema, sql
+
+MOST_KEPT = 10_000
+"""How many transactions of an account and a network are followed: the last ones."""
+
+State = Literal["pending", "in_block", "rolled_back", "expired"]
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The row of a submitted transaction."""
+
+    submitted_at: datetime
+    rolled_back_at: datetime | None
+    accepted: bool
+    invalid_hereafter: str | None
+    cbor: bytes
+
+    @property
+    def ends(self) -> int | None:
+        """The first slot in which it is no longer valid; None: never."""
+        return None if self.invalid_hereafter is None else int(self.invalid_hereafter)
+
+
+class Announced(msgspec.Struct, frozen=True):
+    """Whether a row was made, and when the transaction was last rolled back."""
+
+    is_new: bool
+    rolled_back_at: datetime | None
+
+
+class BlockOf(msgspec.Struct, frozen=True):
+    """The block that holds a transaction."""
+
+    block_no: int
+    block_hash: bytes
+    slot_no: int
+    confirmations: int
+
+
+_sql = sql.beside(__file__)
+_submitted = _sql.query("submitted", Known)
+_block_of = _sql.query("block_of", BlockOf)
+_announce = _sql.query("announce", Announced)
+_accept = _sql.command("accept")
+_withdraw = _sql.command("withdraw")
+_drop_surplus = _sql.command("drop_surplus")
+
+
+def state(known: Known, block: BlockOf | None, now: Tip) -> State:
+    """The state of a transaction, given the block that holds it and the last one."""
+    if block is not None:
+        return "in_block"
+    if known.ends is not None and known.ends <= now.slot_no:
+        return "expired"
+    return "pending" if known.rolled_back_at is None else "rolled_back"
+
+
+async def read(db: sql.Connection, key: ApiKey, tx_hash: bytes) -> tuple[Known, BlockOf | None]:
+    """A submitted transaction of the key's account, and its block, in a snapshot of the chain's. Raises Refusal.
+
+    One whose submission was not answered counts as submitted as soon as a block proves that the node has accepted it.
+    """
+    known = await _submitted.one(db, key.network.network_id, tx_hash, key.credential_id)
+    block = await block_of(db, tx_hash)
+    if known is None or not (known.accepted or known.rolled_back_at or block):
+        raise errors.transaction_not_submitted()
+    return known, block
+
+
+async def block_of(db: sql.Connection, tx_hash: bytes) -> BlockOf | None:
+    """The block that holds a transaction."""
+    return await _block_of.one(db, tx_hash)
+
+
+class Register:
+    """Writes what is submitted. Each step is a commit, so that an indexer that rolls back sees it."""
+
+    def __init__(self, ask: ChainChange[Any, Any], read: Read, cbor: bytes) -> None:
+        self._db = ask.db
+        self._key = ask.key.network.network_id, read.tx_hash, ask.key.credential_id
+        self._row = *self._key, read.invalid_hereafter, cbor
+        self._announced = Announced(is_new=False, rolled_back_at=None)
+
+    async def announce(self) -> None:
+        """Before the node is asked."""
+        async with schema.commit(self._db):
+            announced = await _announce.one(self._db, *self._row)
+        assert announced is not None, "a credential that was admitted has a row"
+        self._announced = announced
+
+    async def accept(self, *, in_block: bool) -> None:
+        """The node has it or, with `in_block`, an indexed block."""
+        network_id, _, credential_id = self._key
+        async with schema.commit(self._db):
+            await _accept.run(self._db, *self._row, in_block, self._announced.rolled_back_at)
+            await _drop_surplus.run(self._db, network_id, credential_id, MOST_KEPT)
+
+    async def withdraw(self) -> None:
+        """The node has refused it."""
+        if self._announced.is_new:
+            async with schema.commit(self._db):
+                await _withdraw.run(self._db, *self._key)

@@ -1,0 +1,36 @@
+"""An indexer of preview in the process of a test."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from devnet.server import Server
+from indexer.blocks.node_warnings import NodeWarnings
+from indexer.sync.follow import Follower
+from indexer.sync.progress import Progress
+from shared.network import PREVIEW
+
+
+@asynccontextmanager
+async def following(database_url: str, node: Server) -> AsyncIterator[asyncio.Task[None]]:
+    """An indexer of preview, which stops at the end of the block."""
+    stop = asyncio.Event()
+    follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
+    task = asyncio.create_task(follower.run(stop))
+    try:
+        yield task
+    finally:
+        stop.set()
+        await task
+
+
+async def reaches(db: asyncpg.Connection, node: Server, task: asyncio.Task[None]) -> None:
+    """Wait until the index has the node's tip. Raises the error that ended the indexer."""
+    assert node.tip is not None
+    async with asyncio.timeout(60):
+        while not await db.fetchval("SELECT true FROM tip WHERE block_hash = $1", bytes.fromhex(node.tip.id)):
+            if task.done():
+                await task
+            await asyncio.sleep(0.02)
