@@ -83,7 +83,7 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_and_an_ended_part_is_named(
         assert '"success": true' in answer.stdout, (command, answer)
     assert len(tried) == 6
     paid = subprocess.run(["sh", "-c", f". {script} && pay"], cwd=ROOT, capture_output=True, text=True)
-    assert "in block" in paid.stdout, paid
+    assert "submitted " in paid.stdout and "confirmations: 1" in paid.stdout, paid
     demo.popen.kill()
     demo.popen.wait()
     until("the end of all processes", lambda: not processes_of(data_dir), within_s=60)
