@@ -28,15 +28,16 @@ async def cross(db: asyncpg.Connection, boundaries: list[Boundary]) -> set[Stake
 
 
 async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
-    """Add blocks to the sums of their epoch."""
+    """Add blocks to the sums of their epoch, and to those of their pools."""
     if rows.blocks:
         fees = sum(fee for _, fee, *_ in rows.txs if fee is not None)
-        await _add_blocks.run(db, rows.epoch_no, len(rows.blocks), len(rows.txs), fees, rows.output)
+        made = rows.staking.blocks  # all of one epoch
+        sums = (rows.epoch_no, len(rows.blocks), len(rows.txs), fees, rows.output)
+        await _add_blocks.run(db, *sums, [pool_no for pool_no, _ in made], list(made.values()))
 
 
 async def move(db: asyncpg.Connection, staking: Staking) -> None:
-    """Count the blocks of pools, and change delegations."""
-    await _move_blocks_of(db, staking.blocks)
+    """Change delegations."""
     if staking.delegations:
         changed = [(stake_no, *delegation) for stake_no, delegation in staking.delegations.items()]
         await _delegate.run(db, *(list(column) for column in zip(*changed, strict=True)))
@@ -73,7 +74,9 @@ async def fill(db: asyncpg.Connection) -> None:
 
 async def undo(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]], delegations: set[StakeNo]) -> None:
     """Subtract blocks, by pool and epoch, and restore the delegations of stake credentials from their last event."""
-    await _move_blocks_of(db, Counter({key: -count for key, count in blocks.items()}))
+    if blocks:
+        rows = [(*key, count) for key, count in blocks.items()]
+        await _subtract_blocks.run(db, *(list(column) for column in zip(*rows, strict=True)))
     if delegations:
         await _restore_delegations.run(db, sorted(delegations), ACTIVE_AFTER_EPOCHS)
 
@@ -91,12 +94,6 @@ async def undo_rewards(
     await refresh(db, moved | changed)
 
 
-async def _move_blocks_of(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]]) -> None:
-    if blocks:
-        rows = [(*key, count) for key, count in blocks.items()]
-        await _move_blocks.run(db, *(list(column) for column in zip(*rows, strict=True)))
-
-
 class _StakeNo(msgspec.Struct, frozen=True):
     stake_no: StakeNo
 
@@ -105,7 +102,7 @@ _sql = sql.beside(__file__)
 _snapshot = _sql.command("snapshot")
 _reap = _sql.query("reap", _StakeNo)
 _add_blocks = _sql.command("add_blocks")
-_move_blocks = _sql.command("move_blocks")
+_subtract_blocks = _sql.command("subtract_blocks")
 _delegate = _sql.command("delegate")
 _delete_rewards = _sql.command("delete_rewards")
 _make_rewards_due = _sql.command("make_rewards_due")

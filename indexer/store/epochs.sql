@@ -39,20 +39,24 @@ SELECT $2, stake_no, $1, -1, 'reaping' FROM ended
 RETURNING stake_no
 
 -- name: add_blocks
--- Add $2 blocks with $3 transactions, their fees and outputs, to epoch $1.
+-- Add $2 blocks with $3 transactions, their fees and outputs, to epoch $1, and $7 of them to pools $6.
+WITH of_pools AS (
+    INSERT INTO pool_epoch AS present (pool_no, epoch_no, blocks)
+    SELECT pool_no, $1, made.blocks FROM unnest($6::integer[], $7::integer[]) AS made (pool_no, blocks)
+    ON CONFLICT (pool_no, epoch_no) DO UPDATE SET blocks = present.blocks + excluded.blocks
+)
 INSERT INTO epoch AS present (epoch_no, blocks, tx_count, fees, output) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (epoch_no) DO UPDATE SET
     blocks = present.blocks + excluded.blocks, tx_count = present.tx_count + excluded.tx_count,
     fees = present.fees + excluded.fees, output = present.output + excluded.output
 
--- name: move_blocks
--- Add to the counts of blocks; a rollback adds negative numbers. Rows without blocks and stake are deleted.
+-- name: subtract_blocks
+-- Subtract $3 blocks from pools $1 in epochs $2. Rows without blocks and stake are deleted.
 MERGE INTO pool_epoch USING (
-    SELECT * FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS moved (pool_no, epoch_no, blocks)
-) moved ON pool_epoch.pool_no = moved.pool_no AND pool_epoch.epoch_no = moved.epoch_no
-WHEN MATCHED AND pool_epoch.blocks + moved.blocks = 0 AND pool_epoch.active_stake = 0 THEN DELETE
-WHEN MATCHED THEN UPDATE SET blocks = pool_epoch.blocks + moved.blocks
-WHEN NOT MATCHED THEN INSERT (pool_no, epoch_no, blocks) VALUES (moved.pool_no, moved.epoch_no, moved.blocks)
+    SELECT * FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS gone (pool_no, epoch_no, blocks)
+) gone ON pool_epoch.pool_no = gone.pool_no AND pool_epoch.epoch_no = gone.epoch_no
+WHEN MATCHED AND pool_epoch.blocks = gone.blocks AND pool_epoch.active_stake = 0 THEN DELETE
+WHEN MATCHED THEN UPDATE SET blocks = pool_epoch.blocks - gone.blocks
 
 -- name: delegate
 UPDATE stake SET pool_no = changed.pool_no, active_epoch_no = changed.active_epoch_no

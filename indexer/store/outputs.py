@@ -26,8 +26,15 @@ async def change(db: asyncpg.Connection, gone: Sequence[UtxoRow], come: Sequence
     if gone:
         await _remove.run(db, *_columns([(row.address_no, row.tx_id, row.output_index) for row in gone], 3))
     await _copy(db, come)
-    await _ADDRESSES.move(db, gone, come)
-    await _ACCOUNTS.move(db, gone, come)
+    rows = [*gone, *come]
+    if rows:
+        counted = await _counted_lists.all(db, list(_ADDRESSES.of(rows)), list(_ACCOUNTS.of(rows)))
+        # A list becomes long or short only with an output that opens a bucket.
+        opening = [row for row in rows if opens(row.tx_id, row.output_index)]
+        for lists in (_ADDRESSES, _ACCOUNTS):
+            long = {row.list_no for row in counted if row.list_of == lists.list_of} | lists.of(opening)
+            if long:
+                await lists.move(db, gone, come, long)
 
 
 async def add_spenders(db: asyncpg.Connection, spenders: Mapping[int, bytes]) -> None:
@@ -90,35 +97,34 @@ async def _copy(db: asyncpg.Connection, rows: Sequence[UtxoRow]) -> None:
 
 
 class _Lists:
-    """The lists of unspent outputs by address or by account."""
+    """The lists of unspent outputs by address or by account: `list_of` is the column of the number of each."""
 
     def __init__(self, list_no: str, bucket: str, asset: str) -> None:
+        self.list_of = list_no
         self._list_no: Callable[[UtxoRow], int | None] = attrgetter(list_no)
-        self._counted = _sql.query("counted_lists", _ListNo, list_no=list_no, bucket=bucket)
         self._move_assets = _sql.command("move_assets", list_no=list_no, bucket=bucket, asset=asset)
         self._move_buckets = _sql.command("move_buckets", list_no=list_no, bucket=bucket)
         self._fill_buckets = _sql.command("fill_buckets", list_no=list_no, bucket=bucket)
         self._fill_assets = _sql.command("fill_assets", list_no=list_no, bucket=bucket, asset=asset)
 
-    async def move(self, db: asyncpg.Connection, gone: Sequence[UtxoRow], come: Sequence[UtxoRow]) -> None:
-        """Adjust the long lists for outputs that left and came."""
+    def of(self, rows: Sequence[UtxoRow]) -> set[int]:
+        """The lists that these outputs are in."""
+        return {number for row in rows if (number := self._list_no(row)) is not None}
+
+    async def move(
+        self, db: asyncpg.Connection, gone: Sequence[UtxoRow], come: Sequence[UtxoRow], long: set[int]
+    ) -> None:
+        """Adjust the lists that are long or may be, for outputs that left and came."""
         list_no = self._list_no
-        touched = {list_no(row) for rows in (gone, come) for row in rows} - {None}
-        if not touched:
-            return
-        long: set[int | None] = {row.list_no for row in await self._counted.all(db, list(touched))}
-        # A list becomes long or short only with an output that opens a bucket.
-        long |= {list_no(row) for rows in (gone, come) for row in rows if opens(row.tx_id, row.output_index)} - {None}
-        if long:
-            moves = [(row, sign) for rows, sign in ((gone, -1), (come, 1)) for row in rows if list_no(row) in long]
-            assets = [
-                (list_no(row), asset_no, row.tx_id, row.output_index, sign == 1)
-                for row, sign in moves
-                for asset_no in row.asset_nos or ()
-            ]
-            await self._move_assets.run(db, list(long), *_columns(assets, 5))
-            outputs = [(list_no(row), row.tx_id, row.output_index, sign, sign * row.lovelace) for row, sign in moves]
-            await self._move_buckets.run(db, *_columns(outputs, 5))
+        moves = [(row, sign) for rows, sign in ((gone, -1), (come, 1)) for row in rows if list_no(row) in long]
+        assets = [
+            (list_no(row), asset_no, row.tx_id, row.output_index, sign == 1)
+            for row, sign in moves
+            for asset_no in row.asset_nos or ()
+        ]
+        await self._move_assets.run(db, list(long), *_columns(assets, 5))
+        outputs = [(list_no(row), row.tx_id, row.output_index, sign, sign * row.lovelace) for row, sign in moves]
+        await self._move_buckets.run(db, *_columns(outputs, 5))
 
     async def fill(self, db: asyncpg.Connection) -> None:
         """Make the buckets of all long lists, and list their assets."""
@@ -144,7 +150,8 @@ class _Utxo(msgspec.Struct, frozen=True, gc=False):
     asset_nos: list[AssetNo] | None
 
 
-class _ListNo(msgspec.Struct, frozen=True):
+class _CountedList(msgspec.Struct, frozen=True):
+    list_of: str
     list_no: int
 
 
@@ -162,6 +169,7 @@ _sql = sql.beside(__file__)
 _remove = _sql.command("remove")
 _add_spenders = _sql.command("add_spenders")
 _cut_spenders = _sql.command("cut_spenders")
+_counted_lists = _sql.query("counted_lists", _CountedList)
 _cut_staged_spenders = _sql.command("cut_staged_spenders")
 join_spenders = _sql.command("join_spenders")
 _made_after = _sql.query("made_after", _Made)

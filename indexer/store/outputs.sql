@@ -36,9 +36,12 @@ UPDATE spender_staged SET entries = substr(entries, 1, 12 * (
 WHERE tx_id_at(entries, 0) < $1 AND tx_id_at(entries, length(entries) - 12) >= $1
 
 -- name: counted_lists
--- Which of these lists have buckets.
-SELECT list_no FROM unnest($1::integer[]) AS list (list_no)
-WHERE EXISTS (SELECT FROM {bucket} b WHERE b.{list_no} = list.list_no)
+-- Which lists of addresses $1 and accounts $2 have buckets.
+SELECT 'address_no' AS list_of, list_no FROM unnest($1::integer[]) AS list (list_no)
+WHERE EXISTS (SELECT FROM utxo_bucket b WHERE b.address_no = list_no)
+UNION ALL
+SELECT 'stake_no', list_no FROM unnest($2::integer[]) AS list (list_no)
+WHERE EXISTS (SELECT FROM account_utxo_bucket b WHERE b.stake_no = list_no)
 
 -- name: move_assets
 -- Runs before move_buckets, for lists $1. $2 to $6 are the assets of outputs that came ($6) and went.
