@@ -276,7 +276,6 @@ LINES = (
     ('ask "assets/$ASSET/holders?limit=3"', "who holds it"),
     ('ask "pools/$POOL"', "a stake pool"),
     ("pay", "a payment, confirmed within seconds"),
-    ("pay_blockfrost", "the same by Blockfrost's API"),
     ('admin "usage"', "requests by key, some seconds later"),
 )
 

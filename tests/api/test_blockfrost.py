@@ -1,9 +1,11 @@
 """The façade's own promises: keys, errors, scopes and pages in Blockfrost's shape."""
 
+import asyncio
 import base64
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import quote
 
 import asyncpg
 import pytest
@@ -17,6 +19,7 @@ from shared.network import PREVIEW
 from tests.api.chains import Chain
 from tests.api.client import Client, Reply
 from tests.api.conftest import IssueKey
+from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays, raw
 from tests.chain.written import Written, person, tx
 from tests.chain.written import pays as paying
@@ -123,6 +126,25 @@ async def test_errors_are_in_blockfrosts_shape(api: Client, chain: Chain, key: s
         assert failure(await get(api, path, key))[:2] == (400, "Bad Request"), path
     assert failure(await get(api, "/nothing", key))[:2] == (404, "Not Found")
     assert failure(await api.call("POST", f"{ROOT}/blocks/latest", headers={"project_id": key}))[0] == 405
+
+
+async def test_hostile_texts_in_paths_and_queries_are_harmless(api: Client, chain: Chain, key: str) -> None:
+    """No text is a fault of the service, and each refusal has Blockfrost's shape."""
+    await chain.append(10, pays("a", ALICE))
+    texts = [*(quote(text, safe="") for text in HOSTILE), *BROKEN]
+
+    async def send(path: str) -> None:
+        reply = await get(api, path, key)
+        assert reply.status < 500, path[:200]
+        assert reply.status == 200 or failure(reply)[0] in {400, 404}, path[:200]
+
+    for route in KEYED:
+        if route.method == "GET" and route.scope:
+            path, whole = route.path.removeprefix(ROOT), path_of(route.path).removeprefix(ROOT)
+            paths = [path_of(path.replace(f"{{{name}}}", text)) for _, name in route.parameters for text in texts]
+            names = [field.name for field in route.fields if f"{{{field.name}}}" not in path]
+            paths += [f"{whole}?{name}={text}" for name in names for text in texts]
+            await asyncio.gather(*map(send, paths))
 
 
 async def test_pages_have_blockfrosts_limits(api: Client, chain: Chain, key: str) -> None:

@@ -17,6 +17,7 @@ from api.route import JSON, Route
 from api.routes import ROUTES
 from tests.api.chains import Chain, hash_of
 from tests.api.client import Client, Reply
+from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.partners import BODIES, BOOTSTRAP_KEY, NOWHERE, Partner, changeable, everything, kept
 from tests.api.payments import ALICE, STAKE, pays
 
@@ -32,14 +33,6 @@ LIMITS = {
     "/v1/tx/address/{address}": (100, 20),
     "/v1/accounts/{stake_address}/transactions/detailed": (100, 20),
 }
-
-HOSTILE = (
-    *("", " ", "'", '"', "\\", ";", "--", "%", "_", "\n", "\r\nX-Injected: 1", "\t", "\u202e", "\ufeff", "\U0010ffff"),
-    *("' OR '1'='1", "'; DROP TABLE partner.user_account; --", "1; SELECT pg_sleep(9)", "$1", "$$", "\\x00", "E'\\0'"),
-    *("${jndi:ldap://x}", "{{7*7}}", "%s%n", "{0}", "<script>alert(1)</script>", "../../../etc/passwd", "NaN", "null"),
-    *("-1", "1e9", "0x10", "٣", "1_000", str(2**31), str(2**63), str(2**64), "9" * 400, "a" * 6_000, "é" * 3_000),
-)
-BROKEN = ("%00", "a%00b", "%FF", "%C3", "%ED%A0%80", "%F4%90%80%80", "%c0%ae")
 
 
 class Caller:
