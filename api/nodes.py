@@ -6,7 +6,7 @@ with the first transaction, and does everything in turn.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
@@ -48,9 +48,13 @@ class Connection:
         self._client: Any = None
         self._asked = 0
 
-    def evaluate(self, cbor: bytes) -> Any:
-        """The execution units of each redeemer, as Ogmios tells them. Raises NodeRefused, NodeAway."""
-        return self._ask("evaluateTransaction", transaction={"cbor": cbor.hex()})
+    def evaluate(self, cbor: bytes, additional: Sequence[Any] = ()) -> Any:
+        """The execution units of each redeemer, as Ogmios tells them. Raises NodeRefused, NodeAway.
+
+        `additional` are outputs in Ogmios' words that the transaction may use though they are not on the chain.
+        """
+        with_outputs = {"additionalUtxo": additional} if additional else {}
+        return self._ask("evaluateTransaction", transaction={"cbor": cbor.hex()}, **with_outputs)
 
     def submit(self, cbor: bytes, tx_hash: bytes) -> None:
         """Submit a transaction. One that waits in the node's mempool is accepted again.

@@ -45,6 +45,7 @@ _DREP_THRESHOLDS = {
     "treasuryWithdrawals": "67/100",
 }  # fmt: skip
 _COST_MODELS = {"plutus:v1": [205_665, 812, 1, 1, 1_000], "plutus:v2": [205_665, 812, 1, 1, 1_000]}
+_COST_MODEL_OF_CONWAY = {"plutus:v3": [100_788, 420, 1, 1, 1_000]}
 _REFERENCE_SCRIPTS = {"base": 15.0, "range": 25_600, "multiplier": 1.2}
 _UNITS = {"memory": 14_000_000, "cpu": 10_000_000_000}
 _BLOCK_UNITS = {"memory": 62_000_000, "cpu": 20_000_000_000}
@@ -80,6 +81,7 @@ def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
     if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["conway"]:
         size = "maxReferenceScriptsSizePerTransaction" if version >= (7, 0) else "maxReferenceScriptsSize"
         parameters |= _conway_parameters() | {"minFeeReferenceScripts": _REFERENCE_SCRIPTS, size: {"bytes": 204_800}}
+        parameters["plutusCostModels"] = _COST_MODELS | _COST_MODEL_OF_CONWAY
     return parameters
 
 
@@ -153,7 +155,7 @@ def _conway(version: tuple[int, int]) -> Json:
     parameters = _conway_parameters()
     if version >= (7, 0):
         parameters |= {
-            "plutusCostModels": {"plutus:v3": [100_788, 420, 1, 1, 1_000]},
+            "plutusCostModels": _COST_MODEL_OF_CONWAY,
             "minFeeReferenceScripts": _REFERENCE_SCRIPTS,
         }
     return {

@@ -84,22 +84,20 @@ REASONS = {
     "/metrics": "see GET /v1/key for a key's own use",
     "/metrics/endpoints": "see GET /v1/key for a key's own use",
     "/utils/addresses/xpub/{a}/{b}/{c}": "derive addresses in the wallet",
-    "/utils/txs/evaluate/utxos": "outputs that are not on the chain can't be given",
 }
-_POST = "/utils/txs/evaluate/utxos"
 
 
 def routes() -> Iterator[Route]:
     """A route for each of them, so that the answer says why."""
     for path, reason in REASONS.items():
-        yield _refusing("POST" if path == _POST else "GET", path, reason)
+        yield _refusing(path, reason)
 
 
-def _refusing(method: str, path: str, reason: str) -> Route:
+def _refusing(path: str, reason: str) -> Route:
     async def refuse(ask: KeyAsk[Anything]) -> None:  # noqa: ARG001 - every handler takes the ask
         """Say why this path is not answered."""
         raise refusals.not_answered(reason)
 
     operation = f"blockfrost_not_answered{path.replace('/', '_').replace('{', '').replace('}', '')}"
     errors = (lambda: refusals.not_answered(reason),)
-    return Route(method, ROOT + path, operation, refuse, "api key", errors=errors)
+    return Route("GET", ROOT + path, operation, refuse, "api key", errors=errors)

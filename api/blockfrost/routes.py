@@ -63,8 +63,7 @@ def _list(path: str, handler: Handler, scope: str, errors: Errors, by: str = "po
     return Route("GET", ROOT + path, _operation(path), handler, "api key", scope=scope, errors=errors, sorted_by=by)
 
 
-def _post(path: str, handler: Handler, errors: Errors) -> Route:
-    raw = "application/cbor"
+def _post(path: str, handler: Handler, errors: Errors, raw: str = "application/cbor") -> Route:
     return Route("POST", ROOT + path, _operation(path), handler, "api key", scope="submit", errors=errors, raw=raw)
 
 
@@ -107,6 +106,7 @@ FACADE: tuple[Route, ...] = (
     _get("/txs/{hash}/pool_retires", certificates.pool_retirements, "transactions", _TX),
     _post("/tx/submit", submission.submit, (*_OF_A_TRANSACTION, *_OF_THE_LEDGER)),
     _post("/utils/txs/evaluate", submission.evaluate, _OF_A_TRANSACTION),
+    _post("/utils/txs/evaluate/utxos", submission.evaluate_with_outputs, _OF_A_TRANSACTION, raw=""),
     # Addresses and accounts ------------------------------------------------------------------------------------------
     _get(
         "/addresses/{address}",

@@ -2,10 +2,14 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+import msgspec
+
 from api import transaction_cbor
-from api.ask import ChainChange, ChainPost, Nothing
+from api.ask import ChainAsk, ChainChange, ChainPost, Nothing
+from api.blockfrost.additional_outputs import AdditionalOutputs
 from api.chain import submission
 from api.chain.submission import Cbor, TransactionBody
 from api.nodes import NodeRefused
@@ -20,7 +24,7 @@ _V6 = {"jsonrpc": "2.0", "method": "evaluateTransaction"}
 
 
 class EncodedCbor(Kind[bytes]):
-    """The bytes of a body in hex, that are themselves the CBOR of a transaction in hex or base64."""
+    """The CBOR of a transaction in hex or base64."""
 
     def __init__(self, most_bytes: int) -> None:
         schema: JsonSchema = {"type": "string", "maxLength": 4 * most_bytes}
@@ -28,13 +32,20 @@ class EncodedCbor(Kind[bytes]):
         self._cbor = Cbor(most_bytes)
 
     def of_text(self, text: str) -> bytes:
-        sent = bytes.fromhex(text).decode("ascii").strip()
+        sent = text.strip()
         try:
             return self._cbor.of_text(sent)
         except ValueError:
             if not sent:
                 raise
             return _base64(sent)
+
+
+class SentCbor(EncodedCbor):
+    """The same as a body by itself, whose bytes arrive in hex."""
+
+    def of_text(self, text: str) -> bytes:
+        return super().of_text(bytes.fromhex(text).decode("ascii"))
 
 
 def _base64(text: str) -> bytes:
@@ -54,7 +65,14 @@ class EvaluationQuestion(Question, frozen=True, kw_only=True):
 class EvaluationBody(Body, frozen=True, kw_only=True):
     """A transaction as text in a body of `application/cbor`."""
 
+    cbor: Annotated[bytes, SentCbor(transaction_cbor.MOST_BYTES)]
+
+
+class EvaluationWithOutputs(Body, frozen=True, kw_only=True):
+    """A transaction, and outputs that it spends or refers to before they are on the chain."""
+
     cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MOST_BYTES)]
+    additional: Annotated[tuple[Json, ...], AdditionalOutputs()] = msgspec.field(name="additionalUtxoSet", default=())
 
 
 async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:
@@ -64,9 +82,18 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:
 
 async def evaluate(ask: ChainPost[EvaluationQuestion, EvaluationBody]) -> Json:
     """Evaluate the scripts of a transaction. What the node says is the answer, also if scripts fail."""
+    return await _evaluate(ask, ask.body.cbor, ())
+
+
+async def evaluate_with_outputs(ask: ChainPost[EvaluationQuestion, EvaluationWithOutputs]) -> Json:
+    """Evaluate the scripts of a transaction that spends outputs which are not on the chain yet."""
+    return await _evaluate(ask, ask.body.cbor, ask.body.additional)
+
+
+async def _evaluate(ask: ChainAsk[EvaluationQuestion], cbor: bytes, additional: Sequence[Json]) -> Json:
     as_v5 = ask.question.version == "5"
     try:
-        _, found = await submission.evaluated(ask.about(Nothing()), ask.body.cbor)
+        _, found = await submission.evaluated(ask.about(Nothing()), cbor, additional)
     except NodeRefused as refused:
         if as_v5:
             return {**_V5, "result": {"EvaluationFailure": _failure(refused)}, "reflection": None}

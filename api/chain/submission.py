@@ -1,6 +1,7 @@
 """Transactions that a caller submits, follows, or has evaluated first."""
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -108,11 +109,14 @@ async def evaluate(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Evaluatio
     return Answer(data=Evaluation(read.tx_hash.hex(), budgets))
 
 
-async def evaluated(ask: ChainAsk[Nothing], cbor: bytes) -> tuple[Read, Any]:
-    """A transaction, and the units of its redeemers as Ogmios tells them. Raises Refusal, NodeRefused."""
+async def evaluated(ask: ChainAsk[Nothing], cbor: bytes, additional: Sequence[Any] = ()) -> tuple[Read, Any]:
+    """A transaction, and the units of its redeemers as Ogmios tells them. Raises Refusal, NodeRefused.
+
+    `additional` are outputs in Ogmios' words that the transaction may use though they are not on the chain.
+    """
 
     def work(node: Connection) -> tuple[Read, Any]:
-        return transaction_cbor.read(cbor, ask.network), node.evaluate(cbor)
+        return transaction_cbor.read(cbor, ask.network), node.evaluate(cbor, additional)
 
     return await ask.services.nodes.of(ask.network).run(work)
 

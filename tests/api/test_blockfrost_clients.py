@@ -1,7 +1,12 @@
 """Clients of Blockfrost that nobody here wrote, unmodified: with another URL they build, evaluate, sign and submit."""
 
 import asyncio
+import hashlib
+import shutil
+import subprocess
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -12,6 +17,7 @@ from pycardano import (
     Asset,
     AssetName,
     BlockFrostChainContext,
+    HDWallet,
     MultiAsset,
     StakeCredential,
     StakeDelegation,
@@ -26,8 +32,15 @@ from devnet import addresses
 from devnet.generator import Generated
 from tests.api import sandboxes
 from tests.api.conftest import IssueKey
+from tests.api.node_programs import runs
 from tests.api.sandboxes import Sandbox
 from tests.wallet import ADA, Wallet
+
+PROGRAMS = Path(__file__).parents[1] / "blockfrost_clients"
+INSTALL_WITHIN_S = 240
+NO_EXTRAS = ("--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional")
+BLOCK_EVERY_S = 0.3
+MNEMONIC = "test walk nut penalty hip pave soap entry language right filter choice"
 
 
 @pytest.fixture
@@ -108,3 +121,72 @@ def delegation(context: Any, wallet: Wallet, pool: bytes) -> Any:
         StakeDelegation(credential, pycardano.PoolKeyHash(pool)),
     ]
     return builder.build_and_sign([wallet.key, wallet.stake_key], change_address=wallet.address)
+
+
+@pytest.fixture(scope="module")
+def packages() -> None:
+    """The locked npm packages beside the programs. A clean clone installs them once."""
+    if shutil.which("npm") is None:
+        pytest.skip("needs Node.js and npm")
+    lock = hashlib.sha256((PROGRAMS / "package-lock.json").read_bytes()).hexdigest()
+    stamp = PROGRAMS / "node_modules" / ".complete"
+    if stamp.exists() and stamp.read_text() == lock:
+        return
+    # NOTE: not `npm ci`, which wants a lock entry for each optional package, though none is installed.
+    command = ("npm", "install", "--no-save", "--loglevel=error", *NO_EXTRAS)
+    try:
+        done = subprocess.run(
+            command, cwd=PROGRAMS, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"npm has not installed the packages within {INSTALL_WITHIN_S} s")
+    if done.returncode != 0:
+        pytest.skip(f"npm installs nothing here: {done.stderr.strip()[-200:]}")
+    stamp.write_text(lock)
+
+
+@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize("program", ["blockfrost-js", "mesh", "lucid"])
+async def test_a_program_of_node_pays_mints_and_delegates(sandbox: Sandbox, submitter: str, program: str) -> None:
+    assert isinstance(sandbox.node.chain, Generated)
+    context = await asyncio.to_thread(BlockFrostChainContext, submitter, base_url=sandbox.blockfrost)
+    await asyncio.to_thread(fund, context, Wallet.of_faucet())
+    await sandbox.grow()
+    url = f"{sandbox.blockfrost}/v0"
+    facts = {
+        "URL": url.replace("://", f"://{submitter}@") if program == "mesh" else url,
+        "PROJECT_ID": submitter,
+        "MNEMONIC": MNEMONIC,
+        "RECEIVER": str(Wallet.numbered(7).address),
+        "POOL": next(iter(sandbox.node.chain.ledger.pools)),
+    }
+    async with growing(sandbox):
+        await runs(PROGRAMS / f"{program}.mjs", **facts)
+
+
+def fund(context: Any, wallet: Wallet) -> None:
+    """Pay 100 ada to the first address of the mnemonic (CIP-1852)."""
+    keys = [HDWallet.from_mnemonic(MNEMONIC).derive_from_path(f"m/1852'/1815'/0'/{role}/0") for role in (0, 2)]
+    hashes = [pycardano.VerificationKeyHash.from_primitive(addresses.blake2b_224(key.public_key)) for key in keys]
+    builder = TransactionBuilder(context)
+    builder.add_input_address(wallet.address)
+    builder.add_output(TransactionOutput(pycardano.Address(*hashes, network=pycardano.Network.TESTNET), 100 * ADA))
+    context.submit_tx(builder.build_and_sign([wallet.key], change_address=wallet.address))
+
+
+@asynccontextmanager
+async def growing(sandbox: Sandbox) -> AsyncIterator[None]:
+    """A block every BLOCK_EVERY_S."""
+
+    async def grow() -> None:
+        while True:
+            await asyncio.sleep(BLOCK_EVERY_S)
+            await sandbox.grow()
+
+    task = asyncio.create_task(grow())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

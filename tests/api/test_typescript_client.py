@@ -1,6 +1,5 @@
 """The TypeScript client: it installs, its types fit, and its programs meet a running service."""
 
-import asyncio
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from shared.encoding import bech32_encode
 from shared.network import PREVIEW
 from tests.api.busy import REFUSED_TIMES, busy_at_first
 from tests.api.client import Client
+from tests.api.node_programs import runs
 from tests.api.partners import Partner
 from tests.chain.written import POLICY, Written, hash_of, pays, person, tx
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.
 
 TESTS = Path(__file__).parent / "typescript"
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
-INSTALL_WITHIN_S, RUN_WITHIN_S = 180, 60
+INSTALL_WITHIN_S = 180
 COMPILER = ("typescript@5.9.3", "@types/node@20")
 
 POOL = bytes(range(28))
@@ -74,20 +74,6 @@ def samples() -> dict[str, str]:
     return found | {"readme": in_readme, "onboard": (CLIENT / "examples" / "onboard.ts").read_text()}
 
 
-async def runs(project: Path, program: str, **facts: str) -> None:
-    """Run a compiled program; it fails with what it expected."""
-    process = await asyncio.create_subprocess_exec(
-        "node",
-        f"out/{program}.js",
-        cwd=project,
-        env={"PATH": os.environ["PATH"], **facts},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await asyncio.wait_for(process.communicate(), RUN_WITHIN_S)
-    assert process.returncode == 0, output.decode()
-
-
 async def test_a_customer_is_onboarded_and_asks_the_chain(
     api: Client, partner: Partner, database_url: str, project: Path
 ) -> None:
@@ -101,8 +87,7 @@ async def test_a_customer_is_onboarded_and_asks_the_chain(
     await delegate(connection, [10, 20, 30])
     await connection.close()
     await runs(
-        project,
-        "life",
+        project / "out" / "life.js",
         URL=f"http://127.0.0.1:{api.port}",
         ADMIN_KEY=partner.admin_key,
         ALICE=ALICE,
@@ -137,7 +122,7 @@ async def delegate(preview: asyncpg.Connection, amounts: list[int]) -> None:
 
 async def test_a_busy_service_is_asked_again_if_that_is_safe(project: Path) -> None:
     async with busy_at_first() as (url, requests):
-        await runs(project, "retries", URL=url)
+        await runs(project / "out" / "retries.js", URL=url)
     tried_again = REFUSED_TIMES + 1
     assert len(requests["/v1/pools/pool1"]) == len(requests["/v1/admin/users"]) == tried_again
     assert len(requests["/v1/admin/credentials/c"]) == 1, "it may have been done"

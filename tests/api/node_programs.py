@@ -1,0 +1,26 @@
+"""Programs for Node.js: each asserts by itself what it expects."""
+
+import asyncio
+import os
+from pathlib import Path
+
+RUN_WITHIN_S = 60
+
+
+async def runs(program: Path, **facts: str) -> None:
+    """Run a program in its folder, with facts as its environment; fails with its output."""
+    process = await asyncio.create_subprocess_exec(
+        "node",
+        program.name,
+        cwd=program.parent,
+        env={"PATH": os.environ["PATH"], **facts},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), RUN_WITHIN_S)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, output.decode()

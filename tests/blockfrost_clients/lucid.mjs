@@ -1,0 +1,62 @@
+// A payment, a mint and a delegation with Lucid Evolution, on the preview network.
+//
+//   URL=https://…/blockfrost/api/v0 PROJECT_ID=… MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… node lucid.mjs
+
+import assert from 'node:assert/strict';
+import { setTimeout } from 'node:timers/promises';
+import {
+  Blockfrost,
+  Lucid,
+  fromText,
+  mintingPolicyToId,
+  paymentCredentialOf,
+  scriptFromNative,
+} from '@lucid-evolution/lucid';
+
+const { URL, PROJECT_ID, MNEMONIC, RECEIVER, POOL } = process.env;
+
+const provider = new Blockfrost(URL, PROJECT_ID);
+const lucid = await Lucid(provider, 'Preview');
+lucid.selectWallet.fromSeed(MNEMONIC);
+const address = await lucid.wallet().address();
+
+console.log('payment   ', await payment());
+console.log('mint      ', await mint());
+console.log('delegation', await delegation());
+
+async function payment() {
+  const hash = await send(lucid.newTx().pay.ToAddress(RECEIVER, { lovelace: 5_000_000n }));
+  const [paid] = await provider.getUtxosByOutRef([{ txHash: hash, outputIndex: 0 }]);
+  assert.deepEqual([paid.address, paid.assets], [RECEIVER, { lovelace: 5_000_000n }]);
+  return hash;
+}
+
+async function mint() {
+  const policy = scriptFromNative({ type: 'sig', keyHash: paymentCredentialOf(address).hash });
+  const unit = mintingPolicyToId(policy) + fromText('Token');
+  const hash = await send(lucid.newTx().mintAssets({ [unit]: 7n }).attach.MintingPolicy(policy));
+  const [held] = await lucid.utxosAtWithUnit(address, unit);
+  assert.deepEqual([held.txHash, held.assets[unit]], [hash, 7n]);
+  return hash;
+}
+
+async function delegation() {
+  const stake = await lucid.wallet().rewardAddress();
+  const hash = await send(lucid.newTx().registerAndDelegate.ToPool(stake, POOL));
+  assert.equal((await lucid.delegationAt(stake)).poolId, POOL);
+  return hash;
+}
+
+/** Balances, evaluates, signs and submits; returns the hash once the transaction is in a block. */
+async function send(builder) {
+  const signed = await (await builder.complete()).sign.withWallet().complete();
+  assert.deepEqual(await provider.evaluateTx(signed.toCBOR()), []);
+  const hash = await signed.submit();
+  await confirmed(hash);
+  return hash;
+}
+
+/** `awaitTx` asks for the CBOR of a transaction, which this service does not keep. */
+async function confirmed(txHash) {
+  while ((await provider.getUtxosByOutRef([{ txHash, outputIndex: 0 }])).length === 0) await setTimeout(200);
+}
