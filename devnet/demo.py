@@ -250,11 +250,11 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
 
 TRY = """
 # For a shell in which the demo's lines are tried: . {path}
-URL={url}
+export URL={url}
 OGMIOS={ogmios}
 CONTROL={control}
-FAUCET={faucet}
-KEY={key}
+export FAUCET={faucet}
+export KEY={key}
 ADMIN_KEY={admin_key}
 ADDRESS={address}
 TX={tx}
@@ -263,8 +263,8 @@ POLICY={policy}
 POOL={pool}
 ask() {{ curl -s -H "Authorization: Bearer $KEY" "$URL/v1/$1" | python3 -m json.tool; }}
 admin() {{ curl -s -H "Authorization: Bearer $ADMIN_KEY" "$URL/v1/admin/$1" | python3 -m json.tool; }}
-pay() {{ OGMIOS=$OGMIOS URL=$URL KEY=$KEY FAUCET=$FAUCET PYTHONPATH={client} {python} {pay}; }}
-pay_blockfrost() {{ URL=$URL KEY=$KEY FAUCET=$FAUCET {python} {pay_blockfrost}; }}
+pay() {{ PYTHONPATH={client} {python} {pay}; }}
+pay_blockfrost() {{ {python} {pay_blockfrost}; }}
 """
 
 SCOPES = ("transactions", "assets", "pools", "network", "accounts", "submit")

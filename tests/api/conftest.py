@@ -14,15 +14,18 @@ import asyncpg
 import pytest
 
 from api import tokens, worker
+from api.restrictions import SCOPES
 from api.usage.queue import UsageBatch, UsageSum
 from api.usage.spool import Spools
 from shared import database
 from shared.network import PREVIEW
+from tests.api import sandboxes
 from tests.api.chains import Chain
 from tests.api.client import Client, serving
 from tests.api.counting import CHECKOUT
 from tests.api.indexers import Indexer
 from tests.api.partners import BOOTSTRAP_KEY, Partner, partner_of
+from tests.api.sandboxes import Sandbox
 
 IssueKey = Callable[..., Awaitable[str]]
 Use = Callable[..., Awaitable[None]]
@@ -193,3 +196,18 @@ async def indexer(database_url: str) -> AsyncIterator[Indexer]:
     assert await database.become_writer(writer, PREVIEW)
     yield Indexer(writer)
     await writer.close()
+
+
+@pytest.fixture
+async def sandbox(environment: dict[str, str], no_worker: None) -> AsyncIterator[Sandbox]:  # noqa: ARG001
+    """A devnet with an index and an API."""
+    async with sandboxes.opened(environment) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def submitter(issue_key: IssueKey, db: asyncpg.Connection) -> str:
+    """An API key with every scope."""
+    key = await issue_key()
+    await db.execute("UPDATE partner.credential SET scopes = $1", list(SCOPES))
+    return key

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from devnet import networks
+from devnet import control, networks
 from devnet.blocks import Genesis
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
@@ -38,6 +38,14 @@ class Sandbox(msgspec.Struct):
     async def grow(self) -> None:
         self.node.grow()
         await self.written.index(self.node.blocks[-1].decoded())
+
+    async def fork(self) -> None:
+        """Replace the last block by two others. What was submitted returns to the mempool."""
+        control.fork(self.node, 1)
+        *_, before, first, second = self.node.blocks
+        await self.written.back_to(before.slot)
+        for block in (first, second):
+            await self.written.index(block.decoded())
 
 
 @asynccontextmanager

@@ -9,29 +9,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pycardano
 import pytest
 from blockfrost import ApiError
-from pycardano import (
-    Asset,
-    AssetName,
-    BlockFrostChainContext,
-    HDWallet,
-    MultiAsset,
-    StakeCredential,
-    StakeDelegation,
-    StakeRegistrationConway,
-    TransactionBuilder,
-    TransactionOutput,
-    Value,
-)
+from pycardano import BlockFrostChainContext, HDWallet, TransactionBuilder, TransactionOutput
 
-from api.restrictions import SCOPES
 from devnet import addresses
 from devnet.generator import Generated
-from tests.api import sandboxes
-from tests.api.conftest import IssueKey
+from tests.api.builds import delegation, mint, payment
 from tests.api.node_programs import runs
 from tests.api.sandboxes import Sandbox
 from tests.wallet import ADA, Wallet
@@ -41,20 +26,6 @@ INSTALL_WITHIN_S = 240
 NO_EXTRAS = ("--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional")
 BLOCK_EVERY_S = 0.3
 MNEMONIC = "test walk nut penalty hip pave soap entry language right filter choice"
-
-
-@pytest.fixture
-async def sandbox(environment: dict[str, str], no_worker: None) -> AsyncIterator[Sandbox]:  # noqa: ARG001
-    async with sandboxes.opened(environment) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def submitter(issue_key: IssueKey, db: asyncpg.Connection) -> str:
-    """An API key with every scope."""
-    key = await issue_key()
-    await db.execute("UPDATE partner.credential SET scopes = $1", list(SCOPES))
-    return key
 
 
 async def test_pycardano_pays_mints_and_delegates(sandbox: Sandbox, submitter: str) -> None:
@@ -94,33 +65,6 @@ async def test_pycardano_is_told_what_the_node_refuses(sandbox: Sandbox, submitt
 
 async def unspent(context: Any, wallet: Wallet) -> list[Any]:
     return list(await asyncio.to_thread(context.utxos, wallet.address))
-
-
-def payment(context: Any, wallet: Wallet, pool: bytes) -> Any:  # noqa: ARG001 - all three are called alike
-    builder = TransactionBuilder(context)
-    builder.add_input_address(wallet.address)
-    builder.add_output(TransactionOutput(Wallet.numbered(7).address, 5 * ADA))
-    return builder.build_and_sign([wallet.key], change_address=wallet.address)
-
-
-def mint(context: Any, wallet: Wallet, pool: bytes) -> Any:  # noqa: ARG001
-    builder = TransactionBuilder(context)
-    builder.add_input_address(wallet.address)
-    builder.mint = MultiAsset({wallet.policy.hash(): Asset({AssetName(b"Token"): 7})})
-    builder.native_scripts = [wallet.policy]
-    builder.add_output(TransactionOutput(wallet.address, Value(3 * ADA, builder.mint)))
-    return builder.build_and_sign([wallet.key], change_address=wallet.address)
-
-
-def delegation(context: Any, wallet: Wallet, pool: bytes) -> Any:
-    credential = StakeCredential(wallet.stake_key.to_verification_key().hash())
-    builder = TransactionBuilder(context)
-    builder.add_input_address(wallet.address)
-    builder.certificates = [
-        StakeRegistrationConway(credential, 2 * ADA),
-        StakeDelegation(credential, pycardano.PoolKeyHash(pool)),
-    ]
-    return builder.build_and_sign([wallet.key, wallet.stake_key], change_address=wallet.address)
 
 
 @pytest.fixture(scope="module")
