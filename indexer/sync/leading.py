@@ -58,12 +58,15 @@ async def sending_heartbeats(
     """Send heartbeats for `writer`, the session that leads, until the block ends; terminate it if the lead is lost.
 
     Each says what `report` returns. The next one is due after BEAT_EVERY_S, or as soon as `changed` is set. Heartbeats
-    use a second connection, since a statement of the writer may take an hour.
+    use a second connection, since a statement of the writer may take an hour. Raises WrongSchema for any error in the
+    block after a newer program has migrated the database.
     """
     backend_pid: int = await writer.fetchval("SELECT pg_backend_pid()")
     news = changed or asyncio.Event()
+    newer: schema.WrongSchema | None = None
 
     async def send() -> None:
+        nonlocal newer
         db = await database.connect(database_url)
         try:
             await db.execute("SET synchronous_commit = off")  # a heartbeat need not survive a crash
@@ -72,6 +75,10 @@ async def sending_heartbeats(
                 async with asyncio.timeout(leader.BEAT_EVERY_S):
                     await _beat(db, network, backend_pid, report())
                 await lifecycle.sleep(leader.BEAT_EVERY_S, news)
+        except schema.WrongSchema as found:
+            newer = found
+            writer.terminate()
+            await asyncio.Event().wait()  # the block ends now, with what it next asks of the writer
         except _LostLead:
             writer.terminate()  # the follower reconnects, and learns why
             raise
@@ -79,7 +86,12 @@ async def sending_heartbeats(
             db.terminate()
 
     async with tasks.background("heartbeat", send):
-        yield
+        try:
+            yield
+        except Exception as fault:
+            if newer is None or isinstance(fault, schema.WrongSchema):
+                raise
+            raise newer from fault
 
 
 async def report_fatal(writer: asyncpg.Connection, network: Network, report: leader.Report, why: str) -> None:
@@ -94,17 +106,13 @@ async def report_fatal(writer: asyncpg.Connection, network: Network, report: lea
 
 
 async def _beat(db: asyncpg.Connection, network: Network, backend_pid: int, report: leader.Report) -> None:
-    """Send one heartbeat. Raises _LostLead."""
-    try:
-        if await leader.beat(db, network, backend_pid, [failure.task for failure in tasks.failing()], report):
-            return
-    except schema.WrongSchema as newer:
-        raise _LostLead(str(newer)) from newer
-    raise _LostLead("the session that writes has lost the network's lock")
+    """Send one heartbeat. Raises _LostLead and WrongSchema."""
+    if not await leader.beat(db, network, backend_pid, [failure.task for failure in tasks.failing()], report):
+        raise _LostLead("the session that writes has lost the network's lock")
 
 
 class _LostLead(ConnectionError):
-    """The writer must not commit: another session leads, or a newer program has migrated the database."""
+    """The writer must not commit: another session leads."""
 
 
 class _Silence:

@@ -99,9 +99,12 @@ def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed:
             time.sleep(0.025)
         ledgerline.reaches("preview", node.tip(), process)
         complete(ledgerline, chain.ledger.epoch)
+        # The first ones may be at a block before any pool. A slow indexer skips epochs that it does not see the end of.
+        while sum(event["pools"] > 0 for event in events(process, "ledger_state.compared")) <= 5:
+            node.do(node.server.grow, 12)
+            ledgerline.reaches("preview", node.tip(), process)
+            complete(ledgerline, chain.ledger.epoch)
         compared = events(process, "ledger_state.compared")
-    # With a slow indexer the first one may be at a block before any pool.
-    assert sum(event["pools"] > 0 for event in compared) > 5
     assert [event for event in compared if event["mismatched_pools"]] == []
 
 

@@ -57,8 +57,9 @@ def test_an_indexer_and_its_standby_end_without_another_commit(
         assert ledgerline.tip_is("preview", blocks[29])
 
 
+@pytest.mark.parametrize("noticed", [False, True], ids=["by its commit", "by its heartbeat"])
 def test_a_resync_during_a_migration_changes_nothing(
-    ledgerline: Ledgerline, indexer: Callable[[str], Process], blocks: list[Json]
+    ledgerline: Ledgerline, indexer: Callable[[str], Process], blocks: list[Json], *, noticed: bool
 ) -> None:
     with Node(preview(60)) as node:
         process = indexer(node.url)
@@ -73,7 +74,12 @@ def test_a_resync_during_a_migration_changes_nothing(
             resync = ledgerline.start("indexer", "resync", "--network", "preview", "--from-slot", "100")
             waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
             await asyncio.to_thread(until, "it waits", lambda: ledgerline.rows("preview", waits))
-            await other.execute("UPDATE partner.schema_version SET version = $1", NEWER)
+            if noticed:
+                newer = f"UPDATE partner.schema_version SET version = {NEWER}"  # noqa: S608 - a number of ours
+                await asyncio.to_thread(ledgerline.rows, "preview", newer)
+                await asyncio.to_thread(resync.ends, 20)
+            else:
+                await other.execute("UPDATE partner.schema_version SET version = $1", NEWER)
         await other.close()
         return resync
 
