@@ -42,7 +42,6 @@ REASONS = {
     "/epochs/{a}/blocks/{b}": _EPOCH,
     "/epochs/{a}/stakes": _EPOCH,
     "/epochs/{a}/stakes/{b}": _EPOCH,
-    "/txs/{a}/cbor": _CBOR,
     "/txs/{a}/mirs": "certificates that move instantaneous rewards are not kept",
     "/txs/{a}/redeemers": _WITNESSES,
     "/txs/{a}/required_signers": _WITNESSES,

@@ -99,6 +99,7 @@ FACADE: tuple[Route, ...] = (
     _get("/txs/{hash}/utxos", transactions.inputs_and_outputs, "transactions", _TX),
     _get("/txs/{hash}/metadata", transactions.metadata, "transactions", _TX),
     _get("/txs/{hash}/metadata/cbor", transactions.metadata_cbor, "transactions", _TX),
+    _get("/txs/{hash}/cbor", submission.as_cbor, "submit", (*_TX, errors.transaction_not_submitted)),
     _get("/txs/{hash}/withdrawals", transactions.withdrawals, "transactions", _TX),
     _get("/txs/{hash}/stakes", certificates.stakes, "transactions", _TX),
     _get("/txs/{hash}/delegations", certificates.delegations, "transactions", _TX),

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from api import transaction_cbor
-from api.ask import ChainAsk, ChainChange, ChainPost, Nothing
+from api import errors, transaction_cbor
+from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
 from api.blockfrost.additional_outputs import AdditionalOutputs
-from api.chain import submission
+from api.blockfrost.transactions import TransactionQuestion
+from api.chain import submission, submitted
 from api.chain.submission import Cbor, TransactionBody
 from api.nodes import NodeRefused
 from api.parameters import Body, Choice, JsonSchema, Kind, Question
@@ -21,6 +22,12 @@ _PURPOSES = {"publish": "certificate", "withdraw": "withdrawal"}
 _SCRIPTS_FAILED = 3010
 _V5 = {"type": "jsonwsp/response", "version": "1.0", "servicename": "ogmios", "methodname": "EvaluateTx"}
 _V6 = {"jsonrpc": "2.0", "method": "evaluateTransaction"}
+
+
+class TransactionCbor(msgspec.Struct, frozen=True):
+    """A transaction as it was submitted, in hex."""
+
+    cbor: str
 
 
 class EncodedCbor(Kind[bytes]):
@@ -88,6 +95,15 @@ async def evaluate(ask: ChainPost[EvaluationQuestion, EvaluationBody]) -> Json:
 async def evaluate_with_outputs(ask: ChainPost[EvaluationQuestion, EvaluationWithOutputs]) -> Json:
     """Evaluate the scripts of a transaction that spends outputs which are not on the chain yet."""
     return await _evaluate(ask, ask.body.cbor, ask.body.additional)
+
+
+async def as_cbor(ask: PrimaryAsk[TransactionQuestion]) -> TransactionCbor:
+    """The CBOR of a transaction in a block, if a key of the caller's account has submitted it here."""
+    async with ask.snapshot() as db:
+        known, block = await submitted.read(db, ask.key, ask.question.hash)
+    if block is None:
+        raise errors.transaction_not_found()
+    return TransactionCbor(known.cbor.hex())
 
 
 async def _evaluate(ask: ChainAsk[EvaluationQuestion], cbor: bytes, additional: Sequence[Json]) -> Json:

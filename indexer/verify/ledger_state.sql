@@ -14,10 +14,13 @@ SELECT era, configuration::text FROM genesis_configuration
 SELECT stake_no FROM reward_due LIMIT 1
 
 -- name: accounts
--- Accounts that delegate, a random $1 percent of them, with their reward.
+-- Accounts that are registered, or for which a reward is stored, a random $1 percent of them, with their reward.
 SELECT raw, coalesce(reward.lovelace, 0) AS lovelace
 FROM stake LEFT JOIN reward USING (stake_no)
-WHERE pool_no IS NOT NULL AND random() * 100 < $1::double precision
+WHERE random() * 100 < $1::double precision
+  AND (pool_no IS NOT NULL OR reward.lovelace IS NOT NULL
+       OR (SELECT kind FROM stake_event WHERE stake_event.stake_no = stake.stake_no
+           ORDER BY tx_id DESC, place DESC LIMIT 1) <> 'deregistration')
 ORDER BY stake_no
 
 -- name: pool_rewards

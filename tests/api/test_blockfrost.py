@@ -13,7 +13,7 @@ import pytest
 from api.blockfrost.not_answered import REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
-from api.restrictions import GRANTED_ONLY
+from api.restrictions import GRANTED_ONLY, SCOPES
 from shared import database
 from shared.network import PREVIEW
 from tests.api.chains import Chain
@@ -21,6 +21,7 @@ from tests.api.client import Client, Reply
 from tests.api.conftest import IssueKey
 from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays, raw
+from tests.api.submitting import grant
 from tests.chain.written import Written, person, tx
 from tests.chain.written import pays as paying
 
@@ -128,8 +129,12 @@ async def test_errors_are_in_blockfrosts_shape(api: Client, chain: Chain, key: s
     assert failure(await api.call("POST", f"{ROOT}/blocks/latest", headers={"project_id": key}))[0] == 405
 
 
-async def test_hostile_texts_in_paths_and_queries_are_harmless(api: Client, chain: Chain, key: str) -> None:
+async def test_hostile_texts_in_paths_and_queries_are_harmless(
+    api: Client, chain: Chain, issue_key: IssueKey, db: asyncpg.Connection
+) -> None:
     """No text is a fault of the service, and each refusal has Blockfrost's shape."""
+    key = await issue_key()
+    await grant(db, *SCOPES)
     await chain.append(10, pays("a", ALICE))
     texts = [*(quote(text, safe="") for text in HOSTILE), *BROKEN]
 

@@ -33,6 +33,11 @@ async def test_pycardano_pays_mints_and_delegates(sandbox: Sandbox, submitter: s
     assert isinstance(sandbox.node.chain, Generated)
     pool = addresses.raw(next(iter(sandbox.node.chain.ledger.pools)))
     context = await asyncio.to_thread(BlockFrostChainContext, submitter, base_url=sandbox.blockfrost)
+
+    async def cbor_of(tx_hash: str) -> Any:
+        """NOTE: blockfrost-python has no method for it."""
+        return (await sandbox.api.get(f"/blockfrost/api/v0/txs/{tx_hash}/cbor", submitter)).body
+
     for build in (payment, mint, delegation):
         tx = await asyncio.to_thread(build, context, wallet, pool)
         assert await asyncio.to_thread(context.evaluate_tx, tx) == {}
@@ -41,7 +46,9 @@ async def test_pycardano_pays_mints_and_delegates(sandbox: Sandbox, submitter: s
         with pytest.raises(ApiError) as missing:
             await asyncio.to_thread(context.api.transaction, tx_hash)
         assert missing.value.status_code == 404
+        assert (await cbor_of(tx_hash))["status_code"] == 404
         await sandbox.grow()
+        assert await cbor_of(tx_hash) == {"cbor": tx.to_cbor_hex()}
         found = await asyncio.to_thread(context.api.transaction, tx_hash)
         assert found.fees == str(tx.transaction_body.fee)
         assert int(found.deposit) == (2 * ADA if build is delegation else 0)

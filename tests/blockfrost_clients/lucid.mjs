@@ -3,7 +3,6 @@
 //   URL=https://…/blockfrost/api/v0 PROJECT_ID=… MNEMONIC='…' RECEIVER=addr_test1… POOL=pool1… node lucid.mjs
 
 import assert from 'node:assert/strict';
-import { setTimeout } from 'node:timers/promises';
 import {
   Blockfrost,
   Lucid,
@@ -52,11 +51,6 @@ async function send(builder) {
   const signed = await (await builder.complete()).sign.withWallet().complete();
   assert.deepEqual(await provider.evaluateTx(signed.toCBOR()), []);
   const hash = await signed.submit();
-  await confirmed(hash);
+  assert.ok(await lucid.awaitTx(hash, 200));
   return hash;
-}
-
-/** `awaitTx` asks for the CBOR of a transaction, which this service does not keep. */
-async function confirmed(txHash) {
-  while ((await provider.getUtxosByOutRef([{ txHash, outputIndex: 0 }])).length === 0) await setTimeout(200);
 }
