@@ -39,7 +39,7 @@ def test_conway_has_every_name_of_cardano_cli(version: tuple[int, int]) -> None:
     assert (shown["txFeePerByte"], shown["txFeeFixed"], shown["stakePoolDeposit"]) == (44, 155_381, 500_000_000)
     assert shown["executionUnitPrices"] == {"priceMemory": Decimal("0.0577"), "priceSteps": Decimal("0.0000721")}
     assert shown["maxTxExecutionUnits"] == {"memory": 14_000_000, "steps": 10_000_000_000}
-    assert shown["costModels"].keys() == {"PlutusV1", "PlutusV2"}
+    assert shown["costModels"].keys() == {"PlutusV1", "PlutusV2", "PlutusV3"}
     assert shown["minFeeRefScriptCostPerByte"] == 15
     assert shown["protocolVersion"] == {"major": 10, "minor": 0}
     assert shown["poolVotingThresholds"].keys() == {
