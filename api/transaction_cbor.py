@@ -29,7 +29,7 @@ _KEY_WITNESSES, _BYRON_WITNESSES = 0, 2
 class Read(msgspec.Struct, frozen=True):
     """A transaction of the caller's network.
 
-    `invalid_hereafter` is the first slot in which it is no longer valid, `signed` whether it has a witness of a key.
+    `invalid_hereafter` is the first slot in which it is no longer valid. `signed` is true if it has a key witness.
     """
 
     tx_hash: bytes

@@ -379,7 +379,7 @@ async def policy_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[Holder,
 async def policy_account_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
     """List holders of a policy by stake account.
 
-    They are sorted by total quantity. An address without a stake account is an entry of its own.
+    They are sorted by total quantity. An address without a stake account has its own entry.
     """
     asked = ask.question
     async with ask.connection() as db:
@@ -398,7 +398,7 @@ async def holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Holder, MorePag
 async def account_holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
     """List holders of an asset by stake account.
 
-    They are sorted by quantity. An address without a stake account is an entry of its own.
+    They are sorted by quantity. An address without a stake account has its own entry.
     """
     asked, asset = ask.question, await asset_of(ask, ask.question.asset)
     page = account_holders_pages[asked.order]

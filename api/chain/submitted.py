@@ -32,7 +32,7 @@ class Known(msgspec.Struct, frozen=True):
 
     @property
     def ends(self) -> int | None:
-        """The first slot in which it is no longer valid; None: never."""
+        """The first slot in which it is no longer valid; None if it never expires."""
         return None if self.invalid_hereafter is None else int(self.invalid_hereafter)
 
 

@@ -29,8 +29,9 @@ class ListRow(msgspec.Struct, frozen=True):
 
 
 def of_rows(rows: Sequence[ListRow]) -> Tip:
-    """The tip in the snapshot of a list, of which an empty page is a row too. Raises Refusal 503 if there is no row,
-    since the network is not served yet.
+    """The tip in the snapshot of a list. An empty page has one row, too.
+
+    Raises Refusal 503 if there is no row: the network is not served yet.
     """
     if not rows:
         raise errors.network_not_available()

@@ -356,7 +356,7 @@ class AsyncLedgerline(AsyncHttp):
     ) -> types.AccountHolderPage:
         """List holders of a policy by stake account.
 
-        They are sorted by total quantity. An address without a stake account is an entry of its own.
+        They are sorted by total quantity. An address without a stake account has its own entry.
         """
         answer: types.AccountHolderPage = await self.call(
             "GET",
@@ -390,7 +390,7 @@ class AsyncLedgerline(AsyncHttp):
     ) -> types.AccountHolderPage:
         """List holders of an asset by stake account.
 
-        They are sorted by quantity. An address without a stake account is an entry of its own.
+        They are sorted by quantity. An address without a stake account has its own entry.
         """
         answer: types.AccountHolderPage = await self.call(
             "GET",

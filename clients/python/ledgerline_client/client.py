@@ -354,7 +354,7 @@ class Ledgerline(Http):
     ) -> types.AccountHolderPage:
         """List holders of a policy by stake account.
 
-        They are sorted by total quantity. An address without a stake account is an entry of its own.
+        They are sorted by total quantity. An address without a stake account has its own entry.
         """
         answer: types.AccountHolderPage = self.call(
             "GET",
@@ -388,7 +388,7 @@ class Ledgerline(Http):
     ) -> types.AccountHolderPage:
         """List holders of an asset by stake account.
 
-        They are sorted by quantity. An address without a stake account is an entry of its own.
+        They are sorted by quantity. An address without a stake account has its own entry.
         """
         answer: types.AccountHolderPage = self.call(
             "GET",

@@ -687,7 +687,7 @@ export class Ledgerline extends Http {
   /**
    * List holders of a policy by stake account.
    *
-   * They are sorted by total quantity. An address without a stake account is an entry of its own.
+   * They are sorted by total quantity. An address without a stake account has its own entry.
    */
   listPolicyAccountHolders(
     policyId: string,
@@ -709,7 +709,7 @@ export class Ledgerline extends Http {
   /**
    * List holders of an asset by stake account.
    *
-   * They are sorted by quantity. An address without a stake account is an entry of its own.
+   * They are sorted by quantity. An address without a stake account has its own entry.
    */
   listAssetAccountHolders(
     asset: string,
