@@ -17,6 +17,34 @@ from tests.campaigns.world import World, until
 SIGNALS_WITHIN_S, READY_WITHIN_S = 10.0, 60.0
 _SETTLED_WITHIN_S = 60.0
 
+_DIFFERING_USAGE = """
+    WITH by_minute AS (
+        SELECT credential_id, sum(successful)::bigint AS successful, sum(failed)::bigint AS failed
+        FROM partner.usage GROUP BY 1
+    ), by_day AS (
+        SELECT credential_id, sum(successful)::bigint AS successful, sum(failed)::bigint AS failed
+        FROM partner.usage_day GROUP BY 1
+    ), by_endpoint AS (
+        SELECT credential_id, coalesce(sum(requests) FILTER (WHERE status_class < 4), 0)::bigint AS successful,
+               coalesce(sum(requests) FILTER (WHERE status_class >= 4), 0)::bigint AS failed
+        FROM partner.usage_hour GROUP BY 1
+    ), by_duration AS (
+        SELECT credential_id, sum(part & 281474976710655)::bigint AS requests
+        FROM partner.usage_hour, unnest(durations) AS part GROUP BY 1
+    )
+    SELECT credential_id, by_minute AS minute, by_day AS day, by_endpoint AS hour, total.successful, total.failed,
+           by_duration.requests
+    FROM by_minute
+    FULL JOIN by_day USING (credential_id)
+    FULL JOIN by_endpoint USING (credential_id)
+    FULL JOIN by_duration USING (credential_id)
+    FULL JOIN (SELECT * FROM partner.usage_total WHERE successful + failed > 0) AS total USING (credential_id)
+    WHERE (by_minute.successful, by_minute.failed) IS DISTINCT FROM (by_day.successful, by_day.failed)
+       OR (by_minute.successful, by_minute.failed) IS DISTINCT FROM (by_endpoint.successful, by_endpoint.failed)
+       OR (by_minute.successful, by_minute.failed) IS DISTINCT FROM (total.successful, total.failed)
+       OR by_minute.successful + by_minute.failed IS DISTINCT FROM by_duration.requests
+"""
+
 
 class Campaign:
     """A service under load, and the errors so far."""
@@ -56,6 +84,12 @@ class Campaign:
             if over.admitted > most:
                 self.report(f"{over.key.credential_id} was admitted {over.admitted} times of {most}")
         self.load.over_limit.clear()
+
+    def report_unauthorized(self) -> None:
+        """Report requests refused with status 401. Keys are rotated, but each is used only while it is valid."""
+        if self.load.unauthorized:
+            self.report(f"{self.load.unauthorized} requests with valid keys were refused with status 401")
+            self.load.unauthorized = 0
 
     async def signals(
         self, what: str, holds: Callable[[], Awaitable[bool]], within_s: float = SIGNALS_WITHIN_S
@@ -149,7 +183,37 @@ class Campaign:
             self.report(f"usage lacks {missing} requests, of which {self.lost_at_most} may be lost")
         if counted:
             self.report(f"usage of unknown credentials: {counted}")
+        await self._check_breakdown()
+        await self._check_quotas()
         print(f"  usage: {missing} missing of at most {self.lost_at_most}, {self.load.broken} broken", flush=True)
+
+    async def _check_breakdown(self) -> None:
+        """Every kind of usage adds up to the same numbers."""
+        for row in await self.world.rows(_DIFFERING_USAGE):
+            self.report(f"usage differs between its tables: {dict(row)}")
+
+    async def _check_quotas(self) -> None:
+        """No key was admitted more often than its quota.
+
+        While Valkey is away, and once it has lost its data, the usage table decides. It may lack what was admitted
+        within the last minute, before the loss and after it.
+        """
+        rows = await self.world.rows(
+            "SELECT credential_id::text AS key, sum(successful + failed - limited)::bigint AS admitted"
+            " FROM partner.usage_day GROUP BY 1"
+        )
+        admitted = {row["key"]: row["admitted"] for row in rows}
+        for seen in self.load.seen:
+            if seen.key.quota is not None:
+                count = admitted.get(seen.key.credential_id, 0)
+                allowed = seen.key.quota + (2 * seen.key.per_minute if self._valkey_failed else 0)
+                print(f"  quota: {count} admitted of {seen.key.quota}", flush=True)
+                if count > allowed:
+                    self.report(f"{seen.key.credential_id} was admitted {count} times of its quota of {seen.key.quota}")
+
+    @property
+    def _valkey_failed(self) -> bool:
+        return self._shared_until > 0 or self._forgot_at > 0
 
     async def _settled(self) -> bool:
         """Whether both hosts report that no usage waits, and the table no longer changes."""

@@ -1,9 +1,9 @@
 """`python -m tests.campaigns.faults --faults 1000 --seed 1`: random faults under load, and checks of their effects.
 
 Two indexers, two API hosts, the aggregator, Postgres and Valkey run on a chain that grows and forks, while callers send
-requests. There is one fault at a time. During each the signals must be right within 10 s, and after it the
-whole service must report that it is ready within a minute. At intervals and at the end, usage is compared with
-what callers saw, and the index is verified; at the end it is also compared with one made without faults.
+requests and a partner rotates their keys. There is one fault at a time. During each the signals must be right within
+10 s, and after it the whole service must report that it is ready within a minute. At intervals and at the end, usage is
+compared with what callers saw, and the index is verified; at the end it is also compared with one made without faults.
 
 A wrong signal or figure is reported, counted, and makes the exit status 1; the campaign continues. It ends at once if
 the service does not recover. The same seed gives the same faults in the same order.
@@ -26,7 +26,8 @@ from shared import log
 from tests.campaigns import world as worlds
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.fault_kinds import FAULTS, fill_disk
-from tests.campaigns.load import Load, new_keys, paths_of
+from tests.campaigns.load import Load, paths_of
+from tests.campaigns.partner import new_partner
 from tests.campaigns.world import Part
 from tests.chain.dump import differences
 from tests.chain.harness import Ledgerline, Node
@@ -35,12 +36,13 @@ CHECK_EVERY = 100
 STATUS_EVERY = 20
 LONGEST_PAUSE_S = 3.0
 RATE, CONNECTIONS = 100, 10
-LIMITS = (10_000, 10_000, 10_000, 300, 120)
+LIMITS = (10_000, 10_000, 10_000, 300, 120, 120)
+QUOTAS = (None, None, None, None, None, 600)  # the last one is spent after some minutes
 DISK_MEGABYTES = 48
 
 
-async def play(campaign: Campaign, faults: int) -> None:
-    """Play the faults one after the other, then stop."""
+async def play(campaign: Campaign, faults: int, rotating: asyncio.Task[None]) -> None:
+    """Play the faults one after the other while keys are rotated, then stop."""
     kinds, weights = list(FAULTS), list(FAULTS.values())
     began, slowest = time.monotonic(), 0.0
     for campaign.number in range(1, faults + 1):
@@ -53,6 +55,9 @@ async def play(campaign: Campaign, faults: int) -> None:
         over = time.monotonic()
         recovered_s = await campaign.ready_again()
         campaign.report_over_limit()
+        campaign.report_unauthorized()
+        if rotating.done():
+            rotating.result()
         slowest = max(slowest, recovered_s)
         print(
             f"{time.monotonic() - began:7.1f} s  {campaign.number:4}  {fault.__name__:28}"
@@ -110,19 +115,23 @@ async def run(folder: Path, faults: int, seed: int) -> list[str]:
             print("No small file system can be mounted here: disks are not filled.")
             FAULTS.pop(fill_disk)
         async with worlds.opened(folder, seed) as world:
-            keys = await new_keys(world.database_url, worlds.NETWORK, LIMITS)
-            load = Load([host.port for host in world.hosts], keys, paths_of(world.chain), RATE, CONNECTIONS)
+            partner = await new_partner(world.database_url, worlds.NETWORK, LIMITS, QUOTAS)
+            ports = [host.port for host in world.hosts]
+            load = Load(ports, partner, paths_of(world.chain), RATE, CONNECTIONS)
             campaign = Campaign(world, load, seed)
             growing = asyncio.create_task(world.grow(Random(seed)))
+            rotating = asyncio.create_task(partner.rotate(ports, Random(seed)))
             try:
                 async with load.running():
-                    await play(campaign, faults)
+                    await play(campaign, faults, rotating)
             except (AssertionError, OSError, asyncpg.PostgresError) as failure:
                 campaign.report(f"the campaign ends here: {failure}")
                 return campaign.wrong
             finally:
                 growing.cancel()
-                await asyncio.gather(growing, return_exceptions=True)
+                rotating.cancel()
+                await asyncio.gather(growing, rotating, return_exceptions=True)
+            print(f"{partner.rotations} rotations of keys", flush=True)
             await compare(campaign)
             return campaign.wrong
 

@@ -1,32 +1,21 @@
 """Callers with API keys that send requests at a steady rate, and record the answers."""
 
 import asyncio
-import os
 import random
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from hashlib import sha256
 
-import asyncpg
 import msgspec
 
 from devnet.generator import Generated
-from tests.chain.harness import NETWORK_IDS
+from tests.campaigns.partner import Key, Partner
 
 ANSWER_WITHIN_S = 20.0
 WINDOW_S = 60.0
 CLOCK_SLACK_S = 2.0
 """How much shorter than a minute the callers' window is: what they see comes before and after a request is admitted."""
-
-
-class Key(msgspec.Struct, frozen=True):
-    """An API key, the credential that it belongs to, and its limit per minute."""
-
-    text: str
-    credential_id: str
-    per_minute: int
 
 
 class Seen:
@@ -62,19 +51,14 @@ class OverLimit(msgspec.Struct, frozen=True):
 class Load:
     """Connections to one port each, with `rate` requests per second in total."""
 
-    def __init__(
-        self, ports: Sequence[int], keys: Sequence[Key], paths: Sequence[str], rate: float, count: int
-    ) -> None:
-        self.seen = [Seen(key) for key in keys]
+    def __init__(self, ports: Sequence[int], partner: Partner, paths: Sequence[str], rate: float, count: int) -> None:
+        self.seen = [Seen(key) for key in partner.keys]
         self.refused = 0  # before the key was known to be good: not counted
+        self.unauthorized = 0  # of the refused ones, those with status 401: every key in use is valid
         self.broken = 0
         self.excused_until = 0.0  # windows that end before are not held against the service
         self.over_limit: list[OverLimit] = []
-        self._requests = {
-            (path, seen): f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {seen.key.text}\r\n\r\n".encode()
-            for path in paths
-            for seen in self.seen
-        }
+        self._partner, self._paths = partner, paths
         self._ports, self._every_s, self._count = ports, count / rate, count
         self._go = asyncio.Event()
         self._go.set()
@@ -113,14 +97,15 @@ class Load:
 
     async def _ask(self, number: int) -> None:
         chance, port = random.Random(number), self._ports[number % len(self._ports)]
-        choices = list(self._requests.items())
         streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         due = time.monotonic() + self._every_s * number / self._count
         while True:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             due = max(due + self._every_s, time.monotonic() - self._every_s)
             await self._go.wait()
-            (_, seen), request = chance.choice(choices)
+            seen, path = chance.choice(self.seen), chance.choice(self._paths)
+            key = self._partner.texts[seen.key.credential_id]
+            request = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
             self._asking += 1
             sent = 0.0
             try:
@@ -143,6 +128,7 @@ class Load:
     def _note(self, seen: Seen, status: int, authenticated: bool, sent: float) -> None:
         if not authenticated:
             self.refused += 1
+            self.unauthorized += status == 401
             return
         received = time.monotonic()
         admitted = seen.answer(status, sent, received)
@@ -160,37 +146,6 @@ async def _asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, req
     # NOTE: a header of CORS names the first one in every answer.
     counts = b"\r\nRateLimit-Limit: " in head and b"\r\nError-Code: usage_not_recorded\r\n" not in head
     return int(head[9:12]), counts
-
-
-async def new_keys(database_url: str, network: str, limits: Sequence[int]) -> list[Key]:
-    """Keys with these limits per minute, straight in the tables."""
-    connection = await asyncpg.connect(database_url)
-    try:
-        owner = await connection.fetchval(
-            "INSERT INTO partner.admin_key (entity_name, key_prefix, key_hash, permissions)"
-            " VALUES ('campaign', 'iiak_admin_', $1, '{manage_users}') RETURNING id",
-            sha256(os.urandom(16)).digest(),
-        )
-        account = await connection.fetchval(
-            "INSERT INTO partner.user_account (admin_key_id, name) VALUES ($1, 'campaign') RETURNING id", owner
-        )
-        keys = []
-        for limit in limits:
-            text = f"iiak_{os.urandom(24).hex()}"
-            credential_id = await connection.fetchval(
-                "INSERT INTO partner.credential (user_account_id, admin_key_id, name, api_key_prefix, key_hash,"
-                " network_id, rate_limit_per_minute) VALUES ($1, $2, 'campaign', $3, $4, $5, $6) RETURNING id",
-                account,
-                owner,
-                text[:12],
-                sha256(text.encode()).digest(),
-                NETWORK_IDS[network],
-                limit,
-            )
-            keys.append(Key(text, str(credential_id), limit))
-        return keys
-    finally:
-        await connection.close()
 
 
 def paths_of(chain: Generated) -> list[str]:

@@ -30,7 +30,8 @@ import uvloop
 from shared import log
 from shared.servers.embedded import Postgres, Valkey
 from tests.campaigns import world as worlds
-from tests.campaigns.load import Load, new_keys, paths_of
+from tests.campaigns.load import Load, paths_of
+from tests.campaigns.partner import new_partner
 from tests.campaigns.world import World
 
 SAMPLE_EVERY_S = 2.0
@@ -155,8 +156,8 @@ async def run(folder: Path, minutes: float, rate: float) -> bool:
     """Soak the service; returns whether everything stayed flat."""
     samples: dict[str, list[Sample]] = defaultdict(list)
     async with worlds.opened(folder, seed=1) as world:
-        keys = await new_keys(world.database_url, worlds.NETWORK, LIMITS)
-        load = Load([host.port for host in world.hosts], keys, paths_of(world.chain), rate, CONNECTIONS)
+        partner = await new_partner(world.database_url, worlds.NETWORK, LIMITS)
+        load = Load([host.port for host in world.hosts], partner, paths_of(world.chain), rate, CONNECTIONS)
         growing = asyncio.create_task(world.grow(Random(1)))
         began = time.monotonic()
         ended = began + minutes * 60
