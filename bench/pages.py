@@ -35,7 +35,7 @@ _KINDS = (
     ("history", 100, transactions.history_pages["address"]),
     ("detail", 20, transactions.detailed_pages["address"]),
 )
-_FLOOR = "SELECT tx_id FROM address_tx_range($1, $2, $2 + $3) ORDER BY seq"
+_FLOOR = "SELECT tx_id FROM address_tx_range($1, $2::bigint, $2::bigint + $3::bigint) ORDER BY seq"
 
 
 async def fill(db: asyncpg.Connection, count: int) -> None:
