@@ -70,18 +70,29 @@ def main(rounds: Annotated[int, typer.Option()] = 10, synchronous: Annotated[boo
             for process in processes:
                 process.kill()
             valkey.kill()
-        logs = "".join(path.read_text(errors="replace") for path in Path(folder).glob("*.log"))
+        tracebacks = _tracebacks(Path(folder))
     mode = "synchronous" if synchronous else "asynchronous"
     print(f"{rounds} switchovers and {rounds} crashes, {mode} commit")
     print(f"answers: {dict(sorted(seen.statuses.items()))}, connections broken: {seen.broken}")
     waits = ", ".join(f"{wait_s:.1f}" for wait_s in seen.outages_s)
     median = statistics.median(seen.outages_s or [0])
     print(f"writes refused for (s): {waits}; median {median:.1f}")
-    print(f"tracebacks in logs: {logs.count('Traceback')}, internal errors: {_internal_errors(seen)}")
+    print(f"tracebacks in logs: {len(tracebacks)}, internal errors: {_internal_errors(seen)}", *tracebacks, sep="\n")
     for what, figure in lost.items():
         print(f"{what}: {figure}")
     failed = _internal_errors(seen) or (synchronous and any(lost.values()))
     raise typer.Exit(1 if failed else 0)
+
+
+def _tracebacks(folder: Path) -> list[str]:
+    """Each traceback in the logs of our processes, with the name of the log and the lines before it."""
+    found = []
+    for path in sorted(folder.glob("*.log")):
+        lines = path.read_text(errors="replace").splitlines()
+        for number, line in enumerate(lines):
+            if "Traceback" in line:
+                found.append("\n".join((f"{path.name}:", *lines[max(number - 3, 0) : number + 60])))
+    return found
 
 
 def _start(cluster: patroni.Cluster, redis_url: str, folder: Path, processes: list[Process]) -> Site:
