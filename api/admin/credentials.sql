@@ -82,7 +82,9 @@ WHERE id = $1 AND admin_key_id = $2 AND revoked_at IS NULL
 RETURNING id
 
 -- Replace the key of a credential by $3, with the prefix $4; the former one ends in $5 seconds. No row: foreign, missing
--- or revoked. As a new key, it waits for a suspension of the account that is under way, and makes a later one wait.
+-- or revoked. As a new key, it waits for a suspension of the account that is under way, and makes a later one wait. A change of
+-- key_hash needs the lock of FOR UPDATE, as key_hash is unique. With a weaker one taken first, rotation and the usage
+-- aggregator, whose rows refer to the credential, would wait for each other.
 -- name: rotate
 WITH former AS (
     SELECT credential.id, credential.key_hash, credential.api_key_prefix
@@ -90,7 +92,7 @@ WITH former AS (
     JOIN partner.user_account ON user_account.id = credential.user_account_id
     WHERE credential.id = $1 AND credential.admin_key_id = $2 AND credential.revoked_at IS NULL
     FOR SHARE OF user_account
-    FOR NO KEY UPDATE OF credential
+    FOR UPDATE OF credential
 ), replaced AS (
     UPDATE partner.credential SET key_hash = $3, api_key_prefix = $4 FROM former WHERE credential.id = former.id
 ), kept AS (

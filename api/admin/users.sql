@@ -82,12 +82,16 @@ SET deleted_at = now(), updated_at = now(), status = 'suspended', name = 'delete
 WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL
 RETURNING id, deleted_at
 
--- End the credentials of a deleted account and erase their texts; which of them were valid.
+-- End the credentials of a deleted account and erase their texts; which of them were valid. Locked in order of the id, as the
+-- usage aggregator does, so that the two never deadlock.
 -- name: revoke_credentials
+WITH before AS (
+    SELECT id, revoked_at FROM partner.credential WHERE user_account_id = $1 ORDER BY id FOR NO KEY UPDATE
+)
 UPDATE partner.credential
 SET revoked_at = coalesce(credential.revoked_at, now()), name = 'deleted', description = NULL, ip_networks = '{}', metadata = '{}'
-FROM partner.credential AS before
-WHERE credential.user_account_id = $1 AND before.id = credential.id
+FROM before
+WHERE credential.id = before.id
 RETURNING credential.id, before.revoked_at IS NULL AS just_now
 
 -- Erase the answers about a deleted account that could be repeated. Those under way have locked the account.

@@ -54,6 +54,14 @@ async def details(partner: Partner, action: str) -> Any:
     return {name: value for name, value in found.items() if name != "request_id"}
 
 
+async def blocks_another(db: asyncpg.Connection) -> None:
+    """Wait until another session waits for a lock of this one."""
+    waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
+    async with asyncio.timeout(10):
+        while not await db.fetchval(waits):
+            await asyncio.sleep(0.02)
+
+
 # Rotation -------------------------------------------------------------------------------------------------------------
 
 
@@ -107,6 +115,17 @@ async def test_a_suspension_refuses_former_keys(second: Client, partner: Partner
     await partner.data("POST", f"/users/{credential['user_account_id']}/suspend")
     for key in (credential["key"], new):
         assert told(await second.get(CHAIN_PATH, key)) == (403, "User account is not active")
+
+
+async def test_a_rotation_and_the_usage_of_the_key_do_not_block_each_other(
+    partner: Partner, credential: dict[str, Any], db: asyncpg.Connection
+) -> None:
+    async with db.transaction():  # as the aggregator does: usage refers to the credential, then its last use is noted
+        await db.execute("INSERT INTO partner.usage VALUES ($1, now(), 1, 0, 1)", credential["id"])
+        rotating = asyncio.create_task(rotate(partner, credential, 0))
+        await blocks_another(db)
+        await db.execute("UPDATE partner.credential SET last_used_at = now() WHERE id = $1", credential["id"])
+    await rotating
 
 
 async def test_an_overlap_is_0_to_30_days_and_required(partner: Partner, credential: dict[str, Any]) -> None:
@@ -443,6 +462,23 @@ async def test_a_deleted_account_is_gone_with_its_keys_and_names_and_its_usage_s
     for (table,) in await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'partner'"):
         for (row,) in await db.fetch(f"SELECT each::text FROM partner.{table} AS each"):  # noqa: S608
             assert not any(text in row.lower() for text in ("alice", "+44 7700", "127.0.0.0/8")), (table, row)
+
+
+async def test_a_deletion_and_the_usage_of_the_keys_do_not_block_each_other(
+    partner: Partner, credential: dict[str, Any], db: asyncpg.Connection
+) -> None:
+    user_id = credential["user_account_id"]
+    ids = [credential["id"], *[(await partner.issued({"id": user_id}))[0]["id"] for _ in range(8)]]
+    low, high = next(  # the usage aggregator locks credentials by id; these two were created in the other order
+        (later, former) for number, former in enumerate(ids) for later in ids[number:] if later < former
+    )
+    locks = "SELECT FROM partner.credential WHERE id = $1 FOR NO KEY UPDATE"
+    async with db.transaction():
+        await db.execute(locks, low)
+        deleting = asyncio.create_task(partner.data("DELETE", f"/users/{user_id}"))
+        await blocks_another(db)
+        await db.execute(locks, high)
+    assert (await deleting)["revoked_credentials"] == len(ids)
 
 
 async def test_the_bootstrap_key_deletes_no_account(bootstrap: Partner, credential: dict[str, Any]) -> None:
