@@ -1,18 +1,24 @@
-"""Each list and object of the API, read completely and compared with the model."""
+"""Each list and object of the API, read completely and compared with the model.
+
+A difference is an AssertionError that names the question, the field, what it is and what it should be.
+"""
 
 import json
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
+from tests.chain.compared import same
 from tests.chain.harness import Caller
-from tests.chain.model import Json, Ledger, OutputReference, Transaction, bech32_payload, fingerprint, page
+from tests.chain.model import Json, Ledger, Transaction, fingerprint, page
 from tests.chain.model_assets import AssetKey
+from tests.chain.model_attachments import Attachments, metadata_of
 from tests.chain.model_certificates import shown as certificate_of
-from tests.chain.model_certificates import with_origin
 from tests.chain.model_chain import Chain
-from tests.chain.model_owners import ORIGINS, Owners
 
 Show = Callable[[Transaction], Json]
+RANDOM_PAGES = 3
+"""How many pages at random depths are read of a list at most, beside all of its pages in order."""
 
 
 def address_list(ledger: Ledger, kind: str, grouped: bool = False) -> tuple[str, int, Show]:
@@ -22,9 +28,20 @@ def address_list(ledger: Ledger, kind: str, grouped: bool = False) -> tuple[str,
     return "/v1/tx/address/", 100, lambda tx: ledger.detail(tx, grouped)
 
 
+def orders(rows: Sequence[Any]) -> tuple[str, ...]:
+    """The orders in which to read a list: both, unless they are the same."""
+    return ("asc", "desc") if len(rows) > 1 else ("desc",)
+
+
+def asked(path: str, query: Json) -> str:
+    """A question as errors name it."""
+    return path if not query else f"{path}?{'&'.join(f'{name}={value}' for name, value in query.items())}"
+
+
 def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query: Any) -> Json:
     """One page of an address list equals the model's, cursor included; gives its pagination."""
     path, _, show = address_list(ledger, kind, query.get("groupByPolicy") == "true")
+    question = asked(path + address, query)
     limit, offset, order = (
         query.get("limit", 20 if kind == "address" else 100),
         query.get("offset", 0),
@@ -32,28 +49,60 @@ def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query:
     )
     expected = page(ledger.history(address, order, query.get("fromSlot")), limit, offset)
     body = caller.ok(path + address, **query)
-    assert body["data"] == [show(tx) for tx in expected.rows], (address, query)
-    assert body["last_updated"] == ledger.last_updated()
+    same(question, body["data"], [show(tx) for tx in expected.rows])
+    same(question, body["last_updated"], ledger.last_updated())
     pagination: Json = body["pagination"]
     cursor = pagination.pop("next_cursor", None)
     counted = {"limit": limit, "offset": offset, "total": expected.total, "hasMore": expected.has_more}
-    assert pagination == counted, (address, query, pagination)
+    same(question, pagination, counted)
     if expected.rows and expected.following is not None and expected.rows[-1].slot != expected.following.slot:
         # Any slot after this page's last one, up to that of the next row, gives the same next page.
         last, following = expected.rows[-1].slot, expected.following.slot
-        assert cursor is not None, (address, query)
-        assert last < cursor <= following if order == "asc" else following <= cursor < last, (address, query, cursor)
+        assert cursor is not None, question
+        assert last < cursor <= following if order == "asc" else following <= cursor < last, (question, cursor)
     else:
-        assert cursor is None, (address, query, cursor)
+        same(question, cursor, None)
     return pagination | {"next_cursor": cursor}
 
 
-def check_transaction(caller: Caller, ledger: Ledger, tx: Transaction) -> Json:
-    """A transaction by its hash equals the model's, with its certificates; gives the answer."""
-    body = caller.ok(f"/v1/tx/hash/{tx.tx_hash}")
-    told = [certificate_of(each, ledger.network) for each in tx.certificates]
-    assert body["data"].items() >= (ledger.detail(tx) | {"certificates": told}).items(), tx.tx_hash
+def check_histories(caller: Caller, ledger: Ledger, address: str, random: Random) -> None:
+    """Check both transaction lists of an address: from end to end by cursor, and pages at random depths and slots."""
+    transactions = ledger.of_address[address]
+    for kind in ("history", "address"):
+        path, most, show = address_list(ledger, kind)
+        for order in orders(transactions):
+            check_page(caller, ledger, kind, address, order=order, limit=most)
+            if len(transactions) > most:
+                rows = walk(caller, path + address, random.randint(most // 2, most), order)
+                same(asked(path + address, {"order": order}), rows, [show(tx) for tx in ledger.history(address, order)])
+        for _ in range(min(len(transactions) // 2, RANDOM_PAGES)):
+            query: Json = {
+                "order": random.choice(("asc", "desc")),
+                "limit": random.randint(1, min(most, len(transactions) + 1)),
+                "offset": random.choice((0, random.randrange(len(transactions) + 2))),
+            }
+            if random.random() < 0.5:
+                query["fromSlot"] = max(0, random.choice(transactions).slot + random.choice((-1, 0, 1)))
+            if kind == "address" and random.random() < 0.5:
+                query["groupByPolicy"] = "true"
+            check_page(caller, ledger, kind, address, **query)
+
+
+def check_transaction(caller: Caller, ledger: Ledger, tx: Transaction, metadata_cbor: bool = True) -> Json:
+    """A transaction by its hash equals the model's; gives the answer. A node may send no CBOR of metadata."""
+    path = f"/v1/tx/hash/{tx.tx_hash}"
+    body = caller.ok(path)
+    same(path, body["data"], full(ledger, tx, body["data"], metadata_cbor))
     return body
+
+
+def full(ledger: Ledger, tx: Transaction, told: Json, metadata_cbor: bool = True) -> Json:
+    """A transaction in full. Labels of which the recorded blocks have no CBOR are not compared."""
+    metadata = {label: known or told["metadata"].get(label) for label, known in metadata_of(tx).items()}
+    if not metadata_cbor:
+        metadata = {label: {"json": known["json"]} for label, known in metadata.items()}
+    certificates = [certificate_of(each, ledger.network) for each in tx.certificates]
+    return ledger.full(tx) | {"metadata": metadata, "certificates": certificates}
 
 
 def walk(caller: Caller, path: str, limit: int, order: str, from_slot: int | None = None) -> list[Json]:
@@ -78,21 +127,31 @@ def collected(caller: Caller, path: str, count: int, total: bool, limit: int = 5
     rows: list[Json] = []
     more = True
     while more:
-        body = caller.ok(path, limit=limit, offset=len(rows), **query)
-        pagination = {"limit": limit, "offset": len(rows), "hasMore": len(rows) + limit < count}
-        assert body["pagination"] == pagination | ({"total": count} if total else {}), (path, query)
+        offset = len(rows)
+        body = caller.ok(path, limit=limit, offset=offset, **query)
+        question = asked(path, query | {"limit": limit, "offset": offset})
+        pagination = {"limit": limit, "offset": offset, "hasMore": offset + limit < count}
+        same(question, body["pagination"], pagination | ({"total": count} if total else {}))
         found = body["data"]["delegators"] if isinstance(body["data"], dict) else body["data"]
-        assert len(found) == min(limit, count - len(rows)), (path, query)
+        assert len(found) == min(limit, count - offset), f"{question}: {len(found)} entries on a page, {count} in all"
         rows += found
         more = body["pagination"]["hasMore"]
     return rows
 
 
-def check_sorted(rows: list[Json], expected: list[Json], figure: str, descending: bool) -> None:
+def check_depths(caller: Caller, path: str, rows: list[Json], random: Random, **query: Any) -> None:
+    """Check pages of a list at random depths, also beyond its end: more of them if it is long."""
+    for _ in range(min(len(rows) // 2, RANDOM_PAGES)):
+        limit, offset = random.randint(1, min(500, len(rows) + 1)), random.randrange(len(rows) + 2)
+        body = caller.ok(path, limit=limit, offset=offset, **query)
+        same(asked(path, query | {"limit": limit, "offset": offset}), body["data"], rows[offset : offset + limit])
+
+
+def check_sorted(question: str, rows: list[Json], expected: list[Json], figure: str, descending: bool) -> None:
     """The rows are sorted by a figure; the order of ties is not compared."""
     figures = [int(row[figure]) for row in rows]
-    assert figures == sorted(figures, reverse=descending)
-    assert sorted(rows, key=as_text) == sorted(expected, key=as_text)
+    same(f"{question}, each {figure}", figures, sorted(figures, reverse=descending))
+    same(f"{question}, sorted as text", sorted(rows, key=as_text), sorted(expected, key=as_text))
 
 
 def as_text(row: Json) -> str:
@@ -100,148 +159,123 @@ def as_text(row: Json) -> str:
 
 
 def check_by_figure(caller: Caller, path: str, expected: list[Json], figure: str, total: bool) -> None:
-    for order in ("asc", "desc"):
-        check_sorted(collected(caller, path, len(expected), total, order=order), expected, figure, order == "desc")
+    """Check a list that is sorted by a figure; small pages have the order of large ones."""
+    for order in orders(expected):
+        rows = collected(caller, path, len(expected), total, order=order)
+        check_sorted(asked(path, {"order": order}), rows, expected, figure, order == "desc")
+        check_depths(caller, path, rows, Random(path), order=order)
 
 
 def check_by_slot(caller: Caller, path: str, oldest_first: list[Json], total: bool) -> None:
-    assert collected(caller, path, len(oldest_first), total, order="asc") == oldest_first, path
-    assert collected(caller, path, len(oldest_first), total, order="desc") == oldest_first[::-1], path
+    for order in orders(oldest_first):
+        expected = oldest_first if order == "asc" else oldest_first[::-1]
+        rows = collected(caller, path, len(oldest_first), total, order=order)
+        same(asked(path, {"order": order}), rows, expected)
+
+
+def check_csv(caller: Caller, path: str, columns: tuple[str, ...], expected: list[Json], slot: int) -> None:
+    """Check a download: its name has the slot, its lines are the list's."""
+    headers, text = caller.text(path)
+    same(path, headers.get("Content-Disposition"), f'attachment; filename="holders-{slot}.csv"')
+    head, *lines = text.split("\r\n")[:-1]
+    same(path, head, ",".join(columns))
+    rows = [dict(zip(columns, (part or None for part in line.split(",")), strict=True)) for line in lines]
+    check_sorted(path, rows, expected, "quantity", descending=True)
+
+
+def asset_info(chain: Chain, asset: AssetKey) -> Json:
+    """GET /v1/assets/:asset, without fields of the metadata that are null."""
+    metadata, source = chain.assets.metadata(asset)
+    return chain.assets.info(asset) | {"metadata": metadata, "metadata_source": source}
+
+
+def without_nulls(told: Json) -> Json:
+    """An asset as told, without fields of its metadata that are null."""
+    metadata = told["metadata"] and {key: value for key, value in told["metadata"].items() if value is not None}
+    return told | {"metadata": metadata}
 
 
 def check_asset(caller: Caller, chain: Chain, asset: AssetKey, holders: list[Json]) -> None:
     """Check info, holders, transactions and mints of one asset."""
-    path = f"/v1/assets/{asset[0]}.{asset[1]}"
-    told = caller.ok(path)["data"]
-    assert caller.ok(f"/v1/assets/{fingerprint(*asset)}")["data"] == told
-    metadata, source = chain.assets.metadata(asset)
-    told["metadata"] = told["metadata"] and {key: value for key, value in told["metadata"].items() if value is not None}
-    assert told == chain.assets.info(asset) | {"metadata": metadata, "metadata_source": source}
+    path, expected = f"/v1/assets/{asset[0]}.{asset[1]}", asset_info(chain, asset)
+    for name in (path, f"/v1/assets/{fingerprint(*asset)}"):
+        same(name, without_nulls(caller.ok(name)["data"]), expected)
     check_by_figure(caller, f"{path}/holders", holders, "quantity", total=False)
+    columns = ("address", "stake_address", "quantity")
+    check_csv(caller, f"{path}/holders.csv", columns, holders, chain.ledger.slot)
     check_by_slot(caller, f"{path}/transactions", chain.assets.movements(asset), total=False)
     check_by_slot(caller, f"{path}/mints", chain.assets.mints(asset), total=True)
 
 
 def check_policy(caller: Caller, chain: Chain, policy: str, holders: list[Json]) -> None:
     """Check the assets of a policy and its holders."""
+    path = f"/v1/assets/policy/{policy}"
     listed = [chain.assets.listed(asset) for asset in chain.assets.of_policy(policy)]
-    check_by_figure(caller, f"/v1/assets/policy/{policy}", listed, "total_supply", total=True)
-    check_by_figure(caller, f"/v1/assets/policy/{policy}/holders", holders, "quantity", total=False)
+    check_by_figure(caller, path, listed, "total_supply", total=True)
+    check_by_figure(caller, f"{path}/holders", holders, "quantity", total=False)
+    columns = ("address", "stake_address", "quantity")
+    check_csv(caller, f"{path}/holders.csv", columns, holders, chain.ledger.slot)
 
 
 def check_pool(caller: Caller, chain: Chain, pool: str) -> None:
     """Check a pool and its delegators, with a node that reports no rewards."""
-    told = caller.ok(f"/v1/pools/{pool}")["data"]
+    path = f"/v1/pools/{pool}"
+    told = caller.ok(path)["data"]
     del told["saturation"]
-    assert told == chain.pools.info(pool)
+    same(path, told, chain.pools.info(pool))
     expected = chain.pools.delegators(pool)
     for limit in (7, 500):
-        rows = collected(caller, f"/v1/pools/{pool}/delegators/list", len(expected), total=True, limit=limit)
-        check_sorted(rows, expected, "amount", descending=True)
+        rows = collected(caller, f"{path}/delegators/list", len(expected), total=True, limit=limit)
+        check_sorted(f"{path}/delegators/list?limit={limit}", rows, expected, "amount", descending=True)
+
+
+def check_block(caller: Caller, chain: Chain, place: int, names: Sequence[str] = ("id", "height")) -> None:
+    """Check the block at a place, by its hash, by its number, or by both."""
+    for name in names:
+        path = f"/v1/blocks/{chain.blocks.blocks[place][name]}"
+        same(path, caller.ok(path)["data"], chain.blocks.info(place))
+
+
+def check_block_transactions(caller: Caller, chain: Chain, place: int) -> None:
+    """Check the transactions of the block at a place."""
+    path = f"/v1/blocks/{chain.blocks.blocks[place]['id']}/transactions"
+    check_by_slot(caller, path, chain.blocks.listed(place), total=True)
 
 
 def check_blocks(caller: Caller, chain: Chain, places: Sequence[int]) -> None:
-    """Check the blocks at these places, by hash and by number, with their transactions, and the latest one."""
-    model = chain.blocks
+    """Check the blocks at these places, and the latest one."""
     for place in places:
-        block, listed = model.blocks[place], model.listed(place)
-        for name in (block["id"], block["height"]):
-            assert caller.ok(f"/v1/blocks/{name}")["data"] == model.info(place)
-        check_by_slot(caller, f"/v1/blocks/{block['id']}/transactions", listed, total=True)
+        check_block(caller, chain, place)
+        check_block_transactions(caller, chain, place)
     latest = caller.ok("/v1/blocks/latest")
-    assert latest["data"] == model.info(len(model.blocks) - 1)
-    assert latest["last_updated"] == chain.ledger.last_updated()
+    same("/v1/blocks/latest", latest["data"], chain.blocks.info(len(chain.blocks.blocks) - 1))
+    same("/v1/blocks/latest", latest["last_updated"], chain.ledger.last_updated())
 
 
 def check_epochs(caller: Caller, chain: Chain) -> None:
     """Check every epoch."""
-    for epoch in chain.blocks.of_epoch:
-        assert caller.ok(f"/v1/epochs/{epoch}")["data"] == chain.blocks.epoch(epoch)
-    assert caller.ok("/v1/epochs/latest")["data"] == chain.blocks.epoch(max(chain.blocks.of_epoch))
+    latest = max(chain.blocks.of_epoch)
+    for name, epoch in [*((each, each) for each in chain.blocks.of_epoch), ("latest", latest)]:
+        same(f"/v1/epochs/{name}", caller.ok(f"/v1/epochs/{name}")["data"], chain.blocks.epoch(epoch))
 
 
 def check_stake(caller: Caller, chain: Chain) -> None:
     """Check the stake of the network: the sums over all pools, with a node that reports no rewards."""
     pools = [chain.pools.info(pool) for pool in chain.pools.parameters]
     told = caller.ok("/v1/network")["data"]
-    assert told["tip"]["block_hash"] == (chain.ledger.tip or {})["id"]
-    assert told["stake"] == {
+    same("/v1/network", told["tip"]["block_hash"], (chain.ledger.tip or {})["id"])
+    expected = {
         "live": str(sum(int(pool["live_stake"]) for pool in pools)),
         "active": str(sum(int(pool["active_stake"]) for pool in pools)),
     }
+    same("/v1/network", told["stake"], expected)
 
 
-def check_address(caller: Caller, owners: Owners, address: str) -> None:
-    """Check what an address has, its outputs and its assets."""
-    path = f"/v1/addresses/{address}"
-    body = caller.ok(path)
-    assert body["data"] == owners.address(address)
-    assert body["last_updated"] == owners.ledger.last_updated()
-    check_owned(caller, owners, path, address)
+def check_script(caller: Caller, attachments: Attachments, digest: str) -> None:
+    """Check a script by its hash."""
+    same(f"/v1/scripts/{digest}", caller.ok(f"/v1/scripts/{digest}")["data"], attachments.script(digest))
 
 
-def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) -> None:
-    """Check what an account has, its addresses, outputs, assets, transactions, delegations and withdrawals."""
-    path, ledger = f"/v1/accounts/{account}", owners.ledger
-    told = caller.ok(path)["data"]
-    assert told.pop("rewards") >= 0
-    pool, epoch = chain.pools.delegations.get(account, (None, None))
-    representative = chain.pools.representatives.get(account)
-    raw = bech32_payload(account)
-    expected = {
-        "stake_address": account,
-        "stake_credential": {"id": raw[1:].hex(), "origin": ORIGINS[raw[0] >> 4 & 1]},
-        "registered": account in chain.pools.registered,
-        "pool_id": pool,
-        "active_epoch_no": None if epoch is None else epoch + 2,
-        "delegate_representative": None if representative is None else with_origin(representative),
-        "withdrawal_count": len(owners.withdrawals(account)),
-        **owners.summary(account),
-    }
-    if told["registered"] is None:  # the recorded blocks begin in the middle
-        assert account not in chain.pools.registered
-        expected["registered"] = None
-    assert told == expected
-    check_owned(caller, owners, path, account)
-    listed = [row["address"] for row in collected(caller, f"{path}/addresses", len(owners.addresses[account]), False)]
-    assert sorted(listed) == sorted(owners.addresses[account])
-    check_by_slot(caller, f"{path}/delegations", chain.pools.delegated.get(account, []), total=False)
-    check_by_slot(caller, f"{path}/withdrawals", owners.withdrawals(account), total=True)
-    transactions = owners.transactions.get(account, [])
-    for order in ("asc", "desc"):
-        rows = transactions if order == "asc" else transactions[::-1]
-        assert walk(caller, f"{path}/transactions", 7, order) == [ledger.entry(tx) for tx in rows]
-    assert walk(caller, f"{path}/transactions/detailed", 20, "asc") == [ledger.detail(tx) for tx in transactions]
-
-
-def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
-    """Check the unspent outputs of an address or account, also those with one of its assets, and its assets."""
-    unspent = owners.unspent(owner)
-    for limit in (3, 500) if len(unspent) < 60 else (500,):
-        for order in ("asc", "desc"):
-            rows = unspent if order == "asc" else unspent[::-1]
-            assert collected(caller, f"{path}/utxos", len(rows), False, limit=limit, order=order) == rows, (path, order)
-    holdings = owners.holdings(owner)
-    listed = collected(caller, f"{path}/assets", len(holdings), False, order="asc")
-    assert sorted(listed, key=as_text) == sorted(holdings, key=as_text)
-    assert collected(caller, f"{path}/assets", len(holdings), False, limit=max(len(holdings) - 1, 1)) == listed[::-1]
-    for policy, name in list(owners.held(owner))[:2]:
-        rows = owners.unspent(owner, (policy, name))
-        found = collected(caller, f"{path}/utxos", len(rows), False, limit=2, order="asc", asset=f"{policy}.{name}")
-        assert found == rows, (path, policy, name)
-
-
-def check_output(caller: Caller, owners: Owners, reference: OutputReference) -> None:
-    """Check an output and who spent it."""
-    assert caller.ok(f"/v1/utxos/{reference[0]}/{reference[1]}")["data"] == owners.made_output(reference)
-
-
-def check_account_holders(caller: Caller, chain: Chain, owners: Owners) -> None:
-    """Check the holders by account of every asset and policy."""
-    by_asset, by_policy = owners.account_holders()
-    for policy, name in chain.assets.minted:
-        path = f"/v1/assets/{policy}.{name}/holders/accounts"
-        check_by_figure(caller, path, by_asset.get((policy, name), []), "quantity", total=False)
-    for policy in {policy for policy, _ in chain.assets.minted}:
-        path = f"/v1/assets/policy/{policy}/holders/accounts"
-        check_by_figure(caller, path, by_policy.get(policy, []), "quantity", total=False)
+def check_datum(caller: Caller, attachments: Attachments, digest: str) -> None:
+    """Check a datum by its hash."""
+    same(f"/v1/datums/{digest}", caller.ok(f"/v1/datums/{digest}")["data"], attachments.datum(digest))

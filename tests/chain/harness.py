@@ -11,8 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from email.message import Message
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -213,22 +214,40 @@ class Caller:
 
     def __init__(self, port: int, keys: list[str]) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        self.keys = keys
+        self.port, self.keys = port, keys
         self.asked = 0
 
     def get(self, path: str, **query: Any) -> tuple[int, Json]:
-        self.asked += 1
-        key = self.keys[self.asked % len(self.keys)]
-        target = f"{path}?{urlencode(query)}" if query else path
-        self.connection.request("GET", target, headers={"Authorization": f"Bearer {key}"})
-        response = self.connection.getresponse()
-        return response.status, json.loads(response.read())
+        status, _, body = self._ask("GET", f"{path}?{urlencode(query)}" if query else path)
+        return status, json.loads(body)
 
     def ok(self, path: str, **query: Any) -> Json:
         """The body of a 200 answer; any other is a failure."""
         status, body = self.get(path, **query)
         assert status == 200 and body["success"] is True, (path, query, status, body)
         return body
+
+    def text(self, path: str) -> tuple[Message, str]:
+        """Headers and content of a 200 answer that is a file; any other is a failure."""
+        status, headers, body = self._ask("GET", path)
+        assert status == 200, (path, status, body)
+        return headers, body.decode()
+
+    def bulk(self, kind: str, ids: Sequence[str]) -> list[Any]:
+        """What is said of several ids at once."""
+        status, _, body = self._ask("POST", f"/v1/bulk/{kind}", json.dumps({"ids": ids}).encode())
+        assert status == 200, (kind, ids, status, body)
+        told: list[Any] = json.loads(body)["data"]
+        return told
+
+    def _ask(self, method: str, target: str, body: bytes | None = None) -> tuple[int, Message, bytes]:
+        self.asked += 1
+        headers = {"Authorization": f"Bearer {self.keys[self.asked % len(self.keys)]}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        self.connection.request(method, target, body, headers)
+        response = self.connection.getresponse()
+        return response.status, response.headers, response.read()
 
 
 class Ledgerline:
@@ -270,10 +289,10 @@ class Ledgerline:
             process.kill()
 
     @contextmanager
-    def serving(self, network: str) -> Iterator[Caller]:
-        """The API on a free port, with keys for one network."""
+    def serving(self, network: str, workers: int = 1) -> Iterator[Caller]:
+        """The API on a free port, in so many processes, with keys for one network."""
         port = free_port()
-        process = self.start("api", "--port", str(port))
+        process = self.start("api", "--port", str(port), "--workers", str(workers))
 
         def listens() -> bool:
             assert process.popen.poll() is None, f"the API ended: {process.output()[-3000:]}"

@@ -82,6 +82,7 @@ class Transaction:
     withdrawals: dict[str, int] = field(default_factory=dict)
     metadata: Json = field(default_factory=dict)
     datums: dict[str, str] = field(default_factory=dict)
+    declared: Json = field(default_factory=dict)  # as the node sent it
 
     def addresses(self) -> set[str]:
         spent = {source.address for _, source in self.inputs if source is not None}
@@ -141,7 +142,7 @@ class Ledger:
             done.certificates = tx.get("certificates", [])
             done.withdrawals = {account: paid["ada"]["lovelace"] for account, paid in tx.get("withdrawals", {}).items()}
         done.metadata = tx.get("metadata", {}).get("labels", {}) if valid else {}
-        done.datums = tx.get("datums", {})
+        done.datums, done.declared = tx.get("datums", {}), tx
         self.unspent.update({(done.tx_hash, index): output for index, output in made})
         self.transactions[done.tx_hash] = done
         for address in done.addresses():
@@ -195,6 +196,17 @@ class Ledger:
                 {"output_index": index, "address": output.address, "value": value_of(output, grouped)}
                 for index, output in tx.outputs
             ],
+        }
+
+    def full(self, tx: Transaction) -> Json:
+        """GET /v1/tx/hash/:hash, without its metadata and certificates."""
+        interval = tx.declared.get("validityInterval", {})
+        return self.detail(tx) | {
+            "valid": tx.declared.get("spends", "inputs") == "inputs",
+            "mint": {f"{policy}.{name}": quantity for (policy, name), quantity in tx.mint.items()},
+            "withdrawals": [{"stake_address": account, "lovelace": paid} for account, paid in tx.withdrawals.items()],
+            "invalid_before": interval.get("invalidBefore"),
+            "invalid_hereafter": interval.get("invalidAfter"),
         }
 
 

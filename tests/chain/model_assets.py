@@ -41,12 +41,17 @@ class Assets:
             for asset, quantity in paid.items():
                 self.moved[asset].append((tx, quantity))
 
+    @property
+    def known(self) -> list[AssetKey]:
+        """Every asset that was minted, burned or paid. All are minted first in a chain from the origin."""
+        return list(dict.fromkeys([*self.moved, *self.minted]))
+
     def supply(self, asset: AssetKey) -> int:
-        return sum(quantity for _, quantity in self.minted[asset])
+        return sum(quantity for _, quantity in self.minted.get(asset, ()))
 
     def listed(self, asset: AssetKey) -> Json:
         """One row of GET /v1/assets/policy/:policyId."""
-        quantities = [quantity for _, quantity in self.minted[asset]]
+        quantities = [quantity for _, quantity in self.minted.get(asset, ())]
         return {
             "asset_name": asset[1],
             "asset_name_ascii": text_of(bytes.fromhex(asset[1])),
@@ -58,24 +63,24 @@ class Assets:
 
     def info(self, asset: AssetKey) -> Json:
         """GET /v1/assets/:asset, without its metadata."""
-        first = self.ledger.entry(next(tx for tx, quantity in self.minted[asset] if quantity > 0))
+        first = next((self.ledger.entry(tx) for tx, quantity in self.minted.get(asset, ()) if quantity > 0), None)
         return (
             {"policy_id": asset[0]}
             | self.listed(asset)
-            | {f"first_mint_{column}": first[key] for column, key in FIRST_MINT.items()}
+            | {f"first_mint_{column}": first and first[key] for column, key in FIRST_MINT.items()}
         )
 
     def of_policy(self, policy: str) -> list[AssetKey]:
-        return [asset for asset in self.minted if asset[0] == policy]
+        return [asset for asset in self.known if asset[0] == policy]
 
     def mints(self, asset: AssetKey) -> list[Json]:
         """All rows of GET /v1/assets/:asset/mints, oldest first."""
-        rows = [self.ledger.entry(tx) | {"quantity": str(quantity)} for tx, quantity in self.minted[asset]]
+        rows = [self.ledger.entry(tx) | {"quantity": str(quantity)} for tx, quantity in self.minted.get(asset, ())]
         return [{key: row[key] for key in row if key != "block_hash"} for row in rows]
 
     def movements(self, asset: AssetKey) -> list[Json]:
         """All rows of GET /v1/assets/:asset/transactions, oldest first."""
-        return [self.ledger.entry(tx) | {"quantity": str(quantity)} for tx, quantity in self.moved[asset]]
+        return [self.ledger.entry(tx) | {"quantity": str(quantity)} for tx, quantity in self.moved.get(asset, ())]
 
     def holdings(self) -> tuple[dict[AssetKey, list[Json]], dict[str, list[Json]]]:
         """The holders of each asset and of each policy, greatest first."""

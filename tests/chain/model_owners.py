@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from hashlib import blake2b
+from typing import Any
 
 import cbor2
 
@@ -163,12 +164,28 @@ def hash_of(datum: str) -> str:
 
 
 def script_hash(script: Json) -> str:
-    """The hash of the language's number and the script's bytes. Only a native one, a signature here, may lack these."""
+    """The hash of the language's number and the script's bytes, which Ogmios sends of native ones only on request."""
     language = script["language"]
     number = 0 if language == "native" else int(language.removeprefix("plutus:v"))
-    key_hash = script.get("json", {}).get("from")
-    body = bytes.fromhex(script["cbor"]) if "cbor" in script else cbor2.dumps([0, bytes.fromhex(key_hash)])
+    body = bytes.fromhex(script["cbor"]) if "cbor" in script else native_body(script["json"])
     return blake2b(bytes([number]) + body, digest_size=28).hexdigest()
+
+
+def native_body(clause: Json) -> bytes:
+    """The CBOR of a native script, as most libraries write it."""
+    return bytes(cbor2.dumps(native_tree(clause)))
+
+
+def native_tree(clause: Json) -> list[Any]:
+    match clause["clause"]:
+        case "signature":
+            return [0, bytes.fromhex(clause["from"])]
+        case "all" | "any" as kind:
+            return [("all", "any").index(kind) + 1, [native_tree(part) for part in clause["from"]]]
+        case "some":
+            return [3, clause["atLeast"], [native_tree(part) for part in clause["from"]]]
+        case kind:
+            return [("after", "before").index(kind) + 4, clause["slot"]]
 
 
 def account_rows(held: dict[str, int]) -> list[Json]:

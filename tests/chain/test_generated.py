@@ -12,21 +12,21 @@ from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from shared.packed import CERTIFICATES
 from tests.chain.answers import (
-    check_account,
-    check_account_holders,
-    check_address,
     check_asset,
     check_blocks,
+    check_datum,
     check_epochs,
-    check_output,
     check_page,
     check_policy,
     check_pool,
+    check_script,
     check_stake,
     check_transaction,
     walk,
 )
+from tests.chain.answers_owners import check_account, check_account_holders, check_address, check_output
 from tests.chain.harness import Caller, Ledgerline, Node, until
+from tests.chain.model_attachments import Attachments
 from tests.chain.model_chain import ERAS, Chain, genesis_of
 from tests.chain.model_owners import Owners
 
@@ -74,7 +74,7 @@ def test_every_answer_of_a_generated_chain_is_right(
             check_page(caller, model.ledger, "address", address, limit=100)
             check_page(caller, model.ledger, "history", address, limit=7, order="asc", offset=3)
         for tx in model.ledger.transactions.values():
-            check_transaction(caller, model.ledger, tx)
+            check_transaction(caller, model.ledger, tx, dialect.metadata_cbor)
         assert {each["type"] for tx in model.ledger.transactions.values() for each in tx.certificates} == {
             *CERTIFICATES
         }
@@ -92,7 +92,17 @@ def test_every_answer_of_a_generated_chain_is_right(
         check_blocks(caller, model, range(0, len(model.blocks.blocks), 7))
         check_epochs(caller, model)
         check_stake(caller, model)
+        check_attachments(caller, model)
         check_told_by_node(caller, node, dialect)
+
+
+def check_attachments(caller: Caller, model: Chain) -> None:
+    """Every script and datum."""
+    attachments = Attachments(model.ledger)
+    for digest in attachments.scripts:
+        check_script(caller, attachments, digest)
+    for digest in attachments.datums:
+        check_datum(caller, attachments, digest)
 
 
 def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:

@@ -4,7 +4,8 @@ from itertools import islice
 
 import pytest
 
-from tests.chain.answers import check_account, check_address, check_output, check_page, check_transaction, walk
+from tests.chain.answers import check_page, check_transaction, walk
+from tests.chain.answers_owners import check_account, check_address, check_output
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node
 from tests.chain.model_owners import Owners

@@ -1,0 +1,173 @@
+"""What addresses, stake accounts and outputs are told to have, read completely and compared with the model.
+
+Several at once, too: the answers of `POST /v1/bulk/…` are those of the single questions.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from tests.chain.answers import (
+    as_text,
+    asked,
+    asset_info,
+    check_by_figure,
+    check_by_slot,
+    check_csv,
+    check_depths,
+    collected,
+    full,
+    orders,
+    walk,
+    without_nulls,
+)
+from tests.chain.compared import same
+from tests.chain.harness import Caller
+from tests.chain.model import Json, OutputReference, Transaction, bech32_payload
+from tests.chain.model_assets import AssetKey
+from tests.chain.model_certificates import with_origin
+from tests.chain.model_chain import Chain
+from tests.chain.model_owners import ORIGINS, Owners
+
+ACCOUNT_COLUMNS = ("stake_address", "address", "quantity")
+
+
+def check_address(caller: Caller, owners: Owners, address: str) -> None:
+    """Check what an address has, its outputs and its assets."""
+    path = f"/v1/addresses/{address}"
+    body = caller.ok(path)
+    same(path, body["data"], owners.address(address))
+    same(path, body["last_updated"], owners.ledger.last_updated())
+    check_owned(caller, owners, path, address)
+
+
+def account_info(chain: Chain, owners: Owners, account: str) -> Json:
+    """GET /v1/accounts/:stake_address, without its rewards, which do not follow from blocks."""
+    pool, epoch = chain.pools.delegations.get(account, (None, None))
+    representative = chain.pools.representatives.get(account)
+    raw = bech32_payload(account)
+    return {
+        "stake_address": account,
+        "stake_credential": {"id": raw[1:].hex(), "origin": ORIGINS[raw[0] >> 4 & 1]},
+        "registered": account in chain.pools.registered,
+        "pool_id": pool,
+        "active_epoch_no": None if epoch is None else epoch + 2,
+        "delegate_representative": None if representative is None else with_origin(representative),
+        "withdrawal_count": len(owners.withdrawals(account)),
+        **owners.summary(account),
+    }
+
+
+def without_rewards(told: Json, expected: Json) -> Json:
+    """An account as told, without its rewards.
+
+    If the indexed blocks begin in the middle, it is unknown whether an account without certificates is registered.
+    """
+    assert told["rewards"] >= 0, told
+    known = told if told["registered"] is not None or expected["registered"] else told | {"registered": False}
+    return {name: value for name, value in known.items() if name != "rewards"}
+
+
+def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) -> None:
+    """Check what an account has, its addresses, outputs, assets, transactions, delegations and withdrawals."""
+    path, ledger = f"/v1/accounts/{account}", owners.ledger
+    expected = account_info(chain, owners, account)
+    same(path, without_rewards(caller.ok(path)["data"], expected), expected)
+    check_owned(caller, owners, path, account)
+    addresses = owners.addresses.get(account, [])
+    listed = [row["address"] for row in collected(caller, f"{path}/addresses", len(addresses), False)]
+    same(f"{path}/addresses, sorted", sorted(listed), sorted(addresses))
+    check_by_slot(caller, f"{path}/delegations", chain.pools.delegated.get(account, []), total=False)
+    check_by_slot(caller, f"{path}/withdrawals", owners.withdrawals(account), total=True)
+    transactions = owners.transactions.get(account, [])
+    for order in orders(transactions):
+        rows = transactions if order == "asc" else transactions[::-1]
+        question = asked(f"{path}/transactions", {"order": order})
+        same(question, walk(caller, f"{path}/transactions", 7, order), [ledger.entry(tx) for tx in rows])
+    detailed = walk(caller, f"{path}/transactions/detailed", 20, "asc")
+    same(f"{path}/transactions/detailed", detailed, [ledger.detail(tx) for tx in transactions])
+
+
+def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
+    """Check the unspent outputs of an address or account, also those with each of its assets, and its assets."""
+    unspent = owners.unspent(owner)
+    for limit in (3, 500) if 3 < len(unspent) < 60 else (500,):
+        for order in orders(unspent):
+            rows = unspent if order == "asc" else unspent[::-1]
+            found = collected(caller, f"{path}/utxos", len(rows), False, limit=limit, order=order)
+            same(asked(f"{path}/utxos", {"limit": limit, "order": order}), found, rows)
+    check_depths(caller, f"{path}/utxos", unspent, Random(owner), order="asc")
+    holdings = owners.holdings(owner)
+    listed = collected(caller, f"{path}/assets", len(holdings), False, order="asc")
+    same(f"{path}/assets, sorted as text", sorted(listed, key=as_text), sorted(holdings, key=as_text))
+    if len(holdings) > 1:
+        newest_first = collected(caller, f"{path}/assets", len(holdings), False, limit=len(holdings) - 1)
+        same(f"{path}/assets, newest first", newest_first, listed[::-1])
+    for policy, name in owners.held(owner):
+        rows, asset = owners.unspent(owner, (policy, name)), f"{policy}.{name}"
+        found = collected(caller, f"{path}/utxos", len(rows), False, limit=2, order="asc", asset=asset)
+        same(asked(f"{path}/utxos", {"asset": asset}), found, rows)
+
+
+def check_output(caller: Caller, owners: Owners, reference: OutputReference) -> None:
+    """Check an output and who spent it."""
+    path = f"/v1/utxos/{reference[0]}/{reference[1]}"
+    same(path, caller.ok(path)["data"], owners.made_output(reference))
+
+
+def check_holding_accounts(caller: Caller, path: str, expected: list[Json], slot: int) -> None:
+    """Check the holders by account of an asset or a policy, and their download."""
+    check_by_figure(caller, f"{path}/holders/accounts", expected, "quantity", total=False)
+    check_csv(caller, f"{path}/holders/accounts.csv", ACCOUNT_COLUMNS, expected, slot)
+
+
+def check_account_holders(caller: Caller, chain: Chain, owners: Owners) -> None:
+    """Check the holders by account of every asset and policy."""
+    by_asset, by_policy = owners.account_holders()
+    for policy, name in chain.assets.minted:
+        path = f"/v1/assets/{policy}.{name}"
+        check_holding_accounts(caller, path, by_asset.get((policy, name), []), chain.ledger.slot)
+    for policy in {policy for policy, _ in chain.assets.minted}:
+        path = f"/v1/assets/policy/{policy}"
+        check_holding_accounts(caller, path, by_policy.get(policy, []), chain.ledger.slot)
+
+
+def check_bulk(kind: str, ids: Sequence[str], told: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Compare what was told about several ids, one by one."""
+    assert len(told) == len(ids), f"/v1/bulk/{kind}: {len(told)} answers to {len(ids)} ids"
+    for each, one, other in zip(ids, told, expected, strict=True):
+        same(f"/v1/bulk/{kind} of {each}", one, other)
+
+
+def check_bulk_addresses(caller: Caller, owners: Owners, addresses: Sequence[str]) -> None:
+    """Check up to 100 addresses at once."""
+    told = caller.bulk("addresses", addresses)
+    check_bulk("addresses", addresses, told, [owners.address(address) for address in addresses])
+
+
+def check_bulk_accounts(caller: Caller, chain: Chain, owners: Owners, accounts: Sequence[str]) -> None:
+    """Check up to 100 accounts at once."""
+    expected = [account_info(chain, owners, account) for account in accounts]
+    told = [without_rewards(*pair) for pair in zip(caller.bulk("accounts", accounts), expected, strict=True)]
+    check_bulk("accounts", accounts, told, expected)
+
+
+def check_bulk_transactions(caller: Caller, chain: Chain, transactions: Sequence[Transaction]) -> None:
+    """Check up to 100 transactions at once."""
+    ids = [tx.tx_hash for tx in transactions]
+    told = caller.bulk("transactions", ids)
+    expected = [full(chain.ledger, tx, one) for tx, one in zip(transactions, told, strict=True)]
+    check_bulk("transactions", ids, told, expected)
+
+
+def check_bulk_assets(caller: Caller, chain: Chain, assets: Sequence[AssetKey]) -> None:
+    """Check up to 100 assets at once."""
+    ids = [f"{policy}.{name}" for policy, name in assets]
+    told = [without_nulls(each) for each in caller.bulk("assets", ids)]
+    check_bulk("assets", ids, told, [asset_info(chain, asset) for asset in assets])
+
+
+def check_bulk_outputs(caller: Caller, owners: Owners, references: Sequence[OutputReference]) -> None:
+    """Check up to 100 outputs at once."""
+    ids = [f"{tx_hash}#{index}" for tx_hash, index in references]
+    check_bulk("utxos", ids, caller.bulk("utxos", ids), [owners.made_output(each) for each in references])
