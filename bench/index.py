@@ -191,15 +191,15 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
             first_seen = await resolver.look_up(reader, [block.lookups for block in blocks])
             built = await rows.of(blocks, first_seen, [], resolver, _RULES)
             resolver.apply(built.spending)
-            numbered = None if in_bulk else await histories.number(reader, built.rows)
+            entries = None if in_bulk else await histories.number(reader, built.rows)
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
             async with db.transaction():
                 await db.execute("SET LOCAL synchronous_commit = off")
-                if numbered is None:
+                if entries is None:
                     await store.copy_staged(db, built.rows)
                 else:
-                    await store.copy_rows(db, built.rows, numbered)
+                    await store.copy_rows(db, built.rows, entries)
             copy_s += time.perf_counter() - began
         postgres_cpu_s = databases.cpu_s(db)
         await db.close()

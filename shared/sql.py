@@ -8,7 +8,7 @@ the program, never input from a caller.
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -84,6 +84,11 @@ class StatementFile:
 def beside(module: str) -> StatementFile:
     """The `.sql` file next to a module and of the same name; `module` is its `__file__`."""
     return StatementFile(Path(module).with_suffix(".sql"))
+
+
+def columns(rows: Iterable[tuple[Any, ...]], *, empty: int = 0) -> list[list[Any]]:
+    """The columns of rows, as arrays for `unnest`; for no rows, so many empty ones."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(empty)]
 
 
 @cache

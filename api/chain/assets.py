@@ -255,30 +255,29 @@ policy_assets_pages = {
     "asc": _sql.query("policy_assets", _PolicyAssetRow, **_DESCENDING),
 }
 _ADDRESSES = {
-    "who_no": "address_no",
+    "owner_no": "address_no",
     "raw": "(SELECT raw FROM address WHERE address.address_no = page.address_no)",
 }
 _ACCOUNTS = {
-    "who_no": "account_no",
+    "owner_no": "account_no",
     "raw": "CASE WHEN page.account_no > 0 THEN (SELECT raw FROM stake WHERE stake_no = page.account_no)"
     " ELSE (SELECT raw FROM address WHERE address_no = -page.account_no) END",
 }
-_LISTED = {
-    "asset_no": "policy JOIN asset USING (policy_no) WHERE policy_id = $1 AND name = $2",
-    "policy_no": "policy WHERE policy_id = $1",
+_ALL_OF_ASSET = {
+    "held_no": "asset_no",
+    "asked": "policy JOIN asset USING (policy_no) WHERE policy_id = $1 AND name = $2",
 }
+_ALL_OF_POLICY = {"held_no": "policy_no", "asked": "policy WHERE policy_id = $1"}
 _BY_QUANTITY = {"desc": _DESCENDING, "asc": _ASCENDING}
 
 
-def _all_holders(holder: str, who: Mapping[str, str], held: Mapping[str, str]) -> sql.Query[HolderEntry]:
-    return _sql.query(
-        "all_holders", HolderEntry, holder=holder, **who, held_no=held["held_no"], listed=_LISTED[held["held_no"]]
-    )
+def _all_holders(holder: str, owner: Mapping[str, str], held: Mapping[str, str]) -> sql.Query[HolderEntry]:
+    return _sql.query("all_holders", HolderEntry, holder=holder, **owner, **held)
 
 
-def _holders_pages(holder: str, who: Mapping[str, str], held: Mapping[str, str]) -> dict[str, sql.Query[_HolderRow]]:
+def _holders_pages(holder: str, owner: Mapping[str, str], held: Mapping[str, str]) -> dict[str, sql.Query[_HolderRow]]:
     return {
-        order: _sql.query("holders", _HolderRow, holder=holder, **who, **held, **direction)
+        order: _sql.query("holders", _HolderRow, holder=holder, **owner, **held, **direction)
         for order, direction in _BY_QUANTITY.items()
     }
 
@@ -287,10 +286,10 @@ holders_pages = _holders_pages("holder", _ADDRESSES, _OF_ASSET)
 policy_holders_pages = _holders_pages("policy_holder", _ADDRESSES, _OF_POLICY)
 account_holders_pages = _holders_pages("account_holder", _ACCOUNTS, _OF_ASSET)
 policy_account_holders_pages = _holders_pages("policy_account_holder", _ACCOUNTS, _OF_POLICY)
-all_holders = _all_holders("holder", _ADDRESSES, _OF_ASSET)
-all_policy_holders = _all_holders("policy_holder", _ADDRESSES, _OF_POLICY)
-all_account_holders = _all_holders("account_holder", _ACCOUNTS, _OF_ASSET)
-all_policy_account_holders = _all_holders("policy_account_holder", _ACCOUNTS, _OF_POLICY)
+all_holders = _all_holders("holder", _ADDRESSES, _ALL_OF_ASSET)
+all_policy_holders = _all_holders("policy_holder", _ADDRESSES, _ALL_OF_POLICY)
+all_account_holders = _all_holders("account_holder", _ACCOUNTS, _ALL_OF_ASSET)
+all_policy_account_holders = _all_holders("policy_account_holder", _ACCOUNTS, _ALL_OF_POLICY)
 _transactions = _sql.query(
     "history", _MovementRow, history="asset_tx", last="chunk", length="(chunk << 6) + length(entries) / 18"
 )

@@ -7,8 +7,8 @@
 --     the bound of the one before it
 -- of lists of holders:
 --   {holder} {held_no}  the table, and its column for what is held: an asset or a policy
---   {who_no} {raw}  its column for who holds it, an address or an account, and the bytes of that
---   {asked} {exists}  how that is found, and whether it exists; a policy that was never seen is an empty list
+--   {owner_no} {raw}  its column for who holds it, an address or an account, and the bytes of that address or account
+--   {asked} {exists}  how the asset or policy is found, and whether it exists; a policy that was never seen is an empty list
 -- of histories:
 --   {history}  the table: transactions with the asset in their outputs (asset_tx), or those that minted or burned it (mint)
 --   {last} {length}  by what its rows are in order, and the length of the history as its last row has it
@@ -76,7 +76,7 @@ WHERE tip.phase = 'live'
 ORDER BY -page.supply {order}, page.name {order}
 
 -- name: holders
--- A page of the holders of an asset or of a policy by quantity, ties by {who_no}, and one row beyond the page. Buckets
+-- A page of the holders of an asset or of a policy by quantity, ties by {owner_no}, and one row beyond the page. Buckets
 -- skip to a large offset, so that every offset costs about the same.
 --   $1 limit  $2 offset  $3 policy  $4 name, for an asset only
 WITH asked AS MATERIALIZED (
@@ -84,19 +84,19 @@ WITH asked AS MATERIALIZED (
 ), bucket AS MATERIALIZED (
     SELECT holders, sum(holders) OVER in_order AS beyond,
            coalesce({lag}(lowest_quantity) {over}, {edge}) AS quantity,
-           coalesce({lag}(lowest_{who_no}) {over}, 0) AS who_no
+           coalesce({lag}(lowest_{owner_no}) {over}, 0) AS owner_no
     FROM {holder}_bucket
     WHERE {held_no} = (SELECT {held_no} FROM asked) AND $2::bigint >= 1000
-    WINDOW in_order AS (ORDER BY lowest_quantity {order}, lowest_{who_no} {order})
+    WINDOW in_order AS (ORDER BY lowest_quantity {order}, lowest_{owner_no} {order})
 ), start AS MATERIALIZED (
-    (SELECT quantity, who_no, $2 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $2 ORDER BY beyond LIMIT 1)
+    (SELECT quantity, owner_no, $2 - (beyond - holders) AS skipped FROM bucket WHERE beyond > $2 ORDER BY beyond LIMIT 1)
     UNION ALL
     SELECT {edge}, 0, $2 WHERE NOT EXISTS (SELECT FROM bucket)
 ), page AS (
-    SELECT {who_no}, quantity FROM {holder}
+    SELECT {owner_no}, quantity FROM {holder}
     WHERE {held_no} = (SELECT {held_no} FROM asked)
-      AND (quantity, {who_no}) {compare} ((SELECT quantity FROM start), (SELECT who_no FROM start))
-    ORDER BY quantity {order}, {who_no} {order}
+      AND (quantity, {owner_no}) {compare} ((SELECT quantity FROM start), (SELECT owner_no FROM start))
+    ORDER BY quantity {order}, {owner_no} {order}
     LIMIT $1::bigint + 1 OFFSET (SELECT skipped FROM start)
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, {exists} AS known,
@@ -105,15 +105,15 @@ FROM tip
 LEFT JOIN asked ON true
 LEFT JOIN page ON true
 WHERE tip.phase = 'live'
-ORDER BY page.quantity {order}, page.{who_no} {order}
+ORDER BY page.quantity {order}, page.{owner_no} {order}
 
 -- name: all_holders
 -- All holders of an asset or of a policy in the order of `holders`, greatest first, to be read through a cursor.
 --   $1 policy  $2 name, for an asset only
 SELECT {raw} AS raw, page.quantity::text AS quantity
 FROM {holder} page
-WHERE {held_no} = (SELECT {held_no} FROM {listed})
-ORDER BY page.quantity DESC, page.{who_no} DESC
+WHERE {held_no} = (SELECT {held_no} FROM {asked})
+ORDER BY page.quantity DESC, page.{owner_no} DESC
 
 -- name: history
 -- A page of a history of an asset, oldest first: a range of the primary key, at the same cost for any offset.

@@ -30,13 +30,13 @@ HISTORIES: dict[OwnerKind, dict[str, str]] = {
     "account": {**_KEYS["account"], "history": "account_tx"},
 }
 OUTPUTS: dict[OwnerKind, dict[str, str]] = {
-    "address": {**_KEYS["address"], "buckets": "utxo_bucket"},
-    "account": {**_KEYS["account"], "buckets": "account_utxo_bucket"},
+    "address": {**_KEYS["address"], "utxo_bucket": "utxo_bucket"},
+    "account": {**_KEYS["account"], "utxo_bucket": "account_utxo_bucket"},
 }
 _HOLDINGS: dict[OwnerKind, dict[str, str]] = {
-    "address": {"holder": "holder", "holder_no": "address_no"},
+    "address": {"holder": "holder", "held_by": "address_no"},
     # The condition on account_no is that of the index.
-    "account": {"holder": "account_holder", "holder_no": "account_no > 0 AND account_no"},
+    "account": {"holder": "account_holder", "held_by": "account_no > 0 AND account_no"},
 }
 
 
@@ -101,7 +101,9 @@ class _HoldingRow(ListRow, frozen=True):
 
 _sql = sql.beside(__file__)
 _summaries = {
-    owner: _sql.query("summary", _SummaryRow, **HISTORIES[owner], **_HOLDINGS[owner], buckets=OUTPUTS[owner]["buckets"])
+    owner: _sql.query(
+        "summary", _SummaryRow, **HISTORIES[owner], **_HOLDINGS[owner], utxo_bucket=OUTPUTS[owner]["utxo_bucket"]
+    )
     for owner in _KEYS
 }
 holdings_pages = {

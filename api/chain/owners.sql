@@ -1,8 +1,8 @@
 -- What addresses and accounts own. Each statement is one snapshot, and returns no row if the network is not served. A list
 -- returns a single row with nulls if the page is empty.
 --
--- Placeholders: {owner} {owner_no} {history} {buckets} {holder} {holder_no} are tables and columns of an address or an
--- account; {order} is the direction.
+-- Placeholders: {owner} {owner_no} {history} {utxo_bucket} {holder} are tables and columns of an address or an account;
+-- {held_by} is the condition on {holder} up to the number of the owner; {order} is the direction.
 
 -- name: summary
 -- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are summed
@@ -12,12 +12,12 @@ WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1
 ), bucketed AS MATERIALIZED (
     SELECT sum(outputs) AS outputs, sum(lovelace) AS lovelace
-    FROM {buckets} WHERE {owner_no} = (SELECT {owner_no} FROM asked)
+    FROM {utxo_bucket} WHERE {owner_no} = (SELECT {owner_no} FROM asked)
 ), single AS MATERIALIZED (
     SELECT count(*) AS outputs, sum(lovelace) AS lovelace
     FROM utxo WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND (SELECT outputs FROM bucketed) IS NULL
 ), held AS MATERIALIZED (
-    SELECT count(*) AS assets FROM {holder} WHERE {holder_no} = (SELECT {owner_no} FROM asked)
+    SELECT count(*) AS assets FROM {holder} WHERE {held_by} = (SELECT {owner_no} FROM asked)
 ), last AS MATERIALIZED (
     SELECT (chunk << 6) + length(tx_ids) / 8 AS transactions, tx_id_at(tx_ids, length(tx_ids) - 8) AS tx_id
     FROM {history} WHERE {owner_no} = (SELECT {owner_no} FROM asked) ORDER BY chunk DESC LIMIT 1
@@ -45,12 +45,12 @@ WHERE tip.phase = 'live'
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1
 ), page AS MATERIALIZED (
-    SELECT asset_no FROM {holder} WHERE {holder_no} = (SELECT {owner_no} FROM asked)
+    SELECT asset_no FROM {holder} WHERE {held_by} = (SELECT {owner_no} FROM asked)
     ORDER BY asset_no {order} LIMIT $2::bigint + 1 OFFSET $3
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, page.asset_no,
        (SELECT quantity::text FROM {holder}
-        WHERE {holder_no} = (SELECT {owner_no} FROM asked) AND {holder}.asset_no = page.asset_no) AS quantity
+        WHERE {held_by} = (SELECT {owner_no} FROM asked) AND {holder}.asset_no = page.asset_no) AS quantity
 FROM tip
 LEFT JOIN page ON true
 WHERE tip.phase = 'live'

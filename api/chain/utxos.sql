@@ -2,7 +2,7 @@
 -- nulls if the page is empty. What an output holds is in the packed outputs of its transaction, or in the genesis.
 --
 -- Placeholders:
---   {owner} {owner_no} {buckets} {utxo_asset}  tables and columns of an address or an account
+--   {owner} {owner_no} {utxo_bucket} {utxo_asset}  tables and columns of an address or an account
 --   {order} {compare} {edge} {lag} {over}  the direction, as in assets.sql
 
 -- name: unspent
@@ -16,7 +16,7 @@ WITH asked AS MATERIALIZED (
     SELECT outputs, sum(outputs) OVER in_order AS beyond,
            coalesce({lag}(lowest_tx_id) {over}, {edge}) AS tx_id,
            coalesce({lag}(lowest_output_index) {over}, 0) AS output_index
-    FROM {buckets}
+    FROM {utxo_bucket}
     WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND $3::bigint >= 1000
     WINDOW in_order AS (ORDER BY lowest_tx_id {order}, lowest_output_index {order})
 ), start AS MATERIALIZED (
@@ -59,7 +59,7 @@ WITH asked AS MATERIALIZED (
     UNION ALL
     (SELECT tx_id, output_index FROM utxo
      WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND (SELECT asset_no FROM wanted) = ANY (asset_nos)
-       AND NOT EXISTS (SELECT FROM {buckets} bucket WHERE bucket.{owner_no} = (SELECT {owner_no} FROM asked))
+       AND NOT EXISTS (SELECT FROM {utxo_bucket} bucket WHERE bucket.{owner_no} = (SELECT {owner_no} FROM asked))
      ORDER BY tx_id {order}, output_index {order}
      LIMIT $2::bigint + 1 OFFSET $3)
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from indexer.rows.caches import NumberedOutput
+from indexer.rows.caches import ResolvedOutput
 from shared.ledger import AddressNo, AssetNo, StakeNo
 
 
@@ -29,7 +29,7 @@ class Amounts:
         self.holders: defaultdict[tuple[AssetNo, AddressNo], int] = defaultdict(int)
         self.accounts: dict[AddressNo, int] = {}
 
-    def move(self, outputs: Iterable[NumberedOutput], sign: int) -> Moved:
+    def move(self, outputs: Iterable[ResolvedOutput], sign: int) -> Moved:
         """Add the outputs made (`sign` 1) or spent (-1)."""
         stakes, holders = self.stakes, self.holders
         addresses, accounts = set[AddressNo](), set[StakeNo]()

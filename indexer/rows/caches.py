@@ -29,8 +29,8 @@ MOST_NUMBERS = 500_000
 MOST_ADDRESSES = 500_000
 
 
-class NumberedOutput(msgspec.Struct, frozen=True, gc=False):
-    """An output with the row numbers of what it names.
+class ResolvedOutput(msgspec.Struct, frozen=True, gc=False):
+    """An output with the row numbers of its address, stake credential and assets.
 
     `tx_id` is that of the transaction that made it at `index`, or of the genesis output. `packed` is packed.pack_output
     of it, and `reference_tokens` counts the CIP-68 reference tokens among its assets.
@@ -172,12 +172,12 @@ class Unspent(Recent[OutputKey, bytes]):
     def __init__(self) -> None:
         super().__init__(MOST_OUTPUTS)
 
-    def find(self, key: OutputKey) -> NumberedOutput | None:
+    def find(self, key: OutputKey) -> ResolvedOutput | None:
         """The output, None if it is not cached."""
         found = self.get(key) or self._older.get(key)
         return None if found is None else _unpack(found)
 
-    def add(self, outputs: Mapping[OutputKey, NumberedOutput]) -> None:
+    def add(self, outputs: Mapping[OutputKey, ResolvedOutput]) -> None:
         """Remember outputs."""
         self.update((key, _pack(output)) for key, output in outputs.items())
 
@@ -188,16 +188,16 @@ class Unspent(Recent[OutputKey, bytes]):
                 self._older.pop(key, None)
 
 
-def _pack(output: NumberedOutput) -> bytes:
+def _pack(output: ResolvedOutput) -> bytes:
     """As in the row of its transaction, and behind it what the row does not say."""
     return output.packed + _BESIDE.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
 
 
-def _unpack(data: bytes) -> NumberedOutput:
+def _unpack(data: bytes) -> ResolvedOutput:
     in_row = data[: -_BESIDE.size]
     output = packed.unpack_output(in_row)
     tx_id, index, stake_no, tokens = _BESIDE.unpack_from(data, len(in_row))
-    return NumberedOutput(
+    return ResolvedOutput(
         tx_id, index, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens
     )
 

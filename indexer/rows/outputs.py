@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from indexer.rows.caches import NumberedOutput
+from indexer.rows.caches import ResolvedOutput
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, StakeNo, TxId, slot_of
 from shared.packed import OutputKey
 
@@ -28,11 +28,11 @@ class Outputs(msgspec.Struct):
     `spenders` has entries of `spender` by slot_no, also for outputs that the batch makes and spends.
     """
 
-    made: dict[OutputKey, NumberedOutput] = {}
-    spent: list[NumberedOutput] = []
+    made: dict[OutputKey, ResolvedOutput] = {}
+    spent: list[ResolvedOutput] = []
     spenders: dict[int, bytes] = {}
 
-    def add_spender(self, key: TxId, output: NumberedOutput) -> None:
+    def add_spender(self, key: TxId, output: ResolvedOutput) -> None:
         """A transaction spends an output."""
         slot_no = slot_of(output.tx_id)
         self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(key, output.tx_id, output.index)
@@ -46,7 +46,7 @@ class Outputs(msgspec.Struct):
         return [utxo_row(output) for output in self.made.values()]
 
 
-def utxo_row(output: NumberedOutput) -> UtxoRow:
+def utxo_row(output: ResolvedOutput) -> UtxoRow:
     """The row of an output."""
     asset_nos = sorted(output.quantities) if output.quantities else None
     return UtxoRow(output.tx_id, output.index, output.lovelace, output.address_no, output.stake_no, asset_nos)

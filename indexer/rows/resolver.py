@@ -13,9 +13,9 @@ from indexer.rows.caches import (
     Addresses,
     AddressNumbers,
     AddressRow,
-    NumberedOutput,
     NumberRow,
     Numbers,
+    ResolvedOutput,
     Unspent,
 )
 from shared import packed, sql
@@ -35,6 +35,9 @@ from shared.network import Network
 from shared.packed import Output, OutputKey, Quantities
 from shared.sql import Connection
 
+PlacedOutput = tuple[TxId, int, Output]
+"""An output after the tx_id of its transaction and its index there."""
+
 
 class FirstSeen(msgspec.Struct, frozen=True):
     """Byte strings that appear for the first time, each with its new number. An address also has that of its stake
@@ -51,7 +54,7 @@ class FirstSeen(msgspec.Struct, frozen=True):
 class Spending(msgspec.Struct, frozen=True):
     """The effect of a batch on the unspent outputs: those that it makes and leaves, and all that it spends."""
 
-    made: dict[OutputKey, NumberedOutput]
+    made: dict[OutputKey, ResolvedOutput]
     spent: set[OutputKey]
 
 
@@ -81,7 +84,7 @@ class Resolver:
             set[bytes]().union(*(lookups.reward_accounts for lookups in blocks)),
             {pool_id for lookups in blocks for pool_id in lookups.pool_ids},
         )
-        self.unspent.add(dict(zip(fetched, await numbered_outputs(db, list(fetched.values())), strict=True)))
+        self.unspent.add(dict(zip(fetched, await resolve_outputs(db, list(fetched.values())), strict=True)))
         self.unspent.add(
             {key: self.paid(output.tx_id, output.address, output.lovelace) for key, output in of_genesis.items()}
         )
@@ -120,27 +123,25 @@ class Resolver:
         self.unspent.add(spending.made)
         self.unspent.forget(spending.spent)
 
-    def paid(self, tx_id: TxId, address: bytes, lovelace: int) -> NumberedOutput:
+    def paid(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
         """An output without assets, at index 0, to an address that must have been looked up."""
-        return _numbered(tx_id, 0, *self.addresses[address], lovelace, _NOTHING, 0)
+        return _resolved(tx_id, 0, *self.addresses[address], lovelace, _NOTHING, 0)
 
 
 def outputs_paid(
     key: TxId, tx: Transaction, addresses: list[AddressNumbers], assets: list[AssetNo]
-) -> list[NumberedOutput]:
+) -> list[ResolvedOutput]:
     """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
     paid = []
     for index, one in enumerate(tx.payments, tx.first_index):
         address_no, stake_no = addresses[one.address]
         quantities = by_number(one.assets, assets) if one.assets else _NOTHING
-        paid.append(_numbered(key, index, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
+        paid.append(_resolved(key, index, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
     return paid
 
 
-async def numbered_outputs(db: Connection, outputs: Sequence[tuple[TxId, int, Output]]) -> list[NumberedOutput]:
-    """Outputs of rows, each with the tx_id of its transaction and its index there, with what the rows don't say: stake
-    credentials, and how many reference tokens they hold.
-    """
+async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> list[ResolvedOutput]:
+    """Add to outputs what their rows don't say: stake credentials, and how many reference tokens they hold."""
     if not outputs:
         return []
     addresses = {output.address_no for _, _, output in outputs}
@@ -152,7 +153,7 @@ async def numbered_outputs(db: Connection, outputs: Sequence[tuple[TxId, int, Ou
         else:
             stakes[AddressNo(row.number)] = row.stake_no
     return [
-        _numbered(
+        _resolved(
             tx_id,
             index,
             output.address_no,
@@ -165,7 +166,7 @@ async def numbered_outputs(db: Connection, outputs: Sequence[tuple[TxId, int, Ou
     ]
 
 
-def _numbered(
+def _resolved(
     tx_id: TxId,
     index: int,
     address_no: AddressNo,
@@ -173,9 +174,9 @@ def _numbered(
     lovelace: int,
     quantities: Quantities,
     tokens: int,
-) -> NumberedOutput:
+) -> ResolvedOutput:
     in_row = packed.pack_output(address_no, lovelace, quantities)
-    return NumberedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, quantities, tokens)
+    return ResolvedOutput(tx_id, index, in_row, lovelace, address_no, stake_no, quantities, tokens)
 
 
 def by_number(quantities: dict[int, int], assets: list[AssetNo]) -> Quantities:
@@ -192,8 +193,8 @@ async def new_resolver(db: Connection, network: Network) -> Resolver:
 
 async def _fetch(
     db: Connection, keys: list[OutputKey]
-) -> tuple[dict[OutputKey, tuple[TxId, int, Output]], dict[OutputKey, "_GenesisSource"]]:
-    """Outputs of transactions with their tx_id and index, and outputs of the genesis.
+) -> tuple[dict[OutputKey, PlacedOutput], dict[OutputKey, "_GenesisSource"]]:
+    """Outputs of transactions, and outputs of the genesis.
 
     Those from before the first indexed block are left out.
     """

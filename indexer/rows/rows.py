@@ -10,7 +10,7 @@ import msgspec
 from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows import value_check
 from indexer.rows.amounts import Amounts
-from indexer.rows.caches import AddressNumbers, NumberedOutput
+from indexer.rows.caches import AddressNumbers, ResolvedOutput
 from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import FirstSeen, Resolver, Spending, by_number, outputs_paid
@@ -180,7 +180,7 @@ class _Block:
             rows.reference_outputs.add(key, tx, self._assets)
         return packed.pack_outputs(tx.first_index, [output.packed for output in paid]), packed.pack_inputs(inputs), mint
 
-    def _spend(self, output: OutputKey) -> NumberedOutput | None:
+    def _spend(self, output: OutputKey) -> ResolvedOutput | None:
         """The output that an input names; None if it is from before the first indexed block, or spent before."""
         outputs, spent = self._rows.outputs, self._spending.spent
         source = outputs.made.pop(output, None)

@@ -40,7 +40,7 @@ async def move(db: asyncpg.Connection, staking: Staking) -> None:
     """Change delegations."""
     if staking.delegations:
         changed = [(stake_no, *delegation) for stake_no, delegation in staking.delegations.items()]
-        await _delegate.run(db, *(list(column) for column in zip(*changed, strict=True)))
+        await _delegate.run(db, *sql.columns(changed))
 
 
 async def move_rewards(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
@@ -76,7 +76,7 @@ async def undo(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]], dele
     """Subtract blocks, by pool and epoch, and restore the delegations of stake credentials from their last event."""
     if blocks:
         rows = [(*key, count) for key, count in blocks.items()]
-        await _subtract_blocks.run(db, *(list(column) for column in zip(*rows, strict=True)))
+        await _subtract_blocks.run(db, *sql.columns(rows))
     if delegations:
         await _restore_delegations.run(db, sorted(delegations), ACTIVE_AFTER_EPOCHS)
 

@@ -53,10 +53,10 @@ ON CONFLICT (epoch_no) DO UPDATE SET
 -- name: subtract_blocks
 -- Subtract $3 blocks from pools $1 in epochs $2. Rows without blocks and stake are deleted.
 MERGE INTO pool_epoch USING (
-    SELECT * FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS gone (pool_no, epoch_no, blocks)
-) gone ON pool_epoch.pool_no = gone.pool_no AND pool_epoch.epoch_no = gone.epoch_no
-WHEN MATCHED AND pool_epoch.blocks = gone.blocks AND pool_epoch.active_stake = 0 THEN DELETE
-WHEN MATCHED THEN UPDATE SET blocks = pool_epoch.blocks - gone.blocks
+    SELECT * FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS undone (pool_no, epoch_no, blocks)
+) undone ON pool_epoch.pool_no = undone.pool_no AND pool_epoch.epoch_no = undone.epoch_no
+WHEN MATCHED AND pool_epoch.blocks = undone.blocks AND pool_epoch.active_stake = 0 THEN DELETE
+WHEN MATCHED THEN UPDATE SET blocks = pool_epoch.blocks - undone.blocks
 
 -- name: delegate
 UPDATE stake SET pool_no = changed.pool_no, active_epoch_no = changed.active_epoch_no
@@ -81,12 +81,12 @@ WITH moved AS MATERIALIZED (
            stake.pool_no, stake.balance + coalesce(reward.lovelace, 0) AS amount
     FROM unnest($1::integer[]) AS wanted (stake_no)
     JOIN stake USING (stake_no) LEFT JOIN reward USING (stake_no) LEFT JOIN delegator d USING (stake_no)
-), gone AS (
+), removed AS (
     DELETE FROM delegator d USING moved m WHERE d.ctid = m.place AND m.pool_no IS NULL
 ), changed AS (
     UPDATE delegator d SET pool_no = m.pool_no, amount = m.amount FROM moved m
     WHERE d.ctid = m.place AND m.pool_no IS NOT NULL AND (m.pool_no <> m.left_pool_no OR m.amount <> m.left_amount)
-), come AS (
+), added AS (
     INSERT INTO delegator (stake_no, pool_no, amount)
     SELECT stake_no, pool_no, amount FROM moved WHERE place IS NULL AND pool_no IS NOT NULL
 ), step AS MATERIALIZED (

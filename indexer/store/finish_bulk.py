@@ -50,8 +50,6 @@ async def _rebuild(db: asyncpg.Connection, table: str, fill: Fill) -> None:
 
 
 _sql = sql.beside(__file__)
-_OF_ADDRESSES = {"holder": "holder", "of_policies": "policy_holder", "who": "address_no"}
-_OF_ACCOUNTS = {"holder": "account_holder", "of_policies": "policy_account_holder", "who": "account_no"}
 _complete_step = _sql.command("complete_step")
 _go_live = _sql.command("go_live")
 _STEPS: tuple[tuple[str, Fill], ...] = (
@@ -62,9 +60,12 @@ _STEPS: tuple[tuple[str, Fill], ...] = (
     ("mint", _sql.command("number_mints").run),
     ("asset", _sql.command("sum_assets").run),
     ("holder", _sql.command("add_up_holders").run),
-    ("policy_holder", _sql.command("add_up_policy_holders", **_OF_ADDRESSES).run),
+    ("policy_holder", _sql.command("add_up_policy_holders", holder="holder", owner_no="address_no").run),
     ("account_holder", _sql.command("add_up_account_holders").run),
-    ("policy_account_holder", _sql.command("add_up_policy_holders", **_OF_ACCOUNTS).run),
+    (
+        "policy_account_holder",
+        _sql.command("add_up_policy_holders", holder="account_holder", owner_no="account_no").run,
+    ),
     ("spender", outputs.join_spenders.run),
     ("utxo", outputs.fill),
 )

@@ -65,10 +65,10 @@ WHERE quantity <> 0
 ORDER BY asset_no, address_no
 
 -- name: add_up_policy_holders
-INSERT INTO {of_policies} (policy_no, {who}, quantity)
-SELECT policy_no, {who}, sum(quantity) FROM {holder} JOIN asset USING (asset_no)
-GROUP BY policy_no, {who}
-ORDER BY policy_no, {who}
+INSERT INTO policy_{holder} (policy_no, {owner_no}, quantity)
+SELECT policy_no, {owner_no}, sum(quantity) FROM {holder} JOIN asset USING (asset_no)
+GROUP BY policy_no, {owner_no}
+ORDER BY policy_no, {owner_no}
 
 -- name: add_up_account_holders
 INSERT INTO account_holder (asset_no, account_no, quantity)

@@ -11,9 +11,9 @@ from indexer.store.undone import Undone
 from shared import sql
 
 
-async def add(db: asyncpg.Connection, numbered: HistoryEntries) -> None:
+async def add(db: asyncpg.Connection, entries: HistoryEntries) -> None:
     """Add the entries of a batch."""
-    of_histories = (numbered.address_txs, numbered.account_txs, numbered.asset_txs, numbered.withdrawals)
+    of_histories = (entries.address_txs, entries.account_txs, entries.asset_txs, entries.withdrawals)
     if any(chunks.added for chunks in of_histories):
         grown = await _add_entries.one(db, *(column for chunks in of_histories for column in chunks.columns()))
         expected = sum(len(chunks.added) - len(chunks.begun) for chunks in of_histories)

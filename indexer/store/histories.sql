@@ -65,13 +65,13 @@ WITH address AS MATERIALIZED (
         SELECT (chunk << 6) + length(h.entries) / 18 AS length FROM account_withdrawal h
         WHERE h.stake_no = undone.stake_no ORDER BY chunk DESC LIMIT 1
     ) last
-), address_gone AS (
+), address_removed AS (
     DELETE FROM address_tx h USING address a WHERE h.address_no = a.address_no AND h.chunk >= a.length + 63 >> 6
-), account_gone AS (
+), account_removed AS (
     DELETE FROM account_tx h USING account a WHERE h.stake_no = a.stake_no AND h.chunk >= a.length + 63 >> 6
-), asset_gone AS (
+), asset_removed AS (
     DELETE FROM asset_tx h USING asset a WHERE h.asset_no = a.asset_no AND h.chunk >= a.length + 63 >> 6
-), withdrawal_gone AS (
+), withdrawal_removed AS (
     DELETE FROM account_withdrawal h USING withdrawal a WHERE h.stake_no = a.stake_no AND h.chunk >= a.length + 63 >> 6
 ), address_cut AS (
     UPDATE address_tx h SET tx_ids = substr(h.tx_ids, 1, (a.length & 63) * 8) FROM address a

@@ -17,14 +17,14 @@ from shared.ledger import AddressNo, AssetNo
 async def move(
     db: asyncpg.Connection, moved: Mapping[tuple[AssetNo, AddressNo], int], accounts: Mapping[AddressNo, int]
 ) -> None:
-    """Move quantities, by asset_no and address_no, and count the buckets that holders left and entered.
+    """Move quantities, by asset_no and address_no, and count the buckets that holders leave and enter.
 
     `accounts` are the account_no of these addresses.
     """
     # Quantities go as text because sums exceed bigint.
     rows = [(*key, accounts[key[1]], str(quantity)) for key, quantity in moved.items() if quantity]
     if rows:
-        asset_nos, address_nos, account_nos, quantities = (list(column) for column in zip(*rows, strict=True))
+        asset_nos, address_nos, account_nos, quantities = sql.columns(rows)
         await _ADDRESSES.move(db, asset_nos, address_nos, quantities)
         await _ACCOUNTS.move(db, asset_nos, account_nos, quantities)
 
@@ -36,31 +36,31 @@ async def fill(db: asyncpg.Connection) -> None:
 
 
 class _Moved(msgspec.Struct, frozen=True):
-    """The quantity of an asset or policy that came to an address or account (above 0), or left it."""
+    """The quantity of an asset or policy that an owner, an address or account, received (above 0) or spent."""
 
     of_policy: bool
     held_no: int
-    holder_no: int
+    owner: int
     quantity: str
 
 
 class _Holders:
     """The holders of assets and of policies by address or by account."""
 
-    def __init__(self, holder: str, who: str) -> None:
-        self._move = _sql.query("move_holders", _Moved, holder=holder, who=who)
-        of_assets = {"holder": holder, "held_no": "asset_no", "who": who}
-        of_policies = {"holder": f"policy_{holder}", "held_no": "policy_no", "who": who}
+    def __init__(self, holder: str, owner_no: str) -> None:
+        self._move = _sql.query("move_holders", _Moved, holder=holder, owner_no=owner_no)
+        of_assets = {"holder": holder, "held_no": "asset_no", "owner_no": owner_no}
+        of_policies = {"holder": f"policy_{holder}", "held_no": "policy_no", "owner_no": owner_no}
         self._move_buckets = [_sql.command("move_holder_buckets", **parts) for parts in (of_assets, of_policies)]
         self._fill_buckets = [_sql.command("fill_holder_buckets", **parts) for parts in (of_assets, of_policies)]
 
     async def move(self, db: asyncpg.Connection, *moves: list[Any]) -> None:
-        """Move quantities, given as columns, and count the buckets that holders left and entered."""
+        """Move quantities, given as columns, and count the buckets that holders leave and enter."""
         of_long_lists = await self._move.all(db, *moves)
         for of_policy, move_buckets in enumerate(self._move_buckets):
-            rows = [(row.held_no, row.holder_no, row.quantity) for row in of_long_lists if row.of_policy == of_policy]
+            rows = [(row.held_no, row.owner, row.quantity) for row in of_long_lists if row.of_policy == of_policy]
             if rows:
-                await move_buckets.run(db, *(list(column) for column in zip(*rows, strict=True)))
+                await move_buckets.run(db, *sql.columns(rows))
 
     async def fill(self, db: asyncpg.Connection) -> None:
         """Count every bucket."""

@@ -1,42 +1,43 @@
--- Held quantities and the buckets of long lists: {holder} is the table, {held_no} its column asset_no or policy_no, {who}
--- its column address_no or account_no.
+-- Held quantities and the buckets of long lists: {holder} is the table, {held_no} its column asset_no or policy_no,
+-- {owner_no} its column address_no or account_no.
 
 -- name: move_holders
 -- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, and the same by policy; no row stays at 0. Returns
--- the moves in lists that have buckets or may get some: an address or account that opens one came, left or moved in them.
+-- the moves in lists that have buckets or may get some: an address or account that opens one was added to them,
+-- removed or moved.
 WITH moved AS MATERIALIZED (
-    SELECT asset_no, policy_no, {who}, sum(quantity::numeric) AS quantity
-    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {who}, quantity) JOIN asset USING (asset_no)
-    GROUP BY asset_no, policy_no, {who}
+    SELECT asset_no, policy_no, {owner_no}, sum(quantity::numeric) AS quantity
+    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)
+    GROUP BY asset_no, policy_no, {owner_no}
 ), of_assets AS MATERIALIZED (
-    SELECT asset_no, {who}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
-    FROM moved LEFT JOIN {holder} h USING (asset_no, {who})
+    SELECT asset_no, {owner_no}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    FROM moved LEFT JOIN {holder} h USING (asset_no, {owner_no})
     WHERE moved.quantity <> 0
 ), of_policies AS MATERIALIZED (
-    SELECT policy_no, {who}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
-    FROM (SELECT policy_no, {who}, sum(quantity) AS quantity FROM moved GROUP BY policy_no, {who}) moved
-    LEFT JOIN policy_{holder} h USING (policy_no, {who})
+    SELECT policy_no, {owner_no}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    FROM (SELECT policy_no, {owner_no}, sum(quantity) AS quantity FROM moved GROUP BY policy_no, {owner_no}) moved
+    LEFT JOIN policy_{holder} h USING (policy_no, {owner_no})
     WHERE moved.quantity <> 0
-), gone AS (
+), removed AS (
     DELETE FROM {holder} h USING of_assets m WHERE h.ctid = m.place AND m.quantity = 0
 ), changed AS (
     UPDATE {holder} h SET quantity = m.quantity FROM of_assets m WHERE h.ctid = m.place AND m.quantity <> 0
-), come AS (
-    INSERT INTO {holder} (asset_no, {who}, quantity) SELECT asset_no, {who}, quantity FROM of_assets WHERE place IS NULL
-), gone_of_policies AS (
+), added AS (
+    INSERT INTO {holder} (asset_no, {owner_no}, quantity) SELECT asset_no, {owner_no}, quantity FROM of_assets WHERE place IS NULL
+), removed_of_policies AS (
     DELETE FROM policy_{holder} h USING of_policies m WHERE h.ctid = m.place AND m.quantity = 0
 ), changed_of_policies AS (
     UPDATE policy_{holder} h SET quantity = m.quantity FROM of_policies m WHERE h.ctid = m.place AND m.quantity <> 0
-), come_of_policies AS (
-    INSERT INTO policy_{holder} (policy_no, {who}, quantity)
-    SELECT policy_no, {who}, quantity FROM of_policies WHERE place IS NULL
+), added_of_policies AS (
+    INSERT INTO policy_{holder} (policy_no, {owner_no}, quantity)
+    SELECT policy_no, {owner_no}, quantity FROM of_policies WHERE place IS NULL
 )
-SELECT false AS of_policy, asset_no AS held_no, {who} AS holder_no, moved::text AS quantity
-FROM (SELECT *, bool_or(opens_bucket({who})) OVER (PARTITION BY asset_no) AS opened FROM of_assets) m
+SELECT false AS of_policy, asset_no AS held_no, {owner_no} AS owner, moved::text AS quantity
+FROM (SELECT *, bool_or(opens_bucket({owner_no})) OVER (PARTITION BY asset_no) AS opened FROM of_assets) m
 WHERE opened OR EXISTS (SELECT FROM {holder}_bucket b WHERE b.asset_no = m.asset_no)
 UNION ALL
-SELECT true, policy_no, {who}, moved::text
-FROM (SELECT *, bool_or(opens_bucket({who})) OVER (PARTITION BY policy_no) AS opened FROM of_policies) m
+SELECT true, policy_no, {owner_no}, moved::text
+FROM (SELECT *, bool_or(opens_bucket({owner_no})) OVER (PARTITION BY policy_no) AS opened FROM of_policies) m
 WHERE opened OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
 
 -- name: move_holder_buckets
@@ -46,99 +47,99 @@ WHERE opened OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no =
 WITH moved AS MATERIALIZED (
     -- NOTE: ctid is for the planner. Without it the index by quantity covers the query, looks cheaper than the primary
     -- key, and is scanned through the whole list.
-    SELECT m.{held_no}, m.{who}, opens_bucket(m.{who}) AS opens, h.ctid,
+    SELECT m.{held_no}, m.{owner_no}, opens_bucket(m.{owner_no}) AS opens, h.ctid,
            h.quantity AS after, coalesce(h.quantity, 0) - m.quantity::numeric AS before
-    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS m ({held_no}, {who}, quantity)
-    LEFT JOIN {holder} h ON h.{held_no} = m.{held_no} AND h.{who} = m.{who}
+    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS m ({held_no}, {owner_no}, quantity)
+    LEFT JOIN {holder} h ON h.{held_no} = m.{held_no} AND h.{owner_no} = m.{owner_no}
 ), list AS MATERIALIZED (
     SELECT {held_no},
            (SELECT count(*) FROM (
-               SELECT FROM {holder} h WHERE h.{held_no} = m.{held_no} AND opens_bucket(h.{who}) LIMIT 4
+               SELECT FROM {holder} h WHERE h.{held_no} = m.{held_no} AND opens_bucket(h.{owner_no}) LIMIT 4
            ) first) = 4 AS long,
            EXISTS (SELECT FROM {holder}_bucket b WHERE b.{held_no} = m.{held_no}) AS counted,
            opens
     FROM (SELECT {held_no}, bool_or(opens) AS opens FROM moved GROUP BY {held_no}) m
-), gone AS (
+), removed AS (
     DELETE FROM {holder}_bucket b USING moved m JOIN list USING ({held_no})
     WHERE b.{held_no} = m.{held_no} AND counted
-      AND (NOT long OR (m.opens AND b.lowest_quantity = m.before AND b.lowest_{who} = m.{who}))
+      AND (NOT long OR (m.opens AND b.lowest_quantity = m.before AND b.lowest_{owner_no} = m.{owner_no}))
 ), place AS MATERIALIZED (
-    SELECT {held_no}, place.quantity, m.{who}, m.opens, place.holders
+    SELECT {held_no}, place.quantity, m.{owner_no}, m.opens, place.holders
     FROM moved m
     JOIN list USING ({held_no})
     CROSS JOIN LATERAL (VALUES (m.before, -1), (m.after, 1)) AS place (quantity, holders)
     WHERE long AND counted AND place.quantity > 0
 ), opening AS MATERIALIZED (
-    SELECT {held_no}, opened.quantity, opened.{who}
+    SELECT {held_no}, opened.quantity, opened.{owner_no}
     FROM place
     CROSS JOIN LATERAL (
-        SELECT h.quantity, h.{who} FROM {holder} h
-        WHERE h.{held_no} = place.{held_no} AND opens_bucket(h.{who})
-          AND (h.quantity, h.{who}) <= (place.quantity, place.{who})
-        ORDER BY h.quantity DESC, h.{who} DESC
+        SELECT h.quantity, h.{owner_no} FROM {holder} h
+        WHERE h.{held_no} = place.{held_no} AND opens_bucket(h.{owner_no})
+          AND (h.quantity, h.{owner_no}) <= (place.quantity, place.{owner_no})
+        ORDER BY h.quantity DESC, h.{owner_no} DESC
         LIMIT 2
     ) opened
     WHERE opens
     UNION
-    SELECT {held_no}, h.quantity, h.{who}
+    SELECT {held_no}, h.quantity, h.{owner_no}
     FROM list JOIN {holder} h USING ({held_no})
-    WHERE long AND NOT counted AND opens_bucket(h.{who})
+    WHERE long AND NOT counted AND opens_bucket(h.{owner_no})
     UNION
     SELECT {held_no}, 0, 0 FROM list WHERE long AND (opens OR NOT counted)
 ), counted AS (
     UPDATE {holder}_bucket b SET holders = b.holders + moved.holders
     FROM (
-        SELECT place.{held_no}, coalesce(opened.quantity, 0) AS quantity, coalesce(opened.{who}, 0) AS {who},
+        SELECT place.{held_no}, coalesce(opened.quantity, 0) AS quantity, coalesce(opened.{owner_no}, 0) AS {owner_no},
                sum(place.holders) AS holders
         FROM place
         LEFT JOIN LATERAL (
-            SELECT h.quantity, h.{who} FROM {holder} h
-            WHERE h.{held_no} = place.{held_no} AND opens_bucket(h.{who})
-              AND (h.quantity, h.{who}) <= (place.quantity, place.{who})
-            ORDER BY h.quantity DESC, h.{who} DESC
+            SELECT h.quantity, h.{owner_no} FROM {holder} h
+            WHERE h.{held_no} = place.{held_no} AND opens_bucket(h.{owner_no})
+              AND (h.quantity, h.{owner_no}) <= (place.quantity, place.{owner_no})
+            ORDER BY h.quantity DESC, h.{owner_no} DESC
             LIMIT 1
         ) opened ON true
         WHERE NOT opens
         GROUP BY 1, 2, 3
     ) moved
-    WHERE b.{held_no} = moved.{held_no} AND b.lowest_quantity = moved.quantity AND b.lowest_{who} = moved.{who}
+    WHERE b.{held_no} = moved.{held_no} AND b.lowest_quantity = moved.quantity AND b.lowest_{owner_no} = moved.{owner_no}
       AND moved.holders <> 0
-      AND (moved.{held_no}, moved.quantity, moved.{who}) NOT IN (SELECT {held_no}, quantity, {who} FROM opening)
+      AND (moved.{held_no}, moved.quantity, moved.{owner_no}) NOT IN (SELECT {held_no}, quantity, {owner_no} FROM opening)
 )
-INSERT INTO {holder}_bucket ({held_no}, lowest_quantity, lowest_{who}, holders)
-SELECT {held_no}, opening.quantity, opening.{who}, (
+INSERT INTO {holder}_bucket ({held_no}, lowest_quantity, lowest_{owner_no}, holders)
+SELECT {held_no}, opening.quantity, opening.{owner_no}, (
     SELECT count(*) FROM {holder} h
-    WHERE h.{held_no} = opening.{held_no} AND (h.quantity, h.{who}) >= (opening.quantity, opening.{who})
-      AND (h.quantity, h.{who}) < (coalesce(next.quantity, 'Infinity'), coalesce(next.{who}, 0))
+    WHERE h.{held_no} = opening.{held_no} AND (h.quantity, h.{owner_no}) >= (opening.quantity, opening.{owner_no})
+      AND (h.quantity, h.{owner_no}) < (coalesce(next.quantity, 'Infinity'), coalesce(next.{owner_no}, 0))
 )
 FROM opening
 LEFT JOIN LATERAL (
-    SELECT h.quantity, h.{who} FROM {holder} h
-    WHERE h.{held_no} = opening.{held_no} AND opens_bucket(h.{who})
-      AND (h.quantity, h.{who}) > (opening.quantity, opening.{who})
-    ORDER BY h.quantity, h.{who}
+    SELECT h.quantity, h.{owner_no} FROM {holder} h
+    WHERE h.{held_no} = opening.{held_no} AND opens_bucket(h.{owner_no})
+      AND (h.quantity, h.{owner_no}) > (opening.quantity, opening.{owner_no})
+    ORDER BY h.quantity, h.{owner_no}
     LIMIT 1
 ) next ON true
-ON CONFLICT ({held_no}, lowest_quantity, lowest_{who}) DO UPDATE SET holders = excluded.holders
+ON CONFLICT ({held_no}, lowest_quantity, lowest_{owner_no}) DO UPDATE SET holders = excluded.holders
 
 -- name: fill_holder_buckets
 -- Count the buckets of all lists at once.
 WITH list AS (
-    SELECT {held_no} FROM {holder} WHERE opens_bucket({who}) GROUP BY {held_no} HAVING count(*) >= 4
+    SELECT {held_no} FROM {holder} WHERE opens_bucket({owner_no}) GROUP BY {held_no} HAVING count(*) >= 4
 ), numbered AS (
-    SELECT {held_no}, quantity, {who},
-           row_number() OVER (PARTITION BY {held_no} ORDER BY quantity, {who}) AS place
+    SELECT {held_no}, quantity, {owner_no},
+           row_number() OVER (PARTITION BY {held_no} ORDER BY quantity, {owner_no}) AS place
     FROM {holder} JOIN list USING ({held_no})
 ), opening AS (
-    SELECT {held_no}, quantity, {who}, place FROM numbered WHERE opens_bucket({who})
+    SELECT {held_no}, quantity, {owner_no}, place FROM numbered WHERE opens_bucket({owner_no})
     UNION ALL
     SELECT {held_no}, 0, 0, 1 FROM list
 ), ending AS (
     SELECT {held_no}, max(place) + 1 AS place FROM numbered GROUP BY {held_no}
 )
-INSERT INTO {holder}_bucket ({held_no}, lowest_quantity, lowest_{who}, holders)
-SELECT {held_no}, quantity, {who},
+INSERT INTO {holder}_bucket ({held_no}, lowest_quantity, lowest_{owner_no}, holders)
+SELECT {held_no}, quantity, {owner_no},
        coalesce(lead(opening.place) OVER in_order, ending.place) - opening.place
 FROM opening JOIN ending USING ({held_no})
-WINDOW in_order AS (PARTITION BY {held_no} ORDER BY quantity, {who})
+WINDOW in_order AS (PARTITION BY {held_no} ORDER BY quantity, {owner_no})
 

@@ -14,27 +14,27 @@ import asyncpg
 import msgspec
 
 from indexer.rows.outputs import UtxoRow, unpack_spenders, utxo_row
-from indexer.rows.resolver import numbered_outputs
+from indexer.rows.resolver import PlacedOutput, resolve_outputs
 from shared import packed, sql
-from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
+from shared.ledger import AddressNo, StakeNo, TxId, slot_of
 
 _BATCH_TRANSACTIONS = 20_000
 
 
-async def change(db: asyncpg.Connection, gone: Sequence[UtxoRow], come: Sequence[UtxoRow]) -> None:
+async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequence[UtxoRow]) -> None:
     """Remove and add outputs, and adjust the lists that they are in."""
-    if gone:
-        await _remove.run(db, *_columns([(row.address_no, row.tx_id, row.output_index) for row in gone], 3))
-    await _copy(db, come)
-    rows = [*gone, *come]
+    if removed:
+        await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
+    await _copy(db, added)
+    rows = [*removed, *added]
     if rows:
         counted = await _counted_lists.all(db, list(_ADDRESSES.of(rows)), list(_ACCOUNTS.of(rows)))
         # A list becomes long or short only with an output that opens a bucket.
         opening = [row for row in rows if opens(row.tx_id, row.output_index)]
         for lists in (_ADDRESSES, _ACCOUNTS):
-            long = {row.list_no for row in counted if row.list_of == lists.list_of} | lists.of(opening)
+            long = {row.owner for row in counted if row.owner_no == lists.owner_no} | lists.of(opening)
             if long:
-                await lists.move(db, gone, come, long)
+                await lists.move(db, removed, added, long)
 
 
 async def add_spenders(db: asyncpg.Connection, spenders: Mapping[int, bytes]) -> None:
@@ -60,12 +60,13 @@ async def cut_staged_spenders(db: asyncpg.Connection, first_tx_id: TxId) -> None
 async def fill(db: asyncpg.Connection) -> None:
     """Fill `utxo` from history and `spender`: one pass over all transactions, in order."""
     await db.execute("TRUNCATE utxo")
-    await _copy(db, [UtxoRow(*msgspec.structs.astuple(row)) for row in await _genesis_outputs.all(db)])
+    genesis = await _genesis_outputs.all(db)
+    await _copy(db, [UtxoRow(row.tx_id, 0, row.lovelace, row.address_no, row.stake_no, None) for row in genesis])
     last = TxId(-1)
-    while rows := await _made_after.all(db, last, _BATCH_TRANSACTIONS):
+    while rows := await _transactions_after.all(db, last, _BATCH_TRANSACTIONS):
         last = rows[-1].tx_id
         unspent = _unspent(rows, await _spenders_of.all(db, slot_of(rows[0].tx_id), slot_of(last)))
-        await _copy(db, [utxo_row(output) for output in await numbered_outputs(db, unspent)])
+        await _copy(db, [utxo_row(output) for output in await resolve_outputs(db, unspent)])
 
 
 async def fill_lists(db: asyncpg.Connection) -> None:
@@ -74,17 +75,19 @@ async def fill_lists(db: asyncpg.Connection) -> None:
         await lists.fill(db)
 
 
-def _unspent(rows: "Sequence[_Made]", spenders: "Sequence[_Spenders]") -> list[tuple[TxId, int, packed.Output]]:
-    """The outputs of some transactions that are not spent: tx_id, index and output."""
+def _unspent(rows: "Sequence[_Transaction]", spenders: "Sequence[_Spenders]") -> list[PlacedOutput]:
+    """The outputs of some transactions that are not spent."""
     spent = defaultdict[TxId, set[int]](set)
     for row in spenders:
         for tx_id, index, _ in unpack_spenders(row.slot_no, row.entries):
             spent[tx_id].add(index)
     found = []
-    for made in rows:
-        gone = spent[made.tx_id]
-        first_index, outputs = packed.unpack_outputs(made.outputs)
-        found += [(made.tx_id, index, output) for index, output in enumerate(outputs, first_index) if index not in gone]
+    for tx in rows:
+        spent_here = spent[tx.tx_id]
+        first_index, outputs = packed.unpack_outputs(tx.outputs)
+        found += [
+            (tx.tx_id, index, output) for index, output in enumerate(outputs, first_index) if index not in spent_here
+        ]
     return found
 
 
@@ -97,34 +100,35 @@ async def _copy(db: asyncpg.Connection, rows: Sequence[UtxoRow]) -> None:
 
 
 class _Lists:
-    """The lists of unspent outputs by address or by account: `list_of` is the column of the number of each."""
+    """The lists of unspent outputs by address or by account; `owner_no` is the column that says whose they are."""
 
-    def __init__(self, list_no: str, bucket: str, asset: str) -> None:
-        self.list_of = list_no
-        self._list_no: Callable[[UtxoRow], int | None] = attrgetter(list_no)
-        self._move_assets = _sql.command("move_assets", list_no=list_no, bucket=bucket, asset=asset)
-        self._move_buckets = _sql.command("move_buckets", list_no=list_no, bucket=bucket)
-        self._fill_buckets = _sql.command("fill_buckets", list_no=list_no, bucket=bucket)
-        self._fill_assets = _sql.command("fill_assets", list_no=list_no, bucket=bucket, asset=asset)
+    def __init__(self, owner_no: str, utxo_bucket: str, utxo_asset: str) -> None:
+        self.owner_no = owner_no
+        self._owner_of: Callable[[UtxoRow], int | None] = attrgetter(owner_no)
+        of_buckets = {"owner_no": owner_no, "utxo_bucket": utxo_bucket}
+        self._move_assets = _sql.command("move_assets", **of_buckets, utxo_asset=utxo_asset)
+        self._move_buckets = _sql.command("move_buckets", **of_buckets)
+        self._fill_buckets = _sql.command("fill_buckets", **of_buckets)
+        self._fill_assets = _sql.command("fill_assets", **of_buckets, utxo_asset=utxo_asset)
 
     def of(self, rows: Sequence[UtxoRow]) -> set[int]:
-        """The lists that these outputs are in."""
-        return {number for row in rows if (number := self._list_no(row)) is not None}
+        """Whose lists these outputs are in."""
+        return {owner for row in rows if (owner := self._owner_of(row)) is not None}
 
     async def move(
-        self, db: asyncpg.Connection, gone: Sequence[UtxoRow], come: Sequence[UtxoRow], long: set[int]
+        self, db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequence[UtxoRow], long: set[int]
     ) -> None:
-        """Adjust the lists that are long or may be, for outputs that left and came."""
-        list_no = self._list_no
-        moves = [(row, sign) for rows, sign in ((gone, -1), (come, 1)) for row in rows if list_no(row) in long]
+        """Adjust the lists that are long or may be, for outputs that are removed and added."""
+        owner_of = self._owner_of
+        moves = [(row, sign) for rows, sign in ((removed, -1), (added, 1)) for row in rows if owner_of(row) in long]
         assets = [
-            (list_no(row), asset_no, row.tx_id, row.output_index, sign == 1)
+            (owner_of(row), asset_no, row.tx_id, row.output_index, sign == 1)
             for row, sign in moves
             for asset_no in row.asset_nos or ()
         ]
-        await self._move_assets.run(db, list(long), *_columns(assets, 5))
-        outputs = [(list_no(row), row.tx_id, row.output_index, sign, sign * row.lovelace) for row, sign in moves]
-        await self._move_buckets.run(db, *_columns(outputs, 5))
+        await self._move_assets.run(db, list(long), *sql.columns(assets, empty=5))
+        outputs = [(owner_of(row), row.tx_id, row.output_index, sign, sign * row.lovelace) for row, sign in moves]
+        await self._move_buckets.run(db, *sql.columns(outputs, empty=5))
 
     async def fill(self, db: asyncpg.Connection) -> None:
         """Make the buckets of all long lists, and list their assets."""
@@ -137,25 +141,21 @@ def opens(tx_id: TxId, index: int) -> bool:
     return ((tx_id * 31 + index) & 0x7FFFFFFF) * 2_654_435_761 >> 16 & 1023 == 0
 
 
-def _columns(rows: Sequence[tuple[object, ...]], count: int) -> list[list[object]]:
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
-
-
-class _Utxo(msgspec.Struct, frozen=True, gc=False):
+class _GenesisOutput(msgspec.Struct, frozen=True, gc=False):
     tx_id: TxId
-    output_index: int
     lovelace: int
     address_no: AddressNo
     stake_no: StakeNo | None
-    asset_nos: list[AssetNo] | None
 
 
 class _CountedList(msgspec.Struct, frozen=True):
-    list_of: str
-    list_no: int
+    """A list that has buckets: the column of its owner, and the owner's row number."""
+
+    owner_no: str
+    owner: int
 
 
-class _Made(msgspec.Struct, frozen=True):
+class _Transaction(msgspec.Struct, frozen=True):
     tx_id: TxId
     outputs: bytes
 
@@ -172,8 +172,8 @@ _cut_spenders = _sql.command("cut_spenders")
 _counted_lists = _sql.query("counted_lists", _CountedList)
 _cut_staged_spenders = _sql.command("cut_staged_spenders")
 join_spenders = _sql.command("join_spenders")
-_made_after = _sql.query("made_after", _Made)
+_transactions_after = _sql.query("transactions_after", _Transaction)
 _spenders_of = _sql.query("spenders_of", _Spenders)
-_genesis_outputs = _sql.query("genesis_outputs", _Utxo)
+_genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
 _ADDRESSES = _Lists("address_no", "utxo_bucket", "utxo_asset")
 _ACCOUNTS = _Lists("stake_no", "account_utxo_bucket", "account_utxo_asset")

@@ -1,10 +1,10 @@
--- Unspent outputs, and the lists of them by address and by account. {list_no} is address_no or stake_no, {bucket} and
--- {asset} the tables of long lists: utxo_bucket and utxo_asset, or those of accounts.
+-- Unspent outputs, and the lists of them by address and by account. {owner_no} is address_no or stake_no, {utxo_bucket} and
+-- {utxo_asset} are the tables of long lists: those of that name, or account_utxo_bucket and account_utxo_asset.
 
 -- name: remove
 -- Outputs by address_no, tx_id and output_index.
-DELETE FROM utxo u USING unnest($1::integer[], $2::bigint[], $3::integer[]) AS gone (address_no, tx_id, output_index)
-WHERE u.address_no = gone.address_no AND u.tx_id = gone.tx_id AND u.output_index = gone.output_index
+DELETE FROM utxo u USING unnest($1::integer[], $2::bigint[], $3::integer[]) AS removed (address_no, tx_id, output_index)
+WHERE u.address_no = removed.address_no AND u.tx_id = removed.tx_id AND u.output_index = removed.output_index
 
 -- name: add_spenders
 WITH added AS MATERIALIZED (
@@ -20,14 +20,14 @@ UPDATE spender s SET entries = s.entries || added.entries FROM added WHERE s.cti
 WITH kept AS MATERIALIZED (
     SELECT slot_no, length(s.entries) - undone.entries * 12 AS length
     FROM unnest($1::bigint[], $2::integer[]) AS undone (slot_no, entries) JOIN spender s USING (slot_no)
-), gone AS (
+), removed AS (
     DELETE FROM spender s USING kept WHERE s.slot_no = kept.slot_no AND kept.length = 0
 )
 UPDATE spender s SET entries = substr(s.entries, 1, kept.length) FROM kept WHERE s.slot_no = kept.slot_no AND kept.length > 0
 
 -- name: cut_staged_spenders
 -- Remove the entries of spending transactions from tx_id $1 on, which are the last of each row.
-WITH gone AS (
+WITH removed AS (
     DELETE FROM spender_staged WHERE tx_id_at(entries, 0) >= $1
 )
 UPDATE spender_staged SET entries = substr(entries, 1, 12 * (
@@ -37,87 +37,88 @@ WHERE tx_id_at(entries, 0) < $1 AND tx_id_at(entries, length(entries) - 12) >= $
 
 -- name: counted_lists
 -- Which lists of addresses $1 and accounts $2 have buckets.
-SELECT 'address_no' AS list_of, list_no FROM unnest($1::integer[]) AS list (list_no)
-WHERE EXISTS (SELECT FROM utxo_bucket b WHERE b.address_no = list_no)
+SELECT 'address_no' AS owner_no, owner FROM unnest($1::integer[]) AS list (owner)
+WHERE EXISTS (SELECT FROM utxo_bucket b WHERE b.address_no = owner)
 UNION ALL
-SELECT 'stake_no', list_no FROM unnest($2::integer[]) AS list (list_no)
-WHERE EXISTS (SELECT FROM account_utxo_bucket b WHERE b.stake_no = list_no)
+SELECT 'stake_no', owner FROM unnest($2::integer[]) AS list (owner)
+WHERE EXISTS (SELECT FROM account_utxo_bucket b WHERE b.stake_no = owner)
 
 -- name: move_assets
--- Runs before move_buckets, for lists $1. $2 to $6 are the assets of outputs that came ($6) and went.
+-- Runs before move_buckets, for the lists of owners $1. $2 to $6 are the assets of outputs that are added ($6) or removed.
 WITH list AS MATERIALIZED (
-    SELECT list_no,
+    SELECT owner,
            (SELECT count(*) FROM (
-               SELECT FROM utxo u WHERE u.{list_no} = list_no AND opens_outputs(u.tx_id, u.output_index) LIMIT 4
+               SELECT FROM utxo u WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index) LIMIT 4
            ) first) = 4 AS long,
-           EXISTS (SELECT FROM {bucket} b WHERE b.{list_no} = list_no) AS counted
-    FROM unnest($1::integer[]) AS list (list_no)
+           EXISTS (SELECT FROM {utxo_bucket} b WHERE b.{owner_no} = owner) AS counted
+    FROM unnest($1::integer[]) AS list (owner)
 ), moved AS MATERIALIZED (
     SELECT moved.* FROM unnest($2::integer[], $3::integer[], $4::bigint[], $5::integer[], $6::boolean[])
-        AS moved (list_no, asset_no, tx_id, output_index, came)
-    JOIN list USING (list_no) WHERE long AND counted
+        AS moved (owner, asset_no, tx_id, output_index, is_added)
+    JOIN list USING (owner) WHERE long AND counted
 ), short AS (
-    DELETE FROM {asset} a USING list WHERE a.{list_no} = list_no AND counted AND NOT long
-), went AS (
-    DELETE FROM {asset} a USING moved m
-    WHERE NOT came AND a.{list_no} = m.list_no AND a.asset_no = m.asset_no AND a.tx_id = m.tx_id
+    DELETE FROM {utxo_asset} a USING list WHERE a.{owner_no} = owner AND counted AND NOT long
+), removed AS (
+    DELETE FROM {utxo_asset} a USING moved m
+    WHERE NOT is_added AND a.{owner_no} = m.owner AND a.asset_no = m.asset_no AND a.tx_id = m.tx_id
       AND a.output_index = m.output_index
 )
-INSERT INTO {asset} ({list_no}, asset_no, tx_id, output_index)
-SELECT list_no, asset_no, tx_id, output_index FROM moved WHERE came
+INSERT INTO {utxo_asset} ({owner_no}, asset_no, tx_id, output_index)
+SELECT owner, asset_no, tx_id, output_index FROM moved WHERE is_added
 UNION ALL
-SELECT list_no, asset_no, u.tx_id, u.output_index
-FROM list JOIN utxo u ON u.{list_no} = list_no CROSS JOIN unnest(u.asset_nos) AS asset_no
+SELECT owner, asset_no, u.tx_id, u.output_index
+FROM list JOIN utxo u ON u.{owner_no} = owner CROSS JOIN unnest(u.asset_nos) AS asset_no
 WHERE long AND NOT counted
 
 -- name: move_buckets
--- The outputs that came ($4 is 1) to lists $1 and went (-1). An output that opens a bucket has those around it counted again:
--- a scan of some thousand rows. A list that has become long gets buckets, one that has become short loses them.
+-- The outputs that are added to the lists of owners $1 ($4 is 1) or removed (-1). If an output opens a bucket, the buckets
+-- around it are counted again: a scan of some thousand rows. A list that has become long gets buckets, one that has become
+-- short loses them.
 WITH moved AS MATERIALIZED (
     SELECT *, opens_outputs(tx_id, output_index) AS opens
     FROM unnest($1::integer[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[])
-        AS moved (list_no, tx_id, output_index, outputs, lovelace)
+        AS moved (owner, tx_id, output_index, outputs, lovelace)
 ), list AS MATERIALIZED (
-    SELECT list_no,
+    SELECT owner,
            (SELECT count(*) FROM (
-               SELECT FROM utxo u WHERE u.{list_no} = list_no AND opens_outputs(u.tx_id, u.output_index) LIMIT 4
+               SELECT FROM utxo u WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index) LIMIT 4
            ) first) = 4 AS long,
-           EXISTS (SELECT FROM {bucket} b WHERE b.{list_no} = list_no) AS counted,
+           EXISTS (SELECT FROM {utxo_bucket} b WHERE b.{owner_no} = owner) AS counted,
            opens
-    FROM (SELECT list_no, bool_or(opens) AS opens FROM moved GROUP BY list_no) touched
-), gone AS (
-    DELETE FROM {bucket} b USING moved m JOIN list USING (list_no)
-    WHERE b.{list_no} = m.list_no AND counted
+    FROM (SELECT owner, bool_or(opens) AS opens FROM moved GROUP BY owner) touched
+), removed AS (
+    DELETE FROM {utxo_bucket} b USING moved m JOIN list USING (owner)
+    WHERE b.{owner_no} = m.owner AND counted
       AND (NOT long OR (m.opens AND m.outputs < 0 AND b.lowest_tx_id = m.tx_id AND b.lowest_output_index = m.output_index))
 ), opening AS MATERIALIZED (
-    SELECT list_no, opened.tx_id, opened.output_index
+    SELECT owner, opened.tx_id, opened.output_index
     FROM moved
-    JOIN list USING (list_no)
+    JOIN list USING (owner)
     CROSS JOIN LATERAL (
         SELECT u.tx_id, u.output_index FROM utxo u
-        WHERE u.{list_no} = list_no AND opens_outputs(u.tx_id, u.output_index)
+        WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index)
           AND (u.tx_id, u.output_index) <= (moved.tx_id, moved.output_index)
         ORDER BY u.tx_id DESC, u.output_index DESC
         LIMIT 2
     ) opened
     WHERE long AND counted AND moved.opens
     UNION
-    SELECT list_no, u.tx_id, u.output_index
-    FROM list JOIN utxo u ON u.{list_no} = list_no
+    SELECT owner, u.tx_id, u.output_index
+    FROM list JOIN utxo u ON u.{owner_no} = owner
     WHERE long AND NOT counted AND opens_outputs(u.tx_id, u.output_index)
     UNION
-    SELECT list_no, -9223372036854775808, 0 FROM list WHERE long AND (opens OR NOT counted)
+    SELECT owner, -9223372036854775808, 0 FROM list WHERE long AND (opens OR NOT counted)
 ), counted AS (
-    UPDATE {bucket} b SET outputs = b.outputs + added.outputs, lovelace = b.lovelace + added.lovelace
+    UPDATE {utxo_bucket} b SET outputs = b.outputs + added.outputs, lovelace = b.lovelace + added.lovelace
     FROM (
-        SELECT list_no, coalesce(opened.tx_id, -9223372036854775808) AS tx_id,
+        SELECT owner, coalesce(opened.tx_id, -9223372036854775808) AS tx_id,
                coalesce(opened.output_index, 0) AS output_index,
                sum(moved.outputs)::integer AS outputs, sum(moved.lovelace)::bigint AS lovelace
         FROM moved
-        JOIN list USING (list_no)
+        JOIN list USING (owner)
         LEFT JOIN LATERAL (
             SELECT u.tx_id, u.output_index FROM utxo u
-            WHERE u.{list_no} = list_no AND opens_outputs(u.tx_id, u.output_index)
+            WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index)
               AND (u.tx_id, u.output_index) <= (moved.tx_id, moved.output_index)
             ORDER BY u.tx_id DESC, u.output_index DESC
             LIMIT 1
@@ -125,31 +126,31 @@ WITH moved AS MATERIALIZED (
         WHERE long AND list.counted
         GROUP BY 1, 2, 3
     ) added
-    WHERE b.{list_no} = added.list_no AND b.lowest_tx_id = added.tx_id AND b.lowest_output_index = added.output_index
-      AND (added.list_no, added.tx_id, added.output_index) NOT IN (SELECT list_no, tx_id, output_index FROM opening)
+    WHERE b.{owner_no} = added.owner AND b.lowest_tx_id = added.tx_id AND b.lowest_output_index = added.output_index
+      AND (added.owner, added.tx_id, added.output_index) NOT IN (SELECT owner, tx_id, output_index FROM opening)
 )
-INSERT INTO {bucket} ({list_no}, lowest_tx_id, lowest_output_index, outputs, lovelace)
-SELECT list_no, opening.tx_id, opening.output_index, inside.outputs, inside.lovelace
+INSERT INTO {utxo_bucket} ({owner_no}, lowest_tx_id, lowest_output_index, outputs, lovelace)
+SELECT owner, opening.tx_id, opening.output_index, inside.outputs, inside.lovelace
 FROM opening
 LEFT JOIN LATERAL (
     SELECT u.tx_id, u.output_index FROM utxo u
-    WHERE u.{list_no} = list_no AND opens_outputs(u.tx_id, u.output_index)
+    WHERE u.{owner_no} = owner AND opens_outputs(u.tx_id, u.output_index)
       AND (u.tx_id, u.output_index) > (opening.tx_id, opening.output_index)
     ORDER BY u.tx_id, u.output_index
     LIMIT 1
 ) next ON true
 CROSS JOIN LATERAL (
     SELECT count(*) AS outputs, coalesce(sum(u.lovelace), 0)::bigint AS lovelace FROM utxo u
-    WHERE u.{list_no} = list_no AND (u.tx_id, u.output_index) >= (opening.tx_id, opening.output_index)
+    WHERE u.{owner_no} = owner AND (u.tx_id, u.output_index) >= (opening.tx_id, opening.output_index)
       AND (u.tx_id, u.output_index) < (coalesce(next.tx_id, 9223372036854775807), coalesce(next.output_index, 0))
 ) inside
-ON CONFLICT ({list_no}, lowest_tx_id, lowest_output_index) DO UPDATE SET outputs = excluded.outputs, lovelace = excluded.lovelace
+ON CONFLICT ({owner_no}, lowest_tx_id, lowest_output_index) DO UPDATE SET outputs = excluded.outputs, lovelace = excluded.lovelace
 
 -- name: join_spenders
 INSERT INTO spender (slot_no, entries)
 SELECT slot_no, string_agg(entries, '' ORDER BY entries) FROM spender_staged GROUP BY slot_no ORDER BY slot_no
 
--- name: made_after
+-- name: transactions_after
 -- Transactions after tx_id $1, in order, at most $2.
 SELECT tx_id, outputs FROM tx WHERE tx_id > $1 ORDER BY tx_id LIMIT $2
 
@@ -159,34 +160,34 @@ SELECT slot_no, entries FROM spender WHERE slot_no BETWEEN $1 AND $2
 
 -- name: genesis_outputs
 -- The outputs of the genesis that are unspent, and the numbers of their addresses.
-SELECT g.tx_id, 0 AS output_index, g.lovelace, a.address_no, a.stake_no, NULL::integer[] AS asset_nos
+SELECT g.tx_id, g.lovelace, a.address_no, a.stake_no
 FROM genesis_output g JOIN address a ON a.raw = g.address
 WHERE NOT EXISTS (SELECT FROM spender_entry s WHERE s.slot_no = g.tx_id >> 16 AND s.tx_id = g.tx_id)
 
 -- name: fill_buckets
 -- Count the buckets of all lists at once.
-INSERT INTO {bucket} ({list_no}, lowest_tx_id, lowest_output_index, outputs, lovelace)
+INSERT INTO {utxo_bucket} ({owner_no}, lowest_tx_id, lowest_output_index, outputs, lovelace)
 WITH list AS (
-    SELECT {list_no} FROM utxo WHERE {list_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
-    GROUP BY {list_no} HAVING count(*) >= 4
+    SELECT {owner_no} FROM utxo WHERE {owner_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
+    GROUP BY {owner_no} HAVING count(*) >= 4
 ), numbered AS (
-    SELECT {list_no}, tx_id, output_index, lovelace,
+    SELECT {owner_no}, tx_id, output_index, lovelace,
            count(*) FILTER (WHERE opens_outputs(tx_id, output_index))
-               OVER (PARTITION BY {list_no} ORDER BY tx_id, output_index) AS bucket
-    FROM utxo JOIN list USING ({list_no})
+               OVER (PARTITION BY {owner_no} ORDER BY tx_id, output_index) AS bucket
+    FROM utxo JOIN list USING ({owner_no})
 ), inside AS (
-    SELECT {list_no}, bucket, count(*) AS outputs, sum(lovelace)::bigint AS lovelace FROM numbered GROUP BY {list_no}, bucket
+    SELECT {owner_no}, bucket, count(*) AS outputs, sum(lovelace)::bigint AS lovelace FROM numbered GROUP BY {owner_no}, bucket
 ), opening AS (
-    SELECT {list_no}, tx_id, output_index, bucket FROM numbered WHERE opens_outputs(tx_id, output_index)
+    SELECT {owner_no}, tx_id, output_index, bucket FROM numbered WHERE opens_outputs(tx_id, output_index)
     UNION ALL
-    SELECT {list_no}, -9223372036854775808, 0, 0 FROM list
+    SELECT {owner_no}, -9223372036854775808, 0, 0 FROM list
 )
-SELECT {list_no}, tx_id, output_index, coalesce(outputs, 0), coalesce(lovelace, 0)
-FROM opening LEFT JOIN inside USING ({list_no}, bucket)
+SELECT {owner_no}, tx_id, output_index, coalesce(outputs, 0), coalesce(lovelace, 0)
+FROM opening LEFT JOIN inside USING ({owner_no}, bucket)
 
 -- name: fill_assets
 -- Runs after fill_buckets.
-INSERT INTO {asset} ({list_no}, asset_no, tx_id, output_index)
-SELECT {list_no}, asset_no, tx_id, output_index
+INSERT INTO {utxo_asset} ({owner_no}, asset_no, tx_id, output_index)
+SELECT {owner_no}, asset_no, tx_id, output_index
 FROM utxo CROSS JOIN unnest(asset_nos) AS asset_no
-WHERE {list_no} IN (SELECT {list_no} FROM {bucket})
+WHERE {owner_no} IN (SELECT {owner_no} FROM {utxo_bucket})

@@ -18,9 +18,9 @@ async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> No
     if not supplies:
         return
     await _add(db, supplies)
-    born = [supply.first_tx_id is not None for supply in supplies.values()]
+    is_new = [supply.first_tx_id is not None for supply in supplies.values()]
     quantities = [str(supply.quantity) for supply in supplies.values()]
-    await _move_asset_buckets.run(db, list(supplies), quantities, born)
+    await _move_asset_buckets.run(db, list(supplies), quantities, is_new)
 
 
 async def undo(
@@ -51,7 +51,7 @@ async def _add(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> No
         (asset_no, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
         for asset_no, s in supplies.items()
     ]
-    await _move_supplies.run(db, *(list(column) for column in zip(*rows, strict=True)))
+    await _move_supplies.run(db, *sql.columns(rows))
 
 
 _sql = sql.beside(__file__)

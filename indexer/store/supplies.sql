@@ -15,32 +15,32 @@ WITH moved AS (
     FROM moved
     WHERE asset.asset_no = moved.asset_no
     RETURNING policy_no, moved.first_tx_id
-), born AS (
+), added AS (
     SELECT policy_no, count(*) AS assets FROM changed WHERE first_tx_id IS NOT NULL GROUP BY policy_no
 )
-UPDATE policy SET asset_count = asset_count + born.assets FROM born WHERE policy.policy_no = born.policy_no
+UPDATE policy SET asset_count = asset_count + added.assets FROM added WHERE policy.policy_no = added.policy_no
 
 -- name: clear_firsts
 -- After a rollback to before $2: of the assets that it touched, those without any transaction left cease to exist.
-WITH forgotten AS (
+WITH cleared AS (
     UPDATE asset SET
         first_tx_id = CASE WHEN first_tx_id < $2 THEN first_tx_id END,
         first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
     WHERE asset_no = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
     RETURNING policy_no, first_tx_id
-), gone AS (
-    SELECT policy_no, count(*) AS assets FROM forgotten WHERE first_tx_id IS NULL GROUP BY policy_no
+), removed AS (
+    SELECT policy_no, count(*) AS assets FROM cleared WHERE first_tx_id IS NULL GROUP BY policy_no
 )
-UPDATE policy SET asset_count = asset_count - gone.assets FROM gone WHERE policy.policy_no = gone.policy_no
+UPDATE policy SET asset_count = asset_count - removed.assets FROM removed WHERE policy.policy_no = removed.policy_no
 
 -- name: move_asset_buckets
 -- After supplies moved by $2; $3 is true for assets that did not exist before. Every bucket that an asset left or entered is
 -- counted again, a scan of some thousand rows each. A list that has become long enough gets buckets, one that has become
 -- too short loses them. Short lists cost two probes each.
 WITH moved AS MATERIALIZED (
-    SELECT asset_no, policy_no, name, CASE WHEN NOT born THEN supply - moved.quantity::numeric END AS before,
+    SELECT asset_no, policy_no, name, CASE WHEN NOT is_new THEN supply - moved.quantity::numeric END AS before,
            CASE WHEN first_tx_id IS NOT NULL THEN supply END AS after
-    FROM unnest($1::integer[], $2::text[], $3::boolean[]) AS moved (asset_no, quantity, born) JOIN asset USING (asset_no)
+    FROM unnest($1::integer[], $2::text[], $3::boolean[]) AS moved (asset_no, quantity, is_new) JOIN asset USING (asset_no)
 ), list AS MATERIALIZED (
     SELECT policy_no,
            (SELECT count(*) FROM (
@@ -49,7 +49,7 @@ WITH moved AS MATERIALIZED (
            ) first) = 4 AS long,
            EXISTS (SELECT FROM asset_bucket b WHERE b.policy_no = m.policy_no) AS counted
     FROM (SELECT DISTINCT policy_no FROM moved WHERE before IS DISTINCT FROM after) m
-), gone AS (
+), removed AS (
     DELETE FROM asset_bucket b USING list
     WHERE b.policy_no = list.policy_no AND counted
       AND (NOT long OR (b.policy_no, b.rank, b.name) IN (

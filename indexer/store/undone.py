@@ -6,10 +6,10 @@ import asyncpg
 import msgspec
 
 from indexer.rows.amounts import Amounts
-from indexer.rows.caches import NumberedOutput
+from indexer.rows.caches import ResolvedOutput
 from indexer.rows.histories import Supply
 from indexer.rows.outputs import UtxoRow, utxo_row
-from indexer.rows.resolver import numbered_outputs, stake_nos
+from indexer.rows.resolver import PlacedOutput, resolve_outputs, stake_nos
 from shared import packed, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 
@@ -42,8 +42,8 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     """Read the changes of the transactions from `first_tx_id` on."""
     rows = await _transactions_from.all(db, first_tx_id)
     made, spent = _made(rows), await _spent(db, rows)
-    numbered = await numbered_outputs(db, [*made, *(source for _, source in spent)])
-    outputs, sources = numbered[: len(made)], numbered[len(made) :]
+    resolved = await resolve_outputs(db, [*made, *(source for _, source in spent)])
+    outputs, sources = resolved[: len(made)], resolved[len(made) :]
     lovelace_out = {row.tx_id: 0 for row in rows}
     for output in outputs:
         lovelace_out[output.tx_id] += output.lovelace
@@ -75,11 +75,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     )
 
 
-_Seen = tuple[TxId, int, packed.Output]
-"""An output: the tx_id of its transaction, its index there, and itself."""
-
-
-def _made(rows: "list[_Packed]") -> list[_Seen]:
+def _made(rows: "list[_Packed]") -> list[PlacedOutput]:
     found = []
     for row in rows:
         first_index, outputs = packed.unpack_outputs(row.outputs)
@@ -87,7 +83,7 @@ def _made(rows: "list[_Packed]") -> list[_Seen]:
     return found
 
 
-async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[TxId, _Seen]]:
+async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[TxId, PlacedOutput]]:
     """The outputs that transactions spend, each after the tx_id of its spender, without those from before the first
     indexed block.
     """
@@ -104,7 +100,7 @@ async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[Tx
     return [(key, (made_by[spent.tx_hash], spent.output_index, source)) for key, spent, source in known]
 
 
-def _account_txs(touched: list[tuple[TxId, NumberedOutput]]) -> Counter[StakeNo]:
+def _account_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[StakeNo]:
     """How many transactions of each stake credential there are."""
     found = {(key, output.stake_no) for key, output in touched}
     return Counter(stake_no for _, stake_no in found if stake_no is not None)

@@ -80,17 +80,17 @@ async def points(db: sql.Connection) -> list[Point]:
 # Forward --------------------------------------------------------------------------------------------------------------
 
 
-async def append(db: asyncpg.Connection, rows: Rows, numbered: HistoryEntries, node_tip: frames.NodePoint) -> None:
+async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, node_tip: frames.NodePoint) -> None:
     """Write blocks of a live index: this commit leaves every table current."""
     async with schema.commit(db):
         await _relax_durability_far_from(db, node_tip, rows)
         ended = await epochs.cross(db, rows.staking.crossed)
-        await copy_rows(db, rows, numbered)
+        await copy_rows(db, rows, entries)
         await _spend(db, rows.reference_outputs)
         await _move(db, rows.amounts)
         await outputs.change(db, rows.outputs.spent_rows(), rows.outputs.made_rows())
         await outputs.add_spenders(db, rows.outputs.spenders)
-        await supplies.move(db, numbered.supplies)
+        await supplies.move(db, entries.supplies)
         await epochs.add_blocks(db, rows)
         await epochs.move(db, rows.staking)
         await epochs.move_rewards(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.stakes.keys())
@@ -111,11 +111,11 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
         await _advance(db, rows, "bulk")
 
 
-async def copy_rows(db: asyncpg.Connection, rows: Rows, numbered: HistoryEntries) -> None:
+async def copy_rows(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> None:
     """Write the rows of blocks of a live index, and move nothing."""
     await _copy_common(db, rows)
-    await histories.add(db, numbered)
-    await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), numbered.mints)
+    await histories.add(db, entries)
+    await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), entries.mints)
 
 
 async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
@@ -141,9 +141,9 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
     references = rows.reference_outputs.reference_outputs
     await _copy(db, "reference_output", ("asset_no", "tx_id", "output_index", "datum_hash"), references)
     if rows.datums:
-        await _add_datums.run(db, list(rows.datums), *_columns(list(rows.datums.values())))
+        await _add_datums.run(db, list(rows.datums), *sql.columns(list(rows.datums.values())))
     if rows.scripts:
-        await _add_scripts.run(db, list(rows.scripts), *_columns(list(rows.scripts.values())))
+        await _add_scripts.run(db, list(rows.scripts), *sql.columns(list(rows.scripts.values())))
     await _copy_staking(db, rows.staking)
 
 
@@ -272,11 +272,13 @@ async def _delete(
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)
     output = sum(lovelace for key, lovelace in undone.lovelace_out if key < tx_id(next_slot, 0))
-    gone = await _delete_blocks.all(db, first_slot, point.block_hash, tx_id(first_slot, 0), epoch_no, next_slot, output)
-    made = [(row.pool_no, network.epoch_of(row.slot_no)) for row in gone if row.pool_no is not None]
+    deleted = await _delete_blocks.all(
+        db, first_slot, point.block_hash, tx_id(first_slot, 0), epoch_no, next_slot, output
+    )
+    made = [(row.pool_no, network.epoch_of(row.slot_no)) for row in deleted if row.pool_no is not None]
     # The counts of later epochs are deleted.
     blocks = Counter((pool_no, of_epoch) for pool_no, of_epoch in made if of_epoch <= epoch_no + 1)
-    changed = {row.stake_no for row in gone if row.stake_no is not None}
+    changed = {row.stake_no for row in deleted if row.stake_no is not None}
     await epochs.undo(db, blocks, changed)
     return changed
 
@@ -357,7 +359,7 @@ async def _tables(db: asyncpg.Connection) -> str:
 
 async def _spend(db: asyncpg.Connection, references: ReferenceOutputs) -> None:
     if references.spent_references:
-        tag = await _spend_references.run(db, *_columns(references.spent_references))
+        tag = await _spend_references.run(db, *sql.columns(references.spent_references))
         assert int(tag.split()[-1]) == references.spent_tokens, f"{tag} of {references.spent_references}"
 
 
@@ -373,7 +375,7 @@ async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
     """Move balances and held quantities."""
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
     if balances:
-        await _move_balances.run(db, *_columns(balances))
+        await _move_balances.run(db, *sql.columns(balances))
     await holders.move(db, amounts.holders, amounts.accounts)
 
 
@@ -382,15 +384,11 @@ async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows
         await db.copy_records_to_table(table, columns=columns, records=rows)
 
 
-def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
 class _BlockNo(msgspec.Struct, frozen=True):
     block_no: int
 
 
-class _Gone(msgspec.Struct, frozen=True):
+class _Deleted(msgspec.Struct, frozen=True):
     """The maker of a deleted block, or the stake credential of a deleted event."""
 
     slot_no: int
@@ -425,7 +423,7 @@ _follows_submitted = _sql.query("follows_submitted", _Follows)
 _removed = _sql.query("removed", _Removed)
 _note_rolled_back = _sql.command("note_rolled_back")
 _delete_staged = _sql.command("delete_staged")
-_delete_blocks = _sql.query("delete_blocks", _Gone)
+_delete_blocks = _sql.query("delete_blocks", _Deleted)
 _move_tip = _sql.command("move_tip")
 _count_rollback = _sql.command("count_rollback")
 _renumber = _sql.command("renumber")

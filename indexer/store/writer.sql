@@ -84,9 +84,9 @@ UPDATE partner.submitted_tx SET rolled_back_at = now() WHERE network_id = $1 AND
 -- name: delete_staged
 -- Delete the staged rows with a tx_id from $1 on. Staged amounts have no tx_id: the rollback has staged them with the
 -- opposite sign.
-WITH gone_address_tx AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
-     gone_asset_tx AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1),
-     gone_withdrawal AS (DELETE FROM account_withdrawal_staged WHERE tx_id >= $1)
+WITH deleted_address_tx AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
+     deleted_asset_tx AS (DELETE FROM asset_tx_staged WHERE tx_id >= $1),
+     deleted_withdrawal AS (DELETE FROM account_withdrawal_staged WHERE tx_id >= $1)
 DELETE FROM mint_staged WHERE tx_id >= $1
 
 -- name: delete_blocks
@@ -96,22 +96,22 @@ DELETE FROM mint_staged WHERE tx_id >= $1
 --
 -- All parts see the rows as they were before. Returns the makers of deleted blocks, and the stake credentials of deleted
 -- events.
-WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $3),
-     gone_mint AS (DELETE FROM mint WHERE tx_id >= $3),
-     gone_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $3),
+WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
+     deleted_mint AS (DELETE FROM mint WHERE tx_id >= $3),
+     deleted_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $3),
      unspent_reference_output AS (UPDATE reference_output SET spent_tx_id = NULL WHERE spent_tx_id >= $3 AND tx_id < $3),
-     gone_datum AS (DELETE FROM datum WHERE tx_id >= $3),
-     gone_script AS (DELETE FROM script WHERE tx_id >= $3),
-     gone_vote_delegation AS (DELETE FROM vote_delegation WHERE tx_id >= $3),
-     gone_pool_update AS (DELETE FROM pool_update WHERE tx_id >= $3),
-     gone_pool_retirement AS (DELETE FROM pool_retirement WHERE tx_id >= $3),
-     gone_stake_event AS (DELETE FROM stake_event WHERE tx_id >= $3 RETURNING stake_no),
-     gone_block AS (DELETE FROM block WHERE slot_no >= $1 RETURNING slot_no, pool_no),
-     gone_epoch_boundary_block AS (DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2),
+     deleted_datum AS (DELETE FROM datum WHERE tx_id >= $3),
+     deleted_script AS (DELETE FROM script WHERE tx_id >= $3),
+     deleted_vote_delegation AS (DELETE FROM vote_delegation WHERE tx_id >= $3),
+     deleted_pool_update AS (DELETE FROM pool_update WHERE tx_id >= $3),
+     deleted_pool_retirement AS (DELETE FROM pool_retirement WHERE tx_id >= $3),
+     deleted_stake_event AS (DELETE FROM stake_event WHERE tx_id >= $3 RETURNING stake_no),
+     deleted_block AS (DELETE FROM block WHERE slot_no >= $1 RETURNING slot_no, pool_no),
+     deleted_epoch_boundary_block AS (DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2),
      -- The snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's.
-     gone_pool_epoch AS (DELETE FROM pool_epoch WHERE epoch_no > $4::integer + 1),
-     gone_pool_reward AS (DELETE FROM pool_reward WHERE epoch_no > $4::integer + 1),
-     gone_epoch_parameters AS (DELETE FROM epoch_parameters WHERE epoch_no > $4::integer),
+     deleted_pool_epoch AS (DELETE FROM pool_epoch WHERE epoch_no > $4::integer + 1),
+     deleted_pool_reward AS (DELETE FROM pool_reward WHERE epoch_no > $4::integer + 1),
+     deleted_epoch_parameters AS (DELETE FROM epoch_parameters WHERE epoch_no > $4::integer),
      -- Rewards that were read in a later epoch must be read and compared again, in whichever epoch comes next. A long rollback
      -- runs this several times: the first time clears the epoch, and keeps how far snapshots are complete.
      earlier_ledger_state AS (
@@ -125,7 +125,7 @@ WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $3),
              SELECT coalesce(sum(fee), 0) FROM tx WHERE tx_id >= $3 AND tx_id < $5::bigint << 16
          ) AS fees
          FROM block WHERE slot_no >= $1 AND slot_no < $5
-     ), gone_epoch AS (
+     ), deleted_epoch AS (
          -- That of the tip is empty if the tip is its epoch boundary block.
          DELETE FROM epoch USING undone WHERE epoch_no > $4::integer OR (epoch_no = $4::integer AND epoch.blocks = undone.blocks)
      ), smaller_epoch AS (
@@ -134,9 +134,9 @@ WITH gone_tx AS (DELETE FROM tx WHERE tx_id >= $3),
              output = output - $6::numeric
          FROM undone WHERE epoch_no = $4::integer AND epoch.blocks > undone.blocks
      )
-SELECT slot_no, pool_no, NULL AS stake_no FROM gone_block WHERE pool_no IS NOT NULL
+SELECT slot_no, pool_no, NULL AS stake_no FROM deleted_block WHERE pool_no IS NOT NULL
 UNION ALL
-SELECT NULL, NULL, stake_no FROM gone_stake_event
+SELECT NULL, NULL, stake_no FROM deleted_stake_event
 
 -- name: move_tip
 INSERT INTO tip AS present (slot_no, block_no, block_hash, first_block_no, tx_count, phase)

@@ -29,10 +29,10 @@ from shared.ledger import Point
 
 
 class _Prepared(msgspec.Struct, frozen=True):
-    """A batch that waits to be written; `numbered` is None in bulk."""
+    """A batch that waits to be written; `entries` is None in bulk."""
 
     rows: rows.Rows
-    numbered: HistoryEntries | None
+    entries: HistoryEntries | None
     node_tip: frames.NodePoint
     blocks: int
 
@@ -87,10 +87,10 @@ class Pipeline:
             batch = await self._queue.get()
             async with self._turn:
                 began = time.perf_counter()
-                if batch.numbered is None:
+                if batch.entries is None:
                     await store.stage(self._writer, batch.rows, batch.node_tip)
                 else:
-                    await store.append(self._writer, batch.rows, batch.numbered, batch.node_tip)
+                    await store.append(self._writer, batch.rows, batch.entries, batch.node_tip)
                 took_s = time.perf_counter() - began
             self._moved()
             if batch.rows.staking.crossed:
@@ -168,5 +168,5 @@ class Pipeline:
         rules = self._session.rules(self._first_block_no)
         built = await rows.of(blocks, first_seen, crossed, self._resolver, rules)
         self._resolver.apply(built.spending)
-        numbered = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
-        return _Prepared(built.rows, numbered, blocks[-1].node_tip, len(blocks))
+        entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
+        return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))

@@ -10,7 +10,7 @@ from indexer.blocks import effects, packed_block
 from indexer.blocks.effects import BlockEffects, Effects, Output
 from indexer.ogmios import frames
 from indexer.rows import rows
-from indexer.rows.caches import NumberedOutput
+from indexer.rows.caches import ResolvedOutput
 from indexer.rows.resolver import FirstFree, FirstSeen, Resolver
 from indexer.rows.value_check import Rules, Unbalanced
 from shared import address, packed
@@ -166,8 +166,8 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         named = {policy + name: quantity for policy, some in output.assets.items() for name, quantity in some.items()}
         held = {resolver.assets[asset]: quantity for asset, quantity in named.items()}
         in_row = packed.pack_output(AddressNo(1), output.lovelace, held)
-        numbered = NumberedOutput(tx_id(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
-        resolver.unspent.add({packed.output_key(bytes.fromhex(_id(number)), 0): numbered})
+        resolved = ResolvedOutput(tx_id(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
+        resolver.unspent.add({packed.output_key(bytes.fromhex(_id(number)), 0): resolved})
     block = packed_block.pack(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0)), PREVIEW)
     built = asyncio.run(rows.of([block], FirstSeen([], [], [], [], []), [], resolver, rules))
     return built.rows.txs[-1][1]
