@@ -40,7 +40,7 @@ class NodeAway(Exception):
     """The node can't be reached, or did not answer in time."""
 
 
-class Connection:
+class NodeConnection:
     """Speaks to one Ogmios, in one thread. Connects when it is asked and again after a loss."""
 
     def __init__(self, url: str) -> None:
@@ -122,7 +122,7 @@ class Node:
 
     def __init__(self, network: str, url: str) -> None:
         self._network = network
-        self._connection = Connection(url)
+        self._connection = NodeConnection(url)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"node {network}")
         self._waiting, self._queueing = 0, 0
         self._free = asyncio.Lock()
@@ -139,7 +139,7 @@ class Node:
         finally:
             self._queueing -= 1
 
-    async def run(self, work: Callable[[Connection], Result]) -> Result:
+    async def run(self, work: Callable[[NodeConnection], Result]) -> Result:
         """Run `work` in the node's thread, after the work before it. Raises Refusal, NodeRefused."""
         if self._waiting >= MOST_WAITING:
             raise errors.node_not_available(_TOO_MANY)

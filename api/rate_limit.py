@@ -162,9 +162,9 @@ class SharedMinutes:
         self._unsettled_since = 0.0
         self._settling: asyncio.Task[None] | None = None
         self._reviving = asyncio.Lock()
-        self._take = _Script(_SCRIPT)
-        self._beat = _Script(_BEAT)
-        self._tell = _Script(_TELL)
+        self._take = _LuaScript(_SCRIPT)
+        self._beat = _LuaScript(_BEAT)
+        self._tell = _LuaScript(_TELL)
 
     async def take(
         self, key_hash: bytes, lease: KeyLease | None = None, call: Call = _ANY
@@ -348,7 +348,7 @@ class SharedMinutes:
         reset_s = max(math.ceil(self._life_ends_at - time.monotonic()), 1)
         return Taken(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
 
-    async def _run(self, script: "_Script", *words: bytes) -> Any:
+    async def _run(self, script: "_LuaScript", *words: bytes) -> Any:
         command = packed(b"EVALSHA", script.id, *words)
         try:
             return await self._valkey.ask(command)
@@ -356,7 +356,7 @@ class SharedMinutes:
             await self._revive(script)
         return await self._valkey.ask(command)
 
-    async def _revive(self, missed: "_Script") -> None:
+    async def _revive(self, missed: "_LuaScript") -> None:
         """Begin a new life of Valkey's data.
 
         NOTE: scripts are neither persisted nor replicated, so a server without them has just started or taken over,
@@ -372,7 +372,7 @@ class SharedMinutes:
                 await self._valkey.ask(packed(b"SCRIPT", b"LOAD", script.text))
 
 
-class _Script:
+class _LuaScript:
     """A Lua script and its id in Valkey."""
 
     def __init__(self, text: str) -> None:

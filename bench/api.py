@@ -235,7 +235,7 @@ async def ask(port: int, path: str, keys: Sequence[str], count: int) -> list[flo
     return took_s
 
 
-class Asked:
+class ServersAsked:
     """The Postgres and the Valkey that the servers ask."""
 
     def __init__(self, db: asyncpg.Connection, redis_url: str) -> None:
@@ -255,7 +255,7 @@ class Asked:
 
 
 async def turn(
-    port: int, served: list[psutil.Process], asked: Asked, path: str, keys: Sequence[str], count: int
+    port: int, served: list[psutil.Process], asked: ServersAsked, path: str, keys: Sequence[str], count: int
 ) -> Turn:
     """Ask, and see what it cost the server."""
 
@@ -277,7 +277,7 @@ async def _compare(
     )
     for column in table.columns[2:]:
         column.justify = "right"
-    asked = Asked(await asyncpg.connect(url), redis_url)
+    asked = ServersAsked(await asyncpg.connect(url), redis_url)
     async with bare(url, workers) as plain, whole(url, redis_url, workers, folder) as full:
         both = {"bare": plain, "whole": full}
         for name, path in _PATHS.items():

@@ -26,7 +26,7 @@ from rich.console import Console
 from bench import checkpoint, databases, growth_tables, machine
 from bench.chain import BLOCK_SLOTS, BLOCK_TRANSACTIONS, FIRST_SLOT, Chain
 from bench.checkpoint import Branches
-from bench.growth_notes import Notes, Piece
+from bench.growth_notes import Piece, RunNotes
 from bench.index import Playback, follow_node, genesis_path, read_block
 from bench.processes import Child, Parent, apart, beside
 from indexer.ogmios import connection as ogmios
@@ -107,7 +107,7 @@ async def _fill(parent: Parent, url: str, folder: Path, blocks: int) -> None:
 class Growth:
     """One run, from wherever the last one was killed."""
 
-    def __init__(self, folder: Path, notes: Notes, server_url: str, redis_url: str, console: Console) -> None:
+    def __init__(self, folder: Path, notes: RunNotes, server_url: str, redis_url: str, console: Console) -> None:
         self._folder, self._notes, self._console = folder, notes, console
         self._server_url, self._redis_url = server_url, redis_url
         self._url = databases.url_of(server_url, _NAME)
@@ -308,9 +308,9 @@ def disk_bytes(transactions: int, live_blocks: int) -> int:
     )
 
 
-def _begin(folder: Path, transactions: int, seed: int, live_blocks: int, described: str, console: Console) -> Notes:
+def _begin(folder: Path, transactions: int, seed: int, live_blocks: int, described: str, console: Console) -> RunNotes:
     """The notes of an interrupted run, or of a new one if the disk has room for it. Raises CannotBegin."""
-    notes = Notes.read(folder)
+    notes = RunNotes.read(folder)
     if notes is not None:
         if (notes.transactions, notes.seed, notes.live_blocks) != (transactions, seed, live_blocks):
             raise CannotBegin(
@@ -322,7 +322,7 @@ def _begin(folder: Path, transactions: int, seed: int, live_blocks: int, describ
     console.print(f"It needs up to {needed / 1e9:.0f} GB; {free / 1e9:.0f} GB are free at {folder}.")
     if needed > free:
         raise CannotBegin("there is too little space; choose fewer --transactions, or another DATA_DIR")
-    return Notes(transactions, seed, live_blocks, described)
+    return RunNotes(transactions, seed, live_blocks, described)
 
 
 async def _run(transactions: int, seed: int, live_blocks: int) -> None:

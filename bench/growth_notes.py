@@ -22,7 +22,7 @@ class Piece(msgspec.Struct, frozen=True):
     postgres_mb: float | None
 
 
-class Notes(msgspec.Struct):
+class RunNotes(msgspec.Struct):
     """All notes of a run."""
 
     transactions: int
@@ -34,7 +34,7 @@ class Notes(msgspec.Struct):
     done: bool = False
 
     @classmethod
-    def read(cls, folder: Path) -> "Notes | None":
+    def read(cls, folder: Path) -> "RunNotes | None":
         """The notes in a folder, None if there are none."""
         path = folder / _FILE
         return msgspec.json.decode(path.read_bytes(), type=cls) if path.exists() else None

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from bench.chain import BLOCK_TRANSACTIONS
 from bench.checkpoint import Checkpoint
-from bench.growth_notes import Notes
+from bench.growth_notes import RunNotes
 
 Part = TypeVar("Part")
 
@@ -15,7 +15,7 @@ _PARTS = 10
 _LEAST_SHARE = 0.01  # of the database, for a table to be shown
 
 
-def of_pieces(notes: Notes) -> Table:
+def of_pieces(notes: RunNotes) -> Table:
     """Bulk by tenths: rates are of whole tenths, bytes and memory those at their ends."""
     table = Table(
         "bulk, to",

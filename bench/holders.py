@@ -21,7 +21,7 @@ from rich.table import Table
 from api.chain import assets
 from bench import databases, machine
 from bench.pools import timed_ms
-from indexer.rows.histories import Supply
+from indexer.rows.histories import SupplyChange
 from indexer.store import holders, supplies
 from shared import database, servers, settings
 from shared.network import MAINNET
@@ -165,7 +165,7 @@ async def block(db: asyncpg.Connection, of_coin: int, handles: int) -> Table:
     table.add_row("of short lists", f"{await timed_ms(partial(keep, holders.move, pieces, accounts)):.2f}")
     table.add_row(f"of the list of {of_coin:,}", f"{await timed_ms(partial(keep, holders.move, coins, accounts)):.2f}")
     for mints in (1, BLOCK_MOVES):
-        minted = {1 + _PIECES + number: Supply(1, 1) for number in rng.sample(range(1, handles), mints)}
+        minted = {1 + _PIECES + number: SupplyChange(1, 1) for number in rng.sample(range(1, handles), mints)}
         table.add_row(
             f"{mints} mints of the policy of {handles:,} assets",
             f"{await timed_ms(partial(keep, supplies.move, minted)):.2f}",

@@ -141,7 +141,7 @@ async def play(path: Path, transactions: int, ahead_blocks: int) -> Playback:
     return Playback(path, transactions, ahead_blocks)
 
 
-class Clock(Progress):
+class CommitTimes(Progress):
     """When each batch was committed; `done` is set with the last one."""
 
     def __init__(self, transactions: int) -> None:
@@ -190,7 +190,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
                 break
             first_seen = await resolver.look_up(reader, [block.lookups for block in blocks])
             built = await rows.of(blocks, first_seen, [], resolver, _RULES)
-            resolver.apply(built.spending)
+            resolver.apply(built.unspent)
             entries = None if in_bulk else await histories.number(reader, built.rows)
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
@@ -211,7 +211,7 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
     """The indexer's own loop from the first frame to the last commit."""
     async with databases.fresh(server_url) as url:
         writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
-        clock = Clock(transactions)
+        clock = CommitTimes(transactions)
         connect = partial(play, path, transactions, _AHEAD_BLOCKS[mode])
         began, began_cpu = time.perf_counter(), time.process_time()
         chase = asyncio.create_task(follow_node(connect, MAINNET, writer, reader, clock))

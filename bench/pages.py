@@ -84,7 +84,7 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
     await db.execute("VACUUM ANALYZE")
 
 
-class _Clock:
+class _Stopwatch:
     """Times of some calls that take turns."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ async def measure(db: asyncpg.Connection, statement: sql.Query[Any], limit: int,
         "newest first, fromSlot": (None, (count // _BLOCK_TRANSACTIONS * _BLOCK_SLOTS - slot_no) << 16, True),
         "oldest first, fromSlot": (slot_no << 16, None, False),
     }
-    clocks = {(name, offset): _Clock() for name in (*asked, "floor: the range alone") for offset in OFFSETS}
+    clocks = {(name, offset): _Stopwatch() for name in (*asked, "floor: the range alone") for offset in OFFSETS}
     for _ in range(rounds):
         for (name, offset), clock in clocks.items():
             if name in asked:

@@ -39,7 +39,7 @@ async def index(url: str, path: Path, transactions: int) -> None:
     while blocks := take():
         first_seen = await resolver.look_up(db, [block.lookups for block in blocks])
         built = await rows.of(blocks, first_seen, [], resolver, _RULES)
-        resolver.apply(built.spending)
+        resolver.apply(built.unspent)
         await store.stage(db, built.rows, blocks[-1].node_tip)
     await finish_bulk.finalize(db, 0)
     await db.execute("VACUUM")

@@ -14,7 +14,7 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
 
-class Credential(NamedTuple):
+class LedgerCredential(NamedTuple):
     """The hash of a key or script, 28 bytes in hex; `origin` is verificationKey or script, as in Ogmios."""
 
     origin: str
@@ -38,22 +38,22 @@ def script_hash(language_no: int, body: bytes) -> str:
     return blake2b_224(bytes([language_no]) + body)
 
 
-def base_address(network_id: int, payment: Credential, stake: Credential) -> str:
+def base_address(network_id: int, payment: LedgerCredential, stake: LedgerCredential) -> str:
     header = (payment.is_script | stake.is_script << 1) << 4 | network_id
     return _payment(network_id, header, payment.hash + stake.hash)
 
 
-def pointer_address(network_id: int, payment: Credential, pointer: tuple[int, int, int]) -> str:
+def pointer_address(network_id: int, payment: LedgerCredential, pointer: tuple[int, int, int]) -> str:
     """An address whose stake part points to a certificate by slot, transaction and index. Invalid pointers exist."""
     header = (4 | payment.is_script) << 4 | network_id
     return _payment(network_id, header, payment.hash + b"".join(map(_variable_length, pointer)).hex())
 
 
-def enterprise_address(network_id: int, payment: Credential) -> str:
+def enterprise_address(network_id: int, payment: LedgerCredential) -> str:
     return _payment(network_id, (6 | payment.is_script) << 4 | network_id, payment.hash)
 
 
-def stake_address(network_id: int, stake: Credential) -> str:
+def stake_address(network_id: int, stake: LedgerCredential) -> str:
     prefix = "stake" if network_id else "stake_test"
     header = (14 | stake.is_script) << 4 | network_id
     return _bech32(prefix, bytes([header]) + bytes.fromhex(stake.hash))
@@ -106,21 +106,21 @@ def genesis_output_id(address: str) -> str:
 
 
 @lru_cache(maxsize=100_000)
-def stake_part(address: str) -> Credential | None:
+def stake_part(address: str) -> LedgerCredential | None:
     """The credential whose stake an output at this address is part of. Pointers have no effect, as in Conway."""
     if not address.startswith("addr"):
         return None
     content = raw(address)
     kind = content[0] >> 4
-    return Credential("script" if kind & 2 else "verificationKey", content[29:].hex()) if kind < 4 else None
+    return LedgerCredential("script" if kind & 2 else "verificationKey", content[29:].hex()) if kind < 4 else None
 
 
-def payment_part(address: str) -> Credential:
+def payment_part(address: str) -> LedgerCredential:
     """The credential that spends from an address: of a Byron address, its root as that of a key."""
     content = raw(address)
     if content[0] >> 4 == 8:
-        return Credential("verificationKey", cbor2.loads(cbor2.loads(content)[0].value)[0].hex())
-    return Credential("script" if content[0] & 0x10 else "verificationKey", content[1:29].hex())
+        return LedgerCredential("verificationKey", cbor2.loads(cbor2.loads(content)[0].value)[0].hex())
+    return LedgerCredential("script" if content[0] & 0x10 else "verificationKey", content[1:29].hex())
 
 
 def network_of(address: str) -> int | None:
@@ -130,10 +130,10 @@ def network_of(address: str) -> int | None:
 
 
 @lru_cache(maxsize=100_000)
-def reward_credential(address: str) -> Credential:
+def reward_credential(address: str) -> LedgerCredential:
     """The credential of a stake address."""
     content = raw(address)
-    return Credential("script" if content[0] & 0x10 else "verificationKey", content[1:].hex())
+    return LedgerCredential("script" if content[0] & 0x10 else "verificationKey", content[1:].hex())
 
 
 def raw(address: str) -> bytes:

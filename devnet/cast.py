@@ -12,7 +12,7 @@ import cbor2
 import msgspec
 
 from devnet import addresses
-from devnet.addresses import Credential
+from devnet.addresses import LedgerCredential
 from devnet.blocks import Genesis
 from devnet.networks import Network
 
@@ -45,7 +45,7 @@ class PoolKeys(msgspec.Struct, frozen=True):
     cold_key: str
     vrf_key: str
     vrf_hash: str
-    owner: Credential
+    owner: LedgerCredential
 
 
 class Cast:
@@ -55,16 +55,16 @@ class Cast:
         self.seed = seed
         self.network = network
         self.stakers = [
-            Credential("script" if number % 7 == 6 else "verificationKey", self.hash_of("stake", number))
+            LedgerCredential("script" if number % 7 == 6 else "verificationKey", self.hash_of("stake", number))
             for number in range(PEOPLE // 2)
         ]
         self.people = [self._address(number) for number in range(PEOPLE)]
         self.policies = [self._policy(number) for number in range(POLICIES)]
         self.script_addresses = [
-            addresses.enterprise_address(network.network_id, Credential("script", hash_)) for hash_ in SCRIPTS
+            addresses.enterprise_address(network.network_id, LedgerCredential("script", hash_)) for hash_ in SCRIPTS
         ]
         self.representatives = [
-            Credential("script" if number % 3 == 2 else "verificationKey", self.hash_of("drep", number))
+            LedgerCredential("script" if number % 3 == 2 else "verificationKey", self.hash_of("drep", number))
             for number in range(REPRESENTATIVES)
         ]
         self.pools = [self._pool(number) for number in range(POOLS)]
@@ -86,7 +86,7 @@ class Cast:
     @cached_property
     def faucets(self) -> list[str]:
         """Addresses that pay if no other can: an enterprise address, and the Byron addresses that genesis funds."""
-        shelley = Credential("verificationKey", self.hash_of("faucet", 0))
+        shelley = LedgerCredential("verificationKey", self.hash_of("faucet", 0))
         return [addresses.enterprise_address(self.network.network_id, shelley), *map(self.byron, range(FAUCETS))]
 
     @cached_property
@@ -110,7 +110,7 @@ class Cast:
         """A random person's address; a few are far more likely than the others."""
         return random.choices(self.people, cum_weights=self._weights)[0]
 
-    def reward_address(self, credential: Credential) -> str:
+    def reward_address(self, credential: LedgerCredential) -> str:
         return addresses.stake_address(self.network.network_id, credential)
 
     def byron(self, number: int) -> str:
@@ -133,13 +133,13 @@ class Cast:
     def _address(self, number: int) -> str:
         """Six of ten people have a base address with keys, four have rarer kinds. Two people share each stake key."""
         network_id = self.network.network_id
-        payment = Credential("verificationKey", self.hash_of("payment", number))
+        payment = LedgerCredential("verificationKey", self.hash_of("payment", number))
         stake = self.stakers[number // 2]
         match number % 10:
             case 6:
                 return addresses.enterprise_address(network_id, payment)
             case 7:
-                return addresses.base_address(network_id, Credential("script", payment.hash), stake)
+                return addresses.base_address(network_id, LedgerCredential("script", payment.hash), stake)
             case 8:
                 return self.byron(number)
             case 9:

@@ -29,14 +29,15 @@ from rich.text import Text
 
 from devnet import control, demo_folder, faucet
 from devnet.blocks import Block
+from devnet.control import FORK_DEPTH
 from devnet.generator import Generated, options_of, options_until_now
 from devnet.server import Server
-from shared import log, servers, settings
+from shared import lifecycle, log, servers, settings
 
 NETWORK, NETWORK_ID = "preview", 1
 BLOCKS = 3_000
 NEW_BLOCK_EVERY_S = 2.0
-FORK_EVERY, FORK_DEPTH = 15, 3
+FORK_EVERY = 15
 READY_WITHIN_S = 180.0
 ASK_EVERY_S = 0.02
 LINES_OF_BLOCKS = 3  # on a terminal of 24 lines, everything above them then stays visible
@@ -51,11 +52,7 @@ class DemoFailed(Exception):
     """A process ended or was not ready in time. The message is for the user."""
 
 
-class Stopped(Exception):
-    """The user pressed Ctrl-C."""
-
-
-class Part:
+class DemoProcess:
     """A process of the service under `devnet.part`, which stops it when the demo ends, however that ends."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, output: Path) -> None:
@@ -83,16 +80,16 @@ class Part:
 
 
 class Demo:
-    """The running parts. Waiting for anything ends if one of them fails or the user presses Ctrl-C."""
+    """The running processes. Waiting for anything ends if one of them fails or the user presses Ctrl-C."""
 
     def __init__(self, folder: demo_folder.Folder, stop: asyncio.Event) -> None:
         self.folder = folder.path
         self._held = folder.held
         self._stop = stop
-        self._parts: list[Part] = []
+        self._processes: list[DemoProcess] = []
 
     @asynccontextmanager
-    async def part(self, name: str, *command: str, **environment: str) -> AsyncIterator[None]:
+    async def running(self, name: str, *command: str, **environment: str) -> AsyncIterator[None]:
         """Runs `python -m <command>` until the end of the `with` block."""
         output = self.folder / f"{name}.out"
         with output.open("wb") as out:
@@ -106,25 +103,25 @@ class Demo:
                 pass_fds=[self._held.fileno()],
                 start_new_session=True,
             )
-        part = Part(name, process, output)
-        self._parts.append(part)
+        run = DemoProcess(name, process, output)
+        self._processes.append(run)
         try:
             yield
         finally:
-            self._parts.remove(part)
-            await part.end()
+            self._processes.remove(run)
+            await run.end()
 
     async def until(self, what: str, ask: Callable[[], Awaitable[Answer | None]]) -> Answer:
-        """Call `ask` until it returns an answer. Raises Stopped, or DemoFailed if a part ends or the time is over."""
+        """Call `ask` until it returns an answer. Raises Stopped, or DemoFailed if a process ends or time is up."""
         deadline = time.monotonic() + READY_WITHIN_S
         while time.monotonic() < deadline:
-            for part in self._parts:
-                part.must_run()
+            for process in self._processes:
+                process.must_run()
             answer = await ask()
             if answer is not None:
                 return answer
             await self.pause(ASK_EVERY_S)
-        last_words = "\n".join(part.last_words(2) for part in self._parts)
+        last_words = "\n".join(process.last_words(2) for process in self._processes)
         raise DemoFailed(f"Gave up after waiting {READY_WITHIN_S:.0f} s for {what}.\n{last_words}")
 
     async def pause(self, seconds: float) -> None:
@@ -133,10 +130,10 @@ class Demo:
             await asyncio.wait_for(self._stop.wait(), seconds)
         except TimeoutError:
             return
-        raise Stopped
+        raise lifecycle.Stopped
 
 
-class Api:
+class ApiClient:
     """A client of the service's API."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
@@ -187,7 +184,7 @@ async def main(blocks: int) -> int:
         async with AsyncExitStack() as stack:
             folder = await stack.enter_async_context(new_folder(ours.data_dir))
             await play(Demo(folder, stop), stack, msgspec.structs.replace(ours, data_dir=folder.path), blocks)
-    except Stopped:
+    except lifecycle.Stopped:
         console.print("Everything has stopped.")
         return 0
     except (DemoFailed, servers.ServersError) as failure:
@@ -229,9 +226,9 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
         ("API", ("api", "--host", "127.0.0.1", "--port", str(port)), of_api),
         ("worker", ("dramatiq", "api.worker", "--processes", "1", "--threads", "2"), {}),
     ):
-        await stack.enter_async_context(demo.part(name, *command, **environment))
+        await stack.enter_async_context(demo.running(name, *command, **environment))
     stack.callback(console.print, "\nStopping the worker, the API, the indexer, the servers and the chain ...")
-    api = Api(await stack.enter_async_context(aiohttp.ClientSession()), f"http://127.0.0.1:{port}")
+    api = ApiClient(await stack.enter_async_context(aiohttp.ClientSession()), f"http://127.0.0.1:{port}")
     with console.status("Starting the API"):
         await demo.until("the API", lambda: api.get("/health"))
     started("API", f"{api.url}, with the worker that adds up usage")
@@ -306,7 +303,7 @@ def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, e
     console.print("\n[bold]New blocks[/] arrive, and sometimes a fork replaces the last ones:")
 
 
-async def keys(api: Api, bootstrap_key: str) -> tuple[str, str, str]:
+async def keys(api: ApiClient, bootstrap_key: str) -> tuple[str, str, str]:
     """An admin key, and two API keys made with it as a partner does: for the user, and for the demo itself."""
     partner = await api.send("POST", "/v1/admin/admin-keys", bootstrap_key, entity_name="Demo partner")
     account = await api.send("POST", "/v1/admin/users", partner["key"], name="Demo customer")
@@ -327,7 +324,7 @@ async def keys(api: Api, bootstrap_key: str) -> tuple[str, str, str]:
     return partner["key"], made[0]["api_key"], made[1]["api_key"]
 
 
-async def show_blocks(demo: Demo, api: Api, key: str, address: str, node: Server, pace: control.Pace) -> None:
+async def show_blocks(demo: Demo, api: ApiClient, key: str, address: str, node: Server, pace: control.Pace) -> None:
     """Let the chain grow and fork, unless it is stalled, and show each change once the API serves it.
 
     Ends with Stopped.
@@ -363,7 +360,7 @@ def payments_of(block: Block) -> str:
     return "1 transaction" if count == 1 else f"{count} transactions"
 
 
-async def indexed(api: Api, key: str, address: str, node: Server) -> bool | None:
+async def indexed(api: ApiClient, key: str, address: str, node: Server) -> bool | None:
     """True if the API's answers include the node's tip, else None."""
     answer = await api.get(f"/v1/tx/history/{address}?limit=1", key)
     return True if answer and answer["last_updated"]["block_hash"] == node.blocks[-1].id else None

@@ -8,7 +8,7 @@ import cbor2
 import msgspec
 
 from devnet import addresses, parameters
-from devnet.addresses import Credential
+from devnet.addresses import LedgerCredential
 from devnet.cast import Cast
 from devnet.dialect import plain
 from devnet.ledger import Asset, Ledger, Reference
@@ -106,7 +106,7 @@ class Draft:
         self.tx.setdefault("certificates", []).append(certificate)
         self.lovelace += refund - deposit
 
-    def withdraw(self, credential: Credential) -> None:
+    def withdraw(self, credential: LedgerCredential) -> None:
         """Withdraw everything that a reward account holds: the ledger allows no less."""
         lovelace = self.ledger.accounts[credential].rewards
         self.tx.setdefault("withdrawals", {})[self.cast.reward_address(credential)] = parameters.ada(lovelace)

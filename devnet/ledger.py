@@ -13,7 +13,7 @@ from typing import Any, Self
 import msgspec
 
 from devnet import addresses, parameters
-from devnet.addresses import Credential
+from devnet.addresses import LedgerCredential
 from devnet.blocks import Block, Genesis
 from devnet.networks import Network
 
@@ -45,7 +45,7 @@ class Proposal(msgspec.Struct, frozen=True):
     """A governance proposal whose deposit has not been returned; `content` is Ogmios' JSON of it."""
 
     deposit: int
-    return_account: Credential
+    return_account: LedgerCredential
     first_epoch: int
     last_epoch: int
     content: Json
@@ -57,7 +57,7 @@ class Undo(msgspec.Struct):
     state: dict[str, Any]  # the attributes in _KEPT_WHOLE
     spent: dict[Reference, tuple[Json, int]] = msgspec.field(default_factory=dict)  # with the numbers in `wallets`
     produced: list[Reference] = msgspec.field(default_factory=list)
-    stakes: dict[Credential, int | None] = msgspec.field(default_factory=dict)
+    stakes: dict[LedgerCredential, int | None] = msgspec.field(default_factory=dict)
     supplies: dict[Asset, int | None] = msgspec.field(default_factory=dict)
 
 
@@ -83,18 +83,18 @@ class Ledger:
         # The unspent outputs of each address, numbered in the order of their production and listed in that order.
         self.wallets: defaultdict[str, dict[Reference, int]] = defaultdict(dict)
         self.outputs_produced = 0
-        self.stakes: defaultdict[Credential, int] = defaultdict(int)
+        self.stakes: defaultdict[LedgerCredential, int] = defaultdict(int)
         self.supplies: defaultdict[Asset, int] = defaultdict(int)
-        self.accounts: dict[Credential, StakeAccount] = {}
+        self.accounts: dict[LedgerCredential, StakeAccount] = {}
         self.pools: dict[str, Pool] = {}
-        self.representatives: dict[Credential, int] = {}
+        self.representatives: dict[LedgerCredential, int] = {}
         self.proposals: dict[Reference, Proposal] = {}
         self.treasury = 0
         self.fees = 0
         self.reserves = 0
         self.blocks_made: Counter[str] = Counter()
         # Stake by pool and credential at the last three epoch boundaries, the newest first.
-        self.snapshots: tuple[dict[str, dict[Credential, int]], ...] = ({}, {}, {})
+        self.snapshots: tuple[dict[str, dict[LedgerCredential, int]], ...] = ({}, {}, {})
         # Stake by pool in the newest snapshot, without rewards.
         self.snapshot_of_outputs: dict[str, int] = {}
         # The voting power of each pool in this epoch, and the proposals that are voted on.
@@ -288,16 +288,16 @@ class Ledger:
                 if pool := self.pools.get(id_):
                     self.pools[id_] = msgspec.structs.replace(pool, retiring_epoch=epoch)
             case {"type": "delegateRepresentativeRegistration", "delegateRepresentative": who, "deposit": deposit}:
-                self.representatives[Credential(who["from"], who["id"])] = deposit["ada"]["lovelace"]
+                self.representatives[LedgerCredential(who["from"], who["id"])] = deposit["ada"]["lovelace"]
             case {"type": "delegateRepresentativeRetirement", "delegateRepresentative": who}:
-                self.representatives.pop(Credential(who["from"], who["id"]), None)
+                self.representatives.pop(LedgerCredential(who["from"], who["id"]), None)
                 for credential, account in self.accounts.items():
                     if account.representative == who:
                         self.accounts[credential] = msgspec.structs.replace(account, representative=None)
             case {"type": str(kind), "credential": str(hash_), "from": str(origin)}:
-                self._certify_account(kind, Credential(origin, hash_), certificate)
+                self._certify_account(kind, LedgerCredential(origin, hash_), certificate)
 
-    def _certify_account(self, kind: str, credential: Credential, certificate: Json) -> None:
+    def _certify_account(self, kind: str, credential: LedgerCredential, certificate: Json) -> None:
         match kind:
             case "stakeCredentialRegistration":
                 self.accounts[credential] = StakeAccount(parameters.STAKE_DEPOSIT)
@@ -309,20 +309,20 @@ class Ledger:
                 changed = msgspec.structs.replace(account, pool=pool, representative=representative)
                 self.accounts[credential] = changed
 
-    def _add_reward(self, credential: Credential, lovelace: int) -> bool:
+    def _add_reward(self, credential: LedgerCredential, lovelace: int) -> bool:
         """Change what a reward account holds; False if the credential is not registered."""
         account = self.accounts.get(credential)
         if account:
             self.accounts[credential] = msgspec.structs.replace(account, rewards=account.rewards + lovelace)
         return account is not None
 
-    def _credit(self, credential: Credential, lovelace: int) -> None:
+    def _credit(self, credential: LedgerCredential, lovelace: int) -> None:
         """Pay into a reward account, or into the treasury if the credential is not registered."""
         if not self._add_reward(credential, lovelace):
             self.treasury += lovelace
 
-    def _stake_by_pool(self) -> dict[str, dict[Credential, int]]:
-        stakes: dict[str, dict[Credential, int]] = {id_: {} for id_ in self.pools}
+    def _stake_by_pool(self) -> dict[str, dict[LedgerCredential, int]]:
+        stakes: dict[str, dict[LedgerCredential, int]] = {id_: {} for id_ in self.pools}
         for credential, account in self.accounts.items():
             if account.pool in stakes:
                 stakes[account.pool][credential] = self.stakes.get(credential, 0) + account.rewards

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 CAPACITY_BYTES = 2 * parameters.MAX_BLOCK_BODY_BYTES
 
 
-class Moment(msgspec.Struct, frozen=True):
+class EraSlot(msgspec.Struct, frozen=True):
     """The era and the slot in which transactions are checked, against a ledger that is at the tip."""
 
     era: str
@@ -49,7 +49,7 @@ class Mempool:
     def size_bytes(self) -> int:
         return sum(tx.size for tx in self.waiting.values())
 
-    def submit(self, tx: "Submitted", ledger: Ledger, moment: Moment) -> None:
+    def submit(self, tx: "Submitted", ledger: Ledger, moment: EraSlot) -> None:
         """Accept a transaction. Raises Refusal if it breaks a rule of the ledger, or if there is no room.
 
         A chain that is not on time may make its next block later than at `moment`; then the transaction can expire.
@@ -73,7 +73,7 @@ class Mempool:
         """The transactions for the next block; each is checked after the one before it has been applied."""
         room = parameters.MAX_BLOCK_BODY_BYTES
         for tx in list(self.waiting.values()):
-            if tx.size <= room and self._broken(tx, ledger, Moment(era, slot)) is None:
+            if tx.size <= room and self._broken(tx, ledger, EraSlot(era, slot)) is None:
                 room -= tx.size
                 yield tx.content
 
@@ -96,7 +96,7 @@ class Mempool:
         self.waiting = {tx.id: tx for tx in found} | self.waiting
         return []
 
-    def clean(self, ledger: Ledger, moment: Moment) -> list[Dropped]:
+    def clean(self, ledger: Ledger, moment: EraSlot) -> list[Dropped]:
         """Drop the transactions that the ledger of a new tip no longer allows."""
         dropped = []
         length = ledger.length
@@ -112,7 +112,7 @@ class Mempool:
         ledger.rewind(length)
         return dropped
 
-    def _broken(self, tx: "Submitted", ledger: Ledger, moment: Moment) -> Refusal | None:
+    def _broken(self, tx: "Submitted", ledger: Ledger, moment: EraSlot) -> Refusal | None:
         from devnet import rules
 
         try:

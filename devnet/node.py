@@ -9,7 +9,7 @@ import structlog
 from devnet.blocks import Block, Chain, OpenChain
 from devnet.dialect import Dialect
 from devnet.ledger import Ledger
-from devnet.mempool import Dropped, Mempool, Moment
+from devnet.mempool import Dropped, EraSlot, Mempool
 from devnet.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -158,12 +158,12 @@ class Node:
         self._ledger.advance(self.blocks, index + 1)
         return self._ledger
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> EraSlot:
         """When the next block would be made: now, on a chain that is on time, otherwise right after the tip."""
         assert self.tip is not None, "a chain without blocks has no era"
         on_time = isinstance(self.chain, OpenChain) and self.chain.on_time
         now = self.chain.network.slot_at(datetime.now(UTC)) if on_time else 0
-        return Moment(self.tip.era, max(now, self.tip.slot + 1))
+        return EraSlot(self.tip.era, max(now, self.tip.slot + 1))
 
     def _clean_mempool(self) -> None:
         """Drop what the new tip no longer allows, and tell the clients of any change."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from devnet import addresses, parameters
-from devnet.addresses import Credential
+from devnet.addresses import LedgerCredential
 from devnet.ledger import Ledger, StakeAccount
 from devnet.networks import BYRON_EPOCH_SLOTS, BYRON_SLOT_S, Network
 from devnet.node import Node
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 _ERAS = tuple(parameters.PROTOCOL_MAJOR)
 
 
-class Query:
+class LedgerQuery:
     """A query's parameters, the node, and the index of the block whose ledger state is queried."""
 
     def __init__(self, node: Node, params: Json, index: int) -> None:
@@ -48,7 +48,7 @@ class Query:
 
 def answer(node: Node, acquired: Any, method: str, params: msgspec.Raw) -> Any:
     """The result of a query by a client that acquired that point, or None; raises Refusal."""
-    query = Query(node, msgspec.json.decode(params), len(node.blocks) - 1)
+    query = LedgerQuery(node, msgspec.json.decode(params), len(node.blocks) - 1)
     if method in NETWORK:
         return NETWORK[method](query)
     if method not in LEDGER:
@@ -88,19 +88,19 @@ def health(node: Node) -> Json:
     }
 
 
-def _start_time(query: Query) -> str:
+def _start_time(query: LedgerQuery) -> str:
     return _text(query.network.start_time)
 
 
-def _block_height(query: Query) -> Any:
+def _block_height(query: LedgerQuery) -> Any:
     return query.node.blocks[-1].height if query.node.blocks else "origin"
 
 
-def _tip(query: Query) -> Any:
+def _tip(query: LedgerQuery) -> Any:
     return msgspec.Raw(query.node.point_json(query.index))
 
 
-def _genesis_configuration(query: Query) -> Json:
+def _genesis_configuration(query: LedgerQuery) -> Json:
     era = str(query.params.get("era"))
     if era == "shelley" and query.node.syncing and query.era == "byron":
         raise Refusal(2002, "This query isn't available in the current era.")
@@ -111,15 +111,15 @@ def _genesis_configuration(query: Query) -> Json:
     return found
 
 
-def _epoch(query: Query) -> int:
+def _epoch(query: LedgerQuery) -> int:
     return query.epoch
 
 
-def _era_start(query: Query) -> Json:
+def _era_start(query: LedgerQuery) -> Json:
     return _bound(query.network, dict(query.node.chain.eras)[query.era])
 
 
-def _era_summaries(query: Query) -> list[Json]:
+def _era_summaries(query: LedgerQuery) -> list[Json]:
     """Every era up to the current one, including those without a block; the current one has no end."""
     network, known = query.network, list(query.node.chain.eras)
     skipped = [(name, known[0][1]) for name in _ERAS[: _ERAS.index(known[0][0])]]
@@ -133,11 +133,11 @@ def _era_summaries(query: Query) -> list[Json]:
     return summaries
 
 
-def _protocol_parameters(query: Query) -> Json:
+def _protocol_parameters(query: LedgerQuery) -> Json:
     return parameters.protocol_parameters(query.era, query.version)
 
 
-def _reward_account_summaries(query: Query) -> Any:
+def _reward_account_summaries(query: LedgerQuery) -> Any:
     """A list since 6.13, before that an object by credential; `stakePool` was called `delegate` before 6.12."""
     ledger = query.ledger
     asked = [
@@ -154,7 +154,7 @@ def _reward_account_summaries(query: Query) -> Any:
     return {who.hash: _summary(account, pool_field) for who, account in found.items()}
 
 
-def _stake_pools(query: Query) -> Json:
+def _stake_pools(query: LedgerQuery) -> Json:
     """All pools, or those requested, by id; on request with their voting stake, which needs Conway.
 
     A pool that has just been reaped still votes: versions since 6.13 list it, with its id alone.
@@ -173,7 +173,7 @@ def _stake_pools(query: Query) -> Json:
     return known if asked is None else {pool["id"]: known[pool["id"]] for pool in asked if pool["id"] in known}
 
 
-def _live_stake_distribution(query: Query) -> Json:
+def _live_stake_distribution(query: LedgerQuery) -> Json:
     """Live stake as a fraction of all lovelace in circulation; pools without stake are omitted."""
     ledger = query.ledger
     circulating = parameters.MAX_SUPPLY - ledger.reserves
@@ -187,7 +187,7 @@ def _live_stake_distribution(query: Query) -> Json:
     }
 
 
-def _governance_proposals(query: Query) -> list[Json]:
+def _governance_proposals(query: LedgerQuery) -> list[Json]:
     """The proposals that are voted on in this epoch: those that existed when it began. Votes are omitted."""
     if _ERAS.index(query.era) < _ERAS.index("conway"):
         raise Refusal(2002, "This query isn't available in the current era.")
@@ -205,7 +205,7 @@ def _governance_proposals(query: Query) -> list[Json]:
     ]
 
 
-def _utxo(query: Query) -> list[Json]:
+def _utxo(query: LedgerQuery) -> list[Json]:
     """Unspent outputs: those named, those at the addresses named, or all."""
     ledger, params = query.ledger, query.params
     if "outputReferences" in params:
@@ -220,18 +220,18 @@ def _utxo(query: Query) -> list[Json]:
     return [{"transaction": {"id": id_}, "index": index, **ledger.unspent[id_, index]} for id_, index in found]
 
 
-def _treasury_and_reserves(query: Query) -> Json:
+def _treasury_and_reserves(query: LedgerQuery) -> Json:
     ledger = query.ledger
     return {"treasury": parameters.ada(ledger.treasury), "reserves": parameters.ada(ledger.reserves)}
 
 
-NETWORK: dict[str, Callable[[Query], Any]] = {
+NETWORK: dict[str, Callable[[LedgerQuery], Any]] = {
     "queryNetwork/startTime": _start_time,
     "queryNetwork/tip": _tip,
     "queryNetwork/blockHeight": _block_height,
     "queryNetwork/genesisConfiguration": _genesis_configuration,
 }
-LEDGER: dict[str, Callable[[Query], Any]] = {
+LEDGER: dict[str, Callable[[LedgerQuery], Any]] = {
     "queryLedgerState/tip": _tip,
     "queryLedgerState/epoch": _epoch,
     "queryLedgerState/eraStart": _era_start,
@@ -273,8 +273,8 @@ def _summary(account: StakeAccount, pool_field: str) -> Json:
     return summary
 
 
-def _credential(origin: str, text: str) -> Credential:
+def _credential(origin: str, text: str) -> LedgerCredential:
     """Parses a credential: hex, bech32 (`stake_vkh1…`, `script1…`), or a stake address."""
     if text.startswith(("stake1", "stake_test1")):
         return addresses.reward_credential(text)
-    return Credential(origin, addresses.raw(text).hex() if "1" in text and len(text) != 56 else text)
+    return LedgerCredential(origin, addresses.raw(text).hex() if "1" in text and len(text) != 56 else text)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from devnet import addresses, parameters
-from devnet.addresses import Credential
+from devnet.addresses import LedgerCredential
 from devnet.ledger import Asset, Ledger, Reference, lovelace_of
 from devnet.networks import Network
 from devnet.refusal import Refusal
@@ -42,15 +42,17 @@ class Case:
         """The outputs that it spends; `_inputs` has checked that they exist."""
         return [self.ledger.unspent[reference] for reference in references(self.content["inputs"])]
 
-    def needed(self) -> Iterator[Credential]:
+    def needed(self) -> Iterator[LedgerCredential]:
         """The credentials that must agree: of inputs, withdrawals, certificates and policies, and extra signatories."""
         yield from (addresses.payment_part(output["address"]) for output in self.spent)
         yield from (addresses.reward_credential(address) for address in self.content.get("withdrawals", {}))
         for certificate in self.certificates:
             if certificate["type"] != "stakeCredentialRegistration" or "deposit" in certificate:
                 yield _whose(certificate)
-        yield from (Credential("script", policy) for policy in self.content.get("mint", {}))
-        yield from (Credential("verificationKey", hash_) for hash_ in self.content.get("requiredExtraSignatories", ()))
+        yield from (LedgerCredential("script", policy) for policy in self.content.get("mint", {}))
+        yield from (
+            LedgerCredential("verificationKey", hash_) for hash_ in self.content.get("requiredExtraSignatories", ())
+        )
 
 
 def check(tx: Submitted, ledger: Ledger, era: str, slot: int) -> None:
@@ -240,7 +242,7 @@ def _delegations(case: Case) -> None:
         _must_know(case, certificate)
 
 
-def _must_be_empty(case: Case, who: Credential, withdrawn: set[Credential]) -> None:
+def _must_be_empty(case: Case, who: LedgerCredential, withdrawn: set[LedgerCredential]) -> None:
     account = case.ledger.accounts.get(who)
     if account is not None and account.rewards and who not in withdrawn:
         data = {"nonEmptyRewardAccountBalance": parameters.ada(account.rewards)}
@@ -253,7 +255,7 @@ def _must_know(case: Case, certificate: Json) -> None:
     if pool is not None and pool not in case.ledger.pools:
         raise Refusal(3140, "The stake pool is not registered.", {"unknownStakePool": pool})
     who = certificate.get("delegateRepresentative", {})
-    if who.get("type") == "registered" and Credential(who["from"], who["id"]) not in case.ledger.representatives:
+    if who.get("type") == "registered" and LedgerCredential(who["from"], who["id"]) not in case.ledger.representatives:
         message = "The delegate representative is not registered."
         raise Refusal(3153, message, {"unknownDelegateRepresentative": who})
 
@@ -283,8 +285,8 @@ def _value(case: Case) -> None:
         raise Refusal(3123, "In and out value not conserved: the transaction must balance exactly.", data)
 
 
-def _whose(certificate: Json) -> Credential:
-    return Credential(certificate["from"], certificate["credential"])
+def _whose(certificate: Json) -> LedgerCredential:
+    return LedgerCredential(certificate["from"], certificate["credential"])
 
 
 def _deposit(ledger: Ledger, certificate: Json) -> int:

@@ -86,7 +86,7 @@ def parse(text: str, network: Network) -> bytes:
     return raw
 
 
-class Credential(NamedTuple):
+class LedgerCredential(NamedTuple):
     """What controls an address: a key (`verificationKey`) or a script, by its hash (28 bytes)."""
 
     hash: bytes
@@ -97,8 +97,8 @@ class Parts(NamedTuple):
     """The kind of an address, and its credentials as far as it has them."""
 
     kind: Literal["base", "pointer", "enterprise", "byron"]
-    payment: Credential | None
-    stake: Credential | None
+    payment: LedgerCredential | None
+    stake: LedgerCredential | None
 
 
 def parts_of(raw: bytes) -> Parts:
@@ -106,16 +106,16 @@ def parts_of(raw: bytes) -> Parts:
     number = raw[0] >> 4
     if number == _BYRON:
         return Parts("byron", None, None)
-    payment = Credential(raw[1:_ENTERPRISE_BYTES], CREDENTIAL_ORIGINS[number & 1])
+    payment = LedgerCredential(raw[1:_ENTERPRISE_BYTES], CREDENTIAL_ORIGINS[number & 1])
     account = stake_of(raw)
     if account is None:
         return Parts("pointer" if number < 0b0110 else "enterprise", payment, None)
     return Parts("base", payment, credential_of(account))
 
 
-def credential_of(reward_account: bytes) -> Credential:
+def credential_of(reward_account: bytes) -> LedgerCredential:
     """The stake credential in the 29 bytes of a reward account."""
-    return Credential(reward_account[1:], CREDENTIAL_ORIGINS[reward_account[0] >> 4 & 1])
+    return LedgerCredential(reward_account[1:], CREDENTIAL_ORIGINS[reward_account[0] >> 4 & 1])
 
 
 def is_reward_account(raw: bytes) -> bool:

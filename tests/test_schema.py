@@ -80,7 +80,7 @@ async def test_chain_answers_read_no_whole_table(database_url: str) -> None:
     assert found == []
 
 
-class _Block(msgspec.Struct):
+class _LastBlock(msgspec.Struct):
     slot_no: int
     block_no: int
     pool_no: PoolNo | None
@@ -100,7 +100,7 @@ class _Block(msgspec.Struct):
 )
 async def test_a_column_that_differs_from_its_field_is_noticed(database_url: str, text: str, wrong: list[str]) -> None:
     connection = await database.connect(database_url, PREVIEW)
-    found = await _mismatches(connection, text, _Block)
+    found = await _mismatches(connection, text, _LastBlock)
     await connection.close()
     assert [each.split()[0] for each in found] == wrong
 

@@ -9,7 +9,7 @@ from api.blockfrost import amounts, refusals
 from api.blockfrost import owners as shown
 from api.blockfrost.amounts import Amount
 from api.blockfrost.outputs import Unspent
-from api.blockfrost.owners import Placed
+from api.blockfrost.owners import TransactionPlace
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
 from api.blockfrost.units import UnitKind
@@ -81,7 +81,7 @@ async def unspent_of_asset(ask: ChainAsk[AddressAssetPage]) -> list[Unspent]:
     return await shown.unspent(ask, "address", raw, ask.question, ask.question.asset)
 
 
-async def transactions(ask: ChainAsk[AddressRange]) -> list[Placed]:
+async def transactions(ask: ChainAsk[AddressRange]) -> list[TransactionPlace]:
     """List the transactions of an address."""
     raw = owners.parse_address(ask.question.address, ask.network)
     return await shown.history(ask, "address", raw, ask.question)

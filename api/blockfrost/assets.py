@@ -7,7 +7,7 @@ import msgspec
 from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import amounts, outputs, plain, refusals
-from api.blockfrost.owners import Placed
+from api.blockfrost.owners import TransactionPlace
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
 from api.blockfrost.units import UnitKind
@@ -29,7 +29,7 @@ class AssetPage(Page, frozen=True, kw_only=True):
     asset: Annotated[AssetId, UnitKind()]
 
 
-class AssetRange(RangePage, frozen=True, kw_only=True):
+class AssetTransactions(RangePage, frozen=True, kw_only=True):
     """A page of the transactions of an asset."""
 
     asset: Annotated[AssetId, UnitKind()]
@@ -41,7 +41,7 @@ class PolicyPage(Page, frozen=True, kw_only=True):
     policy: Annotated[bytes, PolicyKind()]
 
 
-class Registered(msgspec.Struct, frozen=True):
+class RegisteredMetadata(msgspec.Struct, frozen=True):
     """Metadata of an asset from the token registry."""
 
     name: str | None
@@ -68,7 +68,7 @@ class Asset(msgspec.Struct, frozen=True):
     onchain_metadata: msgspec.Raw | dict[str, Any] | None
     onchain_metadata_standard: None
     onchain_metadata_extra: None
-    metadata: Registered | None
+    metadata: RegisteredMetadata | None
 
 
 class Supplied(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ async def holders(ask: ChainAsk[AssetPage]) -> list[Holder]:
     return [Holder(each.address, each.quantity) for each in (await assets.holders(ask.about(question))).data]
 
 
-async def transactions(ask: ChainAsk[AssetRange]) -> list[Placed]:
+async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlace]:
     """List the transactions with an asset in at least one output."""
     asked = ask.question
     if asked.first is not None or asked.last is not None:
@@ -134,12 +134,14 @@ async def transactions(ask: ChainAsk[AssetRange]) -> list[Placed]:
         found = (await assets.transactions(ask.about(question, db))).data
         places = await outputs.placed(db, [each.tx_hash for each in found])
     return [
-        Placed(each.tx_hash, places[each.tx_hash].tx_id & 0xFFFF, each.block_no, int(each.block_time.timestamp()))
+        TransactionPlace(
+            each.tx_hash, places[each.tx_hash].tx_id & 0xFFFF, each.block_no, int(each.block_time.timestamp())
+        )
         for each in found
     ]
 
 
-async def transaction_hashes(ask: ChainAsk[AssetRange]) -> list[str]:
+async def transaction_hashes(ask: ChainAsk[AssetTransactions]) -> list[str]:
     """List the hashes of the transactions with an asset in at least one output."""
     return [each.tx_hash for each in await transactions(ask)]
 
@@ -175,5 +177,5 @@ def _on_chain(read: Metadata | None, cip25: dict[Any, Any] | None) -> msgspec.Ra
     return {name: value for name, value in msgspec.structs.asdict(read).items() if value is not None}
 
 
-def _registered(found: Metadata) -> Registered:
-    return Registered(found.name, found.description, found.ticker, found.url, found.logo, found.decimals)
+def _registered(found: Metadata) -> RegisteredMetadata:
+    return RegisteredMetadata(found.name, found.description, found.ticker, found.url, found.logo, found.decimals)

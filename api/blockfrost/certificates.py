@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from api.ask import ChainAsk
 from api.blockfrost import transactions
-from api.blockfrost.pools import Registered, Relay
+from api.blockfrost.pools import PoolMetadataReference, Relay
 from api.blockfrost.transactions import TransactionQuestion
 from api.chain.certificates import Certificate, PoolRelay
 from api.chain.pools import show_ratio
@@ -44,7 +44,7 @@ class PoolUpdate(msgspec.Struct, frozen=True):
     fixed_cost: str
     reward_account: str | None
     owners: list[str]
-    metadata: Registered | None
+    metadata: PoolMetadataReference | None
     relays: list[Relay]
     active_epoch: None
 
@@ -116,7 +116,9 @@ def _pool_updates(found: list[tuple[int, Certificate]]) -> Iterator[PoolUpdate]:
             fixed_cost=str(pool.fixed_cost),
             reward_account=pool.reward_account,
             owners=pool.owners,
-            metadata=None if pool.metadata_url is None else Registered(pool.metadata_url, pool.metadata_hash),
+            metadata=None
+            if pool.metadata_url is None
+            else PoolMetadataReference(pool.metadata_url, pool.metadata_hash),
             relays=[_relay(relay) for relay in pool.relays],
             active_epoch=None,
         )

@@ -22,7 +22,7 @@ from shared.sql import Connection
 QuestionT = TypeVar("QuestionT", bound=Question)
 
 
-class Placed(msgspec.Struct, frozen=True):
+class TransactionPlace(msgspec.Struct, frozen=True):
     """A transaction and its place. `block_time` is in seconds since 1970."""
 
     tx_hash: str
@@ -43,7 +43,7 @@ async def unspent(
         return await outputs.unspent(db, found)
 
 
-async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: RangePage) -> list[Placed]:
+async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: RangePage) -> list[TransactionPlace]:
     """A page of the transactions of an owner."""
     async with ask.snapshot() as db:
         first, beyond = await limits(db, page)
@@ -53,7 +53,9 @@ async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: 
             await refuse_unused(db, owner, raw, ask.network)
         places = await outputs.placed(db, [entry.tx_hash for entry in found])
     return [
-        Placed(entry.tx_hash, places[entry.tx_hash].tx_id & 0xFFFF, entry.block_no, int(entry.block_time.timestamp()))
+        TransactionPlace(
+            entry.tx_hash, places[entry.tx_hash].tx_id & 0xFFFF, entry.block_no, int(entry.block_time.timestamp())
+        )
         for entry in found
     ]
 

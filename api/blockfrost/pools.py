@@ -19,7 +19,7 @@ class DelegatorPage(Page, frozen=True, kw_only=True):
     pool: Annotated[bytes, PoolIdKind()]
 
 
-class Registered(msgspec.Struct, frozen=True):
+class PoolMetadataReference(msgspec.Struct, frozen=True):
     """Where the metadata of a pool is. It is not fetched, so that its content is null."""
 
     url: str | None
@@ -30,7 +30,7 @@ class Registered(msgspec.Struct, frozen=True):
     homepage: None = None
 
 
-class PoolMetadata(Registered, frozen=True, kw_only=True):
+class PoolMetadata(PoolMetadataReference, frozen=True, kw_only=True):
     """The same with the pool's ids."""
 
     pool_id: str
@@ -49,7 +49,7 @@ class PoolEntry(msgspec.Struct, frozen=True):
     declared_pledge: str
     margin_cost: msgspec.Raw
     fixed_cost: str
-    metadata: Registered | None
+    metadata: PoolMetadataReference | None
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
             pool.pledge,
             pool.margin,
             pool.fixed_cost,
-            None if pool.metadata_url is None else Registered(pool.metadata_url, pool.metadata_hash),
+            None if pool.metadata_url is None else PoolMetadataReference(pool.metadata_url, pool.metadata_hash),
         )
         for pool in found
     ]

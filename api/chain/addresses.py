@@ -89,6 +89,6 @@ async def assets(ask: ChainAsk[AddressAssets]) -> ChainPage[Holding, MorePaging]
     return await owners.holdings(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
 
-def show_credential(credential: address.Credential) -> LedgerCredential:
+def show_credential(credential: address.LedgerCredential) -> LedgerCredential:
     """A credential as answers show it."""
     return LedgerCredential(credential.hash.hex(), credential.origin)

@@ -97,19 +97,19 @@ class InfoQuestion(Question, frozen=True, kw_only=True):
     ] = "auto"
 
 
-class _ListQuestion(Question, frozen=True, kw_only=True):
+class _PagedQuestion(Question, frozen=True, kw_only=True):
     limit: Annotated[int, Integer(1, 500)] = 100
     offset: Offset = 0
     order: Order = "desc"
 
 
-class AssetListQuestion(_ListQuestion, frozen=True, kw_only=True):
+class AssetListQuestion(_PagedQuestion, frozen=True, kw_only=True):
     """A page of a list about an asset."""
 
     asset: Annotated[AssetId | Fingerprint, AssetKind()]
 
 
-class PolicyListQuestion(_ListQuestion, frozen=True, kw_only=True):
+class PolicyListQuestion(_PagedQuestion, frozen=True, kw_only=True):
     """A page of a list about a policy."""
 
     policy: Annotated[bytes, PolicyKind()] = msgspec.field(name="policyId")

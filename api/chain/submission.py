@@ -12,7 +12,7 @@ from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
 from api.chain import submitted, tip
 from api.chain.submitted import Register
 from api.chain.tip import Tip
-from api.nodes import Connection, NodeRefused
+from api.nodes import NodeConnection, NodeRefused
 from api.parameters import Body, Hex, JsonSchema, Kind, Question
 from api.transaction_cbor import Read
 
@@ -115,7 +115,7 @@ async def evaluated(ask: ChainAsk[Nothing], cbor: bytes, additional: Sequence[An
     `additional` are outputs in Ogmios' words that the transaction may use though they are not on the chain.
     """
 
-    def work(node: Connection) -> tuple[Read, Any]:
+    def work(node: NodeConnection) -> tuple[Read, Any]:
         return transaction_cbor.read(cbor, ask.network), node.evaluate(cbor, additional)
 
     return await ask.services.nodes.of(ask.network).run(work)

@@ -21,7 +21,7 @@ MOST_KEPT = 10_000
 State = Literal["pending", "in_block", "rolled_back", "expired"]
 
 
-class Known(msgspec.Struct, frozen=True):
+class SubmittedRow(msgspec.Struct, frozen=True):
     """The row of a submitted transaction."""
 
     submitted_at: datetime
@@ -53,7 +53,7 @@ class BlockOf(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_submitted = _sql.query("submitted", Known)
+_submitted = _sql.query("submitted", SubmittedRow)
 _block_of = _sql.query("block_of", BlockOf)
 _announce = _sql.query("announce", Announced)
 _accept = _sql.command("accept")
@@ -61,7 +61,7 @@ _withdraw = _sql.command("withdraw")
 _drop_surplus = _sql.command("drop_surplus")
 
 
-def state(known: Known, block: BlockOf | None, now: Tip) -> State:
+def state(known: SubmittedRow, block: BlockOf | None, now: Tip) -> State:
     """The state of a transaction, given the block that holds it and the last one."""
     if block is not None:
         return "in_block"
@@ -70,7 +70,7 @@ def state(known: Known, block: BlockOf | None, now: Tip) -> State:
     return "pending" if known.rolled_back_at is None else "rolled_back"
 
 
-async def read(db: sql.Connection, key: ApiKey, tx_hash: bytes) -> tuple[Known, BlockOf | None]:
+async def read(db: sql.Connection, key: ApiKey, tx_hash: bytes) -> tuple[SubmittedRow, BlockOf | None]:
     """A submitted transaction of the key's account, and its block, in a snapshot of the chain's. Raises Refusal.
 
     One whose submission was not answered counts as submitted as soon as a block proves that the node has accepted it.

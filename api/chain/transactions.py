@@ -24,7 +24,7 @@ from shared.sql import Connection
 Address = Annotated[str, Text(address.LONGEST_TEXT, message=errors.invalid_address)]
 
 
-class _ListQuestion(Question, frozen=True, kw_only=True):
+class _TransactionList(Question, frozen=True, kw_only=True):
     """A page of transactions. `fromSlot` is the newest slot to list or, in ascending order, the oldest."""
 
     offset: Offset = 0
@@ -33,13 +33,13 @@ class _ListQuestion(Question, frozen=True, kw_only=True):
     limit: int
 
 
-class ShortList(_ListQuestion, frozen=True, kw_only=True):
+class ShortList(_TransactionList, frozen=True, kw_only=True):
     """A page of a short list."""
 
     limit: Annotated[int, Integer(1, 500)] = 100
 
 
-class DetailedList(_ListQuestion, frozen=True, kw_only=True):
+class DetailedList(_TransactionList, frozen=True, kw_only=True):
     """A page of a detailed list."""
 
     limit: Annotated[int, Integer(1, 100)] = 20
@@ -195,7 +195,7 @@ class _ByHashRow(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-ListT = TypeVar("ListT", bound=_ListQuestion)
+ListT = TypeVar("ListT", bound=_TransactionList)
 DetailedT = TypeVar("DetailedT", bound=DetailedList)
 _EFFECTS = ", tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs"
 

@@ -21,7 +21,7 @@ _ANSWER_WITHIN_S = 3.0
 _READ_BYTES = 1_000 * RECORD.size
 
 
-class _Found(msgspec.Struct):
+class _Uncounted(msgspec.Struct):
     """What the spools of a folder contain that is not in the table."""
 
     waiting_bytes: int = 0
@@ -56,7 +56,7 @@ class Waiting:
         lag_s = 0.0 if found.oldest_at is None else max(0.0, time.time() - found.oldest_at)
         return Measured(queued, found.waiting_bytes, lag_s, found.unusable_files)
 
-    async def _find(self) -> _Found | None:
+    async def _find(self) -> _Uncounted | None:
         try:
             await self._read_marks([path.stem for path in spools_in(self._folder)])
             return None if self._marks is None else await asyncio.to_thread(_find, self._folder, self._marks)
@@ -103,9 +103,9 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"ledgerline_usage_{name}", text, value=value)
 
 
-def _find(folder: Path, marks: Mapping[str, int]) -> _Found:
+def _find(folder: Path, marks: Mapping[str, int]) -> _Uncounted:
     """Measure every spool of a folder. A spool that is newer than the marks has none: all of it waits."""
-    found = _Found()
+    found = _Uncounted()
     for path in spools_in(folder):
         try:
             spool = Spool.look_at(path)

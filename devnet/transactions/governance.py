@@ -3,7 +3,7 @@
 from typing import Any
 
 from devnet import parameters
-from devnet.addresses import Credential
+from devnet.addresses import LedgerCredential
 from devnet.draft import Draft, Impossible
 from devnet.parameters import DREP_DEPOSIT, PROPOSAL_DEPOSIT
 from devnet.transactions import TransactionKind
@@ -133,11 +133,11 @@ def update_protocol(draft: Draft) -> Json:
     return draft.done()
 
 
-def _certificate(what: str, who: Credential) -> Json:
+def _certificate(what: str, who: LedgerCredential) -> Json:
     return {"type": f"delegateRepresentative{what}", "delegateRepresentative": _registered(who)}
 
 
-def _registered(who: Credential) -> Json:
+def _registered(who: LedgerCredential) -> Json:
     return {"id": who.hash, "from": who.origin, "type": "registered"}
 
 
@@ -146,7 +146,7 @@ def _anchor(draft: Draft) -> Json:
     return {"url": f"https://example.org/{number}.jsonld", "hash": draft.cast.key("anchor", number)}
 
 
-def _representative(draft: Draft) -> Credential:
+def _representative(draft: Draft) -> LedgerCredential:
     if not draft.ledger.representatives:
         raise Impossible
     return draft.random.choice(list(draft.ledger.representatives))

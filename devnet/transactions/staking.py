@@ -3,7 +3,7 @@
 from typing import Any
 
 from devnet import parameters
-from devnet.addresses import Credential
+from devnet.addresses import LedgerCredential
 from devnet.cast import PoolKeys
 from devnet.draft import Draft, Impossible
 from devnet.parameters import POOL_DEPOSIT, STAKE_DEPOSIT
@@ -142,28 +142,28 @@ def delegate_genesis(draft: Draft) -> Json:
     return draft.done()
 
 
-def _register(draft: Draft, staker: Credential) -> None:
+def _register(draft: Draft, staker: LedgerCredential) -> None:
     certificate: Json = {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}
     if draft.since("conway") and draft.random.random() < 0.5:
         certificate["deposit"] = parameters.ada(STAKE_DEPOSIT)
     draft.certify(certificate, deposit=STAKE_DEPOSIT)
 
 
-def _leave(draft: Draft, staker: Credential) -> None:
+def _leave(draft: Draft, staker: LedgerCredential) -> None:
     """Deregister a credential; the ledger wants its account to be empty."""
     if draft.ledger.accounts[staker].rewards:
         draft.withdraw(staker)
     draft.certify(_deregistration(draft, staker), refund=STAKE_DEPOSIT)
 
 
-def _deregistration(draft: Draft, staker: Credential) -> Json:
+def _deregistration(draft: Draft, staker: LedgerCredential) -> Json:
     certificate: Json = {"type": "stakeCredentialDeregistration", "from": staker.origin, "credential": staker.hash}
     if draft.since("conway") and draft.random.random() < 0.5:
         certificate["deposit"] = parameters.ada(STAKE_DEPOSIT)
     return certificate
 
 
-def _delegation(staker: Credential, pool: str) -> Json:
+def _delegation(staker: LedgerCredential, pool: str) -> Json:
     return {
         "type": "stakeDelegation",
         "from": staker.origin,
@@ -210,7 +210,7 @@ def _relays(number: int) -> list[Json]:
     ]
 
 
-def _stranger(draft: Draft) -> Credential:
+def _stranger(draft: Draft) -> LedgerCredential:
     for _ in range(30):
         staker = draft.random.choice(draft.cast.stakers)
         if staker not in draft.ledger.accounts:
@@ -218,7 +218,7 @@ def _stranger(draft: Draft) -> Credential:
     raise Impossible
 
 
-def _member(draft: Draft) -> Credential:
+def _member(draft: Draft) -> LedgerCredential:
     for _ in range(30):
         staker = draft.random.choice(draft.cast.stakers)
         if staker in draft.ledger.accounts:

@@ -26,7 +26,7 @@ class _SlotLength(msgspec.Struct, frozen=True):
     milliseconds: float
 
 
-class _Parameters(msgspec.Struct, frozen=True, rename="camel"):
+class _EraParameters(msgspec.Struct, frozen=True, rename="camel"):
     epoch_length: int
     slot_length: _SlotLength
 
@@ -35,7 +35,7 @@ class EraSummary(msgspec.Struct, frozen=True):
     """The bounds of an era and its slot length; the last known era has no end."""
 
     start: _Bound
-    parameters: _Parameters
+    parameters: _EraParameters
     end: _Bound | None = None
 
 

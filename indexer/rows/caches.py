@@ -162,7 +162,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
         return new, new_stakes
 
 
-class Unspent(Recent[OutputKey, bytes]):
+class UnspentOutputs(Recent[OutputKey, bytes]):
     """Outputs that no transaction has spent yet.
 
     NOTE: each is kept as bytes, which lie in one place. An object lies in ten, and fetching those from memory takes

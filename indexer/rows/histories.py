@@ -15,7 +15,7 @@ from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
 from shared.sql import Connection
 
 
-class Supply(msgspec.Struct):
+class SupplyChange(msgspec.Struct):
     """The change of an asset's supply and counts, and its first transactions where the index had none before."""
 
     quantity: int = 0
@@ -71,7 +71,7 @@ class HistoryEntries(msgspec.Struct, frozen=True):
     withdrawals: Chunks[StakeNo]
     asset_txs: Chunks[AssetNo]
     mints: list[tuple[AssetNo, int, TxId, int | None, int | None, bool]]
-    supplies: dict[AssetNo, Supply]
+    supplies: dict[AssetNo, SupplyChange]
 
 
 class Histories:
@@ -126,21 +126,21 @@ class Histories:
             for row in await _lengths.all(db, *missing):
                 wanted[row.history][0][row.number] = row.length
 
-    def _supplies(self, rows: Rows) -> dict[AssetNo, Supply]:
+    def _supplies(self, rows: Rows) -> dict[AssetNo, SupplyChange]:
         """What the batch mints and burns, and the first transaction of each asset that has none.
 
         An asset has none if it is new, or if a rollback took all of its transactions.
         """
-        supplies: dict[AssetNo, Supply] = {}
+        supplies: dict[AssetNo, SupplyChange] = {}
         for asset_no, key, small, large, _ in rows.mints:
-            supply = supplies.setdefault(asset_no, Supply())
+            supply = supplies.setdefault(asset_no, SupplyChange())
             quantity = _known(small, large)
             supply.mint(quantity, 1)
             if quantity > 0 and supply.first_mint_tx_id is None:
                 supply.first_mint_tx_id = key
         for asset_no, tx_id in [*(row[:2] for row in rows.asset_txs), *(row[:2] for row in rows.mints)]:
             if self._assets[asset_no] == 0 and self._mints[asset_no] == 0:
-                supply = supplies.setdefault(asset_no, Supply())
+                supply = supplies.setdefault(asset_no, SupplyChange())
                 if supply.first_tx_id is None or tx_id < supply.first_tx_id:
                     supply.first_tx_id = tx_id
         return supplies

@@ -16,7 +16,7 @@ from indexer.rows.caches import (
     NumberRow,
     Numbers,
     ResolvedOutput,
-    Unspent,
+    UnspentOutputs,
 )
 from shared import packed, sql
 from shared.ledger import (
@@ -51,7 +51,7 @@ class FirstSeen(msgspec.Struct, frozen=True):
     assets: list[tuple[AssetNo, PolicyNo, int, bytes]]
 
 
-class Spending(msgspec.Struct, frozen=True):
+class UnspentChange(msgspec.Struct, frozen=True):
     """The effect of a batch on the unspent outputs: those that it makes and leaves, and all that it spends."""
 
     made: dict[OutputKey, ResolvedOutput]
@@ -68,7 +68,7 @@ class Resolver:
         self.policies = Numbers(_policies, first_free.policy_no)
         self.assets = Numbers(_assets, first_free.asset_no)
         self.addresses = Addresses(_addresses, first_free.address_no, self.stakes)
-        self.unspent = Unspent()
+        self.unspent = UnspentOutputs()
 
     async def look_up(self, db: Connection, blocks: list[Lookups]) -> FirstSeen:
         """Look up everything that `rows.of` needs for these blocks."""
@@ -118,10 +118,10 @@ class Resolver:
             ],
         )
 
-    def apply(self, spending: Spending) -> None:
+    def apply(self, change: UnspentChange) -> None:
         """Apply the outputs that a batch made and spent."""
-        self.unspent.add(spending.made)
-        self.unspent.forget(spending.spent)
+        self.unspent.add(change.made)
+        self.unspent.forget(change.spent)
 
     def paid(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
         """An output without assets, at index 0, to an address that must have been looked up."""

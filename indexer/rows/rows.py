@@ -13,7 +13,7 @@ from indexer.rows.amounts import Amounts
 from indexer.rows.caches import AddressNumbers, ResolvedOutput
 from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
-from indexer.rows.resolver import FirstSeen, Resolver, Spending, by_number, outputs_paid
+from indexer.rows.resolver import FirstSeen, Resolver, UnspentChange, by_number, outputs_paid
 from indexer.rows.staking import Boundary, Staking
 from shared import packed
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, StakeNo, TxId, tx_id
@@ -61,7 +61,7 @@ class Built(msgspec.Struct, frozen=True):
     """The rows of some blocks, and the argument for `Resolver.apply`."""
 
     rows: Rows
-    spending: Spending
+    unspent: UnspentChange
 
 
 async def of(
@@ -85,15 +85,15 @@ async def of(
         first_block_no=blocks[0].block_no,
         epoch_no=resolver.network.epoch_of(last.point.slot_no),
     )
-    spending = Spending(rows.outputs.made, set())
+    unspent = UnspentChange(rows.outputs.made, set())
     for block in blocks:
         if block.ebb:
             rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
         else:
-            _Block(rows, spending, resolver, rules, block).add()
+            _BlockRows(rows, unspent, resolver, rules, block).add()
         # NOTE: yields after each block, otherwise Postgres would wait until all of these rows are made.
         await asyncio.sleep(0)
-    return Built(rows, spending)
+    return Built(rows, unspent)
 
 
 def quantity_columns(quantity: int) -> QuantityColumns:
@@ -101,13 +101,13 @@ def quantity_columns(quantity: int) -> QuantityColumns:
     return (quantity, None) if -_MAX_INT8 <= quantity <= _MAX_INT8 else (None, quantity)
 
 
-class _Block:
+class _BlockRows:
     """One block whose rows are being made."""
 
     def __init__(
-        self, rows: Rows, spending: Spending, resolver: Resolver, rules: value_check.Rules, block: PackedBlock
+        self, rows: Rows, unspent: UnspentChange, resolver: Resolver, rules: value_check.Rules, block: PackedBlock
     ) -> None:
-        self._rows, self._spending, self._resolver, self._rules, self._block = rows, spending, resolver, rules, block
+        self._rows, self._unspent, self._resolver, self._rules, self._block = rows, unspent, resolver, rules, block
         self._addresses: list[AddressNumbers] = resolver.addresses.of(block.lookups.addresses)
         self._assets: list[AssetNo] = resolver.assets.of(block.lookups.assets)
 
@@ -182,7 +182,7 @@ class _Block:
 
     def _spend(self, output: OutputKey) -> ResolvedOutput | None:
         """The output that an input names; None if it is from before the first indexed block, or spent before."""
-        outputs, spent = self._rows.outputs, self._spending.spent
+        outputs, spent = self._rows.outputs, self._unspent.spent
         source = outputs.made.pop(output, None)
         if source is None and output not in spent:
             source = self._resolver.unspent.find(output)

@@ -50,7 +50,7 @@ async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Pa
     return snapshot
 
 
-class _Source(msgspec.Struct, frozen=True):
+class _DataFile(msgspec.Struct, frozen=True):
     """A file that holds the rows of a table."""
 
     path: Path
@@ -69,17 +69,17 @@ def _refuse_unfit(snapshot: Manifest, network: Network) -> None:
         )
 
 
-def _sources(snapshot: Manifest, dump: Path) -> list[_Source]:
+def _sources(snapshot: Manifest, dump: Path) -> list[_DataFile]:
     """The files that hold rows, the largest first."""
     found = [
-        _Source(dump / name, file.size_bytes, file.table.name, file.table.columns)
+        _DataFile(dump / name, file.size_bytes, file.table.name, file.table.columns)
         for name, file in snapshot.files.items()
         if file.table is not None
     ]
     return sorted(found, key=lambda source: source.size_bytes, reverse=True)
 
 
-async def _refuse_other_tables(db: asyncpg.Connection, sources: list[_Source]) -> None:
+async def _refuse_other_tables(db: asyncpg.Connection, sources: list[_DataFile]) -> None:
     """A migrated database may have the columns of a table in another order than a new one, but no others."""
     held = {source.table: set(source.columns) for source in sources}
     if held != {table.name: set(table.columns) for table in await tables_of_chain.all(db)}:
@@ -87,7 +87,7 @@ async def _refuse_other_tables(db: asyncpg.Connection, sources: list[_Source]) -
 
 
 async def _fill_all(
-    db: asyncpg.Connection, url: str, network: Network, sources: list[_Source], jobs: int, add: Callable[[int], None]
+    db: asyncpg.Connection, url: str, network: Network, sources: list[_DataFile], jobs: int, add: Callable[[int], None]
 ) -> None:
     """Fill tables over several connections, while `db` leads the network."""
     leader_pid: int = await db.fetchval("SELECT pg_backend_pid()")
@@ -125,7 +125,7 @@ async def _refuse_other_leader(db: asyncpg.Connection, network: Network, leader_
         )
 
 
-async def _fill(db: asyncpg.Connection, source: _Source, add: Callable[[int], None]) -> None:
+async def _fill(db: asyncpg.Connection, source: _DataFile, add: Callable[[int], None]) -> None:
     """Empty a table and fill it. Runs inside a commit."""
     await db.execute(f"TRUNCATE {source.table}")
     async with indexes.rebuilt(db, source.table):

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import asyncpg
 
-from indexer.rows.histories import Supply
+from indexer.rows.histories import SupplyChange
 from shared import sql
 from shared.ledger import AssetNo, TxId
 
 
-async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> None:
+async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange]) -> None:
     """Move supplies and the counts of mints and burns, by asset_no."""
     if not supplies:
         return
@@ -24,7 +24,7 @@ async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> No
 
 
 async def undo(
-    db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply], touched: set[AssetNo], first_tx_id: TxId
+    db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange], touched: set[AssetNo], first_tx_id: TxId
 ) -> None:
     """The same with the opposite sign, for a rollback to before a transaction; assets left without transactions no
     longer exist (first_tx_id null).
@@ -46,7 +46,7 @@ async def fill(db: asyncpg.Connection) -> None:
     await _fill_asset_buckets.run(db)
 
 
-async def _add(db: asyncpg.Connection, supplies: Mapping[AssetNo, Supply]) -> None:
+async def _add(db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange]) -> None:
     rows = [
         (asset_no, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
         for asset_no, s in supplies.items()

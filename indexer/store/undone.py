@@ -7,7 +7,7 @@ import msgspec
 
 from indexer.rows.amounts import Amounts
 from indexer.rows.caches import ResolvedOutput
-from indexer.rows.histories import Supply
+from indexer.rows.histories import SupplyChange
 from indexer.rows.outputs import UtxoRow, utxo_row
 from indexer.rows.resolver import PlacedOutput, resolve_outputs, stake_nos
 from shared import packed, sql
@@ -26,7 +26,7 @@ class Undone(msgspec.Struct, frozen=True):
     transactions: int
     lovelace_out: list[tuple[TxId, int]]
     amounts: Amounts
-    supplies: dict[AssetNo, Supply]
+    supplies: dict[AssetNo, SupplyChange]
     assets: set[AssetNo]
     reward_accounts: set[StakeNo]
     made: list[UtxoRow]
@@ -112,11 +112,11 @@ async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -
     return {row.key: row.number for row in await stake_nos.all(db, list(accounts))} if accounts else {}
 
 
-def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, Supply]:
-    found: dict[AssetNo, Supply] = {}
+def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, SupplyChange]:
+    found: dict[AssetNo, SupplyChange] = {}
     for mint in mints:
         for asset_no, quantity in mint.items():
-            found.setdefault(asset_no, Supply()).mint(quantity, -1)
+            found.setdefault(asset_no, SupplyChange()).mint(quantity, -1)
     return found
 
 

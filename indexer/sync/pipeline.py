@@ -167,6 +167,6 @@ class Pipeline:
         crossed = boundaries(before, blocks[0].point, self._session.network)
         rules = self._session.rules(self._first_block_no)
         built = await rows.of(blocks, first_seen, crossed, self._resolver, rules)
-        self._resolver.apply(built.spending)
+        self._resolver.apply(built.unspent)
         entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))

@@ -19,7 +19,7 @@ ROOT = "/blockfrost/api/v0"
 MOST = 25  # things of each kind that are compared
 
 
-class Asked:
+class BothSides:
     """Asks both sides, with keys in turn, so that none exceeds its limit."""
 
     def __init__(self, sandbox: Sandbox, keys: list[str]) -> None:
@@ -52,11 +52,11 @@ async def asked(
     no_worker: None,  # noqa: ARG001
     issue_key: IssueKey,
     db: asyncpg.Connection,
-) -> AsyncIterator[Asked]:
+) -> AsyncIterator[BothSides]:
     keys = [await issue_key() for _ in range(4)]
     await db.execute("UPDATE partner.credential SET scopes = $1", list(SCOPES))
     async with sandboxes.opened(environment) as sandbox:
-        yield Asked(sandbox, keys)
+        yield BothSides(sandbox, keys)
 
 
 def amounts(value: Any) -> dict[str, int]:
@@ -72,7 +72,7 @@ def told(amount: list[Any]) -> dict[str, int]:
     return {each["unit"]: int(each["quantity"]) for each in amount}
 
 
-async def test_answers_agree_with_the_native_ones(asked: Asked) -> None:
+async def test_answers_agree_with_the_native_ones(asked: BothSides) -> None:
     blocks = await asked.facade("/blocks/latest/previous")
     blocks.append(await asked.facade("/blocks/latest"))
     hashes = [tx for block in blocks for tx in await asked.walk(f"/blocks/{block['hash']}/txs")]
@@ -96,7 +96,7 @@ async def test_answers_agree_with_the_native_ones(asked: Asked) -> None:
     await compare_ledger(asked)
 
 
-async def compare_blocks(asked: Asked, blocks: list[Any]) -> None:
+async def compare_blocks(asked: BothSides, blocks: list[Any]) -> None:
     for block in blocks:
         native = await asked.native(f"/blocks/{block['height']}")
         shown = (block["hash"], block["slot"], block["epoch"], block["slot_leader"], block["fees"], block["output"])
@@ -113,7 +113,7 @@ async def compare_blocks(asked: Asked, blocks: list[Any]) -> None:
     assert [block["height"] for block in before] == [block["height"] for block in blocks[-7:-1]]
 
 
-async def compare_transaction(asked: Asked, tx: Any) -> None:
+async def compare_transaction(asked: BothSides, tx: Any) -> None:
     path = f"/txs/{tx['tx_hash']}"
     found, moved = await asked.facade(path), await asked.facade(f"{path}/utxos")
     assert (found["block"], found["fees"], found["valid_contract"]) == (tx["block_hash"], str(tx["fee"]), tx["valid"])
@@ -146,7 +146,7 @@ async def compare_transaction(asked: Asked, tx: Any) -> None:
     await compare_certificates(asked, path, tx)
 
 
-async def compare_certificates(asked: Asked, path: str, tx: Any) -> None:
+async def compare_certificates(asked: BothSides, path: str, tx: Any) -> None:
     places = {
         "stakes": ("stakeCredentialRegistration", "stakeCredentialDeregistration"),
         "delegations": ("stakeDelegation",),
@@ -162,7 +162,7 @@ async def compare_certificates(asked: Asked, path: str, tx: Any) -> None:
         assert [each["cert_index"] for each in await asked.facade(f"{path}/{name}")] == expected
 
 
-async def compare_carried(asked: Asked, output: Any) -> None:
+async def compare_carried(asked: BothSides, output: Any) -> None:
     if output["inline_datum"] is not None:
         assert (await asked.facade(f"/scripts/datum/{output['data_hash']}/cbor"))["cbor"] == output["inline_datum"]
         native = await asked.native(f"/datums/{output['data_hash']}")
@@ -178,7 +178,7 @@ async def compare_carried(asked: Asked, output: Any) -> None:
             assert (shown, as_json, found["serialised_size"]) == (native["cbor"], None, native["size"])
 
 
-async def compare_address(asked: Asked, address: str) -> None:
+async def compare_address(asked: BothSides, address: str) -> None:
     found, native = await asked.facade(f"/addresses/{address}"), await asked.native(f"/addresses/{address}")
     held = await asked.walk(f"/addresses/{address}/utxos")
     assert len({(each["tx_hash"], each["output_index"]) for each in held}) == len(held) == native["utxo_count"]
@@ -208,7 +208,7 @@ async def compare_address(asked: Asked, address: str) -> None:
     assert await asked.walk(f"/addresses/{address}/transactions?to=999999") == history
 
 
-async def compare_account(asked: Asked, account: str) -> None:
+async def compare_account(asked: BothSides, account: str) -> None:
     path = f"/accounts/{account}"
     found, native = await asked.facade(path), await asked.native(path)
     assert (found["pool_id"], found["registered"]) == (native["pool_id"], native["registered"])
@@ -233,7 +233,7 @@ async def compare_account(asked: Asked, account: str) -> None:
         assert sum(told(each["amount"])["lovelace"] for each in held) == native["lovelace"]
 
 
-async def compare_asset(asked: Asked, asset: str) -> None:
+async def compare_asset(asked: BothSides, asset: str) -> None:
     unit = asset.replace(".", "")
     found, native = await asked.facade(f"/assets/{unit}"), await asked.native(f"/assets/{asset}")
     assert (found["quantity"], found["fingerprint"]) == (native["total_supply"], native["fingerprint"])
@@ -248,7 +248,7 @@ async def compare_asset(asked: Asked, asset: str) -> None:
     assert {each["asset"]: each["quantity"] for each in of_policy}[unit] == found["quantity"]
 
 
-async def compare_pool(asked: Asked, pool: str) -> None:
+async def compare_pool(asked: BothSides, pool: str) -> None:
     found, native = await asked.facade(f"/pools/{pool}"), await asked.native(f"/pools/{pool}")
     for ours, theirs in (
         ("hex", "pool_id_hex"),
@@ -268,7 +268,7 @@ async def compare_pool(asked: Asked, pool: str) -> None:
         assert pool in {each["pool_id"] for each in updates}
 
 
-async def compare_ledger(asked: Asked) -> None:
+async def compare_ledger(asked: BothSides) -> None:
     epoch, native = await asked.facade("/epochs/latest"), await asked.native("/epochs/latest")
     assert (epoch["tx_count"], epoch["output"]) == (native["tx_count"], native["output"])
     assert epoch["end_time"] - epoch["start_time"] == 86_400

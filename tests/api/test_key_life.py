@@ -18,7 +18,7 @@ from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use
 from tests.api.minutes import good_key
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 OTHERS = ["10.0.0.0/8", "2001:db8::/32"]
 LOOPBACK = ["127.0.0.0/8", "::1/128"]
@@ -321,7 +321,7 @@ async def test_restrictions_hold_for_the_very_next_request_with_and_without_valk
     environment: dict[str, str], api: Client, partner: Partner, credential: dict[str, Any], redis_url: str
 ) -> None:
     key, pool = credential["key"], "/v1/pools/" + "0" * 56
-    relay = Relay()
+    relay = TcpRelay()
     try:
         relay.open()
         async with serving(environment | {"REDIS_URL": relay.in_front_of(redis_url)}) as other:

@@ -24,7 +24,7 @@ from tests.api.conftest import IssueKey
 from tests.api.minutes import good_key, shorten_minute
 from tests.api.own_valkey import OwnValkey
 from tests.api.partners import BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, partner_of
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
@@ -260,7 +260,7 @@ async def test_a_process_that_cannot_reach_valkey_waits_until_cached_keys_expire
 ) -> None:
     """The revoking process has lost Valkey, the serving one has not."""
     credential, key = await partner.issued(await partner.user())
-    relay = Relay()
+    relay = TcpRelay()
     try:
         relay.open()
         apart = environment | {"REDIS_URL": relay.in_front_of(redis_url)}
@@ -452,7 +452,7 @@ async def test_no_minute_of_a_process_admits_more_while_valkey_stops_and_starts(
     environment: dict[str, str], redis_url: str, issue_key: IssueKey
 ) -> None:
     key = await issue_key(per_minute=4)
-    relay = Relay()
+    relay = TcpRelay()
     try:
         relay.open()
         async with serving(environment | {"REDIS_URL": relay.in_front_of(redis_url)}) as apart:

@@ -20,7 +20,7 @@ from tests.api.minutes import good_key, shorten_minute
 from tests.api.own_valkey import OwnValkey
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED
 from tests.conftest import REDIS_DATABASES
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 KEY = bytes(32)
 SETTLED_WITHIN_S = 10.0
@@ -177,7 +177,7 @@ async def test_what_was_admitted_during_an_outage_counts_for_all_when_the_data_h
     environment: dict[str, str], redis_url: str, issue_key: IssueKey
 ) -> None:
     key = await issue_key(per_minute=10)
-    relays = [Relay(), Relay()]
+    relays = [TcpRelay(), TcpRelay()]
     async with AsyncExitStack() as stack:
         clients = []
         for relay in relays:

@@ -16,7 +16,7 @@ from tests.api.chains import Chain
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.payments import ALICE, pays
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 MIB = 1024**2
 ADMIN_KEY = "iiak_admin_" + "0" * 40
@@ -286,7 +286,7 @@ async def test_a_dropped_connection_to_the_database_is_503(
 @pytest.mark.usefixtures("no_worker")
 async def test_a_lost_replica_is_skipped(environment: dict[str, str], chain: Chain, key: str) -> None:
     await chain.append(10, pays("a", ALICE))
-    primary, relay = environment["DATABASE_URL"], Relay()
+    primary, relay = environment["DATABASE_URL"], TcpRelay()
     environment["READ_DATABASE_URL"] = f"{primary},{relay.in_front_of(primary)}"
     relay.open()
     async with serving(environment) as client:

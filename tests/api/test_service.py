@@ -13,7 +13,7 @@ from tests.api.client import Client, serving
 from tests.api.indexers import Indexer, slot_now
 from tests.api.partners import Partner
 from tests.api.payments import ALICE, pays
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 
 async def test_health_says_that_the_process_answers(api: Client) -> None:
@@ -237,7 +237,7 @@ async def reasons(api: Client) -> list[str]:
 @pytest.mark.usefixtures("no_worker")
 async def test_ready_without_database_or_queue(environment: dict[str, str], chain: Chain) -> None:
     await chain.append(slot_now(), pays("a", ALICE))
-    postgres, valkey = Relay(), Relay()
+    postgres, valkey = TcpRelay(), TcpRelay()
     environment["DATABASE_URL"] = postgres.in_front_of(environment["DATABASE_URL"])
     environment["REDIS_URL"] = valkey.in_front_of(environment["REDIS_URL"])
     postgres.open()
@@ -288,7 +288,7 @@ async def test_metrics_leave_out_what_a_frozen_database_would_say(
     """A scrape that hangs would look as if the API were down."""
     await chain.append(slot_now(), pays("a", ALICE))
     monkeypatch.setattr(metrics, "_MEASURED_WITHIN_S", 0.5)
-    postgres = Relay()
+    postgres = TcpRelay()
     environment["DATABASE_URL"] = postgres.in_front_of(environment["DATABASE_URL"])
     postgres.open()
     async with serving(environment) as client:

@@ -35,7 +35,7 @@ BETWEEN_FAULTS_S = 5.0
 SETTLES_WITHIN_S = 120.0
 
 
-class Seen(msgspec.Struct):
+class CallersSaw(msgspec.Struct):
     """What the callers saw."""
 
     made: list[str] = []  # external ids of accounts
@@ -117,9 +117,9 @@ def _start(cluster: patroni.Cluster, redis_url: str, folder: Path, processes: li
     return Site(cluster, ports, processes, settings)
 
 
-async def _campaign(site: Site, rounds: int) -> Seen:
+async def _campaign(site: Site, rounds: int) -> CallersSaw:
     """Faults, under load from beginning to end."""
-    seen, stop = Seen(), asyncio.Event()
+    seen, stop = CallersSaw(), asyncio.Event()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(40)) as session:
         await _until("the API serves preview", lambda: _is_ready(session, site.ports[0]))
         keys = await issue_keys(_leader_url(site.cluster), "preview", CALLERS)
@@ -157,7 +157,7 @@ def _crash(cluster: patroni.Cluster) -> None:
     cluster.is_whole()
 
 
-async def _read(session: aiohttp.ClientSession, port: int, key: str, seen: Seen, stop: asyncio.Event) -> None:
+async def _read(session: aiohttp.ClientSession, port: int, key: str, seen: CallersSaw, stop: asyncio.Event) -> None:
     """Query one API host repeatedly, and check its tips."""
     newest = 0
     while not stop.is_set():
@@ -176,7 +176,7 @@ async def _read(session: aiohttp.ClientSession, port: int, key: str, seen: Seen,
 
 
 async def _write(
-    session: aiohttp.ClientSession, ports: list[int], admin_key: str, seen: Seen, stop: asyncio.Event
+    session: aiohttp.ClientSession, ports: list[int], admin_key: str, seen: CallersSaw, stop: asyncio.Event
 ) -> None:
     """Create accounts with unique names, on both API hosts in turn."""
     while not stop.is_set():
@@ -200,7 +200,7 @@ async def _write(
             seen.refused_since = time.monotonic()
 
 
-async def _lost(site: Site, seen: Seen) -> dict[str, int]:
+async def _lost(site: Site, seen: CallersSaw) -> dict[str, int]:
     """Everything that was confirmed to callers and is missing in the database."""
     db = await asyncpg.connect(await asyncio.to_thread(_leader_url, site.cluster))
 
@@ -244,7 +244,7 @@ def _leader_url(cluster: patroni.Cluster) -> str:
     return cluster.urls[cluster.members.index(leader)]
 
 
-def _internal_errors(seen: Seen) -> int:
+def _internal_errors(seen: CallersSaw) -> int:
     return sum(count for what, count in seen.statuses.items() if what.endswith("500"))
 
 

@@ -18,7 +18,7 @@ CLOCK_SLACK_S = 2.0
 """How much shorter than a minute the callers' window is: what they see comes before and after a request is admitted."""
 
 
-class Seen:
+class CallersSaw:
     """What callers saw of one key. `broken` are requests without an answer: possibly counted."""
 
     def __init__(self, key: Key) -> None:
@@ -52,7 +52,7 @@ class Load:
     """Connections to one port each, with `rate` requests per second in total."""
 
     def __init__(self, ports: Sequence[int], partner: Partner, paths: Sequence[str], rate: float, count: int) -> None:
-        self.seen = [Seen(key) for key in partner.keys]
+        self.seen = [CallersSaw(key) for key in partner.keys]
         self.refused = 0  # before the key was known to be good: not counted
         self.unauthorized = 0  # of the refused ones, those with status 401: every key in use is valid
         self.broken = 0
@@ -125,7 +125,7 @@ class Load:
             finally:
                 self._asking -= 1
 
-    def _note(self, seen: Seen, status: int, authenticated: bool, sent: float) -> None:
+    def _note(self, seen: CallersSaw, status: int, authenticated: bool, sent: float) -> None:
         if not authenticated:
             self.refused += 1
             self.unauthorized += status == 401

@@ -22,7 +22,7 @@ from devnet.generator import Generated, options_of
 from shared import servers, settings
 from shared.servers.embedded import Postgres, Valkey
 from tests.chain.harness import Node, Process, free_port
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 NETWORK = "preview"
 ANY_AGE = {"READY_LAG_S": "999999999"}  # generated blocks have slots of years ago
@@ -66,7 +66,7 @@ class Part:
 class Host:
     """An API host: its process, its folder of spools, and the relays between it and the servers."""
 
-    def __init__(self, part: Part, port: int, data_dir: Path, postgres: Relay, valkey: Relay) -> None:
+    def __init__(self, part: Part, port: int, data_dir: Path, postgres: TcpRelay, valkey: TcpRelay) -> None:
         self.part, self.port, self.data_dir = part, port, data_dir
         self.postgres, self.valkey = postgres, valkey
 
@@ -183,8 +183,8 @@ async def opened(folder: Path, seed: int) -> AsyncIterator[World]:
 
 
 def _start(world: World, stack: AsyncExitStack) -> None:
-    def door(url: str) -> tuple[Relay, str]:
-        relay = Relay()
+    def door(url: str) -> tuple[TcpRelay, str]:
+        relay = TcpRelay()
         address = relay.in_front_of(url)
         relay.open()
         stack.callback(relay.end)

@@ -22,7 +22,7 @@ WITHOUT_VALIDITY_FLAG = {"byron", "shelley", "allegra", "mary"}
 
 
 @dataclass(frozen=True)
-class Clock:
+class SlotClock:
     """Slots of one network: 20 s each before Shelley, 1 s afterwards."""
 
     start: datetime
@@ -45,9 +45,9 @@ class Clock:
 
 
 CLOCKS = {
-    "mainnet": Clock(datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC), 208 * 21_600, 21_600, 432_000),
-    "preview": Clock(datetime(2022, 10, 25, tzinfo=UTC), 0, 4_320, 86_400),
-    "preprod": Clock(datetime(2022, 6, 1, tzinfo=UTC), 4 * 21_600, 21_600, 432_000),
+    "mainnet": SlotClock(datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC), 208 * 21_600, 21_600, 432_000),
+    "preview": SlotClock(datetime(2022, 10, 25, tzinfo=UTC), 0, 4_320, 86_400),
+    "preprod": SlotClock(datetime(2022, 6, 1, tzinfo=UTC), 4 * 21_600, 21_600, 432_000),
 }
 
 

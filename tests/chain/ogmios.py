@@ -20,7 +20,7 @@ SCHEMAS = {(6, 14): SHARED / "ogmios/v6.14", (7, 0): SHARED / "ogmios/v7.0"}
 needs_schemas = pytest.mark.skipif(not SCHEMAS[7, 0].exists(), reason="Ogmios' schemas are not beside the checkout")
 
 
-class Client:
+class OgmiosClient:
     """A client: `ask` waits for the answer, `send` does not."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -47,9 +47,9 @@ class Client:
 
 
 @asynccontextmanager
-async def client(node: Server) -> AsyncIterator[Client]:
+async def client(node: Server) -> AsyncIterator[OgmiosClient]:
     async with aiohttp.ClientSession() as session, session.ws_connect(node.url, max_msg_size=0) as socket:
-        yield Client(socket)
+        yield OgmiosClient(socket)
 
 
 def validator(version: tuple[int, int], answer: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Self
 import msgspec
 
 from devnet import parameters
-from devnet.addresses import Credential, stake_part
+from devnet.addresses import LedgerCredential, stake_part
 from devnet.blocks import Block
 from devnet.cast import Cast, PoolKeys
 from devnet.draft import Draft
@@ -66,7 +66,7 @@ class Scripted:
         draft.pay(address, lovelace)
         return self._append(slot, [self._include(draft)], None)
 
-    def withdraw(self, slot: int, credential: Credential) -> Block:
+    def withdraw(self, slot: int, credential: LedgerCredential) -> Block:
         """Append a block in which an account's rewards are taken."""
         self.ledger.enter(slot)
         draft = Draft(self.ledger, self.cast, self._random, ERA, slot)
@@ -80,7 +80,7 @@ class Scripted:
             "pledge": parameters.ada(pledge),
             "cost": parameters.ada(parameters.POOL_COST),
             "margin": margin,
-            "rewardAccount": self.cast.reward_address(Credential("verificationKey", "ee" * 28)),
+            "rewardAccount": self.cast.reward_address(LedgerCredential("verificationKey", "ee" * 28)),
             "owners": [keys.owner.hash],
             "relays": [{"type": "hostname", "hostname": "relay.example.org", "port": 3001}],
         }
@@ -110,20 +110,20 @@ class Scripted:
         return 0
 
 
-def home_of(chain: Scripted, staker: Credential) -> str:
+def home_of(chain: Scripted, staker: LedgerCredential) -> str:
     """An address that pays into a stake credential."""
     return next(address for address in chain.cast.people if stake_part(address) == staker)
 
 
-def join(staker: Credential) -> Json:
+def join(staker: LedgerCredential) -> Json:
     return {"type": "stakeCredentialRegistration", "from": staker.origin, "credential": staker.hash}
 
 
-def leave(staker: Credential) -> Json:
+def leave(staker: LedgerCredential) -> Json:
     return {"type": "stakeCredentialDeregistration", "from": staker.origin, "credential": staker.hash}
 
 
-def delegate(staker: Credential, keys: PoolKeys) -> Json:
+def delegate(staker: LedgerCredential, keys: PoolKeys) -> Json:
     return {
         "type": "stakeDelegation",
         "from": staker.origin,
@@ -133,7 +133,7 @@ def delegate(staker: Credential, keys: PoolKeys) -> Json:
     }
 
 
-def vote(staker: Credential, representative: Json) -> Json:
+def vote(staker: LedgerCredential, representative: Json) -> Json:
     """A delegation of the vote alone."""
     certificate = {"type": "stakeDelegation", "from": staker.origin, "credential": staker.hash}
     return certificate | {"delegateRepresentative": representative}

@@ -23,7 +23,7 @@ from devnet.networks import MAINNET, PREVIEW
 from devnet.parameters import MAX_SUPPLY
 from devnet.server import Server
 from tests.chain.harness import ROOT, SHARED, recorded
-from tests.chain.ogmios import SCHEMAS, Client, client, needs_schemas, validator
+from tests.chain.ogmios import SCHEMAS, OgmiosClient, client, needs_schemas, validator
 
 Json = dict[str, Any]
 
@@ -172,7 +172,7 @@ async def test_at_the_tip_next_block_waits_and_queries_do_not() -> None:
         assert answer["result"]["tip"]["height"] == 5
 
 
-async def query(ogmios: Client, method: str) -> Any:
+async def query(ogmios: OgmiosClient, method: str) -> Any:
     """The answer to a query, while an earlier `nextBlock` is still waiting."""
     id_ = await ogmios.send(method)
     answer = await ogmios.receive()
@@ -242,7 +242,7 @@ async def test_ledger_queries_answer_for_the_new_chain_after_a_fork() -> None:
             assert shown == {pool: stake for pool, stake in played.ledger.live_stakes().items() if stake}
 
 
-async def live_stakes(ogmios: Client) -> dict[str, int]:
+async def live_stakes(ogmios: OgmiosClient) -> dict[str, int]:
     """Live stake by pool in lovelace, computed from the fractions of the circulating supply."""
     shares = await ogmios.ask("queryLedgerState/liveStakeDistribution")
     pots = await ogmios.ask("queryLedgerState/treasuryAndReserves")
@@ -399,7 +399,7 @@ async def test_the_command_serves_grows_forks_and_stops_on_sigterm(tmp_path: Pat
                 health = await response.json()
                 assert (health["network"], health["version"]) == ("preview", "v7.0.0")
             async with session.ws_connect(url) as socket:
-                ogmios = Client(socket)
+                ogmios = OgmiosClient(socket)
                 turns = [await ogmios.ask("nextBlock") for _ in range(60)]
                 assert [turn["direction"] for turn in turns[1:]].count("backward") >= 2
     finally:

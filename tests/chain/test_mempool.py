@@ -13,7 +13,7 @@ from devnet import addresses, control, faucet
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from devnet.server import Server
-from tests.chain.ogmios import Client, client, needs_schemas, validator
+from tests.chain.ogmios import OgmiosClient, client, needs_schemas, validator
 from tests.wallet import ADA, FEE, Wallet, id_of
 
 Json = dict[str, Any]
@@ -25,7 +25,7 @@ class Devnet(msgspec.Struct):
     """A running devnet, a client, and outputs of the faucet that no test has spent yet."""
 
     node: Server
-    ogmios: Client
+    ogmios: OgmiosClient
     outputs: list[tuple[str, int]]
     wallet: Wallet = msgspec.field(default_factory=Wallet.of_faucet)
 

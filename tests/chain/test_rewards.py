@@ -42,7 +42,9 @@ class Telling(Server):
         return super().query(session, method, params)
 
 
-class Rewarding(Node):
+class TellingNode(Node):
+    """A node whose server tells rewards, and withholds some on request."""
+
     server: Telling
 
     def __init__(self, chain: Chain, *, withholds: bool = False) -> None:
@@ -90,7 +92,7 @@ def off_by(caller: Caller, ledger: Ledger) -> dict[str, int]:
 def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed: int) -> None:
     """Blocks with withdrawals, and epochs, begin while rewards are read and stakes are compared."""
     chain = Generated(Options(seed=seed, blocks_per_epoch=12, density=2, plain=0.1, eras=CONWAY), 100)
-    node = Rewarding(chain)
+    node = TellingNode(chain)
     node.server.delay_s = 0.005  # a block or two arrive during the queries of one comparison
     with node, ledgerline.indexing("preview", node.url) as process:
         ledgerline.reaches("preview", node.tip(), process)
@@ -122,7 +124,7 @@ def test_active_stakes_are_the_ledgers_to_the_lovelace(
     first_epoch_no = chain.ledger.epoch
     compared = reaped = 0
     with (
-        Rewarding(chain, withholds=withholds) as node,
+        TellingNode(chain, withholds=withholds) as node,
         ledgerline.indexing("preview", node.url) as process,
         ledgerline.serving("preview") as caller,
     ):
@@ -157,7 +159,7 @@ def test_after_indexing_from_scratch_active_stakes_are_right_once_rewards_are_re
     """Two snapshots precede the first reading of rewards: the node reports the newest, and possibly the other."""
     eras = CONWAY if remembers else (("babbage", 0),)
     chain = Generated(Options(seed=8, blocks_per_epoch=30, density=6, plain=0.1, eras=eras), 300)
-    node = Rewarding(chain)
+    node = TellingNode(chain)
     epoch_no = chain.ledger.epoch
     if not remembers:
         node.server.oldest = chain.network.epoch_start(epoch_no)
@@ -191,7 +193,7 @@ def test_changes_between_a_snapshot_and_its_reading_do_not_count(ledgerline: Led
         chain.block(epoch * EPOCH, by=pool)
         chain.block(epoch * EPOCH + 1, by=other)
     chain.block(3 * EPOCH + 20, [retire(other, 4)])
-    node = Rewarding(chain, withholds=withholds)
+    node = TellingNode(chain, withholds=withholds)
     with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
 
         def follow() -> None:
@@ -241,7 +243,7 @@ def test_accounts_due_at_a_rolled_back_block_are_read_at_the_one_before(ledgerli
     chain.block(0, [chain.registration(pool), chain.registration(other)])
     chain.block(5, [join(ann), delegate(ann, pool)])
     chain.block(EPOCH, by=pool)
-    node = Rewarding(chain)
+    node = TellingNode(chain)
     with node, ledgerline.indexing("preview", node.url) as process:
 
         def follow(chain: Scripted) -> None:
@@ -278,7 +280,7 @@ def test_snapshots_of_repeatedly_rolled_back_epochs_are_read_again(ledgerline: L
     for epoch in range(1, 7):
         chain.block(epoch * EPOCH, by=pool)
         chain.block(epoch * EPOCH + 40_000, by=pool)
-    node = Rewarding(chain)
+    node = TellingNode(chain)
     with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
         ledgerline.reaches("preview", chain.blocks[-1].decoded(), process)
         complete(ledgerline, 6)
@@ -311,7 +313,7 @@ def test_a_rolled_back_first_round_completes_both_snapshots(ledgerline: Ledgerli
     epoch_no = chain.ledger.epoch + 1
     while chain.ledger.epoch < epoch_no:
         chain.grow(1)
-    node = Rewarding(chain)
+    node = TellingNode(chain)
     node.server.once = node.server.oldest = chain.blocks[-1].slot
     with node, ledgerline.indexing("preview", node.url) as process, ledgerline.serving("preview") as caller:
         until("the first round has begun", lambda: ledgerline.rows("preview", "SELECT 1 FROM ledger_state"))

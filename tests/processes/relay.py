@@ -11,7 +11,7 @@ from tests.chain.harness import free_port
 T = TypeVar("T")
 
 
-class Relay:
+class TcpRelay:
     """Passes bytes to the server of a URL while open; refuses and drops connections while closed. It begins closed."""
 
     def __init__(self) -> None:

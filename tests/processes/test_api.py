@@ -21,7 +21,7 @@ from tests.chain.fixtures import execute
 from tests.chain.harness import Process, free_port, until
 from tests.conftest import Finish
 from tests.processes.api_process import BOOTSTRAP_KEY, get, running
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 
 def alive_process(pid: int) -> psutil.Process | None:
@@ -169,7 +169,7 @@ def test_requests_under_way_are_answered_before_the_end(
 
 @pytest.mark.parametrize(("name", "what"), [("DATABASE_URL", "postgres"), ("REDIS_URL", "valkey")])
 def test_it_waits_for_a_server_and_logs_that(environment: dict[str, str], tmp_path: Path, name: str, what: str) -> None:
-    relay = Relay()
+    relay = TcpRelay()
     settings = {**environment, name: relay.in_front_of(environment[name])}
     with running(settings, tmp_path) as (api, port):
         api.says("waiting", what)

@@ -13,14 +13,14 @@ import pytest
 from tests.chain.dump import differences
 from tests.chain.harness import Json, Ledgerline, Node, Process, free_port, until
 from tests.processes.preview import preview
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 Start = Callable[[str], Process]
 
 
 @pytest.fixture
-def relay() -> Iterator[Relay]:
-    door = Relay()
+def relay() -> Iterator[TcpRelay]:
+    door = TcpRelay()
     yield door
     door.end()
 
@@ -46,7 +46,7 @@ def test_the_indexer_waits_for_an_unreachable_ogmios(
 
 
 def test_the_indexer_waits_for_an_unreachable_postgres(
-    ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: Relay
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: TcpRelay
 ) -> None:
     ledgerline.settings["DATABASE_URL"] = relay.in_front_of(ledgerline.database_url)
     with Node(preview(30)) as node:
@@ -58,7 +58,7 @@ def test_the_indexer_waits_for_an_unreachable_postgres(
 
 
 def test_the_indexer_waits_for_a_lost_postgres(
-    ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: Relay
+    ledgerline: Ledgerline, indexer: Start, blocks: list[Json], relay: TcpRelay
 ) -> None:
     ledgerline.settings["DATABASE_URL"] = relay.in_front_of(ledgerline.database_url)
     relay.open()
@@ -182,7 +182,7 @@ def test_status_shows_the_tip_of_the_index(ledgerline: Ledgerline, indexer: Star
         assert for_people.returncode == 0 and str(blocks[29]["slot"]) in for_people.stdout
 
 
-def test_status_waits_for_nobody(ledgerline: Ledgerline, relay: Relay) -> None:
+def test_status_waits_for_nobody(ledgerline: Ledgerline, relay: TcpRelay) -> None:
     frozen = relay.in_front_of(ledgerline.database_url)
     relay.open()
     relay.freeze()  # it takes connections, and answers nothing

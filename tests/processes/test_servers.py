@@ -31,7 +31,7 @@ SOON_S = 30.0
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the servers as somebody else")
 
 
-class Holder:
+class ServerHolder:
     """A second process that holds the servers."""
 
     def __init__(self, process: asyncio.subprocess.Process, addresses: str) -> None:
@@ -44,7 +44,7 @@ class Holder:
         return await asyncio.wait_for(self.process.wait(), 10.0)
 
 
-Hold = Callable[..., Awaitable[Holder]]
+Hold = Callable[..., Awaitable[ServerHolder]]
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def hold(folder: Path) -> AsyncIterator[Hold]:
     """Starts a process that holds the servers in `folder`, and returns when it has them."""
     started: list[asyncio.subprocess.Process] = []
 
-    async def one(**environment: str) -> Holder:
+    async def one(**environment: str) -> ServerHolder:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -79,7 +79,7 @@ async def hold(folder: Path) -> AsyncIterator[Hold]:
         started.append(process)
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), SOON_S)
-        return Holder(process, line.decode())
+        return ServerHolder(process, line.decode())
 
     yield one
     for process in started:
@@ -274,7 +274,7 @@ async def test_root_leaves_the_folder_to_its_owner(hold: Hold, folder: Path) -> 
     assert {path.stat().st_uid for path in (folder, *folder.rglob("*"))} == {user}
 
 
-async def write(holder: Holder) -> None:
+async def write(holder: ServerHolder) -> None:
     """Commit a row and a key that must not be lost."""
     async with connected(holder.database_url) as connection:
         await connection.execute("CREATE TABLE IF NOT EXISTS kept (word text)")
@@ -283,7 +283,7 @@ async def write(holder: Holder) -> None:
         await client.set("kept", "key")
 
 
-async def assert_written(holder: Holder) -> None:
+async def assert_written(holder: ServerHolder) -> None:
     """Check the row and the key, at the holder's unchanged addresses, as soon as the servers answer."""
 
     async def row() -> object:

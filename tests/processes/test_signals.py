@@ -28,7 +28,7 @@ from tests.chain.fixtures import NewLedgerline, new_ledgerline
 from tests.chain.harness import Json, Ledgerline, Node, Process, free_port, issue_keys, until
 from tests.processes import alerts
 from tests.processes.preview import preview
-from tests.processes.relay import Relay
+from tests.processes.relay import TcpRelay
 
 __all__ = ["new_ledgerline"]
 
@@ -52,7 +52,7 @@ class Site:
 
     def __init__(self, ledgerline: Ledgerline) -> None:
         self.ledgerline = ledgerline
-        self.postgres, self.valkey = Relay(), Relay()
+        self.postgres, self.valkey = TcpRelay(), TcpRelay()
         for name, relay in (("DATABASE_URL", self.postgres), ("REDIS_URL", self.valkey)):
             ledgerline.settings[name] = relay.in_front_of(ledgerline.settings[name])
             relay.open()

@@ -113,7 +113,7 @@ def service() -> Iterator[Service]:
                     left.kill()
 
 
-class Connection:
+class ClientConnection:
     """A client's connection, reopened when it breaks."""
 
     def __init__(self, port: int) -> None:
@@ -175,7 +175,7 @@ async def test_each_answered_request_is_counted_once_while_processes_are_killed(
 
 async def call(port: int, keys: list[str], answered: Answered, firing: asyncio.Event, requests: int = REQUESTS) -> None:
     """Send requests over one connection until the kills are over and all clients together have sent so many."""
-    connection, chance = Connection(port), random.Random(0)
+    connection, chance = ClientConnection(port), random.Random(0)
     while not firing.is_set() or answered.requests < requests:
         try:
             status, head, _ = await connection.ask("GET", chance.choice(PATHS), chance.choice(keys))
@@ -202,7 +202,7 @@ async def until(holds: Callable[[], Awaitable[bool]], within_s: float) -> None:
 async def ready(service: Service) -> bool:
     """Whether the API answers."""
     try:
-        status, _, _ = await Connection(service.port).ask("GET", "/health", "")
+        status, _, _ = await ClientConnection(service.port).ask("GET", "/health", "")
     except (OSError, asyncio.IncompleteReadError):
         return False
     return status == 200
@@ -210,7 +210,7 @@ async def ready(service: Service) -> bool:
 
 async def new_keys(port: int) -> list[str]:
     """API keys of one partner, with limits that a part of the requests exceeds."""
-    connection = Connection(port)
+    connection = ClientConnection(port)
 
     async def made(path: str, key: str, **body: object) -> dict[str, msgspec.Raw]:
         status, _, answer = await connection.ask("POST", f"/v1/admin/{path}", key, msgspec.json.encode(body))
@@ -283,7 +283,7 @@ async def test_usage_goes_on_after_ordinary_restarts_of_postgres(service: Servic
         await asyncio.gather(*clients)
         await until(lambda: settled(found.database_url, service), SETTLED_WITHIN_S)
         counted = await requests_in_table(found.database_url)
-        _, _, metrics = await Connection(service.port).ask("GET", "/metrics", "")
+        _, _, metrics = await ClientConnection(service.port).ask("GET", "/metrics", "")
     assert answered.authenticated.total() <= counted.total() <= answered.authenticated.total() + answered.broken
     assert b"ledgerline_usage_lag_seconds 0.0\n" in metrics
     assert b"ledgerline_usage_waiting_bytes 0.0\n" in metrics

@@ -27,7 +27,7 @@ STEPS = 40
 FAILOVER_REACHES_BACK_S = 500.0  # less than the time for which a spool is kept
 
 
-class Table:
+class UsageTable:
     """The usage table, and the queue before it."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -71,12 +71,12 @@ class Table:
     # The parts of a pool, its connections and the broker that the queueing uses.
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncIterator["Table"]:
+    async def acquire(self) -> AsyncIterator["UsageTable"]:
         self._may_fail()
         yield self
 
     @asynccontextmanager
-    async def commit(self, db: "Table") -> AsyncIterator[None]:
+    async def commit(self, db: "UsageTable") -> AsyncIterator[None]:
         """What `shared.schema.commit` is: this table has one version."""
         assert db is self
         yield
@@ -105,12 +105,12 @@ class Table:
             raise self.chance.choice([ConnectionError, ValueError, Killed])
 
 
-class World:
+class Machine:
     """A machine with some processes, and the fate of each request."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.chance, self.folder = random.Random(seed), folder
-        self.disk, self.table = SimulatedDisk(self.chance), Table(self.chance)
+        self.disk, self.table = SimulatedDisk(self.chance), UsageTable(self.chance)
         self.processes: dict[int, _Queueing] = {}
         self.synced: Counter[str] = Counter()  # bytes by spool
         self.safe: set[str] = set()  # requests, each with its own credential
@@ -219,18 +219,18 @@ class World:
 
 
 @pytest.fixture
-def world_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[int], World]]:
+def machine_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[int], Machine]]:
     """A machine with random events from a seed."""
 
     async def at_once(work: Callable[..., Any], *arguments: Any) -> Any:
         return work(*arguments)
 
-    def made(seed: int) -> World:
-        world = World(seed, tmp_path)
-        monkeypatch.setattr(spool, "disk", world.disk)
-        monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=lambda: world.table.now))
-        monkeypatch.setattr(queue, "schema", world.table)
-        return world
+    def made(seed: int) -> Machine:
+        machine = Machine(seed, tmp_path)
+        monkeypatch.setattr(spool, "disk", machine.disk)
+        monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=lambda: machine.table.now))
+        monkeypatch.setattr(queue, "schema", machine.table)
+        return machine
 
     quiet = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
     monkeypatch.setattr(spool, "log", quiet)
@@ -242,26 +242,26 @@ def world_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
 
 
 async def test_synced_requests_count_once_and_none_counts_twice(
-    world_of: Callable[[int], World],
+    machine_of: Callable[[int], Machine],
 ) -> None:
     safe, lost_power = 0, 0
     for seed in range(SEEDS):
-        world = world_of(seed)
-        world.start()
-        world.let_faults_happen(0.02)
+        machine = machine_of(seed)
+        machine.start()
+        machine.let_faults_happen(0.02)
         for _ in range(STEPS):
-            await world.step()
-        await world.settle()
-        counted = world.table.counted
+            await machine.step()
+        await machine.settle()
+        counted = machine.table.counted
         twice = [credential_id for credential_id, times in counted.items() if times > 1]
-        missing = [credential_id for credential_id in {*world.safe, *world.unsynced} if counted[credential_id] != 1]
+        missing = [credential_id for credential_id in {*machine.safe, *machine.unsynced} if counted[credential_id] != 1]
         assert (seed, twice, missing) == (seed, [], [])
-        assert all(int(credential_id, 16) <= world.requests for credential_id in counted), "nothing is invented"
-        world.wait_long()
-        await world.all_look()
-        for process in world.processes.values():
+        assert all(int(credential_id, 16) <= machine.requests for credential_id in counted), "nothing is invented"
+        machine.wait_long()
+        await machine.all_look()
+        for process in machine.processes.values():
             assert not any("shorter" in reason for reason in process._spools.unusable.values())
             assert process._spools.rolled_over == [], "what is safe in the table leaves the disk"
-        safe, lost_power = safe + len(world.safe), lost_power + world.lost_power
+        safe, lost_power = safe + len(machine.safe), lost_power + machine.lost_power
     assert safe > 10 * SEEDS
     assert lost_power > SEEDS / 2

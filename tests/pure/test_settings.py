@@ -288,13 +288,13 @@ def test_the_settings_read_in_effect_and_in_the_guide_are_the_same() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     section = guide.partition("\n## Settings\n")[2].partition("\n## ")[0]
     named = {name for cell in re.findall(r"^\|([^|]*)\|", section, flags=re.MULTILINE) for name in NAMES.findall(cell)}
-    environ = Asked()
+    environ = NotedEnvironment()
     in_effect = settings.effective(settings.read(environ))
     assert environ.names == {name for each in named for name in (each, f"{each}_FILE")}
     assert in_effect.keys() == named
 
 
-class Asked(dict[str, str]):
+class NotedEnvironment(dict[str, str]):
     """An empty environment that notes which variables are read."""
 
     def __init__(self) -> None:
