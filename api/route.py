@@ -56,9 +56,7 @@ class Route:
         headers: Sequence[str] = (),
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
-        assert access in ACCESS, f"{method} {path}: {access!r} is not one of {sorted(ACCESS)}"
         self.method, self.path, self.operation, self.handler, self.access = method, path, operation, handler, access
-        assert scope in ("", *SCOPES), f"{method} {path}: {scope!r} is not one of {SCOPES}"
         self.scope, self.sorted_by, self.elsewhere = scope, sorted_by, elsewhere
         self.name = f"{method} {path}"
         self.number = zlib.crc32(self.name.encode())  # of its requests in a spool: the same in every version
@@ -68,9 +66,6 @@ class Route:
         hints = get_type_hints(handler)
         asked = hints["ask"]
         self.ask: type = get_origin(asked) or asked
-        expected = {"open": (OpenAsk,), "api key": _OF_API_KEYS}.get(access, (AdminAsk,))
-        assert self.ask in expected, f"{method} {path}: the handler of a route for {access!r} takes one of {expected}"
-        assert bool(scope) == issubclass(self.ask, ChainAsk), f"{method} {path}: chain routes have a scope, only they"
         question, body = (*get_args(asked), None, None)[:2]
         self.question: type[Question] = question or Nothing
         self.body: type[Body] | None = None if body is type(None) else body
@@ -84,10 +79,19 @@ class Route:
         self.parameters = tuple(
             (position, segment[1:-1]) for position, segment in enumerate(_segments(path)) if _is_parameter(segment)
         )
-        asked_for = {field.name for field in self.fields}
-        names = {name for _, name in self.parameters}
-        assert names <= asked_for, f"{method} {path}: the question lacks a path parameter"
-        assert ("order" in asked_for) == bool(sorted_by), f"{method} {path}: `sorted_by` goes with the parameter order"
+        self._check()
+
+    def _check(self) -> None:
+        """Assert that the route and its handler agree."""
+        name, access = self.name, self.access
+        assert access in ACCESS, f"{name}: {access!r} is not one of {sorted(ACCESS)}"
+        assert self.scope in ("", *SCOPES), f"{name}: {self.scope!r} is not one of {SCOPES}"
+        expected = {"open": (OpenAsk,), "api key": _OF_API_KEYS}.get(access, (AdminAsk,))
+        assert self.ask in expected, f"{name}: the handler of a route for {access!r} takes one of {expected}"
+        assert bool(self.scope) == issubclass(self.ask, ChainAsk), f"{name}: chain routes have a scope, only they"
+        fields = {field.name for field in self.fields}
+        assert {parameter for _, parameter in self.parameters} <= fields, f"{name}: the question lacks a path parameter"
+        assert ("order" in fields) == bool(self.sorted_by), f"{name}: `sorted_by` goes with the parameter order"
 
 
 class Router:

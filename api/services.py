@@ -1,7 +1,7 @@
 """The services that handlers use: pools, Valkey, keys, the usage spool. Opened once per process, closed in reverse."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import asyncpg
@@ -84,35 +84,25 @@ async def opened(
     `endpoints` are the names of endpoints, for usage, by the number that they have in a spool.
     """
     async with AsyncExitStack() as stack:
-        pools: list[tuple[str, asyncpg.Pool]] = []
-
-        async def pool(name: str, most: int, within_s: float | None = None) -> asyncpg.Pool:
-            def create() -> Awaitable[asyncpg.Pool]:
-                return database.create_pool(servers.database_url, None, most=most, within_s=within_s)
-
-            made = await wait_for("postgres", create, stop, WAITED_FOR)
-            stack.push_async_callback(_close, made)
-            pools.append((name, made))
-            return made
-
-        key_pool = await pool("keys", KEY_CONNECTIONS)
+        pools = _Pools(servers.database_url, stop, stack)
+        key_pool = await pools.open("keys", KEY_CONNECTIONS)
         keys = FairPool(key_pool, KEY_CONNECTIONS)
-        admin = await pool("admin", ADMIN_CONNECTIONS, within_s=ADMIN_ANSWER_WITHIN_S)
-        queue = await pool("queue", QUEUE_CONNECTIONS)
-        submissions = await pool("submissions", SUBMISSION_CONNECTIONS, within_s=SUBMISSION_STATEMENT_WITHIN_S)
+        admin = await pools.open("admin", ADMIN_CONNECTIONS, within_s=ADMIN_ANSWER_WITHIN_S)
+        queue = await pools.open("queue", QUEUE_CONNECTIONS)
+        submissions = await pools.open("submissions", SUBMISSION_CONNECTIONS, within_s=SUBMISSION_STATEMENT_WITHIN_S)
         opened_servers = await stack.enter_async_context(
             chain_servers.opened(
                 servers.database_url,
                 servers.read_database_urls,
                 settings.replica_lag_s,
                 [key_pool, admin, queue, submissions],
-                lambda name, pool: pools.append((name, pool)),
+                pools.add,
             )
         )
         valkey = await stack.enter_async_context(valkeys.opened(servers.redis_url))
         await wait_for("valkey", valkey.ping, stop, WAITED_FOR)
         callers = Callers(keys, valkey, settings.bootstrap_admin_key)
-        await stack.enter_async_context(tasks.background("connections", lambda: _count_endlessly(pools)))
+        await stack.enter_async_context(tasks.background("connections", pools.count_endlessly))
         await stack.enter_async_context(tasks.background("heartbeats", callers.beat))
         await stack.enter_async_context(tasks.background("retention", lambda: retention.run(queue, settings)))
         spools = await stack.enter_async_context(
@@ -135,25 +125,46 @@ async def opened(
             waiting=Waiting(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
             status=SharedReading(_STATUS_KEPT_S),
             exports=asyncio.Semaphore(MOST_EXPORTS),
-            count_connections=lambda: _count_connections(pools),
+            count_connections=pools.count,
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )
 
 
-async def _count_endlessly(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:
-    """Publish this process' connections for scrapes of other processes. Its own scrape counts them again."""
-    while True:
-        _count_connections(pools)
-        await asyncio.sleep(_COUNT_EVERY_S)
+class _Pools:
+    """The pools of connections to Postgres, by the name that metrics give their use. They are closed with `stack`."""
 
+    def __init__(self, database_url: str, stop: asyncio.Event, stack: AsyncExitStack) -> None:
+        self._database_url, self._stop, self._stack = database_url, stop, stack
+        self._pools: list[tuple[str, asyncpg.Pool]] = []
 
-def _count_connections(pools: Sequence[tuple[str, asyncpg.Pool]]) -> None:
-    """Set the gauges of connections; the pools of a network's replicas are counted together."""
-    for name in {name for name, _ in pools}:
-        same = [pool for other, pool in pools if other == name]
-        idle = sum(pool.get_idle_size() for pool in same)
-        _connections.labels(name, "idle").set(idle)
-        _connections.labels(name, "used").set(sum(pool.get_size() for pool in same) - idle)
+    async def open(self, name: str, most: int, within_s: float | None = None) -> asyncpg.Pool:
+        """Open a pool of the primary, waiting for the server. Raises Stopped."""
+
+        def create() -> Awaitable[asyncpg.Pool]:
+            return database.create_pool(self._database_url, None, most=most, within_s=within_s)
+
+        pool = await wait_for("postgres", create, self._stop, WAITED_FOR)
+        self._stack.push_async_callback(_close, pool)
+        self.add(name, pool)
+        return pool
+
+    def add(self, name: str, pool: asyncpg.Pool) -> None:
+        """Count the connections of a pool that something else closes."""
+        self._pools.append((name, pool))
+
+    def count(self) -> None:
+        """Set the gauges of connections; the pools of a network's replicas are counted together."""
+        for name in {name for name, _ in self._pools}:
+            same = [pool for other, pool in self._pools if other == name]
+            idle = sum(pool.get_idle_size() for pool in same)
+            _connections.labels(name, "idle").set(idle)
+            _connections.labels(name, "used").set(sum(pool.get_size() for pool in same) - idle)
+
+    async def count_endlessly(self) -> None:
+        """Publish this process' connections for scrapes of other processes. Its own scrape counts them again."""
+        while True:
+            self.count()
+            await asyncio.sleep(_COUNT_EVERY_S)
 
 
 async def _close(pool: asyncpg.Pool) -> None:

@@ -286,24 +286,29 @@ async def _compare(
                 for kind, (port, served) in both.items():
                     turns[kind].append(await turn(port, served, asked, path, keys, count))
             # The first turn of each warms up.
-            cpu_us = {kind: statistics.median(one.cpu_s for one in some) / count * 1e6 for kind, some in turns.items()}
-            asked_us = {
-                kind: statistics.median(one.asked_cpu_s for one in some) / count * 1e6 for kind, some in turns.items()
-            }
-            for kind, some in turns.items():
-                each_ms = sorted(took * 1e3 for one in some for took in one.each_s)
-                table.add_row(
-                    name if kind == "bare" else "",
-                    kind,
-                    f"{count / statistics.median(one.wall_s for one in some):,.0f}",
-                    f"{each_ms[len(each_ms) // 2]:.1f}",
-                    f"{each_ms[len(each_ms) * 99 // 100]:.1f}",
-                    f"{cpu_us[kind]:,.0f}",
-                    "" if kind == "bare" else f"{cpu_us[kind] / cpu_us['bare']:.2f}",
-                    f"{asked_us[kind]:,.0f}",
-                )
+            of_bare = _cpu_us(turns["whole"], count) / _cpu_us(turns["bare"], count)
+            table.add_row(name, "bare", *_figures(turns["bare"], count, ""))
+            table.add_row("", "whole", *_figures(turns["whole"], count, f"{of_bare:.2f}"))
     await asked.close()
     return table
+
+
+def _cpu_us(turns: Sequence[Turn], count: int) -> float:
+    """The CPU time of the servers for each of `count` requests."""
+    return statistics.median(one.cpu_s for one in turns) / count * 1e6
+
+
+def _figures(turns: Sequence[Turn], count: int, share: str) -> list[str]:
+    """The columns of a row after its name; `share` is of the CPU of the bare handler."""
+    each_ms = sorted(took * 1e3 for one in turns for took in one.each_s)
+    return [
+        f"{count / statistics.median(one.wall_s for one in turns):,.0f}",
+        f"{each_ms[len(each_ms) // 2]:.1f}",
+        f"{each_ms[len(each_ms) * 99 // 100]:.1f}",
+        f"{_cpu_us(turns, count):,.0f}",
+        share,
+        f"{statistics.median(one.asked_cpu_s for one in turns) / count * 1e6:,.0f}",
+    ]
 
 
 async def _measure(count: int, rounds: int, workers: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
 """The notes of `bench.growth` as tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from rich.table import Table
@@ -101,10 +101,16 @@ def _tables(checkpoints: Sequence[Checkpoint]) -> Table:
         table.add_row(name, *(f"{sizes.get(name, 0) / count:,.0f}" for count, sizes in found))
     rest = [sum(size for name, size in sizes.items() if name not in names) / count for count, sizes in found]
     table.add_row("other tables", *(f"{each:,.0f}" for each in rest))
-    table.add_row("all", *(f"{sum(sizes.values()) / count:,.0f}" for count, sizes in found))
+    table.add_row("all", *map(_bytes_each, found))
     before = [(one.transactions, one.bulk_end.bytes_before) for one in checkpoints if one.bulk_end]
-    table.add_row("all, before the end of bulk", *(f"{sum(sizes.values()) / count:,.0f}" for count, sizes in before))
+    table.add_row("all, before the end of bulk", *map(_bytes_each, before))
     return table
+
+
+def _bytes_each(found: tuple[int, Mapping[str, int]]) -> str:
+    """The bytes of all tables for each of so many transactions."""
+    count, sizes = found
+    return f"{sum(sizes.values()) / count:,.0f}"
 
 
 def _by_size(title: str, checkpoints: Sequence[Checkpoint]) -> Table:

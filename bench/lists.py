@@ -42,6 +42,13 @@ async def requests(db: asyncpg.Connection, count: int, *, popular: bool) -> Mapp
     assets = [f"{row['policy_id'].hex()}.{row['name'].hex()}" for row in await rows(_ASSET, "asset", "asset_no")]
     pools = [show_pool_id(row["pool_id"]) for row in await rows(_POOL, "pool", "pool_no")]
     transactions = [row["hash"].hex() for row in await rows(_TRANSACTION, "tx", "tx_id")]
+    return _paths(addresses, policies, assets, pools, transactions)
+
+
+def _paths(
+    addresses: list[str], policies: list[str], assets: list[str], pools: list[str], transactions: list[str]
+) -> Mapping[str, Sequence[str]]:
+    """The paths by kind."""
     return {
         "history, 100": [f"/v1/tx/history/{one}" for one in addresses],
         "in full, 20": [f"/v1/tx/address/{one}" for one in addresses],

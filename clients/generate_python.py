@@ -86,28 +86,21 @@ def _client(described: Json, *, asynchronous: bool) -> str:
 def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], asynchronous: bool) -> Iterator[str]:
     content = _content(operation)
     answer = _hint(content[_JSON]["schema"], "types.") if _JSON in content else "str"
-    in_path = [each for each in operation["parameters"] if each["in"] == "path"]
-    in_query = [each for each in operation["parameters"] if each["in"] == "query"]
+    in_path, in_query = _parameters(operation, "path"), _parameters(operation, "query")
     body = operation.get("requestBody", {}).get("content", {}).get(_JSON, {}).get("schema")
     for each in in_path:
         each["python_name"] = snake_case(each["name"], path)
     arguments = [f"{each['python_name']}: {_hint(each['schema'], 'types.')}" for each in in_path]
-    options = _options(in_query)
-    if body is not None:
-        options += [_body_option(name, of, name in body["required"]) for name, of in body["properties"].items()]
-    idempotent = takes_idempotency_key(operation)
-    if idempotent:
+    fields: Json = {} if body is None else body["properties"]
+    options = _options(in_query) + [_body_option(name, of, name in body["required"]) for name, of in fields.items()]
+    once = ""
+    if takes_idempotency_key(operation):
         options.append("idempotency_key: str | None = None")
+        once = ", idempotency_key=idempotency_key or new_idempotency_key()"
     signature = _signature(arguments, options)
-    sent = [
-        f'"{method}"',
-        f'"{path}"',
-        _values(in_path),
-        _values(in_query),
-        "None" if body is None else _values([{"name": name} for name in body["properties"]]),
-    ]
+    in_body = "None" if body is None else _values([{"name": name} for name in fields])
+    sent = [f'"{method}"', f'"{path}"', _values(in_path), _values(in_query), in_body]
     who = _key(operation)
-    once = ", idempotency_key=idempotency_key or new_idempotency_key()" if idempotent else ""
     call = f'self.call({", ".join(sent)}, key="{who}", json={_JSON in content}{once})'
     prefix, awaiting = ("async def", "await ") if asynchronous else ("def", "")
     yield f"    {prefix} {operation['operationId']}({signature}) -> {answer}:"
@@ -117,6 +110,11 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
     paged = listed(content[_JSON]["schema"], schemas) if _JSON in content else None
     if paged is not None:
         yield from _iterator(path, operation["operationId"], paged, arguments, in_path, in_query, who, asynchronous)
+
+
+def _parameters(operation: Json, place: str) -> list[Json]:
+    """The parameters in the path or in the query."""
+    return [each for each in operation["parameters"] if each["in"] == place]
 
 
 def _iterator(

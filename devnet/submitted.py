@@ -93,7 +93,6 @@ def _read(cbor: bytes) -> Submitted:
     keys = [(key, signature) for key, signature in witnesses.get(0, ())]
     byron = [tuple(witness) for witness in witnesses.get(2, ())]
     scripts = {_script_hash(script): _native(script) for script in witnesses.get(1, ())}
-    forged = tuple(key.hex() for key, signature, *_ in (*keys, *byron) if not _signs(key, signature, id_))
     outputs = [_output(output) for output in body[1]]
     metadata, labels = _metadata(auxiliary_bytes)
     content: Json = {
@@ -102,13 +101,8 @@ def _read(cbor: bytes) -> Submitted:
         "inputs": _references(body[0]),
         "outputs": outputs,
         "fee": parameters.ada(body[2]),
-        "validityInterval": {
-            name: body[key] for name, key in (("invalidBefore", 8), ("invalidAfter", 3)) if body.get(key) is not None
-        },
-        "signatories": [
-            *({"key": key.hex(), "signature": signature.hex()} for key, signature in keys),
-            *(_bootstrap(*witness) for witness in byron),
-        ],
+        "validityInterval": _validity(body),
+        "signatories": _signatories(keys, byron),
         **_optional(body, known),
     }
     if scripts:
@@ -122,10 +116,8 @@ def _read(cbor: bytes) -> Submitted:
         cbor=cbor,
         content=content,
         network_id=body.get(15),
-        signers=frozenset(
-            [addresses.blake2b_224(key) for key, _ in keys] + [_byron_root(*witness) for witness in byron]
-        ),
-        forged=forged,
+        signers=_signers(keys, byron),
+        forged=_forged([*keys, *byron], id_),
         scripts=scripts,
         runs_plutus=not known.valid or any(witnesses.get(key) for key in (3, 5, 6, 7)),
         beyond=_beyond(body),
@@ -150,6 +142,29 @@ def _parts(cbor: bytes) -> list[bytes]:
     if cbor[file.tell() :] != (b"\xff" if cbor[:1] == b"\x9f" else b""):
         raise ValueError("bytes after the transaction")
     return parts
+
+
+def _validity(body: Body) -> dict[str, int]:
+    """The bounds of the slots in which it is valid, as far as it has them."""
+    bounds = (("invalidBefore", 8), ("invalidAfter", 3))
+    return {name: body[key] for name, key in bounds if body.get(key) is not None}
+
+
+def _signatories(keys: list[tuple[bytes, bytes]], byron: list[tuple[Any, ...]]) -> list[Json]:
+    return [
+        *({"key": key.hex(), "signature": signature.hex()} for key, signature in keys),
+        *(_bootstrap(*witness) for witness in byron),
+    ]
+
+
+def _signers(keys: list[tuple[bytes, bytes]], byron: list[tuple[Any, ...]]) -> frozenset[str]:
+    """The hashes of the keys that have signed it."""
+    return frozenset([addresses.blake2b_224(key) for key, _ in keys] + [_byron_root(*witness) for witness in byron])
+
+
+def _forged(witnesses: list[tuple[Any, ...]], id_: str) -> tuple[str, ...]:
+    """The keys whose signature is not one of this transaction."""
+    return tuple(key.hex() for key, signature, *_ in witnesses if not _signs(key, signature, id_))
 
 
 def _signs(key: bytes, signature: bytes, id_: str) -> bool:

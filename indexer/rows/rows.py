@@ -144,18 +144,7 @@ class _BlockRows:
     ) -> tuple[bytes, bytes, bytes | None]:
         """Add what a transaction spends, pays and mints. Returns its outputs, inputs and mint, packed."""
         rows = self._rows
-        inputs, sources = [], []
-        for output in tx.inputs:
-            source = self._spend(output)
-            if source is None:
-                surplus.unknown = output
-                inputs.append(packed.pack_input(output, None))
-            else:
-                sources.append(source)
-                rows.outputs.add_spender(key, source)
-                inputs.append(packed.pack_input(output, source.packed))
-                if source.reference_tokens:
-                    rows.reference_outputs.spend(key, output, source.reference_tokens)
+        inputs, sources = self._add_inputs(key, tx, surplus)
         spent = rows.amounts.move(sources, -1)
         paid = outputs_paid(key, tx, self._addresses, self._assets)
         rows.outputs.made.update((packed.output_key(tx.tx_hash, output.index), output) for output in paid)
@@ -169,16 +158,39 @@ class _BlockRows:
         rows.account_txs += [(stake_no, key) for stake_no in spent.accounts | received.accounts]
         if received.quantities:
             rows.asset_txs += [(asset_no, key, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
-        mint = None
-        if tx.mint:
-            minted = by_number(tx.mint, self._assets)
-            mint = packed.pack_mint(minted)
-            surplus.add(minted, 1)
-            named = {self._assets[place] for place in tx.named}
-            rows.mints += [(asset_no, key, *quantity_columns(n), asset_no in named) for asset_no, n in minted.items()]
+        mint = self._add_mint(key, tx, surplus) if tx.mint else None
         if tx.reference_outputs:
             rows.reference_outputs.add(key, tx, self._assets)
         return packed.pack_outputs(tx.first_index, [output.packed for output in paid]), packed.pack_inputs(inputs), mint
+
+    def _add_inputs(
+        self, key: TxId, tx: Transaction, surplus: value_check.Surplus
+    ) -> tuple[list[bytes], list[ResolvedOutput]]:
+        """Add what a transaction spends. Returns its inputs, packed, and the outputs of those that are known."""
+        rows = self._rows
+        inputs, sources = [], []
+        for output in tx.inputs:
+            source = self._spend(output)
+            if source is None:
+                surplus.unknown = output
+                inputs.append(packed.pack_input(output, None))
+            else:
+                sources.append(source)
+                rows.outputs.add_spender(key, source)
+                inputs.append(packed.pack_input(output, source.packed))
+                if source.reference_tokens:
+                    rows.reference_outputs.spend(key, output, source.reference_tokens)
+        return inputs, sources
+
+    def _add_mint(self, key: TxId, tx: Transaction, surplus: value_check.Surplus) -> bytes | None:
+        """Add what a transaction mints and burns. Returns it packed."""
+        minted = by_number(tx.mint, self._assets)
+        surplus.add(minted, 1)
+        named = {self._assets[place] for place in tx.named}
+        self._rows.mints += [
+            (asset_no, key, *quantity_columns(quantity), asset_no in named) for asset_no, quantity in minted.items()
+        ]
+        return packed.pack_mint(minted)
 
     def _spend(self, output: OutputKey) -> ResolvedOutput | None:
         """The output that an input names; None if it is from before the first indexed block, or spent before."""

@@ -44,32 +44,25 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     made, spent = _made(rows), await _spent(db, rows)
     resolved = await resolve_outputs(db, [*made, *(source for _, source in spent)])
     outputs, sources = resolved[: len(made)], resolved[len(made) :]
-    lovelace_out = {row.tx_id: 0 for row in rows}
-    for output in outputs:
-        lovelace_out[output.tx_id] += output.lovelace
     amounts = Amounts()
     amounts.move(outputs, -1)
     amounts.move(sources, 1)
     supplies = _unminted([packed.unpack_mint(row.mint) for row in rows])
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     numbers = await _account_numbers(db, extras)
-    spent_here = {(output.tx_id, output.index) for output in sources}
     touched = [*((output.tx_id, output) for output in outputs), *zip((key for key, _ in spent), sources, strict=True)]
     return Undone(
         transactions=len(rows),
-        lovelace_out=list(lovelace_out.items()),
+        lovelace_out=_lovelace_out(rows, outputs),
         amounts=amounts,
         supplies=supplies,
         assets={asset_no for asset_no, _ in amounts.holders} | supplies.keys(),
         reward_accounts=set(numbers.values()),
-        made=[utxo_row(output) for output in outputs if (output.tx_id, output.index) not in spent_here],
+        made=_unspent(outputs, sources),
         restored=[utxo_row(output) for output in sources if output.tx_id < first_tx_id],
-        address_txs=Counter(address_no for _, address_no in {(key, output.address_no) for key, output in touched}),
+        address_txs=_address_txs(touched),
         account_txs=_account_txs(touched),
-        asset_txs=Counter(
-            asset_no
-            for _, asset_no in {(output.tx_id, asset_no) for output in outputs for asset_no in output.quantities}
-        ),
+        asset_txs=_asset_txs(outputs),
         withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
         spent=Counter(slot_of(output.tx_id) for output in sources),
     )
@@ -98,6 +91,31 @@ async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[Tx
     if earlier:
         made_by |= {row.tx_hash: row.tx_id for row in await _made_by.all(db, list(earlier))}
     return [(key, (made_by[spent.tx_hash], spent.output_index, source)) for key, spent, source in known]
+
+
+def _lovelace_out(rows: "list[_Packed]", outputs: list[ResolvedOutput]) -> list[tuple[TxId, int]]:
+    """The lovelace in the outputs of each transaction."""
+    found = {row.tx_id: 0 for row in rows}
+    for output in outputs:
+        found[output.tx_id] += output.lovelace
+    return list(found.items())
+
+
+def _unspent(outputs: list[ResolvedOutput], sources: list[ResolvedOutput]) -> list[UtxoRow]:
+    """The rows of those outputs that are not among the spent ones, `sources`."""
+    spent = {(output.tx_id, output.index) for output in sources}
+    return [utxo_row(output) for output in outputs if (output.tx_id, output.index) not in spent]
+
+
+def _address_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[AddressNo]:
+    """How many transactions of each address there are."""
+    return Counter(address_no for _, address_no in {(key, output.address_no) for key, output in touched})
+
+
+def _asset_txs(outputs: list[ResolvedOutput]) -> Counter[AssetNo]:
+    """How many transactions with each asset in their outputs there are."""
+    found = {(output.tx_id, asset_no) for output in outputs for asset_no in output.quantities}
+    return Counter(asset_no for _, asset_no in found)
 
 
 def _account_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[StakeNo]:

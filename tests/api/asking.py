@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -309,7 +309,29 @@ async def _use(db: asyncpg.Connection, credential_id: str) -> None:
 
 
 async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
-    for operation, path in (
+    for operation, path in _questions(about):
+        await asking.ok(operation, f"GET {path}", key)
+    for kind, wanted in (
+        ("addresses", about.address),
+        ("accounts", about.stake_address),
+        ("transactions", about.tx_hash),
+        ("assets", _NFT),
+        ("utxos", f"{about.tx_hash}#0"),
+    ):
+        await asking.ok(f"get_{kind}", f"POST /v1/bulk/{kind}", key, {"ids": [wanted]})
+    wrong = {"ids": [about.tx_hash]}
+    await asking.refused("invalid_output_reference", "get_utxos", "POST /v1/bulk/utxos", key, wrong)
+    for code, operation, path in _refused_questions(about):
+        await asking.refused(code, operation, f"GET {path}", key)
+    await asking.refused("missing_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}")
+    unknown = "iiak_" + "0123456789abcdef" * 3
+    await asking.refused("invalid_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}", unknown)
+    await asking.refused("method_not_allowed", "", "PUT /v1/key", key)
+
+
+def _questions(about: Subjects) -> Iterable[tuple[str, str]]:
+    """Operations and paths that are answered."""
+    return (
         ("list_transactions", f"/v1/tx/address/{about.address}?limit=1&order=asc"),
         ("list_transaction_history", f"/v1/tx/history/{about.address}?limit=1&order=asc"),
         ("get_transaction", f"/v1/tx/hash/{about.tx_hash}"),
@@ -347,20 +369,13 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("get_epoch_parameters", "/v1/epochs/latest/parameters"),
         ("get_network", "/v1/network"),
         ("get_genesis", "/v1/genesis"),
-    ):
-        await asking.ok(operation, f"GET {path}", key)
-    for kind, wanted in (
-        ("addresses", about.address),
-        ("accounts", about.stake_address),
-        ("transactions", about.tx_hash),
-        ("assets", _NFT),
-        ("utxos", f"{about.tx_hash}#0"),
-    ):
-        await asking.ok(f"get_{kind}", f"POST /v1/bulk/{kind}", key, {"ids": [wanted]})
+    )
+
+
+def _refused_questions(about: Subjects) -> Iterable[tuple[str, str, str]]:
+    """Operations and paths that are refused, each after its error code."""
     nobody = "0" * 64
-    wrong = {"ids": [about.tx_hash]}
-    await asking.refused("invalid_output_reference", "get_utxos", "POST /v1/bulk/utxos", key, wrong)
-    for code, operation, path in (
+    return (
         ("invalid_parameter", "list_transaction_history", f"/v1/tx/history/{about.address}?limit=0"),
         ("invalid_address", "list_transaction_history", "/v1/tx/history/nobody"),
         ("foreign_address", "list_transaction_history", f"/v1/tx/history/{_OF_MAINNET}"),
@@ -380,12 +395,7 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         ("pool_not_found", "get_pool", f"/v1/pools/{nobody[:56]}"),
         ("block_not_found", "get_block", f"/v1/blocks/{nobody}"),
         ("epoch_not_found", "get_epoch", "/v1/epochs/1000"),
-    ):
-        await asking.refused(code, operation, f"GET {path}", key)
-    await asking.refused("missing_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}")
-    unknown = "iiak_" + "0123456789abcdef" * 3
-    await asking.refused("invalid_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}", unknown)
-    await asking.refused("method_not_allowed", "", "PUT /v1/key", key)
+    )
 
 
 async def _ask_to_submit(asking: Recorder, key: str, node: Server, about: Subjects, db: asyncpg.Connection) -> None:

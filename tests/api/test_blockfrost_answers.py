@@ -83,9 +83,8 @@ async def test_answers_agree_with_the_native_ones(asked: BothSides) -> None:
         await compare_transaction(asked, tx)
     addresses = sorted({output["address"] for tx in txs for output in tx["outputs"]})
     await asyncio.gather(*(compare_address(asked, each) for each in addresses[:MOST]))
-    accounts = {(await asked.native(f"/addresses/{each}"))["stake_address"] for each in addresses} - {None}
-    accounts |= {each["stake_address"] for tx in txs for each in tx["certificates"] if "stake_address" in each}
-    await asyncio.gather(*(compare_account(asked, each) for each in sorted(accounts)[:MOST]))
+    accounts = await accounts_of(asked, addresses, txs)
+    await asyncio.gather(*(compare_account(asked, each) for each in accounts[:MOST]))
     assets = sorted({asset for tx in txs for asset in tx["mint"]})
     assert assets
     await asyncio.gather(*(compare_asset(asked, each) for each in assets[:MOST]))
@@ -94,6 +93,13 @@ async def test_answers_agree_with_the_native_ones(asked: BothSides) -> None:
     assert pools == [each["pool_id"] for each in await asked.walk("/pools/extended")]
     await asyncio.gather(*(compare_pool(asked, each) for each in pools[:MOST]))
     await compare_ledger(asked)
+
+
+async def accounts_of(asked: BothSides, addresses: list[str], txs: list[Any]) -> list[str]:
+    """The accounts of the addresses, and those in the certificates."""
+    found = {(await asked.native(f"/addresses/{each}"))["stake_address"] for each in addresses} - {None}
+    found |= {each["stake_address"] for tx in txs for each in tx["certificates"] if "stake_address" in each}
+    return sorted(found)
 
 
 async def compare_blocks(asked: BothSides, blocks: list[Any]) -> None:

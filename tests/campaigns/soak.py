@@ -106,18 +106,21 @@ def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> lis
         between = [sample for sample in each if began + 3 * part <= sample.at < began + 4 * part]
         last = [sample for sample in each if sample.at >= ended - part]
         if first and between and last:
-            first_memory, between_memory, last_memory = (
-                median(sample.memory for sample in samples_of) for samples_of in (first, between, last)
-            )
-            found.append(
-                Course(
-                    name,
-                    (first_memory, between_memory, last_memory),
-                    (median(sample.descriptors for sample in first), median(sample.descriptors for sample in last)),
-                    MORE_DESCRIPTORS + median(sample.descriptors for sample in first),
-                )
-            )
+            found.append(_course(name, first, between, last))
     return [_among(found, course) for course in found]
+
+
+def _course(name: str, first: list[Sample], between: list[Sample], last: list[Sample]) -> Course:
+    first_memory, between_memory, last_memory = (
+        median(sample.memory for sample in samples) for samples in (first, between, last)
+    )
+    descriptors = median(sample.descriptors for sample in first)
+    return Course(
+        name,
+        (first_memory, between_memory, last_memory),
+        (descriptors, median(sample.descriptors for sample in last)),
+        MORE_DESCRIPTORS + descriptors,
+    )
 
 
 def _among(courses: list[Course], course: Course) -> Course:
@@ -178,6 +181,16 @@ async def run(folder: Path, minutes: float, rate: float) -> bool:
         )
         found = courses(samples, began, ended)
         lasting = {name for name, each in samples.items() if each[-1].at > ended - 60}
+    show(found)
+    for line in server_sizes(samples, began, ended):
+        print(line)
+    for name in sorted(name for name in samples.keys() - lasting if not name.startswith(SERVER_NAMES)):
+        print(f"{name} did not live to the end")
+    return all(course.flat for course in found) and not load.broken and behind <= 2
+
+
+def show(found: list[Course]) -> None:
+    """Print a table of the courses."""
     print(f"{'process':34}{'memory, MiB':>29}{'growth':>9}{'descriptors':>14}")
     for course in found:
         first, between, last = (each / MIB for each in course.memory)
@@ -185,11 +198,6 @@ async def run(folder: Path, minutes: float, rate: float) -> bool:
             f"{course.name:34}{first:9.1f} {between:9.1f} {last:9.1f}{course.growth:9.1%}"
             f"{course.descriptors[0]:7.0f} {course.descriptors[1]:6.0f}{'' if course.flat else '   GREW'}"
         )
-    for line in server_sizes(samples, began, ended):
-        print(line)
-    for name in sorted(name for name in samples.keys() - lasting if not name.startswith(SERVER_NAMES)):
-        print(f"{name} did not live to the end")
-    return all(course.flat for course in found) and not load.broken and behind <= 2
 
 
 def main(

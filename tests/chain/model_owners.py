@@ -32,6 +32,14 @@ class Owners:
         self.addresses: dict[str, list[str]] = defaultdict(list)
         self.made: dict[OutputReference, Output] = {}
         self.spent_by: dict[OutputReference, Transaction] = {}
+        self._add_outputs(ledger)
+        self._add_transactions(ledger)
+        for address in {*ledger.of_address, *(output.address for output in ledger.unspent.values())}:
+            account = stake_address_of(address)
+            if account is not None:
+                self.addresses[account].append(address)
+
+    def _add_outputs(self, ledger: Ledger) -> None:
         genesis = [reference for reference in ledger.unspent if reference[0] not in ledger.transactions]
         genesis.sort(reverse=True)  # in place of their position on the chain, the last hash first
         later = [reference for reference in ledger.unspent if reference[0] in ledger.transactions]
@@ -40,6 +48,8 @@ class Owners:
             self.made[reference] = output
             for owner in filter(None, (output.address, stake_address_of(output.address))):
                 self.outputs[owner].append((reference, output))
+
+    def _add_transactions(self, ledger: Ledger) -> None:
         for tx in ledger.transactions.values():
             self.made.update({(tx.tx_hash, index): output for index, output in tx.outputs})
             self.spent_by.update({reference: tx for reference, _ in tx.inputs})
@@ -47,10 +57,6 @@ class Owners:
             accounts = {account for address in tx.addresses() if (account := stake_address_of(address)) is not None}
             for owner in tx.addresses() | accounts:
                 self.transactions[owner].append(tx)
-        for address in {*ledger.of_address, *(output.address for output in ledger.unspent.values())}:
-            account = stake_address_of(address)
-            if account is not None:
-                self.addresses[account].append(address)
 
     def position(self, tx: Transaction) -> Json:
         return {"tx_hash": tx.tx_hash, "slot_no": tx.slot, "block_time": self.ledger.clock.time(tx.slot)}
