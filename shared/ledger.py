@@ -69,6 +69,11 @@ def slot_of(key: int) -> int:
     return key >> 16
 
 
+def index_of(key: int) -> int:
+    """The index in its block of the transaction with this row key."""
+    return key & (MAX_BLOCK_TRANSACTIONS - 1)
+
+
 def fingerprint(policy_id: bytes, asset_name: bytes) -> str:
     """The CIP-14 fingerprint of an asset, `asset1…`."""
     return bech32_encode(_FINGERPRINT, fingerprint_digest(policy_id + asset_name))

@@ -24,7 +24,7 @@ DEEPER = 2**31 - 1
 """The bound of all deeper ones."""
 
 _IN_STEP_S = 120  # Ogmios and Kupo call a tip of this age synchronized
-_NEAR_TIP_BLOCKS = 10
+_AT_TIP_BLOCKS = 10
 
 
 class IndexState(msgspec.Struct, frozen=True):
@@ -201,9 +201,9 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def is_near_tip(node_block_no: int, block_no: int) -> bool:
+def is_at_tip(node_block_no: int, block_no: int) -> bool:
     """Whether an index at a block has reached the node's tip, so that a rate of blocks means nothing."""
-    return node_block_no - block_no < _NEAR_TIP_BLOCKS
+    return node_block_no - block_no < _AT_TIP_BLOCKS
 
 
 def _how_far(state: NetworkState) -> str:

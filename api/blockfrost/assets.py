@@ -6,8 +6,8 @@ import msgspec
 
 from api import errors
 from api.ask import ChainAsk
-from api.blockfrost import amounts, outputs, plain, refusals
-from api.blockfrost.owners import TransactionPlace
+from api.blockfrost import amounts, plain, refusals
+from api.blockfrost.owners import TransactionPlace, places_of
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
 from api.blockfrost.units import UnitKind
@@ -132,13 +132,7 @@ async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlac
     question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
     async with ask.snapshot() as db:
         found = (await assets.transactions(ask.about(question, db))).data
-        places = await outputs.placed(db, [each.tx_hash for each in found])
-    return [
-        TransactionPlace(
-            each.tx_hash, places[each.tx_hash].tx_id & 0xFFFF, each.block_no, int(each.block_time.timestamp())
-        )
-        for each in found
-    ]
+        return await places_of(db, found)
 
 
 async def transaction_hashes(ask: ChainAsk[AssetTransactions]) -> list[str]:

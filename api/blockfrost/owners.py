@@ -1,5 +1,6 @@
 """What the answers about addresses and accounts have in common: their assets, outputs and transactions."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -11,11 +12,12 @@ from api.blockfrost.outputs import Unspent
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage, limits
 from api.chain import owners, transactions, utxos
-from api.chain.assets import AssetId
+from api.chain.assets import AssetId, AssetTransaction
 from api.chain.owners import Holding, OwnerKind, OwnerList
-from api.chain.transactions import Between
+from api.chain.transactions import Between, HistoryEntry
 from api.chain.utxos import UnspentList
 from api.parameters import Question
+from shared.ledger import index_of
 from shared.network import Network
 from shared.sql import Connection
 
@@ -51,10 +53,15 @@ async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: 
         found = await transactions.between(db, owner, raw, wanted, ask.network)
         if not found:
             await refuse_unused(db, owner, raw, ask.network)
-        places = await outputs.placed(db, [entry.tx_hash for entry in found])
+        return await places_of(db, found)
+
+
+async def places_of(db: Connection, found: Sequence[HistoryEntry | AssetTransaction]) -> list[TransactionPlace]:
+    """The places of transactions, in the snapshot in which they were found."""
+    places = await outputs.placed(db, [entry.tx_hash for entry in found])
     return [
         TransactionPlace(
-            entry.tx_hash, places[entry.tx_hash].tx_id & 0xFFFF, entry.block_no, int(entry.block_time.timestamp())
+            entry.tx_hash, index_of(places[entry.tx_hash].tx_id), entry.block_no, int(entry.block_time.timestamp())
         )
         for entry in found
     ]

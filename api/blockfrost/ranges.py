@@ -10,7 +10,7 @@ from api.blockfrost.paging import Page
 from api.chain import blocks
 from api.errors import Refusal
 from api.parameters import JsonSchema, Kind
-from shared.ledger import tx_id
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, tx_id
 from shared.sql import Connection
 
 _BLOCK_NOT_FOUND = errors.block_not_found().code
@@ -75,4 +75,4 @@ async def _at(db: Connection, place: Place, index: int) -> int:
 
 def _end(place: Place) -> int:
     """The last index that a place includes."""
-    return (1 << 16) - 1 if place.index is None else place.index
+    return MAX_BLOCK_TRANSACTIONS - 1 if place.index is None else place.index

@@ -14,6 +14,7 @@ from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
 from api.chain.transactions import FullTransaction, LabelMetadata, Value
 from api.parameters import Hex, Question
+from shared.ledger import index_of
 from shared.sql import Connection
 
 
@@ -127,7 +128,7 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
         block_height=found.block_no,
         block_time=int(found.block_time.timestamp()),
         slot=found.slot_no,
-        index=place.tx_id & 0xFFFF,
+        index=index_of(place.tx_id),
         output_amount=amounts.total(output.value for output in found.outputs),
         fees=_text(found.fee),
         deposit=_text(_deposit(found)),

@@ -16,6 +16,9 @@ from shared.ledger import Point
 from shared.network import Network
 from shared.packed import OutputKey
 
+NEAR_TIP_BLOCKS = 100
+"""Within so many blocks of the node's tip, a batch does not wait for more blocks, and its commit waits for the disk."""
+
 
 class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An output.

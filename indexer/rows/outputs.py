@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from indexer.rows.caches import ResolvedOutput
-from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, StakeNo, TxId, slot_of
+from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, index_of, slot_of, tx_id
 from shared.packed import OutputKey
 
 
@@ -54,13 +54,13 @@ def utxo_row(output: ResolvedOutput) -> UtxoRow:
 
 def pack_spender(key: TxId, made_by: TxId, index: int) -> bytes:
     """An entry of `spender`: the transaction that spends, and the output."""
-    return _SPENDER.pack(key, made_by & (MAX_BLOCK_TRANSACTIONS - 1), index)
+    return _SPENDER.pack(key, index_of(made_by), index)
 
 
 def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, TxId]]:
     """The tx_id and index of each spent output of a slot, and the transaction that spent it."""
     for key, place, index in _SPENDER.iter_unpack(entries):
-        yield TxId(slot_no << 16 | place), index, TxId(key)
+        yield tx_id(slot_no, place), index, TxId(key)
 
 
 _SPENDER = Struct(">qHH")

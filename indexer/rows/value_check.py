@@ -13,7 +13,7 @@ from indexer.blocks.packed_block import Transaction
 from indexer.ogmios import frames
 from indexer.rows.resolver import Resolver
 from shared import packed
-from shared.ledger import AssetNo, Point
+from shared.ledger import HASH28_BYTES, AssetNo, Point
 
 
 class Unbalanced(Exception):
@@ -82,7 +82,11 @@ def _check(group: list[Transaction], fee: int, surplus: Surplus, resolver: Resol
     for asset_no, quantity in surplus.quantities.items():
         if quantity:
             asset = resolver.assets.key_of(asset_no)
-            name = f"asset number {asset_no}" if asset is None else f"{asset[:28].hex()}.{asset[28:].hex()}"
+            name = (
+                f"asset number {asset_no}"
+                if asset is None
+                else f"{asset[:HASH28_BYTES].hex()}.{asset[HASH28_BYTES:].hex()}"
+            )
             raise _unbalanced(host, at, f"leaves {quantity} of {name}")
 
 

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from indexer.blocks.genesis import Genesis
+from indexer.blocks.packed_block import NEAR_TIP_BLOCKS
 from indexer.ogmios import frames
 from indexer.rows.amounts import Amounts
 from indexer.rows.histories import HistoryEntries
@@ -33,7 +34,6 @@ log = structlog.get_logger()
 MAX_UNDONE_BLOCKS = 5_000
 """How many blocks one commit undoes. A longer rollback is several commits, each of which leaves a valid chain."""
 
-_FAR_BLOCKS = 100
 _HASHES_AT_ONCE = 10_000
 _DEPTHS = (*network_state.ROLLBACK_DEPTHS, network_state.DEEPER)
 
@@ -156,7 +156,7 @@ async def _copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
 
 async def _relax_durability_far_from(db: asyncpg.Connection, node_tip: frames.NodePoint, rows: Rows) -> None:
     """Far from the tip, do not wait for the disk: commits that a crash of Postgres loses are indexed again."""
-    if node_tip.height - rows.tip_block_no > _FAR_BLOCKS:
+    if node_tip.height - rows.tip_block_no > NEAR_TIP_BLOCKS:
         await db.execute("SET LOCAL synchronous_commit = off")
 
 

@@ -6,14 +6,13 @@ from contextlib import aclosing
 
 import msgspec
 
-from indexer.blocks.packed_block import PackedBlock
+from indexer.blocks.packed_block import NEAR_TIP_BLOCKS, PackedBlock
 from indexer.ogmios import frames
 from indexer.ogmios.connection import RollBackward
 from indexer.sync.block_source import Step
 
 MOST_BLOCKS = 1_000
 MOST_TRANSACTIONS = 2_500
-_NEAR_TIP_BLOCKS = 100
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -44,7 +43,7 @@ async def group(
         held: list[PackedBlock] = []
         transactions = 0
         while True:
-            if held and queue.empty() and held[-1].blocks_to_tip < _NEAR_TIP_BLOCKS:
+            if held and queue.empty() and held[-1].blocks_to_tip < NEAR_TIP_BLOCKS:
                 yield Batch(held)
                 held, transactions = [], 0
             step = await _next(queue, reader)

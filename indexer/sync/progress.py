@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 from indexer.sync.signals import Signals
 from shared.ledger import Point
 from shared.network import Network
-from shared.network_state import duration, is_near_tip
+from shared.network_state import duration, is_at_tip
 
 log = structlog.get_logger()
 
@@ -93,7 +93,7 @@ class Progress:
     def left_s(self, node_block_no: int) -> float | None:
         """The time in seconds until the index is at a height, at the present rate; None if it is there or unknown."""
         rate = self._rate(time.monotonic())
-        if not rate or is_near_tip(node_block_no, self._block_no):
+        if not rate or is_at_tip(node_block_no, self._block_no):
             return None
         return (node_block_no - self._block_no) / rate
 
