@@ -121,8 +121,15 @@ _credentials_usage = _sql.query("credentials_usage", ListedUsage)
 _credential_count = _sql.query("credential_count", Total)
 _credential = _sql.query("credential", _CredentialRow)
 _days = _sql.query("days", Day)
-_user_usage = _sql.query("user_usage", _UserRow)
-_users_usage = _sql.query("users_usage", _UserRow)
+# No row: the account is foreign or missing.
+_user_usage = _sql.query("user_usage", _UserRow, which="user_account.id = $4", page="")
+# Most requests first, then newest, ties by id.
+_users_usage = _sql.query(
+    "user_usage",
+    _UserRow,
+    which="user_account.status = 'active'",
+    page="ORDER BY total_requests DESC, user_account.created_at DESC, user_account.id DESC LIMIT $4 OFFSET $5",
+)
 _active_user_count = _sql.query("active_user_count", Total)
 
 
@@ -172,7 +179,7 @@ async def of_user(ask: AdminAsk[UserPeriod, None]) -> Answer[UserUsage]:
     """Read the usage of one user account. The default period is the last 30 days."""
     start, end = ask.question.resolved()
     async with ask.connection() as db:
-        row = await _user_usage.one(db, ask.question.id, ask.key.id, start, end)
+        row = await _user_usage.one(db, ask.key.id, start, end, ask.question.id)
     if row is None:
         raise errors.user_account_not_found()
     return Answer(data=_shown(row, start, end))

@@ -53,27 +53,9 @@ FROM partner.usage_of($1, $2, $3)
 GROUP BY day
 ORDER BY day DESC
 
--- An account of an owner with the requests of all its credentials in a period. No row: foreign or missing.
 -- name: user_usage
-SELECT user_account.id AS user_account_id, user_account.name AS user_name, user_account.external_id,
-       (coalesce(sum(used.successful), 0) + coalesce(sum(used.failed), 0))::bigint AS total_requests,
-       coalesce(sum(used.successful), 0)::bigint AS successful_requests,
-       coalesce(sum(used.failed), 0)::bigint AS failed_requests,
-       coalesce(sum(used.took_us), 0)::bigint AS took_us,
-       count(credential.id) FILTER (
-           WHERE credential.revoked_at IS NULL AND (credential.expires_at IS NULL OR credential.expires_at > now())
-       ) AS credential_count
-FROM partner.user_account
-LEFT JOIN partner.credential ON credential.user_account_id = user_account.id
-LEFT JOIN LATERAL (
-    SELECT sum(successful) AS successful, sum(failed) AS failed, sum(took_us) AS took_us
-    FROM partner.usage_of(credential.id, $3, $4)
-) AS used ON true
-WHERE user_account.id = $1 AND user_account.admin_key_id = $2
-GROUP BY user_account.id
-
--- The same of every active account of an owner, most requests first, then newest, ties by id.
--- name: users_usage
+-- Accounts of an owner $1, each with the requests of all its credentials in a period, $2 to $3. {which} is the condition that
+-- selects them, {page} their order and how many.
 SELECT user_account.id AS user_account_id, user_account.name AS user_name, user_account.external_id,
        (coalesce(sum(used.successful), 0) + coalesce(sum(used.failed), 0))::bigint AS total_requests,
        coalesce(sum(used.successful), 0)::bigint AS successful_requests,
@@ -88,10 +70,9 @@ LEFT JOIN LATERAL (
     SELECT sum(successful) AS successful, sum(failed) AS failed, sum(took_us) AS took_us
     FROM partner.usage_of(credential.id, $2, $3)
 ) AS used ON true
-WHERE user_account.admin_key_id = $1 AND user_account.status = 'active'
+WHERE user_account.admin_key_id = $1 AND {which}
 GROUP BY user_account.id
-ORDER BY total_requests DESC, user_account.created_at DESC, user_account.id DESC
-LIMIT $4 OFFSET $5
+{page}
 
 -- name: active_user_count
 SELECT count(*) AS total FROM partner.user_account WHERE admin_key_id = $1 AND status = 'active'

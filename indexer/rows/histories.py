@@ -107,7 +107,7 @@ class Histories:
             ),
             asset_txs=Chunks(
                 (
-                    (asset_no, key.to_bytes(8) + _known(small, large).to_bytes(10))
+                    (asset_no, key.to_bytes(8) + _quantity_of(small, large).to_bytes(10))
                     for asset_no, key, small, large in rows.asset_txs
                 ),
                 self._assets,
@@ -134,7 +134,7 @@ class Histories:
         supplies: dict[AssetNo, SupplyChange] = {}
         for asset_no, key, small, large, _ in rows.mints:
             supply = supplies.setdefault(asset_no, SupplyChange())
-            quantity = _known(small, large)
+            quantity = _quantity_of(small, large)
             supply.mint(quantity, 1)
             if quantity > 0 and supply.first_mint_tx_id is None:
                 supply.first_mint_tx_id = key
@@ -146,7 +146,7 @@ class Histories:
         return supplies
 
 
-def _known(small: int | None, large: int | None) -> int:
+def _quantity_of(small: int | None, large: int | None) -> int:
     """A quantity from its two columns."""
     quantity = large if small is None else small
     assert quantity is not None, "one of the two columns is set"

@@ -228,7 +228,7 @@ async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by
 
 
 async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first_slot: int, counted: bool) -> None:
-    """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, reverse, delete."""
+    """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, delete, reverse."""
     first_tx_id = tx_id(first_slot, 0)
     async with schema.commit(db):
         # NOTE: mints written at the end of bulk are stored in order of assets. Postgres then rates their BRIN index as
