@@ -87,7 +87,7 @@ def beside(module: str) -> StatementFile:
 
 
 def columns(rows: Iterable[tuple[Any, ...]], *, empty: int = 0) -> list[list[Any]]:
-    """The columns of rows, as arrays for `unnest`; for no rows, so many empty ones."""
+    """The columns of rows, as arrays for `unnest`. Without rows, there are `empty` empty columns."""
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(empty)]
 
 

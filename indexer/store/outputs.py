@@ -2,8 +2,8 @@
 its caller: writer.py or finish_bulk.py.
 
 A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. In them the
-assets of each output are rows of their own, too. Short lists are read row by row, which is cheaper than to maintain
-more. The tables depend on the present outputs alone, not on the order of changes.
+assets of each output are rows of their own, too. Short lists are read row by row, which is cheaper than
+maintaining buckets. The tables depend on the current outputs alone, not on the order of changes.
 """
 
 from collections import defaultdict
@@ -44,7 +44,7 @@ async def add_spenders(db: asyncpg.Connection, spenders: Mapping[int, bytes]) ->
 
 
 async def cut_spenders(db: asyncpg.Connection, entries: Mapping[int, int]) -> None:
-    """Remove so many of the last entries of slots, by slot_no."""
+    """Remove the last entries of slots: how many, by slot_no."""
     if entries:
         await _cut_spenders.run(db, list(entries), list(entries.values()))
 

@@ -77,8 +77,9 @@ def _made(rows: "list[_Packed]") -> list[PlacedOutput]:
 
 
 async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[TxId, PlacedOutput]]:
-    """The outputs that transactions spend, each after the tx_id of its spender, without those from before the first
-    indexed block.
+    """The outputs that transactions spend, each after the tx_id of its spender.
+
+    Those from before the first indexed block are left out.
     """
     known = [
         (row.tx_id, spent, spent.source)

@@ -291,7 +291,7 @@ async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> None:
 
 
 async def _note_submitted(db: asyncpg.Connection, network: Network, first_tx_id: int) -> None:
-    """Note of submitted transactions that their block, which has a tx_id from this one on, is about to be removed."""
+    """Mark submitted transactions from this tx_id on as rolled back: their blocks are about to be deleted."""
     follows = await _follows_submitted.one(db, network.network_id)
     assert follows is not None, "EXISTS is one row"
     while follows.any and (removed := await _removed.all(db, first_tx_id, _HASHES_AT_ONCE)):
