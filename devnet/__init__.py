@@ -8,7 +8,7 @@
 
 Each of a chain's `blocks` has `point`, `height`, `ancestor`, `era` and `decoded()`, the JSON of Ogmios 7. To serve it:
 
-    async with Server(chain, dialect=Dialect((7, 0))) as node:      # devnet.server, devnet.dialect; on any free port
+    async with NodeServer(chain, dialect=Dialect((7, 0))) as node:  # devnet.server, devnet.dialect; on any free port
         node.url                                                    # ws://127.0.0.1:…; HTTP has /health
         node.grow(3)                                                # make three more blocks
         node.switch(other)                                          # roll back to the last common block, then follow

@@ -16,7 +16,7 @@ from devnet.blocks import Chain, Recorded
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of, options_until_now
 from devnet.ledger import genesis_outputs
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared.command import VersionOption
 
 commands = typer.Typer(
@@ -75,7 +75,7 @@ def serve(
             _BLOCKS if blocks is None else blocks,
             on_time,
         )
-    server = Server(chain, host=host, port=port, dialect=dialect, syncing=syncing)
+    server = NodeServer(chain, host=host, port=port, dialect=dialect, syncing=syncing)
     uvloop.run(_serve(server, pace, fork_every, host, control_port))
 
 
@@ -110,7 +110,7 @@ def _generated(options: Options, blocks: int, on_time: bool) -> Generated:
     return chain
 
 
-async def _serve(node: Server, blocks_per_s: float, fork_every: int, host: str, control_port: int | None) -> None:
+async def _serve(node: NodeServer, blocks_per_s: float, fork_every: int, host: str, control_port: int | None) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

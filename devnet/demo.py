@@ -31,7 +31,7 @@ from devnet import control, demo_folder, faucet
 from devnet.blocks import Block
 from devnet.control import FORK_DEPTH
 from devnet.generator import Generated, options_of, options_until_now
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared import lifecycle, log, servers, settings
 
 NETWORK, NETWORK_ID = "preview", 1
@@ -211,7 +211,7 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
         chain = await asyncio.to_thread(Generated, options_until_now(options_of(NETWORK, faucet=True), blocks), blocks)
         chain.on_time = True
         chain.grow()
-        node = await stack.enter_async_context(Server(chain, port=free_port(1337)))
+        node = await stack.enter_async_context(NodeServer(chain, port=free_port(1337)))
         pace = control.Pace()
         controls = await stack.enter_async_context(control.listening(node, pace, "127.0.0.1", free_port(1338)))
     started("chain", f"{blocks:,} generated blocks of {NETWORK}; Ogmios at {node.url}")
@@ -324,7 +324,7 @@ async def keys(api: ApiClient, bootstrap_key: str) -> tuple[str, str, str]:
     return partner["key"], made[0]["api_key"], made[1]["api_key"]
 
 
-async def show_blocks(demo: Demo, api: ApiClient, key: str, address: str, node: Server, pace: control.Pace) -> None:
+async def show_blocks(demo: Demo, api: ApiClient, key: str, address: str, node: NodeServer, pace: control.Pace) -> None:
     """Let the chain grow and fork, unless it is stalled, and show each change once the API serves it.
 
     Ends with Stopped.
@@ -360,7 +360,7 @@ def payments_of(block: Block) -> str:
     return "1 transaction" if count == 1 else f"{count} transactions"
 
 
-async def indexed(api: ApiClient, key: str, address: str, node: Server) -> bool | None:
+async def indexed(api: ApiClient, key: str, address: str, node: NodeServer) -> bool | None:
     """True if the API's answers include the node's tip, else None."""
     answer = await api.get(f"/v1/tx/history/{address}?limit=1", key)
     return True if answer and answer["last_updated"]["block_hash"] == node.blocks[-1].id else None

@@ -13,7 +13,7 @@ from devnet.node import Node
 from devnet.session import Session
 
 
-class Server(Node):
+class NodeServer(Node):
     """A node that listens: a context manager, which frees its port at the end.
 
     `port` 0 takes any free port; `url` names it.

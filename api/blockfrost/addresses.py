@@ -39,7 +39,7 @@ class AddressRange(RangePage, frozen=True, kw_only=True):
     address: Address
 
 
-class Holder(msgspec.Struct, frozen=True):
+class AddressHoldings(msgspec.Struct, frozen=True):
     """An address and what it holds. `script`: whether a script decides about its outputs."""
 
     address: str
@@ -49,7 +49,7 @@ class Holder(msgspec.Struct, frozen=True):
     script: bool
 
 
-async def info(ask: ChainAsk[AddressQuestion]) -> Holder:
+async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
     """Get an address and what it holds."""
     raw = owners.parse_address(ask.question.address, ask.network)
     async with ask.snapshot() as db:
@@ -60,7 +60,7 @@ async def info(ask: ChainAsk[AddressQuestion]) -> Holder:
     if more:
         raise refusals.too_many_assets(MOST_ASSETS)
     payment = found.payment_credential
-    return Holder(
+    return AddressHoldings(
         found.address,
         [Amount(amounts.LOVELACE, str(found.lovelace)), *assets],
         found.stake_address,

@@ -25,7 +25,7 @@ class Stake(msgspec.Struct, frozen=True):
     active: str
 
 
-class Network(msgspec.Struct, frozen=True):
+class NetworkFigures(msgspec.Struct, frozen=True):
     """The supply and the stake of the network."""
 
     supply: Supply
@@ -47,13 +47,13 @@ class Genesis(msgspec.Struct, frozen=True):
     security_param: int
 
 
-async def info(ask: ChainAsk[Nothing]) -> Network:
+async def info(ask: ChainAsk[Nothing]) -> NetworkFigures:
     """Get the supply and the stake of the network."""
     told = (await network.info(ask)).data
     if told.supply is None:
         raise refusals.supply_not_known()
     supply = told.supply
-    return Network(
+    return NetworkFigures(
         Supply(supply.max, supply.total, supply.circulating, None, supply.treasury, supply.reserves),
         Stake(told.stake.live, told.stake.active),
     )

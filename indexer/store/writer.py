@@ -388,7 +388,7 @@ class _BlockNo(msgspec.Struct, frozen=True):
     block_no: int
 
 
-class _Deleted(msgspec.Struct, frozen=True):
+class _DeletedRow(msgspec.Struct, frozen=True):
     """The maker of a deleted block, or the stake credential of a deleted event."""
 
     slot_no: int
@@ -423,7 +423,7 @@ _follows_submitted = _sql.query("follows_submitted", _Follows)
 _removed = _sql.query("removed", _Removed)
 _note_rolled_back = _sql.command("note_rolled_back")
 _delete_staged = _sql.command("delete_staged")
-_delete_blocks = _sql.query("delete_blocks", _Deleted)
+_delete_blocks = _sql.query("delete_blocks", _DeletedRow)
 _move_tip = _sql.command("move_tip")
 _count_rollback = _sql.command("count_rollback")
 _renumber = _sql.command("renumber")

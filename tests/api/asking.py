@@ -28,7 +28,7 @@ from api.usage.queue import BreakdownSum, UsageBatch, UsageSum
 from devnet import faucet, networks, parameters
 from devnet.blocks import Genesis
 from devnet.generator import Generated, Options
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared import address, database, schema, servers, settings
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
@@ -123,7 +123,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
             ready = {"READY_LAG_S": "999999999"}
             conway = Generated(Options(density=1, eras=(("conway", 0),), faucet=True), 3)
             async with (
-                Server(conway) as node,
+                NodeServer(conway) as node,
                 serving({**environment, **ready, "OGMIOS_URL_PREVIEW": node.url}) as api,
             ):
                 asking = Recorder(api)
@@ -398,7 +398,7 @@ def _refused_questions(about: Subjects) -> Iterable[tuple[str, str, str]]:
     )
 
 
-async def _ask_to_submit(asking: Recorder, key: str, node: Server, about: Subjects, db: asyncpg.Connection) -> None:
+async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Subjects, db: asyncpg.Connection) -> None:
     """Ask to evaluate and submit transactions of the faucet, right and wrong ones."""
     wallet, held = Wallet.of_faucet(), faucet.OUTPUT_LOVELACE
     assert isinstance(node.chain, Generated)

@@ -13,7 +13,7 @@ from devnet.blocks import Genesis
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
 from devnet.parameters import genesis_configuration, protocol_parameters
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared import database
 from shared.network import PREVIEW
 from tests.api.client import Client, serving
@@ -26,7 +26,7 @@ _BLOCKS = 30
 class Sandbox(msgspec.Struct):
     """A devnet whose every block is indexed as soon as it grows."""
 
-    node: Server
+    node: NodeServer
     api: Client
     written: Written
 
@@ -56,7 +56,7 @@ async def opened(environment: dict[str, str]) -> AsyncIterator[Sandbox]:
     chain = await database.connect(environment["DATABASE_URL"], PREVIEW)
     written = Written(chain)
     async with (
-        Server(generated, dialect=Dialect(VERSION)) as node,
+        NodeServer(generated, dialect=Dialect(VERSION)) as node,
         serving({**environment, "OGMIOS_URL_PREVIEW": node.url}) as api,
     ):
         for block in node.blocks:

@@ -15,7 +15,7 @@ from api.restrictions import SCOPES, Call
 from devnet import addresses, faucet
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared import database
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
@@ -31,7 +31,7 @@ SEED = 20_261_122
 class Sandbox(msgspec.Struct):
     """A devnet with an API in front of it, whose index begins with the devnet's last block."""
 
-    node: Server
+    node: NodeServer
     api: Client
     key: str
     written: Written
@@ -63,7 +63,7 @@ async def sandbox(
     generated = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
     chain = await database.connect(environment["DATABASE_URL"], PREVIEW)
     async with (
-        Server(generated, dialect=Dialect(request.param)) as node,
+        NodeServer(generated, dialect=Dialect(request.param)) as node,
         serving({**environment, "OGMIOS_URL_PREVIEW": node.url}) as api,
     ):
         outputs = list(generated.ledger.wallets[faucet.address(0)])

@@ -13,7 +13,7 @@ from api import idempotency, retention
 from api.chain import submitted
 from devnet import control, faucet
 from devnet.generator import Generated, Options
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared import database
 from shared.network import PREVIEW
 from tests.api.client import Client, Reply, serving
@@ -30,7 +30,7 @@ SETTLED = {"block_no", "block_hash", "slot_no", "confirmations"}
 class Followed(msgspec.Struct):
     """A devnet, an indexer that follows it, and an API in front of both."""
 
-    node: Server
+    node: NodeServer
     api: Client
     key: str
     chain: asyncpg.Connection
@@ -96,7 +96,7 @@ async def followed(
     url = environment["DATABASE_URL"]
     chain = await database.connect(url, PREVIEW)
     async with (
-        Server(generated) as node,
+        NodeServer(generated) as node,
         following(url, node) as indexing,
         serving(environment | {"OGMIOS_URL_PREVIEW": node.url}) as api,
     ):

@@ -14,7 +14,7 @@ import redis.asyncio
 from shared.servers.embedded import Postgres, Valkey
 from tests.campaigns import world as worlds
 from tests.campaigns.campaign import READY_WITHIN_S, Campaign
-from tests.campaigns.world import Host, Part, World, until
+from tests.campaigns.world import Host, ServiceProcess, World, until
 
 HUNG_WITHIN_S = 30.0  # a leader counts as hung 20 s after its last heartbeat
 LEAST_RECORD_BYTES = 24  # no record of a spool is smaller: an upper bound for the number of lost records
@@ -292,7 +292,7 @@ FAULTS: dict[Callable[[Campaign], Awaitable[None]], int] = {
 }
 
 
-async def _leader(campaign: Campaign) -> Part:
+async def _leader(campaign: Campaign) -> ServiceProcess:
     await until("an indexer leads", lambda: _found(campaign.world.leader), READY_WITHIN_S)
     leader = campaign.world.leader()
     return campaign.world.indexers[0] if leader is None else leader
@@ -320,7 +320,7 @@ async def _lags(campaign: Campaign, host: Host) -> bool:
     return metrics is not None and metrics.get("ledgerline_usage_lag_seconds", 0) > 3
 
 
-async def _stop(campaign: Campaign, part: Part, longest_s: float) -> None:
+async def _stop(campaign: Campaign, part: ServiceProcess, longest_s: float) -> None:
     part.signal(signal.SIGSTOP)
     try:
         await asyncio.sleep(campaign.random.uniform(0.2, longest_s))

@@ -28,7 +28,7 @@ from tests.campaigns.campaign import Campaign
 from tests.campaigns.fault_kinds import FAULTS, fill_disk
 from tests.campaigns.load import Load, paths_of
 from tests.campaigns.partner import new_partner
-from tests.campaigns.world import Part
+from tests.campaigns.world import ServiceProcess
 from tests.chain.dump import differences
 from tests.chain.harness import Ledgerline, Node
 
@@ -96,7 +96,7 @@ async def compare(campaign: Campaign) -> None:
         campaign.report(f"differs from the index of the same blocks without faults: {words}")
 
 
-async def _end(campaign: Campaign, part: Part) -> None:
+async def _end(campaign: Campaign, part: ServiceProcess) -> None:
     try:
         status = await asyncio.to_thread(part.process.stop)
     except AssertionError as late:

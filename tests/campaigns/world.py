@@ -31,7 +31,7 @@ NEW_BLOCK_EVERY_S = 1.0
 FORK_EVERY, DEEPEST_FORK = 15, 20
 
 
-class Part:
+class ServiceProcess:
     """A process of the service, and how it is started again."""
 
     def __init__(self, name: str, start: Callable[[], Process]) -> None:
@@ -66,7 +66,7 @@ class Part:
 class Host:
     """An API host: its process, its folder of spools, and the relays between it and the servers."""
 
-    def __init__(self, part: Part, port: int, data_dir: Path, postgres: TcpRelay, valkey: TcpRelay) -> None:
+    def __init__(self, part: ServiceProcess, port: int, data_dir: Path, postgres: TcpRelay, valkey: TcpRelay) -> None:
         self.part, self.port, self.data_dir = part, port, data_dir
         self.postgres, self.valkey = postgres, valkey
 
@@ -75,8 +75,8 @@ class World:
     """Everything that runs. Made by `opened`."""
 
     hosts: list[Host]
-    indexers: list[Part]
-    aggregator: Part
+    indexers: list[ServiceProcess]
+    aggregator: ServiceProcess
 
     def __init__(self, folder: Path, found: servers.Servers, node: Node, session: aiohttp.ClientSession) -> None:
         self.folder, self.node, self.session = folder, node, session
@@ -84,7 +84,7 @@ class World:
         self.servers_dir = folder / "servers"
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ServiceProcess]:
         """Every process of ours."""
         return [*self.indexers, *(host.part for host in self.hosts), self.aggregator]
 
@@ -105,7 +105,7 @@ class World:
             return [whole, *whole.children(recursive=True)]
         return []
 
-    def leader(self) -> Part | None:
+    def leader(self) -> ServiceProcess | None:
         """The indexer that follows the node; None while none or both are connected to it."""
         port = int(self.node.url.rpartition(":")[2])
         found = []
@@ -191,9 +191,9 @@ def _start(world: World, stack: AsyncExitStack) -> None:
         stack.callback(relay.thaw)
         return relay, address
 
-    def part(name: str, environment: dict[str, str], *command: str) -> Part:
+    def part(name: str, environment: dict[str, str], *command: str) -> ServiceProcess:
         log = world.folder / f"{name}.log"
-        made = Part(name, lambda: Process(list(command), environment, log))
+        made = ServiceProcess(name, lambda: Process(list(command), environment, log))
         stack.callback(_kill, made)
         return made
 
@@ -213,7 +213,7 @@ def _start(world: World, stack: AsyncExitStack) -> None:
     world.aggregator = part("aggregator", ours, "dramatiq", "api.worker", "-p", "1", "-t", "2")
 
 
-def _kill(part: Part) -> None:
+def _kill(part: ServiceProcess) -> None:
     if not part.has_ended():
         part.signal(signal.SIGCONT)
         part.process.kill()

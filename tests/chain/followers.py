@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from devnet.server import Server
+from devnet.server import NodeServer
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
@@ -14,7 +14,7 @@ from shared.network import PREVIEW
 
 
 @asynccontextmanager
-async def following(database_url: str, node: Server) -> AsyncIterator[asyncio.Task[None]]:
+async def following(database_url: str, node: NodeServer) -> AsyncIterator[asyncio.Task[None]]:
     """An indexer of preview, which stops at the end of the block."""
     stop = asyncio.Event()
     follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
@@ -26,7 +26,7 @@ async def following(database_url: str, node: Server) -> AsyncIterator[asyncio.Ta
         await task
 
 
-async def reaches(db: asyncpg.Connection, node: Server, task: asyncio.Task[None]) -> None:
+async def reaches(db: asyncpg.Connection, node: NodeServer, task: asyncio.Task[None]) -> None:
     """Wait until the index has the node's tip. Raises the error that ended the indexer."""
     assert node.tip is not None
     async with asyncio.timeout(60):

@@ -24,7 +24,7 @@ import pytest
 
 from devnet import blocks
 from devnet.dialect import Dialect
-from devnet.server import Server
+from devnet.server import NodeServer
 from devnet.session import Session
 from tests.chain.dump import Dump, dump
 
@@ -141,7 +141,7 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     return inherited | {"LOG_FORMAT": "json", "PYTHONUNBUFFERED": "1"} | settings
 
 
-class Rewardless(Server):
+class Rewardless(NodeServer):
     """A node whose accounts hold no rewards: stakes in an index then depend on the blocks alone."""
 
     def query(self, session: Session, method: str, params: Any) -> Any:
@@ -175,7 +175,7 @@ class Node:
     """
 
     def __init__(self, chain: blocks.Chain, dialect: Dialect | None = None, port: int = 0) -> None:
-        self.server: Server = Rewardless(chain, dialect=dialect, port=port)
+        self.server: NodeServer = Rewardless(chain, dialect=dialect, port=port)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 

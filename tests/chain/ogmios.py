@@ -11,7 +11,7 @@ import pytest
 import referencing
 from referencing.jsonschema import DRAFT7
 
-from devnet.server import Server
+from devnet.server import NodeServer
 from tests.chain.harness import SHARED
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ class OgmiosClient:
 
 
 @asynccontextmanager
-async def client(node: Server) -> AsyncIterator[OgmiosClient]:
+async def client(node: NodeServer) -> AsyncIterator[OgmiosClient]:
     async with aiohttp.ClientSession() as session, session.ws_connect(node.url, max_msg_size=0) as socket:
         yield OgmiosClient(socket)
 

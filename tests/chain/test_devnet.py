@@ -21,7 +21,7 @@ from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of
 from devnet.networks import MAINNET, PREVIEW
 from devnet.parameters import MAX_SUPPLY
-from devnet.server import Server
+from devnet.server import NodeServer
 from tests.chain.harness import ROOT, SHARED, recorded
 from tests.chain.ogmios import SCHEMAS, OgmiosClient, client, needs_schemas, validator
 
@@ -93,7 +93,7 @@ async def test_answers_to_queries_match_the_schema(chain: Generated, version: tu
         "keys": [who.hash for who in accounts if not who.is_script],
         "scripts": [who.hash for who in accounts if who.is_script],
     }
-    async with Server(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
+    async with NodeServer(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
         await ogmios.send("queryNetwork/genesisConfiguration", era="byron")
         await ogmios.send("queryNetwork/genesisConfiguration", era="shelley")
         await ogmios.send("queryNetwork/genesisConfiguration", era="alonzo")
@@ -117,7 +117,7 @@ async def test_answers_to_queries_match_the_schema(chain: Generated, version: tu
 @needs_schemas
 @pytest.mark.parametrize("version", SCHEMAS)
 async def test_intersections_and_rollbacks_match_the_schema(chain: Generated, version: tuple[int, int]) -> None:
-    async with Server(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
+    async with NodeServer(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
         for points in (["origin"], [{"slot": 5, "id": "11" * 32}], [{"slot": 0, "id": chain.blocks[0].id}]):
             await ogmios.send("findIntersection", points=points)
             validator(version, "FindIntersectionResponse").validate(await ogmios.receive())
@@ -126,7 +126,7 @@ async def test_intersections_and_rollbacks_match_the_schema(chain: Generated, ve
 
 
 async def test_a_client_can_follow_the_chain_from_its_origin(chain: Generated) -> None:
-    async with Server(chain) as node, client(node) as ogmios:
+    async with NodeServer(chain) as node, client(node) as ogmios:
         found = await ogmios.ask("findIntersection", points=["origin"])
         assert found == {"intersection": "origin", "tip": point_of(chain.blocks[-1]) | {"height": 329}}
         assert (await ogmios.ask("nextBlock"))["point"] == "origin"
@@ -137,7 +137,7 @@ async def test_a_client_can_follow_the_chain_from_its_origin(chain: Generated) -
 
 
 async def test_an_intersection_is_the_first_known_point(chain: Generated) -> None:
-    async with Server(chain) as node, client(node) as ogmios:
+    async with NodeServer(chain) as node, client(node) as ogmios:
         unknown = {"slot": chain.blocks[50].slot, "id": "22" * 32}
         displaced = point_of(chain.blocks[60]) | {"slot": chain.blocks[60].slot + 1}
         points = [unknown, displaced, point_of(chain.blocks[40]), point_of(chain.blocks[45])]
@@ -151,7 +151,7 @@ async def test_an_intersection_is_the_first_known_point(chain: Generated) -> Non
 
 
 async def test_answers_come_in_the_order_of_requests(chain: Generated) -> None:
-    async with Server(chain) as node, client(node) as ogmios:
+    async with NodeServer(chain) as node, client(node) as ogmios:
         for _ in range(101):
             await ogmios.send("nextBlock")
         answers = [await ogmios.receive() for _ in range(101)]
@@ -161,7 +161,7 @@ async def test_answers_come_in_the_order_of_requests(chain: Generated) -> None:
 
 async def test_at_the_tip_next_block_waits_and_queries_do_not() -> None:
     growing = Generated(Options(seed=3), 5)
-    async with Server(growing) as node, client(node) as ogmios:
+    async with NodeServer(growing) as node, client(node) as ogmios:
         await ogmios.ask("findIntersection", points=[point_of(growing.blocks[-1])])
         await ogmios.ask("nextBlock")
         waiting = await ogmios.send("nextBlock")
@@ -183,7 +183,7 @@ async def query(ogmios: OgmiosClient, method: str) -> Any:
 async def test_a_fork_rolls_each_client_back_to_its_last_common_block() -> None:
     growing = Generated(Options(seed=3), 40)
     fork = growing.fork(29, seed=4, blocks=12)
-    async with Server(growing) as node, client(node) as ahead, client(node) as behind:
+    async with NodeServer(growing) as node, client(node) as ahead, client(node) as behind:
         for follower, index in ((ahead, 39), (behind, 9)):
             await follower.ask("findIntersection", points=[point_of(growing.blocks[index])])
             await follower.ask("nextBlock")
@@ -204,7 +204,7 @@ async def test_a_fork_rolls_each_client_back_to_its_last_common_block() -> None:
 
 async def test_a_fork_may_remove_every_block() -> None:
     growing = Generated(Options(seed=3), 3)
-    async with Server(growing) as node, client(node) as ogmios:
+    async with NodeServer(growing) as node, client(node) as ogmios:
         for _ in range(4):
             await ogmios.ask("nextBlock")
         node.fork(-1, [])
@@ -215,7 +215,7 @@ async def test_a_fork_may_remove_every_block() -> None:
 
 
 async def test_ledger_queries_answer_for_the_acquired_point(chain: Generated) -> None:
-    async with Server(chain) as node, client(node) as ogmios:
+    async with NodeServer(chain) as node, client(node) as ogmios:
         at = chain.blocks[120]
         await ogmios.ask("acquireLedgerState", point=point_of(at))
         assert await ogmios.ask("queryLedgerState/tip") == point_of(at)
@@ -233,7 +233,7 @@ async def test_ledger_queries_answer_for_the_acquired_point(chain: Generated) ->
 async def test_ledger_queries_answer_for_the_new_chain_after_a_fork() -> None:
     growing = Generated(Options(seed=3, blocks_per_epoch=20), 300)
     fork = growing.fork(251, seed=4, blocks=60)
-    async with Server(growing) as node, client(node) as ogmios:
+    async with NodeServer(growing) as node, client(node) as ogmios:
         for played in (growing, fork):
             node.switch(played)
             held = await ogmios.ask("queryLedgerState/treasuryAndReserves")
@@ -255,7 +255,7 @@ async def live_stakes(ogmios: OgmiosClient) -> dict[str, int]:
 async def test_voting_stakes_are_the_last_snapshot_plus_proposal_deposits() -> None:
     chain = Generated(Options(seed=11, blocks_per_epoch=30, density=8, plain=0.1, eras=(("babbage", 0), ("conway", 1))))
     retired = deposited = 0
-    async with Server(chain) as node, client(node) as ogmios:
+    async with NodeServer(chain) as node, client(node) as ogmios:
         for _ in range(300):
             before = chain.ledger.epoch
             node.grow()
@@ -282,7 +282,7 @@ async def test_reward_accounts_have_the_form_of_each_version(chain: Generated) -
     pool, rewards = {"id": account.pool}, {"ada": {"lovelace": account.rewards}}
     shown = {}
     for version in ((6, 11), (6, 12), (6, 13), (6, 14), (7, 0)):
-        async with Server(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
+        async with NodeServer(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
             shown[version] = await ogmios.ask("queryLedgerState/rewardAccountSummaries", **params)
             named = chain.cast.reward_address(who)
             assert await ogmios.ask("queryLedgerState/rewardAccountSummaries", keys=[named]) == shown[version]
@@ -295,7 +295,7 @@ async def test_reward_accounts_have_the_form_of_each_version(chain: Generated) -
 
 
 async def test_an_invalid_request_is_refused_and_the_connection_stays(chain: Generated) -> None:
-    async with Server(chain) as node, client(node) as ogmios:
+    async with NodeServer(chain) as node, client(node) as ogmios:
         await ogmios.socket.send_str("{not json")
         assert (await ogmios.receive())["error"]["code"] == -32700
         await ogmios.socket.send_str('{"jsonrpc":"2.0"}')
@@ -309,7 +309,7 @@ async def test_an_invalid_request_is_refused_and_the_connection_stays(chain: Gen
 
 
 async def test_tests_can_drop_connections_and_delay_or_replace_answers(chain: Generated) -> None:
-    async with Server(chain) as node, client(node) as ogmios:
+    async with NodeServer(chain) as node, client(node) as ogmios:
         node.inject(b"[1, 2")
         await ogmios.send("nextBlock")
         assert (await ogmios.socket.receive()).data == "[1, 2"
@@ -357,7 +357,7 @@ async def test_recorded_blocks_are_served_unchanged(name: str) -> None:
     path = recorded(f"{name}.jsonl.xz")
     with lzma.open(path) as file:
         lines = [file.readline().strip() for _ in range(20)]
-    async with Server(Recorded(path, MAINNET, visible=10)) as node, client(node) as ogmios:
+    async with NodeServer(Recorded(path, MAINNET, visible=10)) as node, client(node) as ogmios:
         assert node.grow(10) == 10
         await ogmios.ask("findIntersection", points=["origin"])
         await ogmios.ask("nextBlock")
@@ -369,7 +369,7 @@ async def test_recorded_blocks_are_served_unchanged(name: str) -> None:
 def test_a_recorded_chain_neither_creates_nor_loses_lovelace() -> None:
     genesis = read_genesis(recorded("genesis-preview-outputs.json"))
     path = recorded("preview-from-genesis.jsonl.xz", whole=True)
-    ledger = Server(Recorded(path, PREVIEW, genesis, visible=20_000)).ledger_after(19_999)
+    ledger = NodeServer(Recorded(path, PREVIEW, genesis, visible=20_000)).ledger_after(19_999)
     assert ledger.unknown_inputs == 0
     assert ledger.total() == 45_000_000_000_000_000
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from devnet.generator import Generated, Options
-from devnet.server import Server
+from devnet.server import NodeServer
 from devnet.session import Session
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ledger import reader
@@ -24,7 +24,7 @@ from tests.chain.dump import Dump, differences, dump
 from tests.chain.followers import following, reaches
 
 
-async def indexed(db: asyncpg.Connection, database_url: str, node: Server) -> Dump:
+async def indexed(db: asyncpg.Connection, database_url: str, node: NodeServer) -> Dump:
     """A dump of a new index of the node's chain, which is erased again."""
     async with following(database_url, node) as task:
         await reaches(db, node, task)
@@ -48,7 +48,7 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 async def test_caches_without_room_still_hold_uncommitted_rows(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Server(Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)) as node:
+    async with NodeServer(Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)) as node:
         straight = await indexed(db, database_url, node)
         for most in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
             monkeypatch.setattr(caches, most, 2)
@@ -60,10 +60,10 @@ async def test_a_wait_for_a_node_behind_the_index_is_no_interruption(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(session, "SECURITY_PARAMETER", 10)
-    async with Server(Generated(Options(seed=3), 30)) as node, following(database_url, node) as task:
+    async with NodeServer(Generated(Options(seed=3), 30)) as node, following(database_url, node) as task:
         await reaches(db, node, task)
     before = interruptions()
-    async with Server(Generated(Options(seed=3), 5)) as replaying, following(database_url, replaying):
+    async with NodeServer(Generated(Options(seed=3), 5)) as replaying, following(database_url, replaying):
         logged = ""
         async with asyncio.timeout(60):
             while "waiting for the node" not in logged:
@@ -75,7 +75,7 @@ async def test_a_wait_for_a_node_behind_the_index_is_no_interruption(
 
 async def test_each_session_has_another_numbering(db: asyncpg.Connection, database_url: str) -> None:
     """Postgres may have lost commits before it, and with them numbers that an API has seen."""
-    async with Server(Generated(Options(seed=3), 5)) as node:
+    async with NodeServer(Generated(Options(seed=3), 5)) as node:
         async with following(database_url, node) as task:
             await reaches(db, node, task)
         before = await db.fetchval("SELECT numbering FROM tip")
@@ -99,7 +99,7 @@ BEYOND: dict[str, tuple[str, Callable[[Any], Any]]] = {
 async def test_impossible_figures_do_not_stop_following(db: asyncpg.Connection, database_url: str, case: str) -> None:
     name, beyond = BEYOND[case]
 
-    class Nonsense(Server):
+    class Nonsense(NodeServer):
         def query(self, session: Session, method: str, params: Any) -> Any:
             told = super().query(session, method, params)
             return beyond(told) if method == f"queryLedgerState/{name}" else told
@@ -122,7 +122,7 @@ async def test_a_fault_of_a_background_task_does_not_stop_following(
         raise KeyError("a bug")
 
     monkeypatch.setattr(reader.LedgerReader, "_step", fails)
-    async with Server(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
+    async with NodeServer(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
         await reaches(db, node, task)
         async with asyncio.timeout(20):
             while not [failure for failure in tasks.failing() if failure.task == "ledger state"]:
@@ -139,7 +139,7 @@ async def test_a_fault_of_a_background_task_does_not_stop_following(
 async def test_an_unexpected_error_is_retried(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Server(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
+    async with NodeServer(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
         await reaches(db, node, task)
         for error in (asyncpg.UndefinedTableError("gone"), RuntimeError("odd"), ExceptionGroup("odd", [OSError("x")])):
             left = [error]
@@ -168,7 +168,7 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
         await free.wait()
         await append(*arguments, **named)
 
-    async with Server(Generated(Options(seed=3), 10)) as node:
+    async with NodeServer(Generated(Options(seed=3), 10)) as node:
         follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
         task = asyncio.create_task(follower.run(stop))
         await reaches(db, node, task)
@@ -191,7 +191,7 @@ async def test_a_failed_assertion_stops_the_indexer(
     async def wrong(*_: object, **__: object) -> None:
         raise AssertionError("an amount below zero")
 
-    async with Server(Generated(Options(seed=3), 10)) as node:
+    async with NodeServer(Generated(Options(seed=3), 10)) as node:
         with pytest.raises(AssertionError, match="an amount below zero"):
             async with following(database_url, node) as task:
                 await reaches(db, node, task)

@@ -12,7 +12,7 @@ import pytest
 from devnet import addresses, control, faucet
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
-from devnet.server import Server
+from devnet.server import NodeServer
 from tests.chain.ogmios import OgmiosClient, client, needs_schemas, validator
 from tests.wallet import ADA, FEE, Wallet, id_of
 
@@ -24,7 +24,7 @@ HELD = faucet.OUTPUT_LOVELACE
 class Devnet(msgspec.Struct):
     """A running devnet, a client, and outputs of the faucet that no test has spent yet."""
 
-    node: Server
+    node: NodeServer
     ogmios: OgmiosClient
     outputs: list[tuple[str, int]]
     wallet: Wallet = msgspec.field(default_factory=Wallet.of_faucet)
@@ -40,13 +40,13 @@ class Devnet(msgspec.Struct):
 @pytest.fixture(params=[(6, 14), (7, 0)], ids=["6", "7"])
 async def devnet(request: pytest.FixtureRequest) -> AsyncIterator[Devnet]:
     chain = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
-    async with Server(chain, dialect=Dialect(request.param)) as node, client(node) as ogmios:
+    async with NodeServer(chain, dialect=Dialect(request.param)) as node, client(node) as ogmios:
         found = await ogmios.ask("queryLedgerState/utxo", addresses=[faucet.address(0)])
         assert len(found) == faucet.OUTPUTS
         yield Devnet(node, ogmios, [(each["transaction"]["id"], each["index"]) for each in found])
 
 
-def pool_of(node: Server) -> bytes:
+def pool_of(node: NodeServer) -> bytes:
     return addresses.raw(next(iter(node.chain.ledger.pools)))  # type: ignore[attr-defined]  # a generated chain
 
 
@@ -171,7 +171,7 @@ async def test_a_fork_returns_transactions_to_the_mempool_or_drops_them(devnet: 
 
 async def test_pycardano_builds_a_payment_on_the_devnets_ogmios() -> None:
     chain = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
-    async with Server(chain, dialect=Dialect((6, 14))) as node:
+    async with NodeServer(chain, dialect=Dialect((6, 14))) as node:
         wallet, port = Wallet.of_faucet(), int(node.url.rpartition(":")[2])
 
         def pay() -> Any:

@@ -9,7 +9,7 @@ from devnet.addresses import stake_part
 from devnet.generator import Generated, Options
 from devnet.parameters import DESIRED_POOLS, MAX_SUPPLY
 from devnet.refusal import Refusal
-from devnet.server import Server
+from devnet.server import NodeServer
 from devnet.session import Session
 from tests.chain.answers import check_pool
 from tests.chain.dump import differences
@@ -184,7 +184,7 @@ class Rewarding(Node):
 
     def __init__(self, chain: Generated) -> None:
         super().__init__(chain)
-        self.server = Server(chain)
+        self.server = NodeServer(chain)
 
 
 @pytest.mark.timeout(180)
@@ -229,7 +229,7 @@ def test_stakes_are_those_of_the_ledger_rewards_included(ledgerline: Ledgerline)
         assert "compared with the node's ledger" in verified.stdout and "all match" in verified.stdout
 
 
-class Reticent(Server):
+class Reticent(NodeServer):
     """A node that pays rewards, and reports them unless it is `silent`."""
 
     silent = False

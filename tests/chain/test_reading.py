@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from devnet.generator import Generated, Options
-from devnet.server import Server
+from devnet.server import NodeServer
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
@@ -23,12 +23,12 @@ BLOCKS = 120
 
 
 @pytest.fixture
-async def node() -> AsyncIterator[Server]:
-    async with Server(Generated(Options(seed=5, blocks_per_epoch=30, density=3), BLOCKS)) as server:
+async def node() -> AsyncIterator[NodeServer]:
+    async with NodeServer(Generated(Options(seed=5, blocks_per_epoch=30, density=3), BLOCKS)) as server:
         yield server
 
 
-def apart(node: Server, point: Point | None = None) -> AsyncGenerator[block_source.Step, None]:
+def apart(node: NodeServer, point: Point | None = None) -> AsyncGenerator[block_source.Step, None]:
     return block_source.read_in_child(partial(ogmios.connect, node.url), PREVIEW, point)
 
 
@@ -47,7 +47,7 @@ def comparable(step: block_source.Step) -> object:
     return msgspec.structs.replace(step, lookups=None), told, [sorted(each) for each in unordered]
 
 
-async def test_both_ways_of_reading_give_the_same(node: Server) -> None:
+async def test_both_ways_of_reading_give_the_same(node: NodeServer) -> None:
     connection = await ogmios.connect(node.url)
     await connection.intersect([])
     async with aclosing(block_source.read_in_process(connection, PREVIEW)) as steps:
@@ -60,7 +60,7 @@ async def test_both_ways_of_reading_give_the_same(node: Server) -> None:
     assert any(block.unpack() for block in found if isinstance(block, PackedBlock))
 
 
-async def test_the_second_process_continues_after_a_block_and_follows_forks(node: Server) -> None:
+async def test_the_second_process_continues_after_a_block_and_follows_forks(node: NodeServer) -> None:
     async with aclosing(apart(node)) as steps:
         found = await take(steps, 1 + BLOCKS)
     fifth, tip = found[5], found[-1]
@@ -78,7 +78,7 @@ async def test_the_second_process_continues_after_a_block_and_follows_forks(node
         assert all(isinstance(step, PackedBlock) for step in await take(steps, 2))
 
 
-async def test_a_block_that_the_node_has_left_ends_it(node: Server) -> None:
+async def test_a_block_that_the_node_has_left_ends_it(node: NodeServer) -> None:
     async with aclosing(apart(node, Point(7, bytes(32)))) as steps:
         with pytest.raises(ConnectionError, match=f"the node has left slot 7 block {bytes(32).hex()}"):
             await take(steps, 1)
@@ -98,7 +98,7 @@ async def test_an_unreachable_node_ends_it() -> None:
     ],
 )
 async def test_an_unreadable_block_is_named_as_in_one_process(
-    node: Server, answer: bytes, error: type[Exception], message: str
+    node: NodeServer, answer: bytes, error: type[Exception], message: str
 ) -> None:
     async with aclosing(apart(node)) as steps:
         await take(steps, 1 + BLOCKS)
@@ -127,7 +127,7 @@ async def _asserting() -> ogmios.Ogmios:
     raise AssertionError("an amount below zero")
 
 
-async def test_its_end_is_noticed_and_it_ends_with_its_parent(node: Server) -> None:
+async def test_its_end_is_noticed_and_it_ends_with_its_parent(node: NodeServer) -> None:
     async with aclosing(apart(node)) as steps:
         await take(steps, 1 + BLOCKS)
         (process,) = multiprocessing.active_children()

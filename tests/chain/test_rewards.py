@@ -11,7 +11,7 @@ from devnet.generator import Generated, Options
 from devnet.ledger import Ledger
 from devnet.parameters import MAX_SUPPLY, PROPOSAL_DEPOSIT
 from devnet.refusal import Refusal
-from devnet.server import Server
+from devnet.server import NodeServer
 from devnet.session import Session
 from tests.chain.harness import Caller, Json, Ledgerline, Node, Process, asks_for_snapshot, until
 from tests.chain.scripted import ADA, Scripted, delegate, home_of, join, leave, retire
@@ -20,7 +20,7 @@ EPOCH = 86_400
 CONWAY = (("babbage", 0), ("conway", 2))
 
 
-class Telling(Server):
+class Telling(NodeServer):
     """A node that pays rewards and reports them, but not its snapshots if it `withholds` them.
 
     It has no ledger state while it is `silent`, none before the slot `oldest`, and that of the slot `once` only once.

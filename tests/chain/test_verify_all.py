@@ -10,7 +10,7 @@ import pytest
 
 from devnet.blocks import Chain
 from devnet.generator import Generated, options_of
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared import packed
 from shared.network import PREPROD
 from tests.chain.harness import Ledgerline, Node, until
@@ -54,7 +54,7 @@ class Paying(Node):
 
     def __init__(self, chain: Chain) -> None:
         super().__init__(chain)
-        self.server = Server(chain)
+        self.server = NodeServer(chain)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of, options_until_now
 from devnet.ledger import Ledger, genesis_outputs
 from devnet.parameters import SECURITY_PARAMETER
-from devnet.server import Server
+from devnet.server import NodeServer
 from indexer.blocks import effects
 from indexer.ogmios import frames
 from shared import packed
@@ -305,7 +305,7 @@ def test_a_fork_replays_no_common_block(preview: Generated, monkeypatch: pytest.
         applied.append(block)
         apply(ledger, block)
 
-    node = Server(preview)
+    node = NodeServer(preview)
     node.ledger_after(len(preview.blocks) - 1)
     monkeypatch.setattr(Ledger, "apply", count)
     for depth in (1, 3, 100, 600):
