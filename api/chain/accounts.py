@@ -58,6 +58,7 @@ class AccountTransactionsInFull(DetailedList, frozen=True, kw_only=True):
 class Account(OwnerSummary, frozen=True):
     """A stake account and what its addresses hold. All counts of an account that was never used are 0.
 
+    `address_count` is the number of its addresses that were ever used.
     `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index begins
     after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch in which the
     delegation to `pool_id` counts. `delegate_representative` votes for the account; it is null if the account never
@@ -71,6 +72,7 @@ class Account(OwnerSummary, frozen=True):
     pool_id: str | None
     active_epoch_no: int | None
     delegate_representative: Representative | None
+    address_count: int
     withdrawal_count: int
 
 
@@ -107,6 +109,7 @@ class _AccountRow(msgspec.Struct, frozen=True):
     pool_id: bytes | None
     active_epoch_no: int | None
     representative: bytes | None
+    address_count: int
     withdrawal_count: int
 
 
@@ -159,6 +162,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ac
         None if row.pool_id is None else show_pool_id(row.pool_id),
         row.active_epoch_no,
         None if row.representative is None else show_representative(row.representative),
+        row.address_count,
         row.withdrawal_count,
         **msgspec.structs.asdict(summary),
     )

@@ -2,10 +2,11 @@
 -- served, a single row with nulls if the page is empty. {order} is the direction.
 
 -- name: account
--- The stake, rewards and withdrawals of an account. Of its certificates the last one tells whether it is registered: a
+-- The stake, rewards, withdrawals and number of addresses of an account. Of its certificates the last one tells whether it is registered: a
 -- credential that is not can't delegate.
 SELECT tip.first_block_no > 0 AS partial, event.kind AS last_event, coalesce(reward.lovelace, 0) AS rewards, pool.pool_id,
-       stake.active_epoch_no, vote.representative, coalesce(withdrawn.withdrawals, 0) AS withdrawal_count
+       stake.active_epoch_no, vote.representative, coalesce(stake.address_count, 0) AS address_count,
+       coalesce(withdrawn.withdrawals, 0) AS withdrawal_count
 FROM tip
 LEFT JOIN stake ON stake.raw = $1
 LEFT JOIN pool ON pool.pool_no = stake.pool_no

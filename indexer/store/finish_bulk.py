@@ -33,6 +33,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             )
     async with schema.commit(db):
         await store.settle_balances(db)
+        await store.count_addresses(db)
         await supplies.fill(db)
         await holders.fill(db)
         await outputs.fill_lists(db)

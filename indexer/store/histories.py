@@ -9,6 +9,7 @@ import msgspec
 from indexer.rows.histories import HistoryEntries
 from indexer.store.undone import Undone
 from shared import sql
+from shared.ledger import AddressNo
 
 
 async def add(db: asyncpg.Connection, entries: HistoryEntries) -> None:
@@ -20,23 +21,28 @@ async def add(db: asyncpg.Connection, entries: HistoryEntries) -> None:
         assert grown is not None and grown.chunks == expected, f"{grown} where {expected} chunks grow"
 
 
-async def cut(db: asyncpg.Connection, undone: Undone) -> None:
-    """Cut off the last entries, those of a rollback."""
+async def cut(db: asyncpg.Connection, undone: Undone) -> list[AddressNo]:
+    """Cut off the last entries, those of a rollback. Returns the addresses that have no entry left."""
     of_histories: tuple[Mapping[Any, int], ...] = (
         undone.address_txs,
         undone.account_txs,
         undone.asset_txs,
         undone.withdrawals,
     )
-    if any(of_histories):
-        columns = [list(column) for entries in of_histories for column in (entries, entries.values())]
-        await _cut_entries.run(db, *columns)
+    if not any(of_histories):
+        return []
+    columns = [list(column) for entries in of_histories for column in (entries, entries.values())]
+    return [row.address_no for row in await _cut_entries.all(db, *columns)]
 
 
 class _Grown(msgspec.Struct, frozen=True):
     chunks: int
 
 
+class _Unused(msgspec.Struct, frozen=True):
+    address_no: AddressNo
+
+
 _sql = sql.beside(__file__)
 _add_entries = _sql.query("add_entries", _Grown)
-_cut_entries = _sql.command("cut_entries")
+_cut_entries = _sql.query("cut_entries", _Unused)

@@ -41,6 +41,7 @@ SELECT (SELECT count(*) FROM address_grown) + (SELECT count(*) FROM account_grow
 
 -- name: cut_entries
 -- Cut the last entries off histories. Each has two columns: numbers of addresses, accounts or assets, and how many entries.
+-- Returns the addresses that have none left.
 WITH address AS MATERIALIZED (
     SELECT address_no, last.length - entries AS length
     FROM unnest($1::integer[], $2::integer[]) AS undone (address_no, entries) CROSS JOIN LATERAL (
@@ -82,6 +83,8 @@ WITH address AS MATERIALIZED (
 ), asset_cut AS (
     UPDATE asset_tx h SET entries = substr(h.entries, 1, (a.length & 63) * 18) FROM asset a
     WHERE h.asset_no = a.asset_no AND h.chunk = a.length >> 6 AND a.length & 63 > 0
+), withdrawal_cut AS (
+    UPDATE account_withdrawal h SET entries = substr(h.entries, 1, (a.length & 63) * 18) FROM withdrawal a
+    WHERE h.stake_no = a.stake_no AND h.chunk = a.length >> 6 AND a.length & 63 > 0
 )
-UPDATE account_withdrawal h SET entries = substr(h.entries, 1, (a.length & 63) * 18) FROM withdrawal a
-WHERE h.stake_no = a.stake_no AND h.chunk = a.length >> 6 AND a.length & 63 > 0
+SELECT address_no FROM address WHERE length = 0

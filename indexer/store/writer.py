@@ -26,7 +26,7 @@ from indexer.store import epochs, histories, holders, outputs, supplies
 from indexer.store.undone import Undone
 from indexer.store.undone import read as read_undone
 from shared import network_state, schema, sql
-from shared.ledger import Point, PoolNo, StakeNo, tx_id
+from shared.ledger import AddressNo, Point, PoolNo, StakeNo, tx_id
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -87,7 +87,7 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
         ended = await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, entries)
         await _spend(db, rows.reference_outputs)
-        await _move(db, rows.amounts)
+        await _move(db, rows.amounts, [address_no for address_no, chunk in entries.address_txs.begun if not chunk], 1)
         await outputs.change(db, rows.outputs.spent_rows(), rows.outputs.made_rows())
         await outputs.add_spenders(db, rows.outputs.spenders)
         await supplies.move(db, entries.supplies)
@@ -187,7 +187,8 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         paid = [resolver.paid(key, raw, lovelace) for key, _, raw, lovelace in genesis_outputs]
         amounts = Amounts()
         amounts.move(paid, 1)
-        await _move(db, amounts)
+        await _move(db, amounts, [], 1)
+        await count_addresses(db)
         await outputs.change(db, [], [utxo_row(output) for output in paid])
         staking = of_genesis(genesis, resolver)
         await _copy_staking(db, staking)
@@ -206,6 +207,11 @@ async def settle_balances(db: asyncpg.Connection) -> None:
     """Add up the balances staged in bulk, because an epoch begins or bulk ends. Runs inside a commit."""
     await _settle_balances.run(db)
     await db.execute("TRUNCATE balance_staged")
+
+
+async def count_addresses(db: asyncpg.Connection) -> None:
+    """Count the addresses of all accounts anew. Runs inside a commit."""
+    await _count_addresses.run(db)
 
 
 # Backward -------------------------------------------------------------------------------------------------------------
@@ -246,13 +252,12 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             await outputs.cut_staged_spenders(db, first_tx_id)
             await _delete_staged.run(db, first_tx_id)
         else:
-            await _move(db, undone.amounts)
+            await _move(db, undone.amounts, await histories.cut(db, undone), -1)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             moved = set(undone.amounts.stakes)
             await epochs.undo_rewards(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
             await outputs.change(db, undone.made, undone.restored)
             await outputs.cut_spenders(db, undone.spent)
-            await histories.cut(db, undone)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
         if counted and present is not None:
             blocks = present.block_no - await block_no_at(db, point)
@@ -371,11 +376,14 @@ async def _stage(db: asyncpg.Connection, amounts: Amounts) -> None:
     await _copy(db, "holder_staged", ("asset_no", "address_no", "quantity", "large"), held)
 
 
-async def _move(db: asyncpg.Connection, amounts: Amounts) -> None:
-    """Move balances and held quantities."""
+async def _move(db: asyncpg.Connection, amounts: Amounts, addresses: Sequence[AddressNo], sign: int) -> None:
+    """Move balances and held quantities, and count the addresses that came into use (`sign` 1) or went out of it (-1).
+
+    Those are the addresses whose history has begun or is gone.
+    """
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
-    if balances:
-        await _move_balances.run(db, *sql.columns(balances))
+    if balances or addresses:
+        await _move_balances.run(db, *sql.columns(balances, empty=2), addresses, sign)
     await holders.move(db, amounts.holders, amounts.accounts)
 
 
@@ -414,6 +422,7 @@ _last_at_or_before = _sql.query("last_at_or_before", Point)
 _size_after = _sql.query("size_after", Size)
 _newest_above = _sql.query("newest_above", Point)
 _move_balances = _sql.command("move_balances")
+_count_addresses = _sql.command("count_addresses")
 _settle_balances = _sql.command("settle_balances")
 _forget_verification = _sql.command("forget_verification")
 _spend_references = _sql.command("spend_references")

@@ -43,9 +43,39 @@ SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FR
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_no DESC LIMIT $2
 
 -- name: move_balances
-UPDATE stake SET balance = stake.balance + moved.lovelace
-FROM unnest($1::integer[], $2::bigint[]) AS moved (id, lovelace)
-WHERE stake.stake_no = moved.id
+-- Add lovelace $2 to balances $1, and to the counts of their accounts $4 (1 or -1) for each of the addresses $3 that is not in
+-- the genesis, since those are counted from the beginning.
+WITH moved AS (
+    SELECT stake_no, sum(lovelace)::bigint AS lovelace, sum(addresses)::integer AS addresses
+    FROM (
+        SELECT stake_no, lovelace, 0 AS addresses FROM unnest($1::integer[], $2::bigint[]) AS balance (stake_no, lovelace)
+        UNION ALL
+        SELECT stake_no, 0, $4::integer FROM address
+        WHERE address_no = ANY ($3::integer[]) AND stake_no IS NOT NULL
+          AND NOT EXISTS (SELECT FROM genesis_output WHERE genesis_output.address = address.raw)
+    ) parts
+    GROUP BY stake_no
+)
+UPDATE stake SET balance = stake.balance + moved.lovelace, address_count = address_count + moved.addresses
+FROM moved
+WHERE stake.stake_no = moved.stake_no
+
+-- name: count_addresses
+-- Count the addresses of all accounts: joins of whole tables, as a probe for each address would take longer.
+UPDATE stake SET address_count = counted.addresses
+FROM (
+    SELECT stake_no, count(*) AS addresses
+    FROM (
+        SELECT address_no FROM address_tx WHERE chunk = 0
+        UNION ALL
+        SELECT address_no FROM genesis_output JOIN address ON raw = genesis_output.address
+        WHERE NOT EXISTS (SELECT FROM address_tx WHERE address_tx.address_no = address.address_no)
+    ) used
+    JOIN address USING (address_no)
+    WHERE stake_no IS NOT NULL
+    GROUP BY stake_no
+) counted
+WHERE stake.stake_no = counted.stake_no AND stake.address_count <> counted.addresses
 
 -- name: settle_balances
 UPDATE stake SET balance = stake.balance + moved.lovelace

@@ -177,6 +177,7 @@ _TABLES = {
         "holder",
         "account_holder",
         "stake",
+        "address_count",
         "spender",
         "utxo",
         "reference_output",

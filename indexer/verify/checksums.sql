@@ -81,6 +81,20 @@ FROM holder LEFT JOIN asset USING (asset_no) LEFT JOIN address USING (address_no
 -- name: stake
 SELECT coalesce(sum(pg_temp.key_of(stake_no) * balance::numeric), 0)::text AS total FROM stake WHERE balance <> 0
 
+-- name: address_count
+SELECT count(*)::text AS total
+FROM stake LEFT JOIN (
+    SELECT stake_no, count(*) AS addresses
+    FROM (
+        SELECT address_no FROM address_tx
+        UNION
+        SELECT address_no FROM genesis_output JOIN address ON raw = genesis_output.address
+    ) used
+    JOIN address USING (address_no)
+    GROUP BY stake_no
+) counted USING (stake_no)
+WHERE address_count <> coalesce(counted.addresses, 0)
+
 -- name: reference_output
 SELECT CASE WHEN bool_and(name IS NOT NULL) IS NOT FALSE
             THEN coalesce(sum(

@@ -501,7 +501,7 @@ CHECKS: tuple[Check, ...] = (
     _holder_bucket_check("policy_holder", "policy_no", "address_no"),
     _holder_bucket_check("account_holder", "asset_no", "account_no"),
     _holder_bucket_check("policy_account_holder", "policy_no", "account_no"),
-    *map(_check, ("stake", "reference_output")),
+    *map(_check, ("stake", "address_count", "reference_output")),
 )
 """Every derived table, in dependency order: the first difference explains those after it."""
 

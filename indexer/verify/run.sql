@@ -496,6 +496,19 @@ WHERE coalesce(stake.balance, 0) <> coalesce(r.lovelace, 0)
 ORDER BY stake_no
 LIMIT $1
 
+-- name: check_address_count
+-- An address counts if it has a transaction or is in the genesis.
+SELECT 'address_count of stake credential ' || encode(raw, 'hex') AS what, NULL::bytea AS address,
+       address_count::text AS indexed, coalesce(counted.addresses, 0)::text AS recomputed
+FROM stake LEFT JOIN (
+    SELECT stake_no, count(*) AS addresses FROM address
+    WHERE address_no IN (SELECT address_no FROM recomputed_address) OR raw IN (SELECT address FROM genesis_output)
+    GROUP BY stake_no
+) counted USING (stake_no)
+WHERE address_count <> coalesce(counted.addresses, 0)
+ORDER BY stake_no
+LIMIT $1
+
 -- name: check_reference_output
 WITH spent AS (
     SELECT DISTINCT tx.tx_id AS made, part.output_index, part.tx_id AS spent_tx_id

@@ -53,6 +53,7 @@ def account_info(chain: Chain, owners: Owners, account: str) -> Json:
         "pool_id": pool,
         "active_epoch_no": None if epoch is None else epoch + 2,
         "delegate_representative": None if representative is None else with_origin(representative),
+        "address_count": len(owners.addresses.get(account, [])),
         "withdrawal_count": len(owners.withdrawals(account)),
         **owners.summary(account),
     }

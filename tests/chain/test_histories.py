@@ -1,15 +1,18 @@
 """The packed histories of addresses and assets: live, in bulk and after rollbacks, they are those of the chain."""
 
+import hashlib
 from collections.abc import AsyncIterator
 from random import Random
 
 import asyncpg
 import pytest
 
-from shared import database
+from indexer.blocks.genesis import Genesis
+from indexer.store import writer as store
+from shared import address, database
 from shared.ledger import TxId, tx_id
 from shared.network import PREVIEW
-from tests.chain.written import Written, mints, pays, person, tx
+from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
 
 NAME = "00"
 MOST = (1 << 64) - 1
@@ -105,3 +108,36 @@ async def test_a_rank_is_the_number_of_earlier_transactions(db: asyncpg.Connecti
         found = await db.fetchval("SELECT address_tx_rank(address_no, $1) FROM address", before)
         assert found == sum(key < before for key in keys)
     assert await db.fetchval("SELECT address_tx_rank(-1, 5)") == 0
+
+
+async def test_an_account_counts_each_of_its_addresses_from_the_first_use(db: asyncpg.Connection) -> None:
+    """One of the genesis counts from there on, whatever is paid to it; others while they have a transaction."""
+    account = address.stake_of(address.of_node(person("ann", staked=True)))
+    assert account is not None
+
+    def staked(name: str) -> str:
+        return address.show(b"\x00" + hashlib.blake2b(name.encode(), digest_size=28).digest() + account[1:])
+
+    async def counted() -> int:
+        found: int = await db.fetchval("SELECT address_count FROM stake WHERE raw = $1", account)
+        return found
+
+    chain, outputs = Written(db), [(bytes.fromhex(hash_of("genesis")), address.of_node(staked("first")), ADA)]
+    await store.begin(db, PREVIEW, Genesis(outputs=outputs, stake_deposit=0, pool_deposit=0))
+    assert await counted() == 1
+    await chain.append(10, tx("a", pays(staked("second")), pays(staked("first"))))
+    assert await counted() == 2
+    await chain.append(20, tx("b", pays(staked("second")), pays(staked("third")), pays(person("bob", staked=True))))
+    spends = (("genesis", 0), ("a", 0), ("a", 1))
+    await chain.append(30, tx("c", pays(staked("fourth")), pays(staked("fourth")), spends=spends))
+    assert await counted() == 4
+    await chain.back_to(20)
+    assert await counted() == 3
+    await chain.back_to(10)
+    assert await counted() == 2
+    await chain.append(20, tx("d", pays(staked("fourth"))))
+    assert await counted() == 3
+    expected = await db.fetch("SELECT stake_no, address_count FROM stake ORDER BY 1")
+    await db.execute("UPDATE stake SET address_count = 0")
+    await store.count_addresses(db)
+    assert await db.fetch("SELECT stake_no, address_count FROM stake ORDER BY 1") == expected

@@ -231,6 +231,10 @@ PLANTED: dict[str, tuple[str, str]] = {
         "policy_account_holder_bucket of policy_no 1 from quantity",
     ),
     "stake": ("UPDATE stake SET balance = balance - 1", "balance of stake credential e0"),
+    "address_count": (
+        "UPDATE stake SET address_count = address_count + 1",
+        "address_count of stake credential e0",
+    ),
     "reference_output": (
         "UPDATE reference_output SET spent_tx_id = NULL",
         "in output 0 of tx_id 1966080: indexed 0, recomputed 2621440",

@@ -434,6 +434,7 @@ CREATE TABLE genesis_output (
     address  bytea  NOT NULL
 );
 COMMENT ON TABLE genesis_output IS 'Outputs, each at index 0, that exist before the first block and belong to no transaction.';
+CREATE INDEX genesis_output_address ON genesis_output USING hash (address);
 COMMENT ON COLUMN genesis_output.tx_id IS '-1 << 16, -2 << 16 and so on by hash, in place of a transaction''s: its slot, tx_id >> 16, is negative.';
 
 CREATE TABLE spender (
@@ -452,6 +453,7 @@ CREATE TABLE stake (
     stake_no        integer PRIMARY KEY,
     pool_no         integer,
     active_epoch_no integer,
+    address_count   integer NOT NULL DEFAULT 0,
     balance         bigint  NOT NULL DEFAULT 0,
     raw             bytea   NOT NULL,
     CHECK ((pool_no IS NULL) = (active_epoch_no IS NULL))
@@ -459,9 +461,11 @@ CREATE TABLE stake (
 COMMENT ON TABLE stake IS 'Stake credentials, as the 29 bytes of their reward account (CIP-19).';
 COMMENT ON COLUMN stake.pool_no IS 'The pool that it delegates to now, according to its last row in stake_event.';
 COMMENT ON COLUMN stake.active_epoch_no IS 'The first epoch in which that delegation counts: two after its certificate.';
+COMMENT ON COLUMN stake.address_count IS
+    'How many of its addresses are in the genesis or have a transaction; in bulk, in the genesis.';
 COMMENT ON COLUMN stake.balance IS 'Lovelace in the unspent outputs of its addresses.';
 CREATE INDEX stake_raw ON stake USING hash (raw);
--- NOTE: balance is in no index, so that its many updates touch none.
+-- NOTE: balance and address_count are in no index, so that their many updates touch none.
 CREATE INDEX stake_pool_no ON stake (pool_no) WHERE pool_no IS NOT NULL;
 
 CREATE TABLE address (

@@ -605,10 +605,11 @@ class AccountAnswer(TypedDict):
 class Account(TypedDict):
     """A stake account and what its addresses hold. All counts of an account that was never used are 0.
 
-    `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index
-    begins after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch
-    in which the delegation to `pool_id` counts. `delegate_representative` votes for the account; it is null
-    if the account never delegated its vote, or if the representative has retired since.
+    `address_count` is the number of its addresses that were ever used. `rewards` are those that can be
+    withdrawn, as last read from the ledger. `registered` is null if the index begins after the genesis and
+    has seen no certificate of the account. `active_epoch_no` is the first epoch in which the delegation to
+    `pool_id` counts. `delegate_representative` votes for the account; it is null if the account never
+    delegated its vote, or if the representative has retired since.
     """
 
     stake_address: str
@@ -618,6 +619,7 @@ class Account(TypedDict):
     pool_id: str | None
     active_epoch_no: int | None
     delegate_representative: Representative | None
+    address_count: int
     withdrawal_count: int
     lovelace: int
     utxo_count: int

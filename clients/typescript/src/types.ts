@@ -551,10 +551,11 @@ export interface AccountAnswer {
 /**
  * A stake account and what its addresses hold. All counts of an account that was never used are 0.
  *
- * `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index
- * begins after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch in
- * which the delegation to `pool_id` counts. `delegate_representative` votes for the account; it is null if the
- * account never delegated its vote, or if the representative has retired since.
+ * `address_count` is the number of its addresses that were ever used. `rewards` are those that can be withdrawn,
+ * as last read from the ledger. `registered` is null if the index begins after the genesis and has seen no
+ * certificate of the account. `active_epoch_no` is the first epoch in which the delegation to `pool_id` counts.
+ * `delegate_representative` votes for the account; it is null if the account never delegated its vote, or if the
+ * representative has retired since.
  */
 export interface Account {
   stake_address: string;
@@ -564,6 +565,7 @@ export interface Account {
   pool_id: string | null;
   active_epoch_no: number | null;
   delegate_representative: Representative | null;
+  address_count: number;
   withdrawal_count: number;
   lovelace: bigint;
   utxo_count: number;
