@@ -376,7 +376,7 @@ def missing_admin_key() -> Refusal:
 
 
 def invalid_admin_key() -> Refusal:
-    """An unknown or revoked admin key.
+    """An unknown or revoked admin key, or a key of the other kind: an API key.
 
     Check the key; ask the operator for a new one if it was revoked.
     """
@@ -400,7 +400,7 @@ def missing_api_key() -> Refusal:
 
 
 def invalid_api_key() -> Refusal:
-    """An unknown or revoked API key.
+    """An unknown or revoked API key, or a key of the other kind: an admin key.
 
     Check the key; issue a new credential if it was revoked.
     """

@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from api import answers, error_codes, errors, examples, idempotency
+from api.admin.audit import Action
 from api.ask import ChainChange, Nothing, OpenAsk
 from api.errors import Refusal
 from api.parameters import Field, JsonSchema
@@ -25,7 +26,20 @@ Query a complete index of the Cardano chain, and manage the accounts and keys of
 
 Chain endpoints require an **API key**, which belongs to one network. Admin endpoints require an **admin key**. Send
 either as `Authorization: Bearer <key>`. Responses are `{success: true, data, …}` or `{success: false, error}`, except
-pages, metrics, the usage export and the downloads of holders. Times are in UTC.
+pages, metrics, the usage export and the downloads of holders. Times are in UTC. Unknown parameters and fields are
+ignored, and named in the header `Ignored-Fields`.
+
+**First steps.** The operator of the service gives you an admin key. With it:
+
+1. Create a user account for your customer: `POST /v1/admin/users`.
+2. Issue it an API key for one network: `POST /v1/admin/credentials`. The key is shown once.
+3. With the API key, query the chain: `GET /v1/network`.
+4. Replace a key in use without a refused request: `POST /v1/admin/credentials/{id}/rotate` with an overlap, in which
+   both keys are valid. `PUT …/limits` changes limits, `PUT …/restrictions` scopes and IP networks.
+5. Read what was used: `GET /v1/admin/users/{id}/usage/breakdown`, or for all customers `GET /v1/admin/usage/export`.
+   A request shows there within five seconds.
+
+[/console](/console) does the same by hand, and the example `onboard` beside each client in one program.
 
 **Exact integers.** Amounts are exact, and some exceed 2^53. JavaScript's `JSON.parse` rounds such numbers without an
 error. Read them as text with a reviver that sees the source (Node.js 22, Chrome 114 and later), or use a parser that
@@ -37,9 +51,11 @@ const exact = (key, value, {source}) =>
 JSON.parse('{"lovelace": 45000000000000001}', exact).lovelace; // 45000000000000001n
 ```
 
-**Clients.** The source of Ledgerline contains one for Python and one for TypeScript and JavaScript; install them with
-`pip install ./clients/python` and `npm install ./clients/typescript`. They have a method for each operation, read page
-after page, keep integers exact, and wait where the service asks for it. Each operation below has samples for both.
+**Clients.** The folder `clients` in the source of Ledgerline has one for Python and one for TypeScript and JavaScript.
+In a checkout, install them with `pip install ./clients/python` and `npm install ./clients/typescript`. They have a
+method for each operation, read page after page and download line by line, keep integers exact, and wait where the
+service asks for it. Each operation below has samples for both, which take the keys from the environment: `API_KEY` and
+`ADMIN_KEY`.
 
 This document and its examples are licensed under Apache-2.0; the service itself is free software, GPL-3.0-or-later.
 """
@@ -70,6 +86,8 @@ _TAGS = {
     "health": ("Service", "Health, metrics and documentation. No key required."),
 }
 
+_NETWORK_IDS = "0 is mainnet, 1 preview, 2 preprod"
+
 _PARAMETERS = {
     "limit": "Maximum number of results.",
     "offset": "Number of results to skip.",
@@ -95,7 +113,7 @@ _PARAMETERS = {
     "search": "List only those with this text, in any case: users by name, reference or email, credentials by name, "
     "description or key prefix.",
     "user_account_id": "List only credentials of this account.",
-    "network_id": "List only credentials for this network.",
+    "network_id": f"List only credentials for this network: {_NETWORK_IDS}.",
     "expires_within": "List only active credentials that expire within this number of days.",
     "includeRevoked": "Include revoked credentials.",
     "start_date": "Start (inclusive). A date alone means its first instant.",
@@ -103,7 +121,7 @@ _PARAMETERS = {
     "granularity": "Length of the periods in UTC.",
     "group_by": "Dimensions to group by within a period.",
     "format": "`csv` with a header line, or `ndjson`: one JSON object a line.",
-    "action": "List only entries with this action.",
+    "action": f"List only entries with this action: {', '.join(f'`{action}`' for action in get_args(Action))}.",
     "admin_key_id": "List only entries of this admin key.",
     "target_id": "List only entries about this resource.",
     "target_type": "List only entries about this kind of resource.",
@@ -112,6 +130,19 @@ _PARAMETERS = {
     "to": "List only entries up to this time. A date without a time includes that whole day.",
     "file": "File name.",
     "network": "Network: mainnet, preview or preprod.",
+}
+
+# What fields of a body mean, where their name does not say it.
+_MEANINGS = {
+    "external_id": "Your own reference for the customer, unique among your accounts.",
+    "metadata": "Any JSON object of your own.",
+    "network_id": f"The network of the key: {_NETWORK_IDS}. `/v1/status` lists those that the service has.",
+    "expires_at": "When the key ends. A date alone means its first instant.",
+    "rate_limit_per_minute": "How many requests are admitted in any 60 seconds.",
+    "overlap_seconds": "For how long the former key remains valid; with 0, it ends at once.",
+    "quota": "How many requests are admitted per day or calendar month, in UTC.",
+    "ip_networks": "Networks from which the key may be used, in CIDR notation.",
+    "scopes": "Kinds of chain endpoints that the key may call.",
 }
 
 # Example values for body fields.
@@ -273,7 +304,7 @@ def _success_headers(route: Route) -> Iterator[str]:
         yield from _RATE_HEADERS
     if route.once:
         yield idempotency.REPLAYED
-    if route.access != "open" and route.method == "GET":
+    if route.access != "open" and route.method == "GET" and JSON in route.media_types:
         yield "ETag"
         if any(field.name == "offset" for field in route.fields):
             yield "Link"
@@ -291,8 +322,11 @@ def _table_of_errors() -> str:
         f"| {' '.join(dict.fromkeys(each.remedies))} | {_example_of(each.code)} |"
         for each in error_codes.documented()
     ]
-    head = "**Errors.** Every error has a header `Error-Code`. The codes stay; messages may get clearer.\n"
-    return "\n".join([head, "| code | status | cause | remedy | example |", "|---|---|---|---|---|", *rows])
+    intro = "**Errors.** Every error has a header `Error-Code`. The codes stay; messages may get clearer.\n"
+    # Folded, as the table would stand as several screens between the introduction and the operations.
+    head = ["<details>", f"<summary>All {len(rows)} codes, with causes and remedies</summary>\n"]
+    table = ["| code | status | cause | remedy | example |", "|---|---|---|---|---|", *rows]
+    return "\n".join([intro, *head, *table, "", "</details>"])
 
 
 def _example_of(code: str) -> str:
@@ -335,7 +369,8 @@ def _body(struct: type[msgspec.Struct], fields: Iterable[Field]) -> JsonSchema:
         may_be_null = field.nullable or not (field.required or field.clearing)
         schema: JsonSchema = {"anyOf": [field.kind.schema, {"type": "null"}]} if may_be_null else field.kind.schema
         example = {"examples": [_FIELDS[field.name]]} if field.name in _FIELDS else {}
-        properties[field.name] = schema | _default(field) | example
+        meaning = {"description": _MEANINGS[field.name]} if field.name in _MEANINGS else {}
+        properties[field.name] = schema | meaning | _default(field) | example
     return {
         "type": "object",
         "description": inspect.getdoc(struct),

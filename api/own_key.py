@@ -20,10 +20,10 @@ class QuotaState(msgspec.Struct, frozen=True):
 
 
 class OwnKey(msgspec.Struct, frozen=True):
-    """The network, limits and restrictions of the key that asks. Empty lists do not restrict.
+    """The network, limits and restrictions of the key that asks.
 
-    `remaining` is what its minute has left after this request. `expires_at` is the end of this key, also if a rotation
-    has set it.
+    An empty list of networks does not restrict; an empty list of scopes stands for all but `submit`. `remaining` is
+    what its minute has left after this request. `expires_at` is the end of this key, also if a rotation has set it.
     """
 
     credential_id: UUID

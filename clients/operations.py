@@ -83,7 +83,8 @@ def _parameters(operation: Json, place: str) -> list[Field]:
 
 
 def _body_fields(schema: Json) -> list[Field]:
-    return [Field(name, of, name in schema["required"], "") for name, of in schema["properties"].items()]
+    fields = schema["properties"].items()
+    return [Field(name, of, name in schema["required"], of.get("description", "")) for name, of in fields]
 
 
 def is_quantity(schema: Json) -> bool:

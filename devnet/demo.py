@@ -252,7 +252,7 @@ OGMIOS={ogmios}
 CONTROL={control}
 export FAUCET={faucet}
 export KEY={key}
-ADMIN_KEY={admin_key}
+export API_KEY={key} ADMIN_KEY={admin_key}
 ADDRESS={address}
 TX={tx}
 ASSET={asset}

@@ -251,8 +251,9 @@ async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection
     await asking.ok("list_credentials", f"GET {credentials}?limit=1", partner)
     await asking.ok("get_credential", f"GET {of_credential}", partner)
     await asking.ok("update_credential", f"PATCH {of_credential}", partner, {"name": "Backend, second region"})
-    rotated = await asking.ok("rotate_credential", f"POST {of_credential}/rotate", partner, {"overlap_seconds": 0})
-    await asking.refused("expired_api_key", "get_own_key", "GET /v1/key", made["api_key"])
+    rotated = await asking.ok("rotate_credential", f"POST {of_credential}/rotate", partner, {"overlap_seconds": 86_400})
+    latest = await asking.data("POST", f"{of_credential}/rotate", partner, {"overlap_seconds": 0})
+    await asking.refused("expired_api_key", "get_own_key", "GET /v1/key", rotated["api_key"])
     limits = {"rate_limit_per_minute": 600, "quota": {"requests": 100_000, "per": "month"}}
     await asking.ok("update_credential_limits", f"PUT {of_credential}/limits", partner, limits)
     await asking.ok("get_credential_limits", f"GET {of_credential}/limits", partner)
@@ -272,7 +273,7 @@ async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection
 
     await _ask_again(asking, partner, body)
     await asking.ok("list_audit_logs", "GET /v1/admin/audit-logs?limit=2", partner)
-    key: str = rotated["api_key"]
+    key: str = latest["api_key"]
     await asking.ok("get_own_key", "GET /v1/key", key)
     return key
 

@@ -1358,7 +1358,7 @@ class Ledgerline(Http):
     def rotate_credential(
         self, credential_id: str, *, overlap_seconds: int, idempotency_key: str | None = None
     ) -> types.RotatedCredentialConfirmation:
-        """Replace the API key of a credential by a new one. The former key remains valid for `overlap_seconds`.
+        """Replace the API key of a credential by a new one. The former key remains valid during the overlap.
 
         Only this answer contains the new key. Both keys count for the same credential and share its limits;
         usage continues under the same id, and restrictions stay. Revocation ends both. Requires the
@@ -1516,8 +1516,9 @@ class Ledgerline(Http):
     ) -> types.UsagePartPage:
         """List the usage of one credential by period, newest first, then by endpoint and status.
 
-        The period is extended to the start of its first hour. The default period is the last 30 days.
-        Requires the permission `view_usage`.
+        Periods without requests are left out. A request shows within five seconds. The period is extended to
+        the start of its first hour. The default period is the last 30 days. Requires the permission
+        `view_usage`.
         """
         answer: types.UsagePartPage = self.call(
             "GET",
@@ -1574,8 +1575,9 @@ class Ledgerline(Http):
     ) -> types.UsagePartPage:
         """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-        The period is extended to the start of its first hour. The default period is the last 30 days.
-        Requires the permission `view_usage`.
+        Periods without requests are left out. A request shows within five seconds. The period is extended to
+        the start of its first hour. The default period is the last 30 days. Requires the permission
+        `view_usage`.
         """
         answer: types.UsagePartPage = self.call(
             "GET",
@@ -1629,9 +1631,9 @@ class Ledgerline(Http):
     ) -> str:
         """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-        The period is extended to the start of its first hour. The default period is the last 30 days. The
-        answer is a stream; if it ends without its last chunk, it is incomplete. Requires the permission
-        `view_usage`.
+        Periods without requests are left out. A request shows within five seconds. The period is extended to
+        the start of its first hour. The default period is the last 30 days. The answer is a stream; if it
+        ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
         """
         answer: str = self.call(
             "GET",

@@ -268,8 +268,10 @@ export type ListBlockTransactionsOptions = {
 /** Options of `createUser`. */
 export type CreateUserOptions = {
   name: string;
+  /** Your own reference for the customer, unique among your accounts. */
   external_id?: string | null | undefined;
   email?: string | null | undefined;
+  /** Any JSON object of your own. */
   metadata?: Record<string, unknown> | null | undefined;
   billing_plan?: string | null | undefined;
 };
@@ -294,8 +296,10 @@ export type ListUsersOptions = {
 /** Options of `updateUser`. */
 export type UpdateUserOptions = {
   name?: string | undefined;
+  /** Your own reference for the customer, unique among your accounts. */
   external_id?: string | null | undefined;
   email?: string | null | undefined;
+  /** Any JSON object of your own. */
   metadata?: Record<string, unknown> | null | undefined;
   billing_plan?: string | null | undefined;
 };
@@ -324,10 +328,14 @@ export type ListUsageByUserOptions = {
 export type CreateCredentialOptions = {
   name: string;
   user_account_id: string;
+  /** The network of the key: 0 is mainnet, 1 preview, 2 preprod. `/v1/status` lists those that the service has. */
   network_id: number;
   description?: string | null | undefined;
+  /** When the key ends. A date alone means its first instant. */
   expires_at?: string | null | undefined;
+  /** How many requests are admitted in any 60 seconds. */
   rate_limit_per_minute?: number | null | undefined;
+  /** Any JSON object of your own. */
   metadata?: Record<string, unknown> | null | undefined;
 };
 
@@ -341,7 +349,7 @@ export type ListCredentialsOptions = {
   includeRevoked?: boolean | undefined;
   /** List only credentials of this account. */
   user_account_id?: string | undefined;
-  /** List only credentials for this network. */
+  /** List only credentials for this network: 0 is mainnet, 1 preview, 2 preprod. */
   network_id?: number | undefined;
   /** List only those with this status. */
   status?: "active" | "expired" | "revoked" | undefined;
@@ -362,19 +370,25 @@ export type UpdateCredentialOptions = {
 
 /** Options of `rotateCredential`. */
 export type RotateCredentialOptions = {
+  /** For how long the former key remains valid; with 0, it ends at once. */
   overlap_seconds: number;
 };
 
 /** Options of `updateCredentialLimits`. */
 export type UpdateCredentialLimitsOptions = {
+  /** How many requests are admitted in any 60 seconds. */
   rate_limit_per_minute?: number | undefined;
+  /** When the key ends. A date alone means its first instant. */
   expires_at?: string | null | undefined;
+  /** How many requests are admitted per day or calendar month, in UTC. */
   quota?: { requests: number; per: "day" | "month" } | null | undefined;
 };
 
 /** Options of `updateCredentialRestrictions`. */
 export type UpdateCredentialRestrictionsOptions = {
+  /** Networks from which the key may be used, in CIDR notation. */
   ip_networks?: Array<string> | null | undefined;
+  /** Kinds of chain endpoints that the key may call. */
   scopes?: Array<"transactions" | "assets" | "pools" | "network" | "accounts" | "submit"> | null | undefined;
 };
 
@@ -448,7 +462,12 @@ export type ListAuditLogsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** List only entries with this action. */
+  /**
+   * List only entries with this action: `credential.created`, `credential.updated`, `credential.rotated`,
+   * `credential.revoked`, `credential.viewed`, `credential.listed`, `user_account.created`,
+   * `user_account.updated`, `user_account.suspended`, `user_account.reactivated`, `user_account.deleted`,
+   * `user_account.viewed`, `user_account.listed`, `admin_key.created`, `admin_key.revoked`.
+   */
   action?: string | undefined;
   /** List only entries of this admin key. */
   admin_key_id?: string | undefined;
@@ -1268,7 +1287,7 @@ export class Ledgerline extends Http {
   }
 
   /**
-   * Replace the API key of a credential by a new one. The former key remains valid for `overlap_seconds`.
+   * Replace the API key of a credential by a new one. The former key remains valid during the overlap.
    *
    * Only this answer contains the new key. Both keys count for the same credential and share its limits; usage
    * continues under the same id, and restrictions stay. Revocation ends both. Requires the permission
@@ -1369,8 +1388,8 @@ export class Ledgerline extends Http {
   /**
    * List the usage of one credential by period, newest first, then by endpoint and status.
    *
-   * The period is extended to the start of its first hour. The default period is the last 30 days. Requires the
-   * permission `view_usage`.
+   * Periods without requests are left out. A request shows within five seconds. The period is extended to the
+   * start of its first hour. The default period is the last 30 days. Requires the permission `view_usage`.
    */
   listCredentialUsageBreakdown(
     credentialId: string,
@@ -1392,8 +1411,8 @@ export class Ledgerline extends Http {
   /**
    * List the usage of all credentials of an account by period, newest first, then by endpoint and status.
    *
-   * The period is extended to the start of its first hour. The default period is the last 30 days. Requires the
-   * permission `view_usage`.
+   * Periods without requests are left out. A request shows within five seconds. The period is extended to the
+   * start of its first hour. The default period is the last 30 days. Requires the permission `view_usage`.
    */
   listUserUsageBreakdown(
     userId: string,
@@ -1415,8 +1434,9 @@ export class Ledgerline extends Http {
   /**
    * Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
    *
-   * The period is extended to the start of its first hour. The default period is the last 30 days. The answer is a
-   * stream; if it ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
+   * Periods without requests are left out. A request shows within five seconds. The period is extended to the
+   * start of its first hour. The default period is the last 30 days. The answer is a stream; if it ends without
+   * its last chunk, it is incomplete. Requires the permission `view_usage`.
    */
   exportUsage(options: ExportUsageOptions = {}, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportUsage, {}, options, call);
