@@ -89,6 +89,10 @@ def _python(path: str, operation: Json) -> Iterator[str]:
     arguments = [json.dumps(value) for value in _path_values(path, operation).values()]
     arguments += [f"{snake_case(name)}={json.dumps(value)}" for name, value in (_body_values(operation) or {}).items()]
     name = operation["operationId"]
+    if is_download(operation):
+        yield f'    with open("{_file_name(name)}", "w", encoding="utf-8", newline="") as file:'
+        yield f"        file.writelines(service.{stream_name(name)}({', '.join(arguments)}))"
+        return
     yield f"    answer = service.{name}({', '.join(arguments)})"
     shown = _shown(operation, 'answer["data"]')
     yield f"    print({shown})"
@@ -97,6 +101,8 @@ def _python(path: str, operation: Json) -> Iterator[str]:
 
 
 def _typescript(path: str, operation: Json) -> Iterator[str]:
+    if is_download(operation):
+        yield from ('import { createWriteStream } from "node:fs";', 'import { pipeline } from "node:stream/promises";')
     yield from ('import { Ledgerline } from "ledgerline-client";', "")
     argument = ""
     if key := key_of(operation):
@@ -106,6 +112,10 @@ def _typescript(path: str, operation: Json) -> Iterator[str]:
     if body := _body_values(operation):
         arguments.append(_object(body))
     name = camel_case(operation["operationId"])
+    if is_download(operation):
+        lines = f"service.{camel_case(stream_name(operation['operationId']))}({', '.join(arguments)})"
+        yield f'await pipeline({lines}, createWriteStream("{_file_name(operation["operationId"])}"));'
+        return
     yield f"const answer = await service.{name}({', '.join(arguments)});"
     yield f"console.log({_shown(operation, 'answer.data')});"
     if _is_list(operation):
@@ -115,6 +125,17 @@ def _typescript(path: str, operation: Json) -> Iterator[str]:
 def iterator_name(operation_id: str) -> str:
     """The name of the method that reads a list page by page."""
     return operation_id.replace("list_", "iterate_", 1)
+
+
+def stream_name(operation_id: str) -> str:
+    """The name of the method that reads a download line by line."""
+    return operation_id.replace("export_", "stream_", 1)
+
+
+def is_download(operation: Json) -> bool:
+    """Whether the answer is a stream of lines, of any length."""
+    name: str = operation["operationId"]
+    return name.startswith("export_")
 
 
 def _path_values(path: str, operation: Json) -> dict[str, str | int]:
@@ -146,6 +167,10 @@ def _body_value(name: str, schema: Json) -> object:
 def _is_list(operation: Json) -> bool:
     name: str = operation["operationId"]
     return name.startswith("list_")
+
+
+def _file_name(operation_id: str) -> str:
+    return f"{operation_id.removeprefix('export_')}.csv"
 
 
 def _shown(operation: Json, data: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from textwrap import indent, wrap
 from typing import Any
 
-from api.samples import iterator_name, snake_case
+from api.samples import is_download, iterator_name, snake_case, stream_name
 from clients.operations import Listed, listed, takes_idempotency_key
 
 Json = dict[str, Any]
@@ -110,6 +110,12 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
     paged = listed(content[_JSON]["schema"], schemas) if _JSON in content else None
     if paged is not None:
         yield from _iterator(path, operation["operationId"], paged, arguments, in_path, in_query, who, asynchronous)
+    if is_download(operation):
+        yield ""
+        lines = f"{'AsyncIterator' if asynchronous else 'Iterator'}[str]"
+        yield f"    def {stream_name(operation['operationId'])}({signature}) -> {lines}:"
+        yield from _docstring(f"The lines of `{operation['operationId']}` as they arrive, each with its line end.", 8)
+        yield f'        return self.lines("{path}", {_values(in_path)}, {_values(in_query)}, key="{who}")'
 
 
 def _parameters(operation: Json, place: str) -> list[Json]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import indent, wrap
 from typing import Any
 
-from api.samples import camel_case, iterator_name, snake_case
+from api.samples import camel_case, iterator_name, snake_case, stream_name
 from clients.operations import Field, Operation, is_quantity, operations
 
 Json = dict[str, Any]
@@ -109,6 +109,9 @@ def _client(every: list[Operation]) -> Iterator[str]:
         if each.listed is not None:
             yield ""
             yield indent("\n".join(_iterator(each, each.listed.item)), "  ")
+        if each.download:
+            yield ""
+            yield indent("\n".join(_stream(each)), "  ")
     yield from ("}", "")
 
 
@@ -155,6 +158,15 @@ def _iterator(operation: Operation, item: str) -> Iterator[str]:
     yield "}"
 
 
+def _stream(operation: Operation) -> Iterator[str]:
+    """The method that reads a download line by line."""
+    yield _comment(f"The lines of `{camel_case(operation.name)}` as they arrive, each with its line end.")
+    arguments = _arguments(operation, _options_name(operation) if _fields(operation) else None)
+    yield _signature(camel_case(stream_name(operation.name)), arguments, "AsyncGenerator<string, void, undefined>")
+    yield f"  return this.lines({_call(operation)});"
+    yield "}"
+
+
 def _signature(name: str, arguments: list[str], answer: str) -> str:
     line = f"{name}({', '.join(arguments)}): {answer} {{"
     if len(line) < _WIDTH:
@@ -174,7 +186,7 @@ def _default(fields: Iterable[Field]) -> str:
 
 
 def _call(operation: Operation) -> str:
-    """The arguments of `Http.call` and `Http.pages`."""
+    """The arguments of `Http.call`, `Http.pages` and `Http.lines`."""
     arguments = [(field.name, _argument(field, operation.path)) for field in operation.in_path]
     in_path = ", ".join(name if name == argument else f"{name}: {argument}" for name, argument in arguments)
     fields = "options" if _fields(operation) else "{}"

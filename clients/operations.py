@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api.samples import answer_of, body_of, key_of
+from api.samples import answer_of, body_of, is_download, key_of
 
 Json = dict[str, Any]
 Quantities = dict[str, Any] | bool
@@ -28,7 +28,7 @@ class Listed(NamedTuple):
 class Operation(NamedTuple):
     """An operation. `body` is None if it takes none, `answer` if it is text, `listed` unless it is a paged list.
 
-    `idempotent` operations take an `Idempotency-Key`.
+    `idempotent` operations take an `Idempotency-Key`; the answer of a `download` is a stream of lines.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Operation(NamedTuple):
     quantities: Quantities
     listed: Listed | None
     idempotent: bool
+    download: bool
 
 
 def operations(described: Json) -> Iterator[Operation]:
@@ -66,6 +67,7 @@ def operations(described: Json) -> Iterator[Operation]:
                 quantities=quantities(answer or {}, schemas),
                 listed=listed(answer or {}, schemas),
                 idempotent=takes_idempotency_key(operation),
+                download=is_download(operation),
             )
 
 
@@ -83,8 +85,10 @@ def _parameters(operation: Json, place: str) -> list[Field]:
 
 
 def _body_fields(schema: Json) -> list[Field]:
-    fields = schema["properties"].items()
-    return [Field(name, of, name in schema["required"], of.get("description", "")) for name, of in fields]
+    return [
+        Field(name, of, name in schema["required"], of.get("description", ""))
+        for name, of in schema["properties"].items()
+    ]
 
 
 def is_quantity(schema: Json) -> bool:

@@ -11,6 +11,7 @@ from indexer.blocks.effects import Output
 from tests.api.busy import QUOTA_OPENS_AGAIN_S, REFUSED_TIMES, busy_at_first
 from tests.api.chains import Chain, Tx
 from tests.api.client import Client
+from tests.api.downloading import LINES, endless_download
 from tests.api.partners import Partner
 from tests.api.payments import ALICE, BOB, pays, raw
 
@@ -46,6 +47,7 @@ def onboard(url: str, admin_key: str) -> str:
         assert refused.value.request_id
         list(service.iterate_user_usage_breakdown(user["id"], group_by="endpoint"))
         assert service.export_usage(file_format="csv").startswith("user_account_id,")
+        assert next(service.stream_usage(file_format="csv")).startswith("user_account_id,")
         with pytest.raises(ValueError, match="needs api_key="):
             service.get_pool("pool1")
         return rotated(service, url, issued[0]["credential"]["id"], issued[0]["api_key"])
@@ -56,9 +58,10 @@ def rotated(service: Ledgerline, url: str, credential_id: str, former_key: str) 
     assert service.update_credential(credential_id, description="new")["data"]["description"] == "new"
     assert service.update_credential(credential_id, description=None)["data"]["description"] is None
     key = service.rotate_credential(credential_id, overlap_seconds=3600)["data"]["api_key"]
-    for each in (former_key, key):
-        with Ledgerline(url, api_key=each) as customer:
-            assert customer.get_own_key()["data"]["credential_id"] == credential_id
+    with Ledgerline(url, api_key=former_key) as customer:
+        assert customer.get_own_key()["data"]["credential_id"] == credential_id
+        customer.api_key = key
+        assert customer.get_own_key()["data"]["expires_at"] is None, "the former key has an end"
     service.update_credential_limits(credential_id, rate_limit_per_minute=500, quota={"requests": 1000, "per": "day"})
     service.update_credential_limits(credential_id, quota=None)
     limits = service.get_credential_limits(credential_id)["data"]
@@ -122,6 +125,32 @@ async def test_a_deleted_customer_is_gone(api: Client, partner: Partner) -> None
         assert (await service.delete_user(user["id"]))["data"]["id"] == user["id"]
         with pytest.raises(LedgerlineError, match="404 User account not found"):
             await service.get_user(user["id"])
+
+
+async def test_a_download_is_read_line_by_line_while_it_arrives() -> None:
+    async with endless_download() as url, AsyncLedgerline(url, admin_key="a") as service:
+        lines = []
+        async for line in service.stream_usage(file_format="csv"):
+            lines.append(line)
+            await service.get_health()  # which lets the download go on
+        assert lines == LINES
+        with Ledgerline(url, admin_key="a") as waiting:
+            assert await asyncio.to_thread(list, waiting.stream_usage()) == LINES
+
+
+async def test_a_download_that_breaks_off_is_an_error() -> None:
+    async with endless_download() as url, AsyncLedgerline(url, admin_key="a") as service:
+        await service.get_health()
+        export = service.stream_usage(file_format="ndjson")
+        assert [await anext(export), await anext(export)] == LINES[:2]
+        with pytest.raises(httpx.TransportError):
+            await anext(export)
+
+
+async def test_a_refused_download_is_an_error(api: Client) -> None:
+    async with AsyncLedgerline(f"http://127.0.0.1:{api.port}", admin_key="a") as service:
+        with pytest.raises(LedgerlineError, match="403 Invalid admin API key"):
+            await anext(service.stream_usage())
 
 
 def test_an_unreachable_service_is_an_error(monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int) -> None:

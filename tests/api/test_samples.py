@@ -44,10 +44,11 @@ def test_python_calls_a_method_with_its_arguments(route: Route) -> None:
     source = SAMPLES[route.operation]["Python"]
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     (call,) = (each for each in calls if ast.unparse(each.func).startswith("service."))
-    assert ast.unparse(call.func) == f"service.{route.operation}"
+    name = route.operation.replace("export_", "stream_")
+    assert ast.unparse(call.func) == f"service.{name}"
     positional = [ast.literal_eval(each) for each in call.args]
     named = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg is not None}
-    inspect.signature(getattr(Ledgerline, route.operation)).bind(None, *positional, **named)
+    inspect.signature(getattr(Ledgerline, name)).bind(None, *positional, **named)
     for mentioned in re.findall(r"# service\.(\w+)", source):
         assert hasattr(Ledgerline, mentioned)
         assert hasattr(AsyncLedgerline, mentioned)

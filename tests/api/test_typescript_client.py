@@ -1,5 +1,6 @@
 """The TypeScript client: it installs, its types fit, and its programs meet a running service."""
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from shared.encoding import bech32_encode
 from shared.network import PREVIEW
 from tests.api.busy import REFUSED_TIMES, busy_at_first
 from tests.api.client import Client
+from tests.api.downloading import LINES, endless_download
 from tests.api.node_programs import runs
 from tests.api.partners import Partner
 from tests.chain.written import POLICY, Written, hash_of, pays, person, tx
@@ -129,3 +131,8 @@ async def test_a_busy_service_is_asked_again_if_that_is_safe(project: Path) -> N
     assert len(requests["/v1/key"]) == 1, "the quota opens again in a day"
     *once, given = requests["/v1/admin/users/u/suspend"]
     assert (len(once), len(set(once)), given) == (tried_again, 1, "mine")
+
+
+async def test_a_download_is_read_line_by_line_while_it_arrives(project: Path) -> None:
+    async with endless_download() as url:
+        await runs(project / "out" / "downloads.js", URL=url, LINES=json.dumps(LINES))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from ledgerline_client import AsyncLedgerline
+from ledgerline_client import AsyncLedgerline, Ledgerline
 
 URL, ADMIN_KEY = os.environ["URL"], os.environ["ADMIN_KEY"]
 PREVIEW = 1
@@ -17,18 +17,18 @@ USAGE_SHOWS_WITHIN_S = 5
 
 
 class Integration:
-    """What a customer runs: it takes its key from a vault for each request, and counts the requests."""
+    """What a customer runs. It counts its requests."""
 
     def __init__(self, key: str) -> None:
-        self.key, self.answered, self.working = key, 0, True
+        self.service, self.answered, self.working = AsyncLedgerline(URL, api_key=key), 0, True
 
     async def work(self) -> None:
         """Send requests until told to stop. A refused one ends the program."""
-        while self.working:
-            async with AsyncLedgerline(URL, api_key=self.key) as service:
-                await service.get_own_key()
-            self.answered += 1
-            await asyncio.sleep(0.1)
+        async with self.service:
+            while self.working:
+                await self.service.get_own_key()
+                self.answered += 1
+                await asyncio.sleep(0.1)
 
 
 async def main() -> None:
@@ -47,7 +47,7 @@ async def main() -> None:
             # The former key stays valid for an hour, in which every part of the integration can take up the new one.
             rotated = (await partner.rotate_credential(issued["credential"]["id"], overlap_seconds=3600))["data"]
             await asyncio.sleep(1)
-            integration.key = rotated["api_key"]
+            integration.service.api_key = rotated["api_key"]
             await asyncio.sleep(1)
             integration.working = False
         print(f"Rotated the key during {integration.answered} requests, of which none was refused")
@@ -56,8 +56,14 @@ async def main() -> None:
         week_ago = (datetime.now(UTC) - timedelta(days=7)).isoformat()
         async for part in partner.iterate_user_usage_breakdown(user["id"], start_date=week_ago, group_by="endpoint"):
             print(f"{part['period_start']}  {part['endpoint']}  {part['total_requests']} requests")
-        Path("usage.csv").write_text(await partner.export_usage(start_date=week_ago, file_format="csv"))
-        print("Exported the usage of all customers to usage.csv")
+    await asyncio.to_thread(export, week_ago)
+    print("Exported the usage of all customers to usage.csv")
+
+
+def export(since: str) -> None:
+    """Write the usage of all customers into a file, line by line: it may have millions."""
+    with Ledgerline(URL, admin_key=ADMIN_KEY) as partner, Path("usage.csv").open("w", newline="") as file:
+        file.writelines(partner.stream_usage(start_date=since, file_format="csv"))
 
 
 asyncio.run(main())

@@ -421,6 +421,10 @@ class AsyncLedgerline(AsyncHttp):
         )
         return answer
 
+    def stream_asset_holders(self, asset: str) -> AsyncIterator[str]:
+        """The lines of `export_asset_holders` as they arrive, each with its line end."""
+        return self.lines("/v1/assets/{asset}/holders.csv", {"asset": asset}, {}, key="api_key")
+
     async def export_asset_account_holders(self, asset: str) -> str:
         """Download all holders of an asset by stake account as CSV, the largest first.
 
@@ -430,6 +434,10 @@ class AsyncLedgerline(AsyncHttp):
             "GET", "/v1/assets/{asset}/holders/accounts.csv", {"asset": asset}, {}, None, key="api_key", json=False
         )
         return answer
+
+    def stream_asset_account_holders(self, asset: str) -> AsyncIterator[str]:
+        """The lines of `export_asset_account_holders` as they arrive, each with its line end."""
+        return self.lines("/v1/assets/{asset}/holders/accounts.csv", {"asset": asset}, {}, key="api_key")
 
     async def export_policy_holders(self, policy_id: str) -> str:
         """Download all holders of a policy as CSV, the largest first.
@@ -447,6 +455,10 @@ class AsyncLedgerline(AsyncHttp):
         )
         return answer
 
+    def stream_policy_holders(self, policy_id: str) -> AsyncIterator[str]:
+        """The lines of `export_policy_holders` as they arrive, each with its line end."""
+        return self.lines("/v1/assets/policy/{policyId}/holders.csv", {"policyId": policy_id}, {}, key="api_key")
+
     async def export_policy_account_holders(self, policy_id: str) -> str:
         """Download all holders of a policy by stake account as CSV, the largest first.
 
@@ -462,6 +474,12 @@ class AsyncLedgerline(AsyncHttp):
             json=False,
         )
         return answer
+
+    def stream_policy_account_holders(self, policy_id: str) -> AsyncIterator[str]:
+        """The lines of `export_policy_account_holders` as they arrive, each with its line end."""
+        return self.lines(
+            "/v1/assets/policy/{policyId}/holders/accounts.csv", {"policyId": policy_id}, {}, key="api_key"
+        )
 
     async def get_address(self, address: str) -> types.AddressInfoAnswer:
         """Get an address.
@@ -1653,6 +1671,22 @@ class AsyncLedgerline(AsyncHttp):
             json=False,
         )
         return answer
+
+    def stream_usage(
+        self,
+        *,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        granularity: Literal["hour", "day", "month"] | None = None,
+        file_format: Literal["csv", "ndjson"] | None = None,
+    ) -> AsyncIterator[str]:
+        """The lines of `export_usage` as they arrive, each with its line end."""
+        return self.lines(
+            "/v1/admin/usage/export",
+            {},
+            {"start_date": start_date, "end_date": end_date, "granularity": granularity, "format": file_format},
+            key="admin_key",
+        )
 
     async def list_audit_logs(
         self,

@@ -419,6 +419,10 @@ class Ledgerline(Http):
         )
         return answer
 
+    def stream_asset_holders(self, asset: str) -> Iterator[str]:
+        """The lines of `export_asset_holders` as they arrive, each with its line end."""
+        return self.lines("/v1/assets/{asset}/holders.csv", {"asset": asset}, {}, key="api_key")
+
     def export_asset_account_holders(self, asset: str) -> str:
         """Download all holders of an asset by stake account as CSV, the largest first.
 
@@ -428,6 +432,10 @@ class Ledgerline(Http):
             "GET", "/v1/assets/{asset}/holders/accounts.csv", {"asset": asset}, {}, None, key="api_key", json=False
         )
         return answer
+
+    def stream_asset_account_holders(self, asset: str) -> Iterator[str]:
+        """The lines of `export_asset_account_holders` as they arrive, each with its line end."""
+        return self.lines("/v1/assets/{asset}/holders/accounts.csv", {"asset": asset}, {}, key="api_key")
 
     def export_policy_holders(self, policy_id: str) -> str:
         """Download all holders of a policy as CSV, the largest first.
@@ -445,6 +453,10 @@ class Ledgerline(Http):
         )
         return answer
 
+    def stream_policy_holders(self, policy_id: str) -> Iterator[str]:
+        """The lines of `export_policy_holders` as they arrive, each with its line end."""
+        return self.lines("/v1/assets/policy/{policyId}/holders.csv", {"policyId": policy_id}, {}, key="api_key")
+
     def export_policy_account_holders(self, policy_id: str) -> str:
         """Download all holders of a policy by stake account as CSV, the largest first.
 
@@ -460,6 +472,12 @@ class Ledgerline(Http):
             json=False,
         )
         return answer
+
+    def stream_policy_account_holders(self, policy_id: str) -> Iterator[str]:
+        """The lines of `export_policy_account_holders` as they arrive, each with its line end."""
+        return self.lines(
+            "/v1/assets/policy/{policyId}/holders/accounts.csv", {"policyId": policy_id}, {}, key="api_key"
+        )
 
     def get_address(self, address: str) -> types.AddressInfoAnswer:
         """Get an address.
@@ -1645,6 +1663,22 @@ class Ledgerline(Http):
             json=False,
         )
         return answer
+
+    def stream_usage(
+        self,
+        *,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        granularity: Literal["hour", "day", "month"] | None = None,
+        file_format: Literal["csv", "ndjson"] | None = None,
+    ) -> Iterator[str]:
+        """The lines of `export_usage` as they arrive, each with its line end."""
+        return self.lines(
+            "/v1/admin/usage/export",
+            {},
+            {"start_date": start_date, "end_date": end_date, "granularity": granularity, "format": file_format},
+            key="admin_key",
+        )
 
     def list_audit_logs(
         self,

@@ -5,6 +5,7 @@ import json as jsons
 import random
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, closing
 from enum import Enum
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -52,11 +53,14 @@ class LedgerlineError(Exception):
 
 
 class _Requests:
-    """Shared by both clients: the requests of operations, and the rules of retries."""
+    """Shared by both clients: the requests of operations, and the rules of retries.
+
+    Each request carries the `api_key` or `admin_key` that the client has then: set it after a rotation.
+    """
 
     def __init__(self, url: str, *, api_key: str | None, admin_key: str | None) -> None:
         self._url = url.rstrip("/")
-        self._keys = {"api_key": api_key, "admin_key": admin_key}
+        self.api_key, self.admin_key = api_key, admin_key
 
     def _request(
         self,
@@ -71,9 +75,10 @@ class _Requests:
         """The arguments of `httpx.request`. Query parameters that are None and fields that are UNSET are left out."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         if key != "none":
-            if self._keys[key] is None:
+            given = self.api_key if key == "api_key" else self.admin_key
+            if given is None:
                 raise ValueError(f"this operation needs {key}=..., which the client was not given")
-            headers["Authorization"] = f"Bearer {self._keys[key]}"
+            headers["Authorization"] = f"Bearer {given}"
         filled = path.format(**{name: quote(str(value), safe="") for name, value in in_path.items()})
         sent = {name: _text(value) for name, value in query.items() if value is not None}
         request = {"method": method, "url": self._url + filled, "params": sent, "headers": headers}
@@ -124,17 +129,38 @@ class Http(_Requests):
         """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
         request = self._request(method, path, in_path, query, body, key, idempotency_key)
         harmless = method == "GET" or idempotency_key is not None
+        return _answer(self._response(request, harmless=harmless), json)
+
+    def lines(self, path: str, in_path: Values, query: Values, *, key: Key) -> Iterator[str]:
+        """The lines of a download as they arrive, each with its line end.
+
+        Raises LedgerlineError, and httpx.TransportError without a whole answer, also after some lines.
+        """
+        request = self._request("GET", path, in_path, query, None, key, None)
+        with closing(self._response(request, harmless=True, streamed=True)) as response:
+            if response.status_code >= 400:
+                response.read()
+                raise LedgerlineError(response)
+            cutter = _LineCutter()
+            for part in response.iter_bytes():
+                yield from cutter.cut(part)
+            yield from cutter.rest()
+
+    def _response(self, request: dict[str, Any], *, harmless: bool, streamed: bool = False) -> httpx.Response:
+        """The response to the first try that is not worth repeating. If `streamed`, its content is not read yet."""
         retried = _UNANSWERED if harmless else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
             response = None
             try:
-                response = self._http.request(**request)
+                response = self._http.send(self._http.build_request(**request), stream=streamed)
             except retried:
                 if last:
                     raise
-            if response is not None and (last or not _may_repeat(harmless, response)):
-                return _answer(response, json)
+            if response is not None:
+                if last or not _may_repeat(harmless, response):
+                    return response
+                response.close()
             time.sleep(self._pause_s(response, tries))
         raise AssertionError("the last try returns or raises")
 
@@ -183,17 +209,40 @@ class AsyncHttp(_Requests):
         """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
         request = self._request(method, path, in_path, query, body, key, idempotency_key)
         harmless = method == "GET" or idempotency_key is not None
+        return _answer(await self._response(request, harmless=harmless), json)
+
+    async def lines(self, path: str, in_path: Values, query: Values, *, key: Key) -> AsyncIterator[str]:
+        """The lines of a download as they arrive, each with its line end.
+
+        Raises LedgerlineError, and httpx.TransportError without a whole answer, also after some lines.
+        """
+        request = self._request("GET", path, in_path, query, None, key, None)
+        async with aclosing(await self._response(request, harmless=True, streamed=True)) as response:
+            if response.status_code >= 400:
+                await response.aread()
+                raise LedgerlineError(response)
+            cutter = _LineCutter()
+            async for part in response.aiter_bytes():
+                for line in cutter.cut(part):
+                    yield line
+            for line in cutter.rest():
+                yield line
+
+    async def _response(self, request: dict[str, Any], *, harmless: bool, streamed: bool = False) -> httpx.Response:
+        """The response to the first try that is not worth repeating. If `streamed`, its content is not read yet."""
         retried = _UNANSWERED if harmless else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
             response = None
             try:
-                response = await self._http.request(**request)
+                response = await self._http.send(self._http.build_request(**request), stream=streamed)
             except retried:
                 if last:
                     raise
-            if response is not None and (last or not _may_repeat(harmless, response)):
-                return _answer(response, json)
+            if response is not None:
+                if last or not _may_repeat(harmless, response):
+                    return response
+                await response.aclose()
             await asyncio.sleep(self._pause_s(response, tries))
         raise AssertionError("the last try returns or raises")
 
@@ -207,6 +256,28 @@ class AsyncHttp(_Requests):
             for item in page["data"][inside] if inside else page["data"]:
                 yield item
             place = _next(page, place)
+
+
+class _LineCutter:
+    """Cuts a download into lines at newlines alone: other ends of lines in Unicode may be part of a name."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def cut(self, part: bytes) -> list[str]:
+        """The lines that a part completes."""
+        *ended, rest = part.split(b"\n")
+        if not ended:
+            self._begun.append(rest)
+            return []
+        ended[0] = b"".join([*self._begun, ended[0]])
+        self._begun = [rest]
+        return [f"{line.decode()}\n" for line in ended]
+
+    def rest(self) -> list[str]:
+        """The last line, if it has no line end."""
+        line = b"".join(self._begun).decode()
+        return [line] if line else []
 
 
 def new_idempotency_key() -> str:

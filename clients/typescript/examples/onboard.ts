@@ -5,7 +5,8 @@
 //     npx tsc --module nodenext --types node onboard.ts
 //     URL=http://127.0.0.1:8080 ADMIN_KEY=iiak_admin_… node onboard.js
 
-import { writeFile } from "node:fs/promises";
+import { createWriteStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Ledgerline } from "ledgerline-client";
 
@@ -23,13 +24,13 @@ const { data: issued } = await partner.createCredential({
 });
 console.log(`Onboarded ${user.name} with the key ${issued.api_key.slice(0, 9)}…`);
 
-// What the customer runs: it takes its key from a vault for each request. A refused request ends the program.
-const vault = { apiKey: issued.api_key };
+// What the customer runs. A refused request ends the program.
+const service = new Ledgerline(URL, { apiKey: issued.api_key });
 let working = true;
 const integration = (async () => {
   let answered = 0;
   for (; working; answered++) {
-    await new Ledgerline(URL, vault).getOwnKey();
+    await service.getOwnKey();
     await sleep(100);
   }
   return answered;
@@ -39,7 +40,7 @@ await sleep(1_000);
 // The former key stays valid for an hour, in which every part of the integration can take up the new one.
 const { data: rotated } = await partner.rotateCredential(issued.credential.id, { overlap_seconds: 3_600 });
 await sleep(1_000);
-vault.apiKey = rotated.api_key;
+service.apiKey = rotated.api_key;
 await sleep(1_000);
 working = false;
 console.log(`Rotated the key during ${await integration} requests, of which none was refused`);
@@ -49,5 +50,5 @@ const start_date = new Date(Date.now() - WEEK_MS).toISOString();
 for await (const part of partner.iterateUserUsageBreakdown(user.id, { start_date, group_by: "endpoint" })) {
   console.log(`${part.period_start}  ${part.endpoint}  ${part.total_requests} requests`);
 }
-await writeFile("usage.csv", await partner.exportUsage({ start_date, format: "csv" }));
+await pipeline(partner.streamUsage({ start_date, format: "csv" }), createWriteStream("usage.csv"));
 console.log("Exported the usage of all customers to usage.csv");

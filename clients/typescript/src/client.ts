@@ -756,6 +756,11 @@ export class Ledgerline extends Http {
     return this.call(operations.exportAssetHolders, { asset }, {}, call);
   }
 
+  /** The lines of `exportAssetHolders` as they arrive, each with its line end. */
+  streamAssetHolders(asset: string, call: CallOptions = {}): AsyncGenerator<string, void, undefined> {
+    return this.lines(operations.exportAssetHolders, { asset }, {}, call);
+  }
+
   /**
    * Download all holders of an asset by stake account as CSV, the largest first.
    *
@@ -763,6 +768,11 @@ export class Ledgerline extends Http {
    */
   exportAssetAccountHolders(asset: string, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportAssetAccountHolders, { asset }, {}, call);
+  }
+
+  /** The lines of `exportAssetAccountHolders` as they arrive, each with its line end. */
+  streamAssetAccountHolders(asset: string, call: CallOptions = {}): AsyncGenerator<string, void, undefined> {
+    return this.lines(operations.exportAssetAccountHolders, { asset }, {}, call);
   }
 
   /**
@@ -774,6 +784,11 @@ export class Ledgerline extends Http {
     return this.call(operations.exportPolicyHolders, { policyId }, {}, call);
   }
 
+  /** The lines of `exportPolicyHolders` as they arrive, each with its line end. */
+  streamPolicyHolders(policyId: string, call: CallOptions = {}): AsyncGenerator<string, void, undefined> {
+    return this.lines(operations.exportPolicyHolders, { policyId }, {}, call);
+  }
+
   /**
    * Download all holders of a policy by stake account as CSV, the largest first.
    *
@@ -781,6 +796,14 @@ export class Ledgerline extends Http {
    */
   exportPolicyAccountHolders(policyId: string, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportPolicyAccountHolders, { policyId }, {}, call);
+  }
+
+  /** The lines of `exportPolicyAccountHolders` as they arrive, each with its line end. */
+  streamPolicyAccountHolders(
+    policyId: string,
+    call: CallOptions = {},
+  ): AsyncGenerator<string, void, undefined> {
+    return this.lines(operations.exportPolicyAccountHolders, { policyId }, {}, call);
   }
 
   /**
@@ -1440,6 +1463,14 @@ export class Ledgerline extends Http {
    */
   exportUsage(options: ExportUsageOptions = {}, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportUsage, {}, options, call);
+  }
+
+  /** The lines of `exportUsage` as they arrive, each with its line end. */
+  streamUsage(
+    options: ExportUsageOptions = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<string, void, undefined> {
+    return this.lines(operations.exportUsage, {}, options, call);
   }
 
   /**

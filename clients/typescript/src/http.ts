@@ -77,11 +77,17 @@ export class LedgerlineError extends Error {
 /** A connection to a service. */
 export class Http {
   readonly #url: string;
-  readonly #settings: Settings;
+  readonly #timeoutMs: number;
+  /** Sent by each chain operation from now on: set it after a rotation. */
+  apiKey: string | undefined;
+  /** Sent by each admin operation from now on. */
+  adminKey: string | undefined;
 
-  constructor(url: string, settings: Settings = {}) {
+  constructor(url: string, { apiKey, adminKey, timeoutMs }: Settings = {}) {
     this.#url = new URL(url).href.replace(/\/+$/, ""); // throws now if it is not one
-    this.#settings = settings;
+    this.#timeoutMs = timeoutMs ?? TIMEOUT_MS;
+    this.apiKey = apiKey;
+    this.adminKey = adminKey;
   }
 
   /** The answer to one operation. Throws LedgerlineError and, without an answer, what `fetch` throws. */
@@ -95,16 +101,51 @@ export class Http {
     for (let tries = 1; ; tries++) {
       let received: Received | undefined;
       try {
-        received = await this.#exchange(url, request, signal);
+        for await (const { response, text } of this.#parts(url, request, signal)) {
+          received = { response, text: (received?.text ?? "") + text };
+        }
       } catch (error) {
         if (tries === MOST_TRIES || !isHarmless(operation) || !(error instanceof TypeError)) throw error;
+        received = undefined;
       }
       if (received?.response.ok) return answerOf(operation, received.text) as Answer;
-      const pause = pauseS(received?.response, tries);
-      if (received && (tries === MOST_TRIES || !mayRepeat(operation, received.response) || pause > LONGEST_PAUSE_S)) {
-        throw new LedgerlineError(received);
+      await beforeRetry(operation, received, tries, signal);
+    }
+  }
+
+  /**
+   * The lines of a download as they arrive, each with its line end. Throws LedgerlineError and, without a whole
+   * answer, what `fetch` throws, also after some lines.
+   */
+  protected async *lines(
+    operation: Operation,
+    inPath: Values,
+    options: Values,
+    { signal }: CallOptions,
+  ): AsyncGenerator<string, void, undefined> {
+    const [url, request] = this.#request(operation, inPath, options, undefined);
+    for (let tries = 1; ; tries++) {
+      let refused: Received | undefined;
+      let begun = false;
+      let rest = "";
+      try {
+        for await (const { response, text } of this.#parts(url, request, signal)) {
+          if (!response.ok) {
+            refused = { response, text: (refused?.text ?? "") + text };
+            continue;
+          }
+          begun = true;
+          const ended = (rest + text).split("\n");
+          rest = ended.pop()!;
+          for (const line of ended) yield `${line}\n`;
+        }
+        if (rest) yield rest;
+        if (begun) return;
+      } catch (error) {
+        if (begun || tries === MOST_TRIES || !(error instanceof TypeError)) throw error;
+        refused = undefined;
       }
-      await sleep(pause, signal);
+      await beforeRetry(operation, refused, tries, signal);
     }
   }
 
@@ -137,7 +178,7 @@ export class Http {
     const headers: Record<string, string> = {};
     if (idempotent) headers["Idempotency-Key"] = idempotencyKey ?? crypto.randomUUID();
     if (key !== "none") {
-      const given = this.#settings[key];
+      const given = this[key];
       if (!given) throw new TypeError(`this operation needs ${key}, which the client was not given`);
       headers["Authorization"] = `Bearer ${given}`;
     }
@@ -151,34 +192,53 @@ export class Http {
     return [`${this.#url}${filled}`, { method, headers, body: write(options) }];
   }
 
-  /** Send a request once. Aborts if the service is silent for too long, or by `signal`. */
-  async #exchange(url: string, request: RequestInit, signal: AbortSignal | undefined): Promise<Received> {
+  /**
+   * Send a request once: its response with no text, then with each part of its text. Aborts if the service is silent
+   * for too long, or by `signal`. Ends the connection if the caller stops before the last part.
+   */
+  async *#parts(
+    url: string,
+    request: RequestInit,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Received, void, undefined> {
     signal?.throwIfAborted();
-    const timeoutMs = this.#settings.timeoutMs ?? TIMEOUT_MS;
-    const silence = new DOMException(`the service was silent for ${timeoutMs} ms`, "TimeoutError");
+    const silence = new DOMException(`the service was silent for ${this.#timeoutMs} ms`, "TimeoutError");
     const aborter = new AbortController();
     const abort = () => aborter.abort(signal?.reason);
-    const watch = () => setTimeout(() => aborter.abort(silence), timeoutMs);
     signal?.addEventListener("abort", abort);
-    let timer = watch();
+    const heard = async <Part>(part: Promise<Part>): Promise<Part> => {
+      const timer = setTimeout(() => aborter.abort(silence), this.#timeoutMs);
+      return part.finally(() => clearTimeout(timer));
+    };
     try {
-      const response = await fetch(url, { ...request, signal: aborter.signal });
+      const response = await heard(fetch(url, { ...request, signal: aborter.signal }));
+      yield { response, text: "" };
       const reader = response.body?.getReader();
       const decoder = new TextDecoder();
-      let text = "";
       for (let done = !reader; !done; ) {
-        clearTimeout(timer);
-        timer = watch();
-        const part = await reader!.read();
-        text += decoder.decode(part.value, { stream: !part.done });
+        const part = await heard(reader!.read());
         done = part.done;
+        yield { response, text: decoder.decode(part.value, { stream: !done }) };
       }
-      return { response, text };
     } finally {
-      clearTimeout(timer);
+      aborter.abort();
       signal?.removeEventListener("abort", abort);
     }
   }
+}
+
+/** Wait before a request is sent again. Throws the refusal if that is not worth it, or the tries are used up. */
+async function beforeRetry(
+  operation: Operation,
+  refused: Received | undefined,
+  tries: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const pause = pauseS(refused?.response, tries);
+  if (refused && (tries === MOST_TRIES || !mayRepeat(operation, refused.response) || pause > LONGEST_PAUSE_S)) {
+    throw new LedgerlineError(refused);
+  }
+  await sleep(pause, signal);
 }
 
 /** Whether a retry may help and is safe. A refusal with 429 has no effect. */
