@@ -11,9 +11,9 @@ import asyncpg
 import msgspec
 
 from indexer.verify import recompute, spenders
-from indexer.verify.flows import Flows, Held, of_spenders
+from indexer.verify.flows import Flows, Held
 from indexer.verify.keys import key_of, weight_of
-from indexer.verify.spending import GenesisOutput
+from indexer.verify.spending import GenesisOutput, spending_of
 from shared import metadata, sql
 from shared.address import stake_of
 from shared.ledger import AddressNo, AssetNo
@@ -23,8 +23,8 @@ from shared.sql import Connection
 class Sums(msgspec.Struct, frozen=True):
     """One sum for each table that depends on history alone.
 
-    `spending` is a sum over inputs less that over entries of `spender`, and `disordered` the number of its rows that
-    are not in order: both must be 0.
+    `spending` is a sum over inputs less that over the outputs that `spender` says are spent (spending.spending_of), and
+    `disordered` the number of rows of `spender` that are not in order: both must be 0.
     """
 
     address_tx: int = 0
@@ -54,7 +54,11 @@ async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
     unspent = [output for output in outputs if 0 not in spent.get(output.tx_id, _NONE)]
     return Sums(
         stake=sum(keys.get(account, 0) * lovelace for account, lovelace in owners),
-        spending=-sum(of_spenders(output.tx_hash, spent.get(output.tx_id, _NONE)) for output in outputs),
+        spending=-sum(
+            spending_of(output.tx_hash, 0, output.output, spent[output.tx_id][0])
+            for output in outputs
+            if output.output is not None and 0 in spent.get(output.tx_id, _NONE)
+        ),
         disordered=disordered,
         utxo=sum(
             weight_of(output.tx_id) * key_of(output.address_no or 0) * (output.lovelace + 1) for output in unspent
@@ -79,7 +83,7 @@ async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
         named=await _named(db, flows),
         holder=flows.holder,
         stake=sum((key >> 64) * flows.moved[address_no] for address_no, key in accounts.items()),
-        spender=len(flows.marks.spent),
+        spender=flows.inputs,
         spending=flows.spending,
         disordered=disordered,
         utxo=flows.utxo,

@@ -1,19 +1,19 @@
 """One pass over the outputs and inputs of some transactions, for all that verify compares them with.
 
 Unpacking a transaction and looking at each output and input is most of verify's work, so it is done once: the
-checksums, the marks that match inputs with outputs, the balance of each transaction and the sums of epochs all take
+checksums, the sum that matches inputs with outputs, the balance of each transaction and the sums of epochs all take
 what they need from here.
 """
 
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from indexer.verify.keys import Keys, weight_of
 from indexer.verify.spenders import Spent
-from indexer.verify.spending import Marks, Row
+from indexer.verify.spending import Row, mark_of_missing
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
 
@@ -21,7 +21,6 @@ Held = list[tuple[int, packed.Quantities]]
 """The assets of outputs or inputs, each with the factor of its term in a checksum."""
 
 _NONE: dict[int, int] = {}
-_SPREAD = 0x9E3779B97F4A7C15
 
 
 class Flows(msgspec.Struct):
@@ -31,6 +30,7 @@ class Flows(msgspec.Struct):
     and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and mints beyond what it pays
     out and its fee: lovelace, and the sum of assets, each quantity times the key of its asset. `moved` has the lovelace
     that addresses received less what they spent, `withdrawals` what accounts withdrew, with the weight of each.
+    `inputs` counts the inputs with a source. `unresolved` are the hashes that the others name, `before` their marks.
     """
 
     weights: list[int] = []
@@ -39,7 +39,9 @@ class Flows(msgspec.Struct):
     lovelace_left: list[int] = []
     assets_left: list[int] = []
     moved: defaultdict[AddressNo, int] = msgspec.field(default_factory=lambda: defaultdict(int))
-    marks: Marks = msgspec.field(default_factory=lambda: Marks(array("q"), array("q"), array("q"), []))
+    inputs: int = 0
+    before: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
+    unresolved: list[bytes] = []
     keys: Keys = msgspec.field(default_factory=Keys)
     paid: Held = []
     spent: Held = []
@@ -75,7 +77,7 @@ def of(rows: Sequence[Row], spent: Spent) -> Flows:
 
 def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
     """NOTE: long on purpose, like the next one. A call for each output would cost more than the sums."""
-    moved, keys, made, unpack = flows.moved, flows.keys, flows.marks.made, packed.unpack_outputs
+    moved, keys, unpack = flows.moved, flows.keys, packed.unpack_outputs
     asset_tx = holder = spending = utxo = 0
     for row in rows:
         hash_part = int.from_bytes(row.hash[:8])
@@ -98,11 +100,11 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
                 value_of_all += value
                 holder += keys[address_no] * value
                 flows.paid.append((weight * (index + 1), quantities))
-            made.append(hash((hash_part, index, address_no, lovelace, value)))
-            if index not in gone:
+            if index in gone:
+                # NOTE: spending.spending_of, without a call for each.
+                spending += hash((hash_part, index, address_no, lovelace, value, gone[index]))
+            else:
                 unspent += (index + 1) * (keys[address_no] * (lovelace + 1) + held)
-        if gone:
-            spending += of_spenders(row.hash, gone)
         if unspent:
             utxo += weight * unspent
         if value_of_all:
@@ -115,21 +117,23 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
 
 
 def _add_inputs(flows: Flows, rows: Sequence[Row]) -> None:
-    moved, keys, marks, unpack = flows.moved, flows.keys, flows.marks.spent, packed.unpack_inputs
-    holder = spending = 0
+    moved, keys, unpack = flows.moved, flows.keys, packed.unpack_inputs
+    holder = spending = all_inputs = 0
     for place, (row, touched) in enumerate(zip(rows, flows.touched, strict=True)):
-        named = taken = value_of_all = 0
-        for each in unpack(row.inputs):
-            hash_part, index, source = int.from_bytes(each.tx_hash[:8]), each.output_index, each.source
+        tx_id, taken, value_of_all = row.tx_id, 0, 0
+        inputs = unpack(row.inputs)
+        all_inputs += len(inputs)
+        for each in inputs:
+            index, source = each.output_index, each.source
             if source is None:
-                flows.marks.before.append(hash((hash_part, index)))
-                flows.marks.unresolved.append(each.tx_hash)
+                flows.before.append(mark_of_missing(each.tx_hash, index))
+                flows.unresolved.append(each.tx_hash)
                 continue
+            hash_part = int.from_bytes(each.tx_hash[:8])
             address_no, lovelace, quantities = source.address_no, source.lovelace, source.quantities
             touched.add(address_no)
             moved[address_no] -= lovelace
             taken += lovelace
-            named += (hash_part >> 32) + index * _SPREAD
             value = 0
             if quantities:
                 for asset_no, quantity in quantities.items():
@@ -137,10 +141,10 @@ def _add_inputs(flows: Flows, rows: Sequence[Row]) -> None:
                 value_of_all += value
                 holder -= keys[address_no] * value
                 flows.spent.append(((hash_part >> 32) * (index + 1) * flows.weights[place], quantities))
-            marks.append(hash((hash_part, index, address_no, lovelace, value)))
-        spending += (row.tx_id + 1) * named
+            spending += hash((hash_part, index, address_no, lovelace, value, tx_id))
         flows.lovelace_left.append(taken - flows.lovelace_out[place])
         flows.assets_left[place] += value_of_all
+    flows.inputs = all_inputs - len(flows.unresolved)
     flows.spending += spending
     flows.holder += holder
 
@@ -164,9 +168,3 @@ def _add_rest(flows: Flows, rows: Sequence[Row]) -> None:
             flows.withdrawals += [
                 (account, lovelace, flows.weights[place]) for account, lovelace in extra.withdrawals.items()
             ]
-
-
-def of_spenders(tx_hash: bytes, gone: Mapping[int, int]) -> int:
-    """The sum over what spent the outputs of a transaction, which the inputs that name it must match."""
-    hash_part = int.from_bytes(tx_hash[:4])
-    return sum((hash_part + index * _SPREAD) * (tx_id + 1) for index, tx_id in gone.items())

@@ -94,26 +94,65 @@ async def check_all(
     """Run all checks in the open snapshot, which `history` also reads. Returns those that found differences."""
     position = await store.position(db)
     assert position is not None, "something is indexed"
-    from_origin = position.first_block_no == 0
-    checks, spent = CHECKS, list[Difference]()
-    try:
-        agreed, found = await _agree(db, history, progress, network, from_origin=from_origin)
-        if agreed:
-            checks = tuple(check for check in CHECKS if check[0] in WITHOUT_CHECKSUM)
-        else:
-            spent = await _recompute(db, history, progress)
-    except spending.UnreadableRow as unreadable:
-        return [CheckResult("tx", list(unreadable.args))]
-    for place, (name, query) in enumerate(checks):
-        progress(name, place, len(checks))
-        differences = await query.all(db, MOST_SHOWN)
-        found.append(CheckResult(name, (spent + differences)[:MOST_SHOWN] if name == "spender" else differences))
-    progress("fingerprints, datums, scripts, lists, stake and pools", len(checks), len(checks))
-    found.append(CheckResult("fingerprint", await _wrong_fingerprints(db, history)))
-    found += await _wrong_hashes(history)
-    found += await lists.check(db, network, from_origin=from_origin)
-    found += await stake.check(db, network)
+    with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
+        buckets = spending.buckets_of(history.transactions)
+        marks = _MarkFiles(Path(folder), buckets, network.name, position.first_block_no == 0)
+        try:
+            found = await _check_all(db, history, network, marks, progress)
+        except spending.UnreadableRow as unreadable:
+            found = [CheckResult("tx", list(unreadable.args))]
     return [result for result in found if result.differences]
+
+
+async def _check_all(
+    db: asyncpg.Connection, history: "History", network: Network, marks: "_MarkFiles", progress: Progress
+) -> list[CheckResult]:
+    """The results of all checks. Raises UnreadableRow."""
+    genesis, ranges = await _genesis_outputs.all(db), await _ranges_of(db)
+    of_genesis = await checksums.of_genesis(db, genesis)
+    read, tables = await _read_and_compare(db, history, network, marks, ranges, progress)
+    sums = of_genesis + read.sums
+    suspects = await _suspects(history, marks, genesis, progress) if sums.spending else read.suspects
+    spent = await _named(db, history, suspects, progress) if suspects else []
+    found = [
+        CheckResult("value", read.value),
+        CheckResult("spending", spent[:MOST_SHOWN]),
+        CheckResult("certificates", read.certified),
+        CheckResult("epoch", await epochs.differences(db, network, read.of_epochs)),
+    ]
+    if checksums.agree(sums, tables.sums | read.histories):
+        found += tables.checks
+    else:
+        found += await _recomputed_checks(db, history, progress)
+    return [*found, *read.hashes, *tables.lists]
+
+
+async def _read_and_compare(
+    db: asyncpg.Connection,
+    history: "History",
+    network: Network,
+    marks: "_MarkFiles",
+    ranges: "_Ranges",
+    progress: Progress,
+) -> tuple["_OfHistory", "_OfTables"]:
+    """What the processes find in history while this connection compares tables. Raises UnreadableRow.
+
+    NOTE: at the same time, since neither keeps all cores busy to its end.
+    """
+    comparing = asyncio.create_task(_compare_tables(db, network, from_origin=marks.from_origin))
+    reading = asyncio.create_task(_read_history(history, marks, ranges, progress))
+    try:
+        read = await reading
+        progress("tables", 0, 1)
+        return read, await comparing
+    except spending.UnreadableRow:
+        # Not cancelled, since that would end the snapshot. It may have failed for the same reason.
+        await asyncio.wait([comparing])
+        raise
+    finally:
+        for task in (reading, comparing):
+            task.cancel()
+        await asyncio.gather(reading, comparing, return_exceptions=True)
 
 
 async def make_tables(db: asyncpg.Connection) -> None:
@@ -123,32 +162,29 @@ async def make_tables(db: asyncpg.Connection) -> None:
     await checksums.make_functions(db)
 
 
-async def _agree(
-    db: asyncpg.Connection, history: "History", progress: Progress, network: Network, *, from_origin: bool
-) -> tuple[bool, list[CheckResult]]:
-    """Compare the checksums, and history with itself. Returns whether the checksums match, and the other results."""
-    with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
-        marks = _MarkFiles(Path(folder), spending.buckets_of(history.transactions), network.name, from_origin)
-        reading = asyncio.create_task(_add_up(history, marks, progress))
-        try:
-            # NOTE: Postgres adds up the tables while the processes read history.
-            of_tables = await checksums.of_tables(db)
-            genesis = await _genesis_outputs.all(db)
-            of_genesis = await checksums.of_genesis(db, genesis)
-            sums, value, certified, of_epochs = await reading
-            of_histories = await _of_histories(db, history, progress)
-        finally:
-            reading.cancel()
-        spending.keep(spending.of_genesis(genesis), marks.folder, marks.buckets)
-        suspects = set[int]()
-        async for some, bucket in history.each(partial(_compared, marks), range(marks.buckets)):
-            suspects |= some
-            progress("outputs and the inputs that spend them", bucket + 1, marks.buckets)
-    spent = await _named(db, history, suspects, progress) if suspects else []
-    agreed = checksums.agree(of_genesis + sums, of_tables | of_histories)
-    wrong_epochs = await epochs.differences(db, network, of_epochs)
-    results = {"value": value, "spending": spent, "certificates": certified, "epoch": wrong_epochs}
-    return agreed, [CheckResult(name, differences[:MOST_SHOWN]) for name, differences in results.items()]
+async def _ranges_of(db: asyncpg.Connection) -> "_Ranges":
+    return _Ranges(await histories.ranges(db), await fingerprints.ranges(db))
+
+
+async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_origin: bool) -> "_OfTables":
+    """All that Postgres does alone: checksums of tables, and comparisons that need nothing from history."""
+    return _OfTables(
+        sums=await checksums.of_tables(db),
+        checks=[
+            CheckResult(name, await query.all(db, MOST_SHOWN)) for name, query in CHECKS if name in WITHOUT_CHECKSUM
+        ],
+        lists=[*await lists.check(db, network, from_origin=from_origin), *await stake.check(db, network)],
+    )
+
+
+async def _read_history(history: "History", marks: "_MarkFiles", ranges: "_Ranges", progress: Progress) -> "_OfHistory":
+    """All that the processes do."""
+    sums, value, certified, of_epochs = await _add_up(history, marks, progress)
+    of_histories = await _of_histories(history, ranges.histories, progress)
+    progress("inputs from before the first block, fingerprints, datums and scripts", 0, 1)
+    suspects = await _compare_marks(history, marks)
+    wrong = CheckResult("fingerprint", await _wrong_fingerprints(history, ranges.assets))
+    return _OfHistory(sums, value, certified, of_epochs, of_histories, suspects, [wrong, *await _wrong_hashes(history)])
 
 
 async def _add_up(
@@ -169,13 +205,14 @@ async def _add_up(
         progress("transactions", done, history.transactions)
     if outside < 0:
         wrong.append(Difference("lovelace that certificates and proposals gave back", None, str(-outside), "0 or less"))
-    return sums, wrong, certified, of_epochs
+    return sums, wrong[:MOST_SHOWN], certified, of_epochs
 
 
-async def _of_histories(db: asyncpg.Connection, history: "History", progress: Progress) -> dict[str, str | None]:
+async def _of_histories(
+    history: "History", ranges: list[histories.HistoryRange], progress: Progress
+) -> dict[str, str | None]:
     """The checksum of each table of histories, as text; None if its rows are inconsistent."""
     totals, inconsistent = Counter[str](), set[str]()
-    ranges = await histories.ranges(db)
     done = 0
     async for found, part in history.each(histories.added_up, ranges):
         totals[part.history] += found.total
@@ -184,6 +221,26 @@ async def _of_histories(db: asyncpg.Connection, history: "History", progress: Pr
         done += 1
         progress("histories", done, len(ranges))
     return {name: None if name in inconsistent else str(total) for name, total in totals.items()}
+
+
+async def _compare_marks(history: "History", marks: "_MarkFiles") -> set[int]:
+    """Suspect marks among those that were kept."""
+    suspects = set[int]()
+    async for some, _ in history.each(partial(_compared, marks), range(marks.buckets)):
+        suspects |= some
+    return suspects
+
+
+async def _suspects(
+    history: "History", marks: "_MarkFiles", genesis: list[spending.GenesisOutput], progress: Progress
+) -> set[int]:
+    """Suspect marks of all outputs and inputs, if their sums differ."""
+    done = 0
+    spending.keep(spending.of_genesis(genesis), marks.folder, marks.buckets)
+    async for _, transactions in history.read(partial(_marked, marks)):
+        done += transactions
+        progress("transactions, to match inputs with outputs", done, history.transactions)
+    return await _compare_marks(history, marks)
 
 
 async def _named(
@@ -197,6 +254,16 @@ async def _named(
         progress("transactions, to name inputs", done, history.transactions)
     genesis = await _genesis_outputs.all(db)
     return await spending.differences(db, seen + spending.genesis_sightings(genesis, suspects))
+
+
+async def _recomputed_checks(db: asyncpg.Connection, history: "History", progress: Progress) -> list[CheckResult]:
+    """The results of CHECKS, with recomputed tables."""
+    spent, found = await _recompute(db, history, progress), list[CheckResult]()
+    for place, (name, query) in enumerate(CHECKS):
+        progress(name, place, len(CHECKS))
+        differences = await query.all(db, MOST_SHOWN)
+        found.append(CheckResult(name, (spent + differences)[:MOST_SHOWN] if name == "spender" else differences))
+    return found
 
 
 async def _recompute(db: asyncpg.Connection, history: "History", progress: Progress) -> list[Difference]:
@@ -260,9 +327,9 @@ async def _keep_genesis(
     await db.copy_records_to_table("stake_part", schema_name="pg_temp", records=stakes)
 
 
-async def _wrong_fingerprints(db: asyncpg.Connection, history: "History") -> list[Difference]:
+async def _wrong_fingerprints(history: "History", ranges: list[fingerprints.AssetRange]) -> list[Difference]:
     found: list[Difference] = []
-    async for wrong, _ in history.each(fingerprints.wrong, await fingerprints.ranges(db)):
+    async for wrong, _ in history.each(fingerprints.wrong, ranges):
         found += wrong[: MOST_SHOWN - len(found)]
     return found
 
@@ -273,6 +340,33 @@ async def _wrong_hashes(history: "History") -> list[CheckResult]:
         datums += wrong.datums[: MOST_SHOWN - len(datums)]
         scripts += wrong.scripts[: MOST_SHOWN - len(scripts)]
     return [CheckResult("datum", datums), CheckResult("script", scripts)]
+
+
+class _Ranges(msgspec.Struct, frozen=True):
+    """What the processes work on besides transactions."""
+
+    histories: list[histories.HistoryRange]
+    assets: list[fingerprints.AssetRange]
+
+
+class _OfHistory(msgspec.Struct, frozen=True):
+    """What the processes found: sums, first differences, and suspect marks of inputs."""
+
+    sums: checksums.Sums
+    value: list[Difference]
+    certified: list[Difference]
+    of_epochs: dict[int, epochs.Sums]
+    histories: dict[str, str | None]
+    suspects: set[int]
+    hashes: list[CheckResult]
+
+
+class _OfTables(msgspec.Struct, frozen=True):
+    """What Postgres found: the checksums of tables, and the results of checks that need no recomputed table."""
+
+    sums: dict[str, str | None]
+    checks: list[CheckResult]
+    lists: list[CheckResult]
 
 
 class TransactionRange(msgspec.Struct, frozen=True):
@@ -385,15 +479,19 @@ async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRa
     except (msgspec.MsgspecError, AssertionError):
         spending.refuse_unreadable(rows)
         raise
-    spending.keep(flowing.marks, marks.folder, marks.buckets)
-    unresolved = flowing.marks.unresolved
-    outside, wrong = 0, await spending.wrongly_unresolved(db, unresolved, from_origin=marks.from_origin)
+    spending.keep(spending.Marks(before=flowing.before), marks.folder, marks.buckets)
+    outside, wrong = 0, await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=marks.from_origin)
     if marks.from_origin:
         unbalanced, outside = balances.unbalanced(rows, flowing, await balances.deposits(db, *ends))
         wrong += unbalanced
     certified = await certificates.wrong(db, rows, *ends, network)
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
     return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, of_epochs)
+
+
+async def _marked(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRange) -> None:
+    rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
+    spending.keep(spending.marks_of(rows), marks.folder, marks.buckets)
 
 
 async def _hashed(db: asyncpg.Connection, part: TransactionRange) -> hashes.Wrong:
@@ -426,7 +524,10 @@ async def _rows_of(
 
 
 class _MarkFiles(msgspec.Struct, frozen=True):
-    """The folder and buckets of marks of outputs and inputs; the network, and whether it is indexed from the origin."""
+    """The folder and buckets of marks of outputs and inputs; the network, and whether it is indexed from the origin.
+
+    Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
+    """
 
     folder: Path
     buckets: int

@@ -1,9 +1,13 @@
 """Compare history with itself: each input equals the output that it names, and no output is spent twice.
 
-An output, or the input that spends it, is marked by 64 bits: a hash of its transaction's hash, its index and what it
-holds. Marks go to files, in buckets by value, so that one bucket at a time fits into memory for a chain of any length.
-Each mark of an input must be among those of the outputs, and each mark must occur once. Marks that fail are looked up
-in history again, to report their rows (docs/decisions/0019).
+`spender` says which transaction spent an output. So the sum of a hash of what each input says of the output that it
+names must equal the sum over all outputs that are spent (docs/decisions/0045). flows.py adds both up.
+
+Only if they differ, history is read again to name the inputs. An output, or the input that spends it, is marked by 64
+bits: a hash of its transaction's hash, its index and what it holds. Marks go to files, in buckets by value, so that one
+bucket at a time fits into memory for a chain of any length. Each mark of an input must be among those of the outputs,
+and each mark must occur once. Marks that fail are looked up in history once more, to report their rows
+(docs/decisions/0019). Inputs from before the first indexed block have no output to match, so they are always marked.
 """
 
 from array import array
@@ -64,12 +68,11 @@ class GenesisOutput(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """The marks of some transactions, and the hashes that inputs from before the first indexed block name."""
+    """Marks of some transactions, by kind."""
 
-    made: "array[int]"
-    spent: "array[int]"
-    before: "array[int]"
-    unresolved: list[bytes]
+    made: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
+    spent: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
+    before: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
 
 
 class Sighting(msgspec.Struct, frozen=True):
@@ -91,20 +94,42 @@ def buckets_of(transactions: int) -> int:
 
 def of_genesis(outputs: list[GenesisOutput]) -> Marks:
     """The marks of the genesis."""
-    return Marks(
-        array("q", [mark for output in outputs if (mark := output.mark) is not None]), array("q"), array("q"), []
-    )
+    return Marks(made=array("q", [mark for output in outputs if (mark := output.mark) is not None]))
+
+
+def marks_of(rows: Sequence[Row]) -> Marks:
+    """The marks of outputs, and of inputs that have a source, of some transactions."""
+    marks = Marks()
+    for row in rows:
+        first_index, outputs = packed.unpack_outputs(row.outputs)
+        marks.made.extend(mark_of(row.hash, index, output) for index, output in enumerate(outputs, first_index))
+        inputs = [each for each in packed.unpack_inputs(row.inputs) if each.source is not None]
+        marks.spent.extend(mark_of(each.tx_hash, each.output_index, each.source) for each in inputs)
+    return marks
+
+
+# NOTE: Python's hash of integers is the same in every process.
 
 
 def mark_of(tx_hash: bytes, index: int, output: Output | None) -> int:
-    """The mark of an output; None is one from before the first indexed block. flows.py makes marks in the same way.
-
-    NOTE: Python's hash of integers is the same in every process.
-    """
+    """The mark of an output; None is one from before the first indexed block."""
     if output is None:
-        return hash((int.from_bytes(tx_hash[:8]), index))
-    value = sum(key_of(asset_no) * quantity for asset_no, quantity in output.quantities.items())
-    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, value))
+        return mark_of_missing(tx_hash, index)
+    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, _value_of(output)))
+
+
+def mark_of_missing(tx_hash: bytes, index: int) -> int:
+    """The mark of an input from before the first indexed block."""
+    return hash((int.from_bytes(tx_hash[:8]), index))
+
+
+def spending_of(tx_hash: bytes, index: int, output: Output, spent_by: int) -> int:
+    """The term of an output that this tx_id spent, and of the input that did. flows.py makes terms in the same way."""
+    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, _value_of(output), spent_by))
+
+
+def _value_of(output: Output) -> int:
+    return sum(key_of(asset_no) * quantity for asset_no, quantity in output.quantities.items())
 
 
 def keep(marks: Marks, folder: Path, buckets: int) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -17,42 +18,58 @@ Find = Callable[[asyncpg.Connection], Awaitable[dict[str, list[str]]]]
 
 
 class InTurns(asyncpg.Connection):  # type: ignore[misc]
-    """A connection whose statements wait for each other."""
+    """A connection that tasks share: the statements of one wait for those of another."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._turn = asyncio.Lock()
+        self._whose: asyncio.Task[Any] | None = None
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Keep the connection for this task, also between statements: a cursor needs it that long."""
+        if self._whose is asyncio.current_task():
+            yield
+            return
+        async with self._turn:
+            self._whose = asyncio.current_task()
+            try:
+                yield
+            finally:
+                self._whose = None
 
     async def fetch(self, *args: Any, **kwargs: Any) -> Any:
-        async with self._turn:
+        async with self.turn():
             return await super().fetch(*args, **kwargs)
 
     async def fetchrow(self, *args: Any, **kwargs: Any) -> Any:
-        async with self._turn:
+        async with self.turn():
             return await super().fetchrow(*args, **kwargs)
 
     async def fetchval(self, *args: Any, **kwargs: Any) -> Any:
-        async with self._turn:
+        async with self.turn():
             return await super().fetchval(*args, **kwargs)
 
     async def execute(self, *args: Any, **kwargs: Any) -> Any:
-        async with self._turn:
+        async with self.turn():
             return await super().execute(*args, **kwargs)
 
 
 class Here(History):
     """History, read on the connection of the snapshot, so that its uncommitted changes are visible."""
 
-    def __init__(self, db: asyncpg.Connection, parts: list[verify.TransactionRange]) -> None:
+    def __init__(self, db: InTurns, parts: list[verify.TransactionRange]) -> None:
         super().__init__(parts)
         self._db = db
 
     async def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
         for item in items:
-            yield await work(self._db, item), item
+            async with self._db.turn():
+                answer = await work(self._db, item)
+            yield answer, item
 
 
-async def within(db: asyncpg.Connection, network: Network) -> dict[str, list[str]]:
+async def within(db: InTurns, network: Network) -> dict[str, list[str]]:
     """The differences that verify finds in the open transaction, by check."""
     history = Here(db, await verify.parts_of(db))
     return told(await verify.check_all(db, history, network, lambda *_: None))

@@ -1,5 +1,6 @@
 """Flows of transactions, and the balance that follows from them."""
 
+import msgspec
 import pytest
 
 from indexer.verify import balances, flows
@@ -46,3 +47,48 @@ def test_what_is_left_of_a_transaction_is_named(row: Row, left: dict[str, str | 
     wrong, _ = balances.unbalanced([row], flows.of([row], {}), {})
     named = {what: each.indexed for each in wrong for what in left if each.what.startswith(what)}
     assert (named, len(wrong)) == (left, len(left))
+
+
+MADE, SPENT_BY = 1 << 16, 2 << 16
+
+
+def spending(*outputs: packed.Output, index: int = 0, tx_hash: bytes = b"\2" * 32, spent_by: int = SPENT_BY) -> int:
+    """The sum over a transaction that makes an output, and one that spends these; `spender` names the second."""
+    made = msgspec.structs.replace(
+        transaction({}), outputs=packed.pack_outputs(0, [packed.pack_output(OWNER, 90, {COIN: 3})]), inputs=NO_INPUTS
+    )
+    inputs = [
+        packed.pack_input(packed.output_key(tx_hash, index), packed.pack_output(*msgspec.structs.astuple(output)))
+        for output in outputs
+    ]
+    spends = msgspec.structs.replace(
+        made, tx_id=SPENT_BY, hash=b"\3" * 32, outputs=NO_OUTPUTS, inputs=packed.pack_inputs(inputs)
+    )
+    return flows.of([made, spends], {MADE: {0: spent_by}}).spending
+
+
+NO_INPUTS, NO_OUTPUTS = packed.pack_inputs([]), packed.pack_outputs(0, [])
+RIGHT = packed.Output(OWNER, 90, {COIN: 3})
+
+
+def test_the_sum_of_a_spent_output_is_that_of_its_input() -> None:
+    assert spending(RIGHT) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        spending(),
+        spending(RIGHT, RIGHT),
+        spending(RIGHT, index=1),
+        spending(RIGHT, tx_hash=b"\4" * 32),
+        spending(RIGHT, spent_by=SPENT_BY + 1),
+        spending(packed.Output(OWNER, 91, {COIN: 3})),
+        spending(packed.Output(AddressNo(2), 90, {COIN: 3})),
+        spending(packed.Output(OWNER, 90, {COIN: 4})),
+        spending(packed.Output(OWNER, 90, {OTHER: 3})),
+    ],
+    ids=["missing", "twice", "index", "hash", "spender", "lovelace", "address", "quantity", "asset"],
+)
+def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: int) -> None:
+    assert wrong != 0
