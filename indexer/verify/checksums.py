@@ -5,18 +5,18 @@ quantities, a key for each row number and a weight for each tx_id. checksums.sql
 The chance that a single wrong row is missed is about one in a billion.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import asyncpg
 import msgspec
 
 from indexer.verify import recompute, spenders
 from indexer.verify.flows import Flows, Held
-from indexer.verify.keys import key_of, weight_of
+from indexer.verify.keys import key_of, sum_of_keys, weight_of
 from indexer.verify.spending import GenesisOutput, spending_of
 from shared import metadata, sql
-from shared.address import stake_of
-from shared.ledger import AddressNo, AssetNo
+from shared.ledger import AddressNo, AssetNo, StakeNo
 from shared.sql import Connection
 
 
@@ -34,7 +34,6 @@ class Sums(msgspec.Struct, frozen=True):
     mint: int = 0
     named: int = 0
     holder: int = 0
-    stake: int = 0
     spender: int = 0
     spending: int = 0
     disordered: int = 0
@@ -48,12 +47,9 @@ class Sums(msgspec.Struct, frozen=True):
 
 async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
     """The contribution of genesis outputs."""
-    owners = [(account, output.lovelace) for output in outputs if (account := stake_of(output.address)) is not None]
-    keys = await _keys_of_accounts(db, [account for account, _ in owners])
     spent, disordered = spenders.spent_in(await spenders.of_genesis(db))
     unspent = [output for output in outputs if 0 not in spent.get(output.tx_id, _NONE)]
     return Sums(
-        stake=sum(keys.get(account, 0) * lovelace for account, lovelace in owners),
         spending=-sum(
             spending_of(output.tx_hash, 0, output.output, spent[output.tx_id][0])
             for output in outputs
@@ -68,21 +64,17 @@ async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
 
 async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
     """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
-    found = await recompute.accounts.all(db, list(flows.moved))
-    # The number below the key tells two accounts with the same key apart, and is shifted out of sums.
-    accounts = {account.address_no: key_of(account.stake_no) << 64 | account.stake_no for account in found}
     tokens = {
         found.asset_no for found in await _reference_tokens.all(db, list(flows.assets), metadata.REFERENCE_PREFIX)
     }
     return Sums(
         address_tx=flows.address_tx,
-        account_tx=_of_accounts(flows, accounts),
+        account_tx=await _of_accounts(db, flows),
         account_withdrawal=await _of_withdrawals(db, flows),
         asset_tx=flows.asset_tx,
         mint=flows.mint,
         named=await _named(db, flows),
         holder=flows.holder,
-        stake=sum((key >> 64) * flows.moved[address_no] for address_no, key in accounts.items()),
         spender=flows.inputs,
         spending=flows.spending,
         disordered=disordered,
@@ -92,11 +84,13 @@ async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
     )
 
 
-def _of_accounts(flows: Flows, accounts: dict[AddressNo, int]) -> int:
+async def _of_accounts(db: Connection, flows: Flows) -> int:
     """The sum over the accounts of each transaction, from its addresses."""
-    account = (dict.fromkeys(flows.moved, 0) | accounts).__getitem__
+    found = await _accounts.one(db, list(flows.addresses))
+    assert found is not None, "an aggregate has one row"
+    account: Callable[[AddressNo], Any] = dict(zip(found.address_nos, found.stake_nos, strict=True)).get
     return sum(
-        weight * (sum(set(map(account, touched))) >> 64)
+        weight * sum_of_keys(set(map(account, touched)) - _NO_ACCOUNT)
         for weight, touched in zip(flows.weights, flows.touched, strict=True)
     )
 
@@ -157,6 +151,11 @@ def agree(history: Sums, tables: dict[str, str | None]) -> bool:
     return dict.fromkeys(expected, "0") | tables == dict.fromkeys(tables, "0") | expected
 
 
+class _Accounts(msgspec.Struct, frozen=True):
+    address_nos: list[AddressNo]
+    stake_nos: list[StakeNo]
+
+
 class _AssetNo(msgspec.Struct, frozen=True):
     asset_no: AssetNo
 
@@ -166,8 +165,10 @@ class _Total(msgspec.Struct, frozen=True):
 
 
 _NONE: dict[int, int] = {}
+_NO_ACCOUNT = {None}
 _sql = sql.beside(__file__)
 _MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of"))
+_accounts = _sql.query("accounts", _Accounts)
 _reference_tokens = _sql.query("reference_tokens", _AssetNo)
 _TABLES = {
     "policy_holder": _sql.query("policy_holders", _Total, holder="holder", who="address_no"),

@@ -6,12 +6,11 @@ what they need from here.
 """
 
 from array import array
-from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
 
-from indexer.verify.keys import Keys, weight_of
+from indexer.verify.keys import Keys, sum_of_keys, weight_of
 from indexer.verify.spenders import Spent
 from indexer.verify.spending import Row, mark_of_missing
 from shared import packed
@@ -28,9 +27,9 @@ class Flows(msgspec.Struct):
 
     The lists `weights` to `assets_left` have an entry for each transaction: its weight, the addresses of its outputs
     and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and mints beyond what it pays
-    out and its fee: lovelace, and the sum of assets, each quantity times the key of its asset. `moved` has the lovelace
-    that addresses received less what they spent, `withdrawals` what accounts withdrew, with the weight of each.
-    `inputs` counts the inputs with a source. `unresolved` are the hashes that the others name, `before` their marks.
+    out and its fee: lovelace, and the sum of assets, each quantity times the key of its asset. `withdrawals` is what
+    accounts withdrew, with the weight of each. `inputs` counts the inputs with a source. `unresolved` are the hashes
+    that the others name, `before` their marks.
     """
 
     weights: list[int] = []
@@ -38,7 +37,6 @@ class Flows(msgspec.Struct):
     lovelace_out: list[int] = []
     lovelace_left: list[int] = []
     assets_left: list[int] = []
-    moved: defaultdict[AddressNo, int] = msgspec.field(default_factory=lambda: defaultdict(int))
     inputs: int = 0
     before: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     unresolved: list[bytes] = []
@@ -57,8 +55,12 @@ class Flows(msgspec.Struct):
     @property
     def address_tx(self) -> int:
         """The sum over the addresses of each transaction."""
-        key = self.keys.__getitem__
-        return sum(weight * sum(map(key, touched)) for weight, touched in zip(self.weights, self.touched, strict=True))
+        return sum(weight * sum_of_keys(touched) for weight, touched in zip(self.weights, self.touched, strict=True))
+
+    @property
+    def addresses(self) -> set[AddressNo]:
+        """The addresses of outputs and inputs."""
+        return set[AddressNo]().union(*self.touched)
 
     @property
     def assets(self) -> set[AssetNo]:
@@ -77,7 +79,7 @@ def of(rows: Sequence[Row], spent: Spent) -> Flows:
 
 def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
     """NOTE: long on purpose, like the next one. A call for each output would cost more than the sums."""
-    moved, keys, unpack = flows.moved, flows.keys, packed.unpack_outputs
+    keys, unpack = flows.keys, packed.unpack_outputs
     asset_tx = holder = spending = utxo = 0
     for row in rows:
         hash_part = int.from_bytes(row.hash[:8])
@@ -89,7 +91,6 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
         for index, output in enumerate(outputs, first_index):
             address_no, lovelace, quantities = output.address_no, output.lovelace, output.quantities
             touched.add(address_no)
-            moved[address_no] += lovelace
             paid += lovelace
             value = held = 0
             if quantities:
@@ -117,7 +118,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
 
 
 def _add_inputs(flows: Flows, rows: Sequence[Row]) -> None:
-    moved, keys, unpack = flows.moved, flows.keys, packed.unpack_inputs
+    keys, unpack = flows.keys, packed.unpack_inputs
     holder = spending = all_inputs = 0
     for place, (row, touched) in enumerate(zip(rows, flows.touched, strict=True)):
         tx_id, taken, value_of_all = row.tx_id, 0, 0
@@ -132,7 +133,6 @@ def _add_inputs(flows: Flows, rows: Sequence[Row]) -> None:
             hash_part = int.from_bytes(each.tx_hash[:8])
             address_no, lovelace, quantities = source.address_no, source.lovelace, source.quantities
             touched.add(address_no)
-            moved[address_no] -= lovelace
             taken += lovelace
             value = 0
             if quantities:
