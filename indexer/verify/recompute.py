@@ -56,7 +56,7 @@ class AccountPart(msgspec.Struct, gc=False):
     withdrawal_weighted: int = 0
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class RecomputedRows(msgspec.Struct, frozen=True, gc=False):
     """Rows to be added up, by address_no, stake_no and asset_no. Quantities are two columns, as in the tables.
 
     `utxos` are the outputs that `spender` does not name, and `spending` is spenders.sums.
@@ -96,14 +96,14 @@ class AssetName(msgspec.Struct, frozen=True):
         return self.name.startswith(metadata.REFERENCE_PREFIX)
 
 
-class Account(msgspec.Struct, frozen=True):
+class StakeOfAddress(msgspec.Struct, frozen=True):
     """The stake credential of an address."""
 
     address_no: AddressNo
     stake_no: StakeNo
 
 
-class Stake(msgspec.Struct, frozen=True):
+class AccountNumber(msgspec.Struct, frozen=True):
     """The number of a reward account."""
 
     raw: bytes
@@ -150,13 +150,13 @@ def moved_by(transactions: list[PackedTransaction]) -> dict[AddressNo, int]:
     return moved
 
 
-def of(transactions: list[Row], known: Known) -> Part:
+def of(transactions: list[Row], known: Known) -> RecomputedRows:
     """Add up some transactions: whole blocks, in order of tx_id."""
     count = _Count(known)
     for transaction in transactions:
         count.add(transaction)
     addresses = count.addresses
-    return Part(
+    return RecomputedRows(
         transactions=len(transactions),
         addresses=[(address_no, part.txs, part.tx_ids, part.lovelace) for address_no, part in addresses.items()],
         accounts=[(stake_no, *_account_row(part)) for stake_no, part in count.accounts.items()],
@@ -307,5 +307,5 @@ def _asset_row(asset_no: AssetNo, part: AssetPart) -> tuple[int | None, ...]:
 _sql = sql.beside(__file__)
 _UNKNOWN = StakeNo(0)  # numbers begin at 1
 asset_names = _sql.query("asset_names", AssetName)
-accounts = _sql.query("accounts", Account)
-stakes = _sql.query("stakes", Stake)
+accounts = _sql.query("accounts", StakeOfAddress)
+stakes = _sql.query("stakes", AccountNumber)

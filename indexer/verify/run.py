@@ -301,7 +301,7 @@ async def _wrong_spenders(
     return seen.differences()
 
 
-async def _keep(db: asyncpg.Connection, part: recompute.Part) -> None:
+async def _keep(db: asyncpg.Connection, part: recompute.RecomputedRows) -> None:
     for table, rows in (
         ("address_part", part.addresses),
         ("account_part", part.accounts),
@@ -506,7 +506,7 @@ async def _sightings(wanted: set[int], db: asyncpg.Connection, part: Transaction
     return spending.sightings(await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id), wanted)
 
 
-async def _recomputed(db: asyncpg.Connection, part: TransactionRange) -> recompute.Part:
+async def _recomputed(db: asyncpg.Connection, part: TransactionRange) -> recompute.RecomputedRows:
     transactions, rows = await _rows_of(db, part)
     return recompute.of(transactions, await recompute.look_up(db, transactions, rows))
 

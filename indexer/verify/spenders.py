@@ -32,7 +32,7 @@ class SpenderRow(msgspec.Struct, frozen=True):
     entries: bytes
 
 
-class Spending(msgspec.Struct, frozen=True, order=True):
+class SpentOutput(msgspec.Struct, frozen=True, order=True):
     """An output by its transaction's hash and its index, and the tx_id that spent it."""
 
     tx_hash: bytes
@@ -98,8 +98,8 @@ def sums_of_genesis(outputs: Sequence[GenesisOutput], rows: Sequence[SpenderRow]
 class Seen(msgspec.Struct):
     """The spendings in some buckets: those of inputs, and those of entries in `spender`."""
 
-    inputs: list[Spending] = []
-    entries: list[Spending] = []
+    inputs: list[SpentOutput] = []
+    entries: list[SpentOutput] = []
 
     def add(self, other: "Seen") -> None:
         """Add those of another part."""
@@ -136,22 +136,22 @@ def seen_of_genesis(outputs: Sequence[GenesisOutput], rows: Sequence[SpenderRow]
     return Seen(entries=[spending for spending in _of_entries(hashes, rows) if spending.bucket in buckets])
 
 
-def _of_inputs(transactions: Sequence[Row]) -> Iterator[Spending]:
+def _of_inputs(transactions: Sequence[Row]) -> Iterator[SpentOutput]:
     for row in transactions:
         for spent in packed.unpack_inputs(row.inputs):
             if spent.source is not None:
-                yield Spending(spent.tx_hash, spent.output_index, row.tx_id)
+                yield SpentOutput(spent.tx_hash, spent.output_index, row.tx_id)
 
 
-def _of_entries(hashes: Mapping[int, bytes], rows: Sequence[SpenderRow]) -> Iterator[Spending]:
+def _of_entries(hashes: Mapping[int, bytes], rows: Sequence[SpenderRow]) -> Iterator[SpentOutput]:
     """The entries for outputs of transactions with these hashes. Of others, check_spender in run.sql tells."""
     for row in rows:
         for tx_id, index, spent_by in unpack_spenders(row.slot_no, row.entries):
             if tx_id in hashes:
-                yield Spending(hashes[tx_id], index, spent_by)
+                yield SpentOutput(hashes[tx_id], index, spent_by)
 
 
-def _show(spendings: list[Spending], tx_hash: bytes, index: int) -> str | None:
+def _show(spendings: list[SpentOutput], tx_hash: bytes, index: int) -> str | None:
     spent_by = [each.spent_by for each in spendings if (each.tx_hash, each.index) == (tx_hash, index)]
     return " and ".join(f"tx_id {each}" for each in sorted(spent_by)) or None
 
