@@ -1,4 +1,4 @@
-"""`python -m bench.verify`: how fast every derived figure is recomputed, and what of it is reading and adding up.
+"""`python -m bench.verify`: how fast every derived figure is recomputed.
 
 The chain of `bench.index`, indexed in bulk, is verified by one process and by as many as there are cores.
 """
@@ -46,34 +46,20 @@ async def index(url: str, path: Path, transactions: int) -> None:
     await db.close()
 
 
-async def timed(url: str, processes: int) -> tuple[float, float]:
-    """Seconds until history is added up, and until all is compared."""
-    added_up_at = 0.0
-
-    def progress(step: str, done: int, total: int) -> None:  # noqa: ARG001 - all that verify tells
-        nonlocal added_up_at
-        if step in ("transactions", "histories"):
-            added_up_at = time.perf_counter()
-
+async def timed(url: str, processes: int) -> float:
+    """Seconds until all is compared."""
     db = await database.connect(url, MAINNET)
     began = time.perf_counter()
-    _, found = await verify.verify(db, url, MAINNET, progress, processes)
+    _, found = await verify.verify(db, url, MAINNET, lambda *_: None, processes)
     ended = time.perf_counter()
     await db.close()
     assert found == [], found
-    return added_up_at - began, ended - added_up_at
+    return ended - began
 
 
 async def _measure(transactions: int, seed: int) -> None:
     console = Console()
-    table = Table(
-        "processes",
-        "adding up, s",
-        "comparing, s",
-        "transactions/s",
-        "per core",
-        title=f"{transactions:,} transactions",
-    )
+    table = Table("processes", "s", "transactions/s", title=f"{transactions:,} transactions")
     for column in table.columns:
         column.justify = "right"
     with tempfile.TemporaryDirectory() as folder:
@@ -86,11 +72,8 @@ async def _measure(transactions: int, seed: int) -> None:
             console.print(machine.describe(await machine.postgres_version(url)))
             await asyncio.to_thread(apart, index, url, path, transactions)
             for processes in sorted({1, os.cpu_count() or 1}):
-                added_up_s, compared_s = await timed(url, processes)
-                rate = transactions / (added_up_s + compared_s)
-                table.add_row(
-                    str(processes), f"{added_up_s:.1f}", f"{compared_s:.1f}", f"{rate:,.0f}", f"{rate / processes:,.0f}"
-                )
+                took_s = await timed(url, processes)
+                table.add_row(str(processes), f"{took_s:.1f}", f"{transactions / took_s:,.0f}")
     console.print(table)
 
 
