@@ -17,7 +17,7 @@ async def new_key(db: asyncpg.Connection, scopes: list[str]) -> str:
         """
         INSERT INTO partner.credential
             (user_account_id, admin_key_id, rate_limit_per_minute, network_id, key_hash, api_key_prefix, name, scopes)
-        SELECT user_account_id, admin_key_id, 100, network_id, $1, $2, 'tests', $3 FROM partner.credential LIMIT 1
+        SELECT user_account_id, admin_key_id, 10000, network_id, $1, $2, 'tests', $3 FROM partner.credential LIMIT 1
         """,
         tokens.hash_of(key),
         tokens.prefix_of(key),

@@ -8,6 +8,9 @@ from uuid import uuid4
 import asyncpg
 import msgspec
 import pytest
+from ledgerline_client import Ledgerline, chain_context
+from ledgerline_client.chain_context import LedgerlineChainContext
+from pycardano import TransactionFailedException
 
 from api import idempotency, retention
 from api.chain import submitted
@@ -248,6 +251,55 @@ async def test_a_rollback_between_the_acceptance_and_its_record_is_noted(
     assert await followed.state(tx_hash) == "rolled_back"
     assert (await followed.resubmit(tx_hash)).status == 200
     assert await followed.state(tx_hash) == "pending"
+
+
+# The client ----------------------------------------------------------------------------------------------------------
+
+
+def context_of(followed: Followed, key: str) -> LedgerlineChainContext:
+    return LedgerlineChainContext(Ledgerline(f"http://127.0.0.1:{followed.api.port}", api_key=key))
+
+
+async def test_the_chain_context_submits_again_what_a_fork_has_removed(
+    followed: Followed, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain_context, "ASK_EVERY_S", 0.05)
+    tx_hash = await followed.submitted()
+    await followed.grow()
+    reading = ["transactions", "network"]
+    ours, reader = [context_of(followed, await new_key(db, scopes)) for scopes in (["submit", *reading], reading)]
+    waiting = [
+        asyncio.create_task(asyncio.to_thread(each.wait_for, tx_hash, confirmations=1)) for each in (ours, reader)
+    ]
+    sent = followed.node.requests["submitTransaction"]
+    await followed.fork(1, forget=True)
+    async with asyncio.timeout(20):
+        while await followed.state(tx_hash) != "pending":
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(0.3)
+    assert followed.node.requests["submitTransaction"] == sent + 1, "once for a fork"
+    await followed.grow(2)
+    (block,) = (each for each in followed.node.blocks if tx_hash in {tx["id"] for tx in each.decoded()["transactions"]})
+    assert [(await each)["block_no"] for each in waiting] == [block.height] * 2
+
+
+async def test_the_chain_context_ends_if_a_transaction_can_no_longer_be_in_a_block(
+    followed: Followed, db: asyncpg.Connection
+) -> None:
+    ends, source = followed.node.blocks[-1].slot + 10_000, followed.outputs.pop()
+    late = await followed.submitted(ttl=ends)
+    first, second = (followed.wallet.payment(source, HELD, lovelace) for lovelace in (5 * ADA, 6 * ADA))
+    assert (await followed.post(first)).status == 200
+    await followed.grow()
+    await followed.fork(1, forget=True)
+    assert (await followed.post(second)).status == 200
+    context = context_of(followed, await new_key(db, ["submit", "transactions", "network"]))
+    with pytest.raises(TransactionFailedException, match="spent already"):
+        await asyncio.to_thread(context.wait_for, id_of(first), within_s=0)
+    while followed.node.blocks[-1].slot < ends:
+        await followed.grow()
+    with pytest.raises(TransactionFailedException, match="has expired"):
+        await asyncio.to_thread(context.wait_for, late)
 
 
 # Idempotency ----------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ PAGE = 500
 MOST_READS = 10
 ASK_EVERY_S = 0.5
 
-_REFUSED = 400
+_REFUSED, _CONFLICT = 400, 409
 _WORD_BYTES = 8
 _PURPOSES = {"publish": "certificate", "withdraw": "withdrawal", "vote": "voting", "propose": "proposing"}
 """The purposes of redeemers that pycardano names otherwise than the service."""
@@ -62,6 +62,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         self._genesis: GenesisParameters | None = None
         self._parameters: ProtocolParameters | None = None
         self._parameters_read_at = 0.0
+        self._may_follow = True
         self._script = lru_cache(MOST_SCRIPTS)(self._read_script)
 
     @property
@@ -138,16 +139,60 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         }
 
     def wait_for(self, tx_hash: str, *, confirmations: int = 0, within_s: float = 120.0) -> types.FullTransaction:
-        """A submitted transaction, once it is in a block and so many later blocks are indexed. Raises TimeoutError."""
+        """A submitted transaction, once it is in a block and so many later blocks are indexed. Raises TimeoutError.
+
+        If a key of this account with the scope `submit` has submitted it, it is submitted again once after each fork
+        that has removed its block. Raises TransactionFailedException if it has expired or the node has refused that.
+        """
         deadline = time.monotonic() + within_s
+        fork: str | None = None
+        refused: Exception | None = None
         while True:
-            tip_no = self._service.get_network()["data"]["tip"]["block_no"]
-            found = self._transaction(tx_hash)
-            if found is not None and tip_no >= found["block_no"] + confirmations:
+            followed = self._followed(tx_hash)
+            if followed is not None and followed["state"] == "expired":
+                raise TransactionFailedException(f"{tx_hash} has expired, and no block holds it")
+            if followed is not None and followed["state"] == "rolled_back" and followed["rolled_back_at"] != fork:
+                fork, refused = followed["rolled_back_at"], self._resubmit(tx_hash)
+            found = self._confirmed(tx_hash, confirmations, followed)
+            if found is not None:
                 return found
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{tx_hash} is not confirmed after {within_s:.0f} s")
+                raise refused or TimeoutError(f"{tx_hash} is not confirmed after {within_s:.0f} s")
             time.sleep(ASK_EVERY_S)
+
+    def _confirmed(
+        self, tx_hash: str, confirmations: int, followed: types.SubmittedTransaction | None
+    ) -> types.FullTransaction | None:
+        """A transaction with so many confirmations; None if it has fewer."""
+        if followed is not None:
+            # A replica may be asked for the transaction, and not have its block yet.
+            enough = followed["confirmations"] is not None and followed["confirmations"] >= confirmations
+            return self._transaction(tx_hash) if enough else None
+        tip_no = self._service.get_network()["data"]["tip"]["block_no"]
+        found = self._transaction(tx_hash)
+        return found if found is not None and tip_no >= found["block_no"] + confirmations else None
+
+    def _followed(self, tx_hash: str) -> types.SubmittedTransaction | None:
+        """What has become of a submitted transaction; None if this key can't tell."""
+        if not self._may_follow:
+            return None
+        try:
+            return self._service.get_submitted_transaction(tx_hash)["data"]
+        except LedgerlineError as refusal:
+            self._may_follow = refusal.code != "scope_not_covered"
+            if refusal.code in ("scope_not_covered", "transaction_not_submitted"):
+                return None
+            raise
+
+    def _resubmit(self, tx_hash: str) -> Exception | None:
+        """Submit a transaction again. Returns the refusal, which is final unless the node has it in its next block."""
+        try:
+            self._service.resubmit_transaction(tx_hash)
+        except LedgerlineError as refusal:
+            if refusal.status not in (_REFUSED, _CONFLICT):
+                raise
+            return None if refusal.status == _CONFLICT else _failure(refusal)
+        return None
 
     def _transaction(self, tx_hash: str) -> types.FullTransaction | None:
         """A transaction; None if no indexed block holds it."""
