@@ -14,6 +14,7 @@ from pycardano import TransactionFailedException
 
 from api import idempotency, retention
 from api.chain import submitted
+from api.nodes import Connection
 from devnet import control, faucet
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
@@ -210,6 +211,36 @@ async def test_a_refused_transaction_is_not_followed(followed: Followed, db: asy
     assert (await followed.post(second)).status == 200
     assert code_of(await followed.resubmit(id_of(first))) == (400, "inputs_not_unspent")
     assert await followed.state(id_of(first)) == "rolled_back"
+
+
+@pytest.mark.parametrize(("meanwhile", "then"), [("accepted", "pending"), ("rolled back", "rolled_back")])
+async def test_a_refusal_erases_nothing_that_has_happened_meanwhile(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch, meanwhile: str, then: str
+) -> None:
+    """Another process has submitted the transaction, or a fork has removed it, before this one notes the refusal."""
+    source, withdraw = followed.outputs.pop(), submitted.Register.withdraw
+    first, second = (followed.wallet.payment(source, HELD, lovelace) for lovelace in (5 * ADA, 6 * ADA))
+    assert (await followed.post(first)).status == 200
+
+    async def late(register: submitted.Register) -> None:
+        await followed.grow()
+        await followed.fork(1, forget=True)
+        if meanwhile == "accepted":
+            async with serving(followed.environment) as other:
+                reply = await other.call("POST", SUBMIT, followed.key, json={"cbor": second.to_cbor_hex()})
+                assert reply.status == 200, reply.body
+        else:
+            node = Connection(followed.node.url)
+            await asyncio.to_thread(node.submit, second.to_cbor(), bytes.fromhex(id_of(second)))
+            await asyncio.to_thread(node.close)
+            await followed.grow()
+            await followed.fork(1, forget=True)
+        await withdraw(register)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(submitted.Register, "withdraw", late)
+        assert code_of(await followed.post(second)) == (400, "inputs_not_unspent")
+    assert await followed.state(id_of(second)) == then
 
 
 async def test_if_the_answer_of_the_node_is_lost_a_block_proves_that_it_was_accepted(
