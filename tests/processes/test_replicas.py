@@ -9,13 +9,18 @@ from uuid import uuid4
 import pytest
 
 from api.services import ADMIN_ANSWER_WITHIN_S
+from devnet import faucet
+from devnet.generator import Generated, Options
+from devnet.server import Server
 from shared import database, leader, schema
 from shared.network import PREVIEW
-from tests.api.chains import Chain
+from tests.api.chains import Chain, Tx
 from tests.api.client import Client, serving
 from tests.api.payments import ALICE, pays
+from tests.api.submitting import SUBMIT, grant
 from tests.chain.harness import issue_keys
 from tests.own_postgres import OwnPostgres, address_of, clusters, made_whole
+from tests.wallet import ADA, Wallet, id_of
 
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 SOON_S = 30.0
@@ -208,6 +213,39 @@ async def test_the_tip_in_answers_never_goes_back(site: Site) -> None:
                 assert tip >= newest
                 newest = tip
         assert newest == site.slot_no
+
+
+class Sent(Tx, frozen=True, kw_only=True):
+    """A transaction of a real hash."""
+
+    tx_hash: str
+
+    @property
+    def hash(self) -> bytes:
+        return bytes.fromhex(self.tx_hash)
+
+
+async def test_what_was_submitted_a_moment_ago_is_known_though_no_replica_has_it(site: Site) -> None:
+    db = await database.connect(site.environment["DATABASE_URL"])
+    await grant(db, "submit", "transactions")
+    await db.close()
+    chain = Generated(Options(seed=3, density=1, eras=(("conway", 0),), faucet=True), 5)
+    payment = Wallet.of_faucet().payment(
+        next(iter(chain.ledger.wallets[faucet.address(0)])), faucet.OUTPUT_LOVELACE, ADA
+    )
+    async with Server(chain) as node, site.api(site.first, site.second, OGMIOS_URL_PREVIEW=node.url) as client:
+        for replica in (site.first, site.second):
+            await asyncio.to_thread(replica.execute, "SELECT pg_wal_replay_pause()")
+        reply = await client.call("POST", SUBMIT, site.key, json={"cbor": payment.to_cbor_hex()})
+        assert reply.status == 200, reply.body
+        path = f"/v1/tx/submitted/{reply.body['data']['tx_hash']}"
+        assert [(await client.get(path, site.key)).body["data"]["state"] for _ in range(4)] == ["pending"] * 4
+        site.slot_no += 10
+        await site.chain.append(site.slot_no, Sent(name="sent", tx_hash=id_of(payment)))
+        assert [(await client.get(path, site.key)).body["data"]["state"] for _ in range(4)] == ["in_block"] * 4
+        assert [await site.tip(client) for _ in range(4)] == [site.slot_no] * 4
+        for replica in (site.first, site.second):
+            await asyncio.to_thread(replica.execute, "SELECT pg_wal_replay_resume()")
 
 
 async def test_a_rolled_back_chain_is_shown(site: Site) -> None:
