@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -78,8 +79,11 @@ def run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool = 
             service_manager.notify(service_manager.STOPPING)
             stop.set()
             loop.call_later(STOP_WITHIN_S, work.cancel)
-            # NOTE: a frozen server may delay even the cleanup of a cancelled task.
-            loop.call_later(STOP_WITHIN_S + _CLOSE_WITHIN_S, os._exit, int(once))
+            # NOTE: not of the loop. A frozen server may delay even the cleanup of a cancelled task, and Python waits
+            # for the threads of executors, one of which may be importing packages, after the loop has ended.
+            last = threading.Timer(STOP_WITHIN_S + _CLOSE_WITHIN_S, os._exit, (int(once),))
+            last.daemon = True
+            last.start()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked, number)
