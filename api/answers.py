@@ -152,6 +152,18 @@ class MorePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
     has_more: bool
 
 
+class PlacePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
+    """The position of a page in a list of what an address or an account has.
+
+    `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
+    """
+
+    limit: int
+    offset: int
+    has_more: bool
+    next_cursor: str | msgspec.UnsetType = msgspec.UNSET
+
+
 class CursorPaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
     """The position of a page in the transactions of an address or an account.
 

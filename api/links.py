@@ -4,10 +4,10 @@ from urllib.parse import quote, unquote_plus
 
 from msgspec import UNSET
 
-from api.answers import CursorPaging, MorePaging, Paging, TotalPaging
+from api.answers import CursorPaging, MorePaging, Paging, PlacePaging, TotalPaging
 
 _SAFE = "%/?&=:@!$'()*+,;~-._"
-AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging
+AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging | PlacePaging
 
 
 def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
@@ -15,8 +15,9 @@ def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
     more = page.offset + page.limit < page.total if isinstance(page, TotalPaging) else page.has_more
     if not more:
         return None
-    cursor = page.next_cursor if isinstance(page, CursorPaging) else UNSET
-    moved = {"offset": page.offset + page.limit} if cursor is UNSET else {"fromSlot": cursor, "offset": 0}
+    cursor = page.next_cursor if isinstance(page, CursorPaging | PlacePaging) else UNSET
+    name = "fromSlot" if isinstance(page, CursorPaging) else "cursor"
+    moved = {"offset": page.offset + page.limit} if cursor is UNSET else {name: cursor, "offset": 0}
     kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
     query = "&".join([*kept, *(f"{name}={value}" for name, value in moved.items())])
     address = quote(f"{raw_path}?{query}", safe=_SAFE)  # a `>` in the query would end the URI

@@ -91,6 +91,7 @@ _NETWORK_IDS = "0 is mainnet, 1 preview, 2 preprod"
 _PARAMETERS = {
     "limit": "Maximum number of results.",
     "offset": "Number of results to skip.",
+    "cursor": "Continue after a page of this list: its `next_cursor`. `offset` counts from there.",
     "order": "Sort order of {sorted_by}: `desc` lists the newest or largest first.",
     "fromSlot": "List transactions at or before this slot or, if `order` is `asc`, at or after it.",
     "groupByPolicy": "Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`.",

@@ -8,6 +8,7 @@ from api.chain.pools import show_pool_id
 from shared import address
 
 _ADDRESS = "SELECT raw FROM address WHERE address_no >= $1 ORDER BY address_no LIMIT 1"
+_STAKE = "SELECT raw FROM stake WHERE stake_no >= $1 ORDER BY stake_no LIMIT 1"
 _POLICY = "SELECT policy_id FROM policy WHERE policy_no >= $1 ORDER BY policy_no LIMIT 1"
 _ASSET = """
 SELECT policy_id, name FROM asset JOIN policy USING (policy_no)
@@ -38,20 +39,32 @@ async def requests(db: asyncpg.Connection, count: int, *, popular: bool) -> Mapp
 
     genesis: int = await db.fetchval("SELECT count(*) FROM genesis_output")
     addresses = [address.show(row["raw"]) for row in await rows(_ADDRESS, "address", "address_no", genesis + 1)]
+    accounts = [address.show_stake(row["raw"]) for row in await rows(_STAKE, "stake", "stake_no")]
     policies = [row["policy_id"].hex() for row in await rows(_POLICY, "policy", "policy_no")]
     assets = [f"{row['policy_id'].hex()}.{row['name'].hex()}" for row in await rows(_ASSET, "asset", "asset_no")]
     pools = [show_pool_id(row["pool_id"]) for row in await rows(_POOL, "pool", "pool_no")]
     transactions = [row["hash"].hex() for row in await rows(_TRANSACTION, "tx", "tx_id")]
-    return _paths(addresses, policies, assets, pools, transactions)
+    return _paths(addresses, accounts, policies, assets, pools, transactions)
 
 
 def _paths(
-    addresses: list[str], policies: list[str], assets: list[str], pools: list[str], transactions: list[str]
+    addresses: list[str],
+    accounts: list[str],
+    policies: list[str],
+    assets: list[str],
+    pools: list[str],
+    transactions: list[str],
 ) -> Mapping[str, Sequence[str]]:
     """The paths by kind."""
     return {
         "history, 100": [f"/v1/tx/history/{one}" for one in addresses],
         "in full, 20": [f"/v1/tx/address/{one}" for one in addresses],
+        "address": [f"/v1/addresses/{one}" for one in addresses],
+        "unspent outputs, 100": [f"/v1/addresses/{one}/utxos" for one in addresses],
+        "assets of an address, 100": [f"/v1/addresses/{one}/assets" for one in addresses],
+        "account": [f"/v1/accounts/{one}" for one in accounts],
+        "addresses of an account, 100": [f"/v1/accounts/{one}/addresses" for one in accounts],
+        "unspent outputs of an account, 100": [f"/v1/accounts/{one}/utxos" for one in accounts],
         "transaction": [f"/v1/tx/hash/{one}" for one in transactions],
         "asset": [f"/v1/assets/{one}" for one in assets],
         "holders, 100": [f"/v1/assets/{one}/holders" for one in assets],

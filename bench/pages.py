@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from api.chain import transactions
-from bench import databases, machine
+from bench import databases, machine, owners
 from shared import database, packed, servers, settings, sql
 from shared.ledger import AddressNo, AssetNo
 from shared.network import MAINNET
@@ -27,6 +27,7 @@ BUSY = b"\x01" + bytes(range(56))
 """The address, at which every transaction is."""
 
 OFFSETS = (0, 10_000, 1_000_000)
+_OWNER_DEPTHS = (0, 10_000, owners.ENTRIES - 1_000)
 _GOAL = 1.2
 _BUSY_NO = 1
 _BLOCK_TRANSACTIONS = 20
@@ -129,6 +130,27 @@ async def measure(db: asyncpg.Connection, statement: sql.Query[Any], limit: int,
     return table
 
 
+async def measure_owners(db: asyncpg.Connection, rounds: int) -> Table:
+    """Lists of an owner, after a cursor and at an offset."""
+    clocks = {
+        (each, by_cursor, depth): _Stopwatch()
+        for each in owners.lists(BUSY)
+        for by_cursor in (True, False)
+        for depth in _OWNER_DEPTHS
+    }
+    for _ in range(rounds):
+        for (each, by_cursor, depth), clock in clocks.items():
+            await clock.time(partial(each.page, db, 100, depth, by_cursor=by_cursor))
+    table = Table("ms", *(f"{depth:,}" for depth in _OWNER_DEPTHS), "last / first")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for each, by_cursor in dict.fromkeys((each, by_cursor) for each, by_cursor, _ in clocks):
+        medians = [clocks[each, by_cursor, depth].median_ms for depth in _OWNER_DEPTHS]
+        name = f"{each.name}, {'cursor' if by_cursor else 'offset'}"
+        table.add_row(name, *(f"{median:.2f}" for median in medians), f"{medians[-1] / medians[0]:.2f}")
+    return table
+
+
 async def _measure(count: int, rounds: int) -> None:
     console = Console()
     async with servers.running(settings.read(), valkey=False) as running, databases.fresh(running.database_url) as url:
@@ -141,6 +163,10 @@ async def _measure(count: int, rounds: int) -> None:
             table = await measure(db, statement, limit, count, rounds)
             table.title = f"{name}, {limit} a page, by offset (goal: last / first at most {_GOAL})"
             console.print(table)
+        await owners.fill(db)
+        table = await measure_owners(db, rounds)
+        table.title = f"lists of an owner, 100 a page (goal after a cursor: last / first at most {_GOAL})"
+        console.print(table)
         await db.close()
 
 

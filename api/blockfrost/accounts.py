@@ -1,5 +1,7 @@
 """`/accounts`: a stake account, its addresses, assets and outputs, its delegations and withdrawals."""
 
+from typing import TypeVar
+
 import msgspec
 
 from api.ask import ChainAsk
@@ -9,11 +11,20 @@ from api.blockfrost.amounts import Amount
 from api.blockfrost.outputs import Unspent
 from api.blockfrost.paging import Page
 from api.chain import accounts, owners
-from api.chain.accounts import AccountAddress, AccountList, AccountQuestion, StakeAddress
+from api.chain.accounts import (
+    AccountAddress,
+    AccountAddresses,
+    AccountDelegations,
+    AccountList,
+    AccountQuestion,
+    StakeAddress,
+)
 from api.chain.certificates import Representative
 from shared.encoding import bech32_encode
 from shared.network import Network
 from shared.sql import Connection
+
+ListT = TypeVar("ListT", bound=AccountList)
 
 _OF_A_KEY, _OF_A_SCRIPT = b"\x22", b"\x23"  # the first byte of a representative's id (CIP-129)
 
@@ -91,7 +102,7 @@ async def addresses(ask: ChainAsk[AccountPage]) -> list[AccountAddress]:
     """List the addresses of an account."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        return (await accounts.addresses(ask.about(_list(ask.question), db))).data
+        return (await accounts.addresses(ask.about(_list(AccountAddresses, ask.question), db))).data
 
 
 async def assets(ask: ChainAsk[AccountPage]) -> list[Amount]:
@@ -115,7 +126,7 @@ async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
     """List the delegations of an account to pools, past ones included."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        found = (await accounts.delegations(ask.about(_list(ask.question), db))).data
+        found = (await accounts.delegations(ask.about(_list(AccountDelegations, ask.question), db))).data
         by_tx = [each.transaction for each in found if each.transaction is not None]
         blocks = await outputs.blocks_at(db, [each.slot_no for each in by_tx])
     return [
@@ -138,7 +149,7 @@ async def withdrawals(ask: ChainAsk[AccountPage]) -> list[Withdrawal]:
     """List the withdrawals of rewards from an account."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        found = (await accounts.withdrawals(ask.about(_list(ask.question), db))).data
+        found = (await accounts.withdrawals(ask.about(_list(AccountList, ask.question), db))).data
         blocks = await outputs.blocks_at(db, [each.slot_no for each in found])
     return [
         Withdrawal(
@@ -163,8 +174,8 @@ def _drep_id(representative: Representative) -> str:
     return "drep_always_no_confidence"
 
 
-def _list(page: AccountPage) -> AccountList:
-    return AccountList(stake_address=page.stake_address, limit=page.count, offset=page.offset, order=page.order)
+def _list(question: type[ListT], page: AccountPage) -> ListT:
+    return question(stake_address=page.stake_address, limit=page.count, offset=page.offset, order=page.order)
 
 
 async def _known(db: Connection, raw: bytes, network: Network) -> accounts.Account:

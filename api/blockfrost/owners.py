@@ -13,7 +13,7 @@ from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage, limits
 from api.chain import owners, transactions, utxos
 from api.chain.assets import AssetId, AssetTransaction
-from api.chain.owners import Holding, OwnerKind, OwnerList
+from api.chain.owners import Holding, HoldingList, OwnerKind
 from api.chain.transactions import Between, HistoryEntry
 from api.chain.utxos import UnspentList
 from api.parameters import Question
@@ -78,7 +78,7 @@ async def holdings(
     order: str = "asc",
 ) -> tuple[list[Amount], bool]:
     """Assets of an owner, and whether more follow, in a snapshot."""
-    question = OwnerList(limit=limit, offset=offset, order="asc" if order == "asc" else "desc")
+    question = HoldingList(limit=limit, offset=offset, order="asc" if order == "asc" else "desc")
     page = await owners.holdings(ask.about(question, db), owner, raw)
     return [_amount(each) for each in page.data], page.pagination.has_more
 

@@ -5,12 +5,22 @@ from typing import Annotated, Literal
 import msgspec
 
 from api import errors
-from api.answers import ChainPage, CursorPaging, Instant, LedgerAnswer, MorePaging, Paging, Quantity
+from api.answers import ChainPage, CursorPaging, Instant, LedgerAnswer, Paging, PlacePaging, Quantity
 from api.ask import ChainAsk
 from api.chain import owners, transactions, utxos
 from api.chain.addresses import show_credential
 from api.chain.certificates import LedgerCredential, Representative, show_representative
-from api.chain.owners import Holding, OwnerList, OwnerSummary, Position
+from api.chain.owners import (
+    AFTER,
+    FROM_PLACE,
+    Holding,
+    HoldingList,
+    OwnerList,
+    OwnerSummary,
+    Place,
+    PlaceKind,
+    Position,
+)
 from api.chain.pools import show_pool_id
 from api.chain.tip import ListRow, Tip
 from api.chain.tip import of_rows as tip_of
@@ -35,6 +45,24 @@ class AccountList(OwnerList, frozen=True, kw_only=True):
     """A page of a list of an account."""
 
     stake_address: StakeAddress
+
+
+class AccountAddresses(AccountList, frozen=True, kw_only=True):
+    """A page of the addresses of an account."""
+
+    cursor: Annotated[str | None, Text(address.LONGEST_TEXT)] = None
+
+
+class AccountAssets(HoldingList, frozen=True, kw_only=True):
+    """A page of the assets of an account."""
+
+    stake_address: StakeAddress
+
+
+class AccountDelegations(AccountList, frozen=True, kw_only=True):
+    """A page of the delegations of an account."""
+
+    cursor: Annotated[Place | None, PlaceKind()] = None
 
 
 class AccountOutputs(UnspentList, frozen=True, kw_only=True):
@@ -114,6 +142,7 @@ class _AccountRow(msgspec.Struct, frozen=True):
 
 
 class _AddressRow(ListRow, frozen=True):
+    placed: bool
     raw: bytes | None  # null in the row of an empty page
 
 
@@ -121,6 +150,7 @@ class _DelegationRow(ListRow, frozen=True):
     pool_id: bytes | None  # null, like everything below, in the row of an empty page
     epoch_no: int
     tx_id: int
+    place: int
     tx_hash: bytes | None
 
 
@@ -133,8 +163,10 @@ class _WithdrawalRow(ListRow, frozen=True):
 
 _sql = sql.beside(__file__)
 _account = _sql.query("account", _AccountRow)
-addresses_pages = {order: _sql.query("addresses", _AddressRow, order=order) for order in ("asc", "desc")}
-delegations_pages = {order: _sql.query("delegations", _DelegationRow, order=order) for order in ("asc", "desc")}
+addresses_pages = {order: _sql.query("addresses", _AddressRow, **direction) for order, direction in AFTER.items()}
+delegations_pages = {
+    order: _sql.query("delegations", _DelegationRow, **direction) for order, direction in FROM_PLACE.items()
+}
 withdrawals_page = _sql.query("withdrawals", _WithdrawalRow)
 
 
@@ -169,23 +201,28 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ac
     return found, tip
 
 
-async def addresses(ask: ChainAsk[AccountList]) -> ChainPage[AccountAddress, MorePaging]:
+async def addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress, PlacePaging]:
     """List the addresses of a stake account that were ever used.
 
     Their order is fixed, and roughly that of their first use.
     """
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
+    passed = None if asked.cursor is None else _passed(asked.cursor, ask.network)
     async with ask.connection() as db:
-        rows = await addresses_pages[asked.order].all(db, raw, asked.limit, asked.offset)
+        rows = await addresses_pages[asked.order].all(db, raw, asked.limit, asked.offset, passed)
+    last_updated = tip_of(rows).last_updated(ask.network)
+    if not rows[0].placed:
+        raise owners.wrong_cursor()
     found = [row.raw for row in rows[: asked.limit] if row.raw is not None]
+    data = [AccountAddress(text) for text in address.show_all(found)]
     return ChainPage(
-        data=[AccountAddress(text) for text in address.show_all(found)],
-        pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
-        last_updated=tip_of(rows).last_updated(ask.network),
+        data=data,
+        pagination=owners.paging(asked, rows, lambda: data[-1].address),
+        last_updated=last_updated,
     )
 
 
-async def outputs(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, MorePaging]:
+async def outputs(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
     """List the unspent outputs of a stake account.
 
     With `asset`, only those that hold it.
@@ -193,7 +230,7 @@ async def outputs(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, Mor
     return await utxos.unspent(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
 
-async def assets(ask: ChainAsk[AccountList]) -> ChainPage[Holding, MorePaging]:
+async def assets(ask: ChainAsk[AccountAssets]) -> ChainPage[Holding, PlacePaging]:
     """List the assets in the unspent outputs of a stake account."""
     return await owners.holdings(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
@@ -211,11 +248,17 @@ async def detailed(ask: ChainAsk[AccountTransactionsInFull]) -> ChainPage[Transa
     return await transactions.detailed_of(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
 
-async def delegations(ask: ChainAsk[AccountList]) -> ChainPage[Delegation, MorePaging]:
+async def delegations(ask: ChainAsk[AccountDelegations]) -> ChainPage[Delegation, PlacePaging]:
     """List the delegations of a stake account to pools, past ones included."""
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.connection() as db:
-        rows = await delegations_pages[asked.order].all(db, raw, asked.limit, asked.offset)
+        start = owners.start_after(asked.cursor, asked.order)
+        rows = await delegations_pages[asked.order].all(db, raw, asked.limit, asked.offset, *start)
+
+    def cursor() -> str:
+        last = rows[asked.limit - 1]
+        return owners.show_place(last.tx_id, last.place)
+
     return ChainPage(
         data=[
             Delegation(
@@ -226,7 +269,7 @@ async def delegations(ask: ChainAsk[AccountList]) -> ChainPage[Delegation, MoreP
             for row in rows[: asked.limit]
             if row.pool_id is not None
         ],
-        pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+        pagination=owners.paging(asked, rows, cursor),
         last_updated=tip_of(rows).last_updated(ask.network),
     )
 
@@ -245,6 +288,13 @@ async def withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal
         pagination=Paging(asked.limit, asked.offset, total, has_more=asked.offset + asked.limit < total),
         last_updated=tip.last_updated(ask.network),
     )
+
+
+def _passed(cursor: str, network: Network) -> bytes:
+    try:
+        return address.parse(cursor, network)
+    except (address.ForeignAddress, address.InvalidAddress) as cause:
+        raise owners.wrong_cursor() from cause
 
 
 def _shown(row: _WithdrawalRow, tx_id: int, network: Network) -> AccountWithdrawal:

@@ -1,5 +1,6 @@
 -- Stake accounts, by their reward account $1 (29 bytes). A list is one snapshot, and returns no row if the network is not
--- served, a single row with nulls if the page is empty. {order} is the direction.
+-- served, a single row with nulls if the page is empty. {order} is the direction, {after} or {compare} the comparison with a
+-- cursor, {edge} the place before all others.
 
 -- name: account
 -- The stake, rewards, withdrawals and number of addresses of an account. Of its certificates the last one tells whether it is registered: a
@@ -40,37 +41,43 @@ LEFT JOIN LATERAL (
 WHERE tip.phase = 'live'
 
 -- name: addresses
--- A page of the addresses of an account in the order of their numbers, and one row beyond the page; $2 limit, $3 offset.
+-- A page of the addresses of an account in the order of their numbers, and one row beyond the page; $2 limit, $3 offset, $4 the
+-- address after which to continue, or null.
 -- Numbers are roughly in the order of first use: those that are new in one batch of blocks are numbered by their bytes, and an
 -- address whose blocks were rolled back keeps its number. It is not listed until a block uses it again.
--- NOTE: the offset looks up each address before the page. Accounts with more than some thousand are rare, and their pages
--- take about 5 ms for each thousand.
-WITH page AS (
+-- NOTE: the offset looks up each address before the page, which takes about 5 ms for each thousand. A cursor costs the same at
+-- any depth.
+WITH passed AS MATERIALIZED (
+    SELECT address_no FROM address WHERE raw = $4
+), page AS (
     SELECT address_no, raw FROM address
     WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
+      AND address_no {after} coalesce((SELECT address_no FROM passed), {edge})
       AND (EXISTS (SELECT FROM address_tx WHERE address_tx.address_no = address.address_no AND chunk = 0)
            OR EXISTS (SELECT FROM utxo WHERE utxo.address_no = address.address_no))
     ORDER BY address_no {order}
     LIMIT $2::bigint + 1 OFFSET $3
 )
-SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, page.raw
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, $4::bytea IS NULL OR EXISTS (SELECT FROM passed) AS placed,
+       page.raw
 FROM tip
 LEFT JOIN page ON true
 WHERE tip.phase = 'live'
 ORDER BY page.address_no {order}
 
 -- name: delegations
--- A page of the delegations of an account in their order, and one row beyond the page; $2 limit, $3 offset. tx_id is negative
--- in the genesis.
--- NOTE: the offset reads each of the account's certificates before the page. Each has cost it a fee.
+-- A page of the delegations of an account in their order, and one row beyond the page; $2 limit, $3 offset, $4 and $5 the tx_id
+-- and place at which to begin, or null. tx_id is negative in the genesis.
+-- NOTE: the offset reads each of the account's certificates before the page. A cursor costs the same at any depth.
 WITH page AS (
     SELECT tx_id, place, pool_no, epoch_no FROM stake_event
     WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1) AND kind = 'delegation'
+      AND (tx_id, place) {compare} (coalesce($4, {edge}), coalesce($5, 0))
     ORDER BY tx_id {order}, place {order}
     LIMIT $2::bigint + 1 OFFSET $3
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash,
-       (SELECT pool_id FROM pool WHERE pool.pool_no = page.pool_no) AS pool_id, page.epoch_no, page.tx_id,
+       (SELECT pool_id FROM pool WHERE pool.pool_no = page.pool_no) AS pool_id, page.epoch_no, page.tx_id, page.place,
        (SELECT hash FROM tx WHERE tx.tx_id = page.tx_id) AS tx_hash
 FROM tip
 LEFT JOIN page ON true

@@ -4,11 +4,11 @@ from typing import Literal
 
 import msgspec
 
-from api.answers import ChainAnswer, ChainPage, MorePaging
+from api.answers import ChainAnswer, ChainPage, PlacePaging
 from api.ask import ChainAsk
 from api.chain import owners, utxos
 from api.chain.certificates import LedgerCredential
-from api.chain.owners import Holding, OwnerList, OwnerSummary
+from api.chain.owners import Holding, HoldingList, OwnerSummary
 from api.chain.tip import Tip
 from api.chain.transactions import Address
 from api.chain.utxos import UnspentList, UnspentOutput
@@ -30,7 +30,7 @@ class AddressOutputs(UnspentList, frozen=True, kw_only=True):
     address: Address
 
 
-class AddressAssets(OwnerList, frozen=True, kw_only=True):
+class AddressAssets(HoldingList, frozen=True, kw_only=True):
     """A page of the assets of an address."""
 
     address: Address
@@ -76,7 +76,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ad
     return found, tip
 
 
-async def outputs(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, MorePaging]:
+async def outputs(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
     """List the unspent outputs of an address.
 
     With `asset`, only those that hold it.
@@ -84,7 +84,7 @@ async def outputs(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, Mor
     return await utxos.unspent(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
 
-async def assets(ask: ChainAsk[AddressAssets]) -> ChainPage[Holding, MorePaging]:
+async def assets(ask: ChainAsk[AddressAssets]) -> ChainPage[Holding, PlacePaging]:
     """List the assets in the unspent outputs of an address."""
     return await owners.holdings(ask, "address", owners.parse_address(ask.question.address, ask.network))
 

@@ -31,7 +31,7 @@ from shared.sql import Connection
 _CACHED_ADDRESSES = 16_384
 _POLICY_DIGITS = 2 * HASH28_BYTES
 # The dot may be left out before a name. Without dot and name it is a policy id, and probably a mistake.
-_ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}){{0,32}})"
+ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}){{0,32}})"
 _FINGERPRINT_PATTERN = "asset1[02-9ac-hj-np-z]{38}|ASSET1[02-9AC-HJ-NP-Z]{38}"
 
 Source = Literal["cip68", "cip25", "registry"]
@@ -59,11 +59,11 @@ class AssetKind(Kind[AssetId | Fingerprint]):
     """
 
     def __init__(self) -> None:
-        schema: JsonSchema = {"type": "string", "pattern": f"^({_ASSET_PATTERN}|{_FINGERPRINT_PATTERN})$"}
+        schema: JsonSchema = {"type": "string", "pattern": f"^({ASSET_PATTERN}|{_FINGERPRINT_PATTERN})$"}
         super().__init__("an asset", schema, errors.invalid_asset)
 
     def of_text(self, text: str) -> AssetId | Fingerprint:
-        found = re.fullmatch(_ASSET_PATTERN, text)
+        found = re.fullmatch(ASSET_PATTERN, text)
         if found is not None:
             return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[3]))
         if re.fullmatch(rf"[0-9a-fA-F]{{{_POLICY_DIGITS}}}", text):

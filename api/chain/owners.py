@@ -1,18 +1,23 @@
-"""What addresses and accounts have in common: both own outputs and have a history."""
+"""What addresses and accounts have in common: both own outputs and have a history.
 
+Lists of what they have continue at a cursor, at the same cost for any depth: docs/decisions/0046-cursors.md.
+"""
+
+import re
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from api import errors
-from api.answers import ChainPage, Digits, Instant, MorePaging, Quantity
+from api.answers import ChainPage, Digits, Instant, PlacePaging, Quantity
 from api.ask import ChainAsk
 from api.chain import names
-from api.chain.assets import text_of
+from api.chain.assets import ASSET_PATTERN, AssetId, text_of
 from api.chain.tip import ListRow, Tip
 from api.chain.tip import of_rows as tip_of
-from api.parameters import Integer, Offset, Order, Question
+from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import address, sql
 from shared.ledger import AssetNo, fingerprint, slot_of
 from shared.network import Network
@@ -40,12 +45,68 @@ _HOLDINGS: dict[OwnerKind, dict[str, str]] = {
 }
 
 
+# The entries after a cursor in lists by row number, and the number before all of them.
+AFTER = {
+    "asc": {"order": "asc", "after": ">", "edge": "0"},
+    "desc": {"order": "desc", "after": "<", "edge": "2147483647"},
+}
+# The entries from a place in lists in the order of the chain, and the place before all of them.
+FROM_PLACE = {
+    "asc": {"order": "ASC", "compare": ">=", "edge": "'-9223372036854775808'::bigint"},
+    "desc": {"order": "DESC", "compare": "<", "edge": "'9223372036854775807'::bigint"},
+}
+_CURSOR = "the next_cursor of a page of this list"
+_MOST_TX_ID = (1 << 63) - 1
+
+
 class OwnerList(Question, frozen=True, kw_only=True):
     """A page of a list of an owner."""
 
     limit: Annotated[int, Integer(1, 500)] = 100
     offset: Offset = 0
     order: Order = "desc"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The place of an entry on the chain: the tx_id of its transaction and its number there, or any place between."""
+
+    tx_id: int
+    number: int
+
+
+class PlaceKind(Kind[Place]):
+    """The `next_cursor` of a list in the order of the chain."""
+
+    _FORM = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,5})")
+
+    def __init__(self) -> None:
+        schema: JsonSchema = {"type": "string", "pattern": f"^{self._FORM.pattern}$"}
+        super().__init__(_CURSOR, schema)
+
+    def of_text(self, text: str) -> Place:
+        found = self._FORM.fullmatch(text)
+        if found is None or not text.isascii() or abs(int(found[1])) > _MOST_TX_ID:
+            raise ValueError(text)
+        return Place(int(found[1]), int(found[2]))
+
+
+class AssetPlace(Kind[AssetId]):
+    """The `next_cursor` of a list of assets: one of them, in the form `<policy_id>.<asset_name>`."""
+
+    def __init__(self) -> None:
+        super().__init__(_CURSOR, {"type": "string", "pattern": f"^{ASSET_PATTERN}$"})
+
+    def of_text(self, text: str) -> AssetId:
+        found = re.fullmatch(ASSET_PATTERN, text)
+        if found is None:
+            raise ValueError(text)
+        return AssetId(bytes.fromhex(found[1]), bytes.fromhex(found[3]))
+
+
+class HoldingList(OwnerList, frozen=True, kw_only=True):
+    """A page of the assets of an owner."""
+
+    cursor: Annotated[AssetId | None, AssetPlace()] = None
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -94,6 +155,7 @@ class _SummaryRow(msgspec.Struct, frozen=True):
 
 
 class _HoldingRow(ListRow, frozen=True):
+    placed: bool
     numbering: UUID
     asset_no: AssetNo | None  # null in the row of an empty page
     quantity: str
@@ -107,12 +169,12 @@ _summaries = {
     for owner in _KEYS
 }
 holdings_pages = {
-    (owner, order): _sql.query("holdings", _HoldingRow, **_KEYS[owner], **_HOLDINGS[owner], order=order)
+    (owner, order): _sql.query("holdings", _HoldingRow, **_KEYS[owner], **_HOLDINGS[owner], **AFTER[order])
     for owner in _KEYS
-    for order in ("asc", "desc")
+    for order in AFTER
 }
 
-ListT = TypeVar("ListT", bound=OwnerList)
+ListT = TypeVar("ListT", bound=HoldingList)
 
 
 def parse_address(text: str, network: Network) -> bytes:
@@ -158,20 +220,48 @@ def position(tx_id: int | None, tx_hash: bytes | None, network: Network) -> Posi
     return Position(tx_hash.hex(), slot_of(tx_id), network.slot_time(slot_of(tx_id)))
 
 
-async def holdings(ask: ChainAsk[ListT], owner: OwnerKind, raw: bytes) -> ChainPage[Holding, MorePaging]:
+def paging(asked: OwnerList, rows: Sequence[object], cursor: Callable[[], str]) -> PlacePaging:
+    """The position of a page, given its rows and the one beyond it; `cursor` is the place of its last entry."""
+    if len(rows) <= asked.limit:
+        return PlacePaging(asked.limit, asked.offset, has_more=False)
+    return PlacePaging(asked.limit, asked.offset, has_more=True, next_cursor=cursor())
+
+
+def show_place(tx_id: int, number: int) -> str:
+    """The cursor of an entry of a list in the order of the chain."""
+    return f"{tx_id}.{number}"
+
+
+def start_after(cursor: Place | None, order: str) -> tuple[int | None, int | None]:
+    """Where a statement with FROM_PLACE begins to continue after a cursor; nulls without one."""
+    if cursor is None:
+        return None, None
+    return cursor.tx_id, cursor.number + (order == "asc")
+
+
+def wrong_cursor() -> errors.Refusal:
+    """The error for a cursor that names something unknown to the index."""
+    return errors.wrong_parameter("cursor", f"must be {_CURSOR}")
+
+
+async def holdings(ask: ChainAsk[ListT], owner: OwnerKind, raw: bytes) -> ChainPage[Holding, PlacePaging]:
     """A page of the assets of an owner."""
     asked = ask.question
     query = holdings_pages[owner, asked.order]
+    after = (None, None) if asked.cursor is None else (asked.cursor.policy_id, asked.cursor.asset_name)
     async with ask.connection() as db:
 
-        async def read() -> ChainPage[Holding, MorePaging]:
-            rows = await query.all(db, raw, asked.limit, asked.offset)
+        async def read() -> ChainPage[Holding, PlacePaging]:
+            rows = await query.all(db, raw, asked.limit, asked.offset, *after)
             tip = tip_of(rows)
+            if not rows[0].placed:
+                raise wrong_cursor()
             found = {row.asset_no: row.quantity for row in rows[: asked.limit] if row.asset_no is not None}
             shown = await names.of(db, rows[0].numbering, (), found)
+            data = [_holding(shown.assets[asset_no], quantity) for asset_no, quantity in found.items()]
             return ChainPage(
-                data=[_holding(shown.assets[asset_no], quantity) for asset_no, quantity in found.items()],
-                pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+                data=data,
+                pagination=paging(asked, rows, lambda: f"{data[-1].policy_id}.{data[-1].asset_name}"),
                 last_updated=tip.last_updated(ask.network),
             )
 

@@ -7,13 +7,13 @@ from uuid import UUID
 import msgspec
 
 from api import errors
-from api.answers import ChainAnswer, ChainPage, Instant, MorePaging
+from api.answers import ChainAnswer, ChainPage, Instant, PlacePaging
 from api.ask import ChainAsk
 from api.chain import assets, contracts, names, owners, tip
 from api.chain.assets import AssetId, AssetKind, Fingerprint
 from api.chain.contracts import Carried
 from api.chain.names import Names
-from api.chain.owners import OwnerList, Position
+from api.chain.owners import FROM_PLACE, OwnerList, Place, PlaceKind, Position
 from api.chain.transactions import Value, value_of
 from api.parameters import Hex, Integer, Question
 from shared import address, packed, sql
@@ -28,6 +28,7 @@ class UnspentList(OwnerList, frozen=True, kw_only=True):
     """A page of unspent outputs. With `asset`, those that hold it."""
 
     asset: Annotated[AssetId | Fingerprint | None, AssetKind()] = None
+    cursor: Annotated[Place | None, PlaceKind()] = None
 
 
 class OutputQuestion(Question, frozen=True, kw_only=True):
@@ -83,14 +84,8 @@ class _MadeRow(_OutputRow, frozen=True):
 
 _sql = sql.beside(__file__)
 _DIRECTIONS = {
-    "asc": {"order": "ASC", "compare": ">=", "edge": "'-9223372036854775808'::bigint", "lag": "", "over": ""},
-    "desc": {
-        "order": "DESC",
-        "compare": "<",
-        "edge": "'9223372036854775807'::bigint",
-        "lag": "lag",
-        "over": "OVER in_order",
-    },
+    "asc": {**FROM_PLACE["asc"], "lag": "", "over": ""},
+    "desc": {**FROM_PLACE["desc"], "lag": "lag", "over": "OVER in_order"},
 }
 _UTXO_ASSETS: dict[owners.OwnerKind, str] = {"address": "utxo_asset", "account": "account_utxo_asset"}
 unspent_pages = {
@@ -99,9 +94,9 @@ unspent_pages = {
     for order, direction in _DIRECTIONS.items()
 }
 unspent_of_asset_pages = {
-    (owner, order): _sql.query("unspent_of_asset", _OfAssetRow, **parts, utxo_asset=_UTXO_ASSETS[owner], order=order)
+    (owner, order): _sql.query("unspent_of_asset", _OfAssetRow, **parts, utxo_asset=_UTXO_ASSETS[owner], **direction)
     for owner, parts in owners.OUTPUTS.items()
-    for order in _DIRECTIONS
+    for order, direction in FROM_PLACE.items()
 }
 _output = _sql.query("output", _MadeRow)
 
@@ -128,25 +123,29 @@ async def one(db: Connection, tx_hash: bytes, index: int, network: Network) -> M
     return None if row is None else await _shown_made(db, row, network)
 
 
-async def unspent(ask: ChainAsk[UnspentT], owner: owners.OwnerKind, raw: bytes) -> ChainPage[UnspentOutput, MorePaging]:
+async def unspent(
+    ask: ChainAsk[UnspentT], owner: owners.OwnerKind, raw: bytes
+) -> ChainPage[UnspentOutput, PlacePaging]:
     """A page of the unspent outputs of an owner, those with an asset if the question names one."""
     asked = ask.question
     asset = None if asked.asset is None else await assets.asset_of(ask, asked.asset)
+    start = owners.start_after(asked.cursor, asked.order)
     async with ask.snapshot() as db:
         rows: Sequence[_OutputRow]
         if asset is None:
-            rows = await unspent_pages[owner, asked.order].all(db, raw, asked.limit, asked.offset)
+            rows = await unspent_pages[owner, asked.order].all(db, raw, asked.limit, asked.offset, *start)
         else:
             of_asset = unspent_of_asset_pages[owner, asked.order]
-            held = await of_asset.all(db, raw, asked.limit, asked.offset, asset.policy_id, asset.asset_name)
+            held = await of_asset.all(db, raw, asked.limit, asked.offset, *start, asset.policy_id, asset.asset_name)
             if held and not held[0].known:
                 raise errors.asset_not_found()
             rows = held
         last = tip.of_rows(rows)
-        found = await _shown(db, [row for row in rows[: asked.limit] if row.tx_id is not None], ask.network)
+        shown = [row for row in rows[: asked.limit] if row.tx_id is not None]
+        found = await _shown(db, shown, ask.network)
     return ChainPage(
         data=found,
-        pagination=MorePaging(asked.limit, asked.offset, has_more=len(rows) > asked.limit),
+        pagination=owners.paging(asked, rows, lambda: owners.show_place(shown[-1].tx_id or 0, shown[-1].output_index)),
         last_updated=last.last_updated(ask.network),
     )
 

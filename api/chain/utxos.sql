@@ -9,7 +9,8 @@
 -- A page of the unspent outputs of an owner in the order in which they were made, and one row beyond the page. Buckets skip
 -- to a large offset, so that every offset costs about the same; the rest of the offset is an index-only scan. An owner
 -- without buckets has a few thousand outputs at most.
---   $1 raw address or reward account  $2 limit  $3 offset
+-- NOTE: after a cursor the whole offset is such a scan, 10,000 outputs in a millisecond.
+--   $1 raw address or reward account  $2 limit  $3 offset  $4, $5 tx_id and output_index at which to begin, or null
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1
 ), bucket AS MATERIALIZED (
@@ -17,12 +18,12 @@ WITH asked AS MATERIALIZED (
            coalesce({lag}(lowest_tx_id) {over}, {edge}) AS tx_id,
            coalesce({lag}(lowest_output_index) {over}, 0) AS output_index
     FROM {utxo_bucket}
-    WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND $3::bigint >= 1000
+    WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND $3::bigint >= 1000 AND $4::bigint IS NULL
     WINDOW in_order AS (ORDER BY lowest_tx_id {order}, lowest_output_index {order})
 ), start AS MATERIALIZED (
     (SELECT tx_id, output_index, $3 - (beyond - outputs) AS skipped FROM bucket WHERE beyond > $3 ORDER BY beyond LIMIT 1)
     UNION ALL
-    SELECT {edge}, 0, $3 WHERE NOT EXISTS (SELECT FROM bucket)
+    SELECT coalesce($4, {edge}), coalesce($5, 0), $3 WHERE NOT EXISTS (SELECT FROM bucket)
 ), page AS (
     SELECT tx_id, output_index FROM utxo
     WHERE {owner_no} = (SELECT {owner_no} FROM asked)
@@ -44,22 +45,24 @@ ORDER BY page.tx_id {order}, page.output_index {order}
 -- The same for those outputs that hold an asset. Owners with buckets have an index of them; the others have at most some
 -- thousand outputs, of which each tells its assets.
 -- NOTE: the offset is an index-only scan of the outputs with this asset, 10,000 in a millisecond. Buckets for each asset of
--- each owner would cost more in every block than these pages ever do.
---   $1 raw address or reward account  $2 limit  $3 offset  $4 policy  $5 name
+-- each owner would cost more in every block than these pages ever do. A cursor costs the same at any depth.
+--   $1 to $5 as above  $6 policy  $7 name
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1
 ), wanted AS MATERIALIZED (
     SELECT asset_no FROM policy JOIN asset USING (policy_no)
-    WHERE policy_id = $4 AND name = $5 AND first_tx_id IS NOT NULL
+    WHERE policy_id = $6 AND name = $7 AND first_tx_id IS NOT NULL
 ), page AS (
     (SELECT tx_id, output_index FROM {utxo_asset}
      WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND asset_no = (SELECT asset_no FROM wanted)
+       AND (tx_id, output_index) {compare} (coalesce($4, {edge}), coalesce($5, 0))
      ORDER BY tx_id {order}, output_index {order}
      LIMIT $2::bigint + 1 OFFSET $3)
     UNION ALL
     (SELECT tx_id, output_index FROM utxo
      WHERE {owner_no} = (SELECT {owner_no} FROM asked) AND (SELECT asset_no FROM wanted) = ANY (asset_nos)
        AND NOT EXISTS (SELECT FROM {utxo_bucket} bucket WHERE bucket.{owner_no} = (SELECT {owner_no} FROM asked))
+       AND (tx_id, output_index) {compare} (coalesce($4, {edge}), coalesce($5, 0))
      ORDER BY tx_id {order}, output_index {order}
      LIMIT $2::bigint + 1 OFFSET $3)
 )

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import asyncpg
 import pytest
+from ledgerline_client import AsyncLedgerline
 
-from shared import database
+from shared import address, database
 from shared.network import PREVIEW
 from tests.api.client import Client
 from tests.api.conftest import IssueKey
@@ -14,13 +16,19 @@ from tests.api.payments import NOBODY, ON_MAINNET
 from tests.chain.model import stake_address_of
 from tests.chain.model_chain import Chain as Model
 from tests.chain.model_owners import Owners
-from tests.chain.written import POLICY, Written, hash_of, mints, pays, person, tx
+from tests.chain.written import POLICY, Written, hash_of, mints, pays, person, reward_account, tx
 
 Json = dict[str, Any]
 COIN, RARE = b"Coin".hex(), b"Rare".hex()
 MANY = 6_000
 STAKED = person("busy", staked=True)
 OTHER = person("other")
+
+
+@pytest.fixture
+async def client(api: Client, key: str) -> Any:
+    async with AsyncLedgerline(f"http://127.0.0.1:{api.port}", api_key=key) as service:
+        yield service
 
 
 @pytest.fixture
@@ -85,7 +93,85 @@ async def deep(api: Client, key: str, path: str, oldest_first: list[Json]) -> No
         for offset in {0, 999, 1_000, total // 2, max(total - 2, 0), total}:
             body = (await api.get(f"{path}limit=3&offset={offset}&order={order}", key)).body
             assert body["data"] == rows[offset : offset + 3], (path, order, offset)
+            cursor = body["pagination"].pop("next_cursor", None)
             assert body["pagination"] == {"limit": 3, "offset": offset, "hasMore": offset + 3 < total}
+            assert (cursor is not None) == (offset + 3 < total)
+            if cursor is not None:
+                following = (await api.get(f"{path}limit=3&offset=1&order={order}&cursor={cursor}", key)).body
+                assert following["data"] == rows[offset + 4 : offset + 7], (path, order, offset)
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("query", ["", f"&asset={POLICY}.{COIN}"])
+async def test_a_walk_along_cursors_meets_what_stays_once_while_blocks_come_and_go(
+    api: Client, key: str, db: asyncpg.Connection, query: str, order: str
+) -> None:
+    chain, (first, second) = Written(db), blocks()
+    await chain.index(first)
+    before, after = (Owners(Model("preview").feed(fed).ledger) for fed in ([first], [first, second]))
+    asset = (POLICY, COIN) if query else None
+    there_after = after.unspent(STAKED, asset)
+    kept = [row for row in before.unspent(STAKED, asset) if row in there_after]
+    assert len(kept) > 900
+    path: str | None = f"/v1/addresses/{STAKED}/utxos?limit=200&order={order}{query}"
+    met: list[Json] = []
+    pages = 0
+    while path:
+        reply = await api.get(path, key)
+        assert reply.status == 200, reply.body
+        met += reply.body["data"]
+        link = reply.headers.get("Link")
+        path = link.removeprefix("<").removesuffix('>; rel="next"') if link else None
+        pages += 1
+        if pages == 2:
+            await chain.index(second)
+        if pages == 4:
+            await chain.back_to(10)
+    references = [(row["tx_hash"], row["output_index"]) for row in met]
+    assert len(references) == len(set(references))
+    assert [row for row in met if row in kept] == (kept if order == "asc" else kept[::-1])
+
+
+async def test_lists_of_names_continue_after_one_that_was_left_and_refuse_an_unknown_one(
+    api: Client, key: str, db: asyncpg.Connection, client: AsyncLedgerline
+) -> None:
+    chain, account = Written(db), reward_account("busy")
+    names = [f"{n:02x}" for n in range(9)]
+    others = [address.show(b"\x00" + bytes([n]) * 28 + address.parse_stake(account, PREVIEW)[1:]) for n in range(8)]
+    everything = [(name, 1) for name in names]
+    await chain.append(10, tx("a", pays(STAKED, *everything), mint=mints(*everything)))
+    await chain.append(20, *(tx(f"b{n}", pays(each)) for n, each in enumerate(others)))
+    assets = [each["asset_name"] async for each in client.iterate_account_assets(account, limit=2)]
+    assert assets == names[::-1]
+    addresses = [each["address"] async for each in client.iterate_account_addresses(account, limit=2)]
+    assert len(addresses) == 9 and set(addresses) == {STAKED, *others}
+    await chain.append(30, tx("c", pays(OTHER, *everything[4:]), pays(STAKED, *everything[:4]), spends=(("a", 0),)))
+    path = f"/v1/accounts/{account}"
+    reply = await api.get(f"{path}/assets?order=asc&cursor={POLICY}.05", key)
+    assert (reply.status, reply.body["data"]) == (200, []), "it holds none of those that follow"
+    reply = await api.get(f"{path}/assets?cursor={POLICY}.05", key)
+    assert [each["asset_name"] for each in reply.body["data"]] == names[3::-1]
+    await chain.back_to(10)
+    reply = await api.get(f"{path}/addresses?cursor={addresses[0]}", key)
+    assert [each["address"] for each in reply.body["data"]] == [STAKED], "after one that a rollback has unused"
+
+
+@pytest.mark.parametrize(
+    ("listed", "cursors"),
+    [
+        ("utxos", ("", "1", "1.", "x.1", "1.x", "-.1", "1.1.1", "9223372036854775808.0", "1.100000", "\u0661.1")),
+        ("delegations", ("1", "9223372036854775808.0", "1.-1")),
+        ("assets", (f"{POLICY}.ffff", "x", POLICY, "asset1" + "q" * 38)),
+        ("addresses", ("x", NOBODY, ON_MAINNET)),
+    ],
+)
+async def test_what_is_no_cursor_of_the_list_is_refused(
+    api: Client, key: str, db: asyncpg.Connection, listed: str, cursors: tuple[str, ...]
+) -> None:
+    await Written(db).append(10, tx("a", pays(STAKED)))
+    for cursor in cursors:
+        reply = await api.get(f"/v1/accounts/{stake_address_of(STAKED)}/{listed}?cursor={quote(cursor)}", key)
+        assert (reply.status, reply.error) == (400, "cursor must be the next_cursor of a page of this list"), cursor
 
 
 async def test_several_are_answered_in_their_order_as_one_request(

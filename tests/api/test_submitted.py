@@ -14,7 +14,7 @@ from pycardano import TransactionFailedException
 
 from api import idempotency, retention
 from api.chain import submitted
-from api.nodes import Connection
+from api.nodes import NodeConnection
 from devnet import control, faucet
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
@@ -230,7 +230,7 @@ async def test_a_refusal_erases_nothing_that_has_happened_meanwhile(
                 reply = await other.call("POST", SUBMIT, followed.key, json={"cbor": second.to_cbor_hex()})
                 assert reply.status == 200, reply.body
         else:
-            node = Connection(followed.node.url)
+            node = NodeConnection(followed.node.url)
             await asyncio.to_thread(node.submit, second.to_cbor(), bytes.fromhex(id_of(second)))
             await asyncio.to_thread(node.close)
             await followed.grow()

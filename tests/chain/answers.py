@@ -130,6 +130,7 @@ def collected(caller: Caller, path: str, count: int, total: bool, limit: int = 5
         offset = len(rows)
         body = caller.ok(path, limit=limit, offset=offset, **query)
         question = asked(path, query | {"limit": limit, "offset": offset})
+        body["pagination"].pop("next_cursor", None)
         pagination = {"limit": limit, "offset": offset, "hasMore": offset + limit < count}
         same(question, body["pagination"], pagination | ({"total": count} if total else {}))
         found = body["data"]["delegators"] if isinstance(body["data"], dict) else body["data"]
@@ -137,6 +138,19 @@ def collected(caller: Caller, path: str, count: int, total: bool, limit: int = 5
         rows += found
         more = body["pagination"]["hasMore"]
     return rows
+
+
+def along_cursors(caller: Caller, path: str, limit: int, **query: Any) -> list[Json]:
+    """All rows of a list of an owner, by its cursors."""
+    rows: list[Json] = []
+    cursor: dict[str, str] = {}
+    while True:
+        body = caller.ok(path, limit=limit, **query, **cursor)
+        rows += body["data"]
+        assert ("next_cursor" in body["pagination"]) == body["pagination"]["hasMore"], asked(path, query | cursor)
+        if not body["pagination"]["hasMore"]:
+            return rows
+        cursor["cursor"] = body["pagination"]["next_cursor"]
 
 
 def check_depths(caller: Caller, path: str, rows: list[Json], random: Random, **query: Any) -> None:

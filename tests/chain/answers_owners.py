@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from tests.chain.answers import (
+    along_cursors,
     as_text,
     asked,
     asset_info,
@@ -78,7 +79,10 @@ def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) ->
     addresses = owners.addresses.get(account, [])
     listed = [row["address"] for row in collected(caller, f"{path}/addresses", len(addresses), False)]
     same(f"{path}/addresses, sorted", sorted(listed), sorted(addresses))
-    check_by_slot(caller, f"{path}/delegations", chain.pools.delegated.get(account, []), total=False)
+    check_cursors(caller, f"{path}/addresses", [{"address": each} for each in reversed(listed)])
+    delegated = chain.pools.delegated.get(account, [])
+    check_by_slot(caller, f"{path}/delegations", delegated, total=False)
+    check_cursors(caller, f"{path}/delegations", delegated)
     check_by_slot(caller, f"{path}/withdrawals", owners.withdrawals(account), total=True)
     transactions = owners.transactions.get(account, [])
     for order in orders(transactions):
@@ -98,16 +102,28 @@ def check_owned(caller: Caller, owners: Owners, path: str, owner: str) -> None:
             found = collected(caller, f"{path}/utxos", len(rows), False, limit=limit, order=order)
             same(asked(f"{path}/utxos", {"limit": limit, "order": order}), found, rows)
     check_depths(caller, f"{path}/utxos", unspent, Random(owner), order="asc")
+    check_cursors(caller, f"{path}/utxos", unspent)
     holdings = owners.holdings(owner)
     listed = collected(caller, f"{path}/assets", len(holdings), False, order="asc")
     same(f"{path}/assets, sorted as text", sorted(listed, key=as_text), sorted(holdings, key=as_text))
     if len(holdings) > 1:
         newest_first = collected(caller, f"{path}/assets", len(holdings), False, limit=len(holdings) - 1)
         same(f"{path}/assets, newest first", newest_first, listed[::-1])
+        check_cursors(caller, f"{path}/assets", listed)
     for policy, name in owners.held(owner):
         rows, asset = owners.unspent(owner, (policy, name)), f"{policy}.{name}"
         found = collected(caller, f"{path}/utxos", len(rows), False, limit=2, order="asc", asset=asset)
         same(asked(f"{path}/utxos", {"asset": asset}), found, rows)
+        check_cursors(caller, f"{path}/utxos", rows, asset=asset)
+
+
+def check_cursors(caller: Caller, path: str, oldest_first: list[Json], **query: str) -> None:
+    """Walk a list along its cursors, in both directions."""
+    limit = max(len(oldest_first) // 5, 1)
+    for order in orders(oldest_first):
+        rows = oldest_first if order == "asc" else oldest_first[::-1]
+        question = asked(path, query | {"limit": limit, "order": order})
+        same(f"{question}, along cursors", along_cursors(caller, path, limit, order=order, **query), rows)
 
 
 def check_output(caller: Caller, owners: Owners, reference: OutputReference) -> None:

@@ -11,7 +11,7 @@ import pytest
 from api.services import ADMIN_ANSWER_WITHIN_S
 from devnet import faucet
 from devnet.generator import Generated, Options
-from devnet.server import Server
+from devnet.server import NodeServer
 from shared import database, leader, schema
 from shared.network import PREVIEW
 from tests.api.chains import Chain, Tx
@@ -233,7 +233,7 @@ async def test_what_was_submitted_a_moment_ago_is_known_though_no_replica_has_it
     payment = Wallet.of_faucet().payment(
         next(iter(chain.ledger.wallets[faucet.address(0)])), faucet.OUTPUT_LOVELACE, ADA
     )
-    async with Server(chain) as node, site.api(site.first, site.second, OGMIOS_URL_PREVIEW=node.url) as client:
+    async with NodeServer(chain) as node, site.api(site.first, site.second, OGMIOS_URL_PREVIEW=node.url) as client:
         for replica in (site.first, site.second):
             await asyncio.to_thread(replica.execute, "SELECT pg_wal_replay_pause()")
         reply = await client.call("POST", SUBMIT, site.key, json={"cbor": payment.to_cbor_hex()})

@@ -499,6 +499,7 @@ class AsyncLedgerline(AsyncHttp):
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> types.UnspentOutputPage:
         """List the unspent outputs of an address.
 
@@ -508,7 +509,7 @@ class AsyncLedgerline(AsyncHttp):
             "GET",
             "/v1/addresses/{address}/utxos",
             {"address": address},
-            {"limit": limit, "offset": offset, "order": order, "asset": asset},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -522,12 +523,13 @@ class AsyncLedgerline(AsyncHttp):
         limit: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> AsyncIterator[types.UnspentOutput]:
         """Every item of `list_address_utxos`, page by page."""
         return self.pages(
             "/v1/addresses/{address}/utxos",
             {"address": address},
-            {"limit": limit, "order": order, "asset": asset},
+            {"limit": limit, "order": order, "asset": asset, "cursor": cursor},
             key="api_key",
         )
 
@@ -538,13 +540,14 @@ class AsyncLedgerline(AsyncHttp):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.HoldingPage:
         """List the assets in the unspent outputs of an address."""
         answer: types.HoldingPage = await self.call(
             "GET",
             "/v1/addresses/{address}/assets",
             {"address": address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -552,11 +555,19 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     def iterate_address_assets(
-        self, address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> AsyncIterator[types.Holding]:
         """Every item of `list_address_assets`, page by page."""
         return self.pages(
-            "/v1/addresses/{address}/assets", {"address": address}, {"limit": limit, "order": order}, key="api_key"
+            "/v1/addresses/{address}/assets",
+            {"address": address},
+            {"limit": limit, "order": order, "cursor": cursor},
+            key="api_key",
         )
 
     async def get_account(self, stake_address: str) -> types.AccountAnswer:
@@ -576,6 +587,7 @@ class AsyncLedgerline(AsyncHttp):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.AccountAddressPage:
         """List the addresses of a stake account that were ever used.
 
@@ -585,7 +597,7 @@ class AsyncLedgerline(AsyncHttp):
             "GET",
             "/v1/accounts/{stake_address}/addresses",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -593,13 +605,18 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     def iterate_account_addresses(
-        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> AsyncIterator[types.AccountAddress]:
         """Every item of `list_account_addresses`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/addresses",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order},
+            {"limit": limit, "order": order, "cursor": cursor},
             key="api_key",
         )
 
@@ -611,6 +628,7 @@ class AsyncLedgerline(AsyncHttp):
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> types.UnspentOutputPage:
         """List the unspent outputs of a stake account.
 
@@ -620,7 +638,7 @@ class AsyncLedgerline(AsyncHttp):
             "GET",
             "/v1/accounts/{stake_address}/utxos",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order, "asset": asset},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -634,12 +652,13 @@ class AsyncLedgerline(AsyncHttp):
         limit: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> AsyncIterator[types.UnspentOutput]:
         """Every item of `list_account_utxos`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/utxos",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order, "asset": asset},
+            {"limit": limit, "order": order, "asset": asset, "cursor": cursor},
             key="api_key",
         )
 
@@ -650,13 +669,14 @@ class AsyncLedgerline(AsyncHttp):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.HoldingPage:
         """List the assets in the unspent outputs of a stake account."""
         answer: types.HoldingPage = await self.call(
             "GET",
             "/v1/accounts/{stake_address}/assets",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -664,13 +684,18 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     def iterate_account_assets(
-        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> AsyncIterator[types.Holding]:
         """Every item of `list_account_assets`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/assets",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order},
+            {"limit": limit, "order": order, "cursor": cursor},
             key="api_key",
         )
 
@@ -760,13 +785,14 @@ class AsyncLedgerline(AsyncHttp):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.DelegationPage:
         """List the delegations of a stake account to pools, past ones included."""
         answer: types.DelegationPage = await self.call(
             "GET",
             "/v1/accounts/{stake_address}/delegations",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -774,13 +800,18 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     def iterate_account_delegations(
-        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> AsyncIterator[types.Delegation]:
         """Every item of `list_account_delegations`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/delegations",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order},
+            {"limit": limit, "order": order, "cursor": cursor},
             key="api_key",
         )
 

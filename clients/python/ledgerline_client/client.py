@@ -497,6 +497,7 @@ class Ledgerline(Http):
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> types.UnspentOutputPage:
         """List the unspent outputs of an address.
 
@@ -506,7 +507,7 @@ class Ledgerline(Http):
             "GET",
             "/v1/addresses/{address}/utxos",
             {"address": address},
-            {"limit": limit, "offset": offset, "order": order, "asset": asset},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -520,12 +521,13 @@ class Ledgerline(Http):
         limit: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> Iterator[types.UnspentOutput]:
         """Every item of `list_address_utxos`, page by page."""
         return self.pages(
             "/v1/addresses/{address}/utxos",
             {"address": address},
-            {"limit": limit, "order": order, "asset": asset},
+            {"limit": limit, "order": order, "asset": asset, "cursor": cursor},
             key="api_key",
         )
 
@@ -536,13 +538,14 @@ class Ledgerline(Http):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.HoldingPage:
         """List the assets in the unspent outputs of an address."""
         answer: types.HoldingPage = self.call(
             "GET",
             "/v1/addresses/{address}/assets",
             {"address": address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -550,11 +553,19 @@ class Ledgerline(Http):
         return answer
 
     def iterate_address_assets(
-        self, address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> Iterator[types.Holding]:
         """Every item of `list_address_assets`, page by page."""
         return self.pages(
-            "/v1/addresses/{address}/assets", {"address": address}, {"limit": limit, "order": order}, key="api_key"
+            "/v1/addresses/{address}/assets",
+            {"address": address},
+            {"limit": limit, "order": order, "cursor": cursor},
+            key="api_key",
         )
 
     def get_account(self, stake_address: str) -> types.AccountAnswer:
@@ -574,6 +585,7 @@ class Ledgerline(Http):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.AccountAddressPage:
         """List the addresses of a stake account that were ever used.
 
@@ -583,7 +595,7 @@ class Ledgerline(Http):
             "GET",
             "/v1/accounts/{stake_address}/addresses",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -591,13 +603,18 @@ class Ledgerline(Http):
         return answer
 
     def iterate_account_addresses(
-        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> Iterator[types.AccountAddress]:
         """Every item of `list_account_addresses`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/addresses",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order},
+            {"limit": limit, "order": order, "cursor": cursor},
             key="api_key",
         )
 
@@ -609,6 +626,7 @@ class Ledgerline(Http):
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> types.UnspentOutputPage:
         """List the unspent outputs of a stake account.
 
@@ -618,7 +636,7 @@ class Ledgerline(Http):
             "GET",
             "/v1/accounts/{stake_address}/utxos",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order, "asset": asset},
+            {"limit": limit, "offset": offset, "order": order, "asset": asset, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -632,12 +650,13 @@ class Ledgerline(Http):
         limit: int | None = None,
         order: Literal["asc", "desc"] | None = None,
         asset: str | None = None,
+        cursor: str | None = None,
     ) -> Iterator[types.UnspentOutput]:
         """Every item of `list_account_utxos`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/utxos",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order, "asset": asset},
+            {"limit": limit, "order": order, "asset": asset, "cursor": cursor},
             key="api_key",
         )
 
@@ -648,13 +667,14 @@ class Ledgerline(Http):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.HoldingPage:
         """List the assets in the unspent outputs of a stake account."""
         answer: types.HoldingPage = self.call(
             "GET",
             "/v1/accounts/{stake_address}/assets",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -662,13 +682,18 @@ class Ledgerline(Http):
         return answer
 
     def iterate_account_assets(
-        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> Iterator[types.Holding]:
         """Every item of `list_account_assets`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/assets",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order},
+            {"limit": limit, "order": order, "cursor": cursor},
             key="api_key",
         )
 
@@ -758,13 +783,14 @@ class Ledgerline(Http):
         limit: int | None = None,
         offset: int | None = None,
         order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> types.DelegationPage:
         """List the delegations of a stake account to pools, past ones included."""
         answer: types.DelegationPage = self.call(
             "GET",
             "/v1/accounts/{stake_address}/delegations",
             {"stake_address": stake_address},
-            {"limit": limit, "offset": offset, "order": order},
+            {"limit": limit, "offset": offset, "order": order, "cursor": cursor},
             None,
             key="api_key",
             json=True,
@@ -772,13 +798,18 @@ class Ledgerline(Http):
         return answer
 
     def iterate_account_delegations(
-        self, stake_address: str, *, limit: int | None = None, order: Literal["asc", "desc"] | None = None
+        self,
+        stake_address: str,
+        *,
+        limit: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        cursor: str | None = None,
     ) -> Iterator[types.Delegation]:
         """Every item of `list_account_delegations`, page by page."""
         return self.pages(
             "/v1/accounts/{stake_address}/delegations",
             {"stake_address": stake_address},
-            {"limit": limit, "order": order},
+            {"limit": limit, "order": order, "cursor": cursor},
             key="api_key",
         )
 

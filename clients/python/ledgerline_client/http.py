@@ -166,7 +166,7 @@ class Http(_Requests):
 
     def pages(self, path: str, in_path: Values, query: Values, *, key: Key, inside: str = "") -> Iterator[Any]:
         """Every item of a list, page by page. The list is `data`, or the field `inside` of it."""
-        place: dict[str, int] | None = {}
+        place: dict[str, Any] | None = {}
         while place is not None:
             page = self.call("GET", path, in_path, {**query, **place}, None, key=key, json=True)
             yield from page["data"][inside] if inside else page["data"]
@@ -250,7 +250,7 @@ class AsyncHttp(_Requests):
         self, path: str, in_path: Values, query: Values, *, key: Key, inside: str = ""
     ) -> AsyncIterator[Any]:
         """Every item of a list, page by page. The list is `data`, or the field `inside` of it."""
-        place: dict[str, int] | None = {}
+        place: dict[str, Any] | None = {}
         while place is not None:
             page = await self.call("GET", path, in_path, {**query, **place}, None, key=key, json=True)
             for item in page["data"][inside] if inside else page["data"]:
@@ -303,14 +303,15 @@ def _answer(response: httpx.Response, json: bool) -> Any:
     return jsons.loads(response.content) if json else response.text
 
 
-def _next(page: Mapping[str, Any], place: Mapping[str, int]) -> dict[str, int] | None:
+def _next(page: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, Any] | None:
     """The position of the next page of a list, None after the last one.
 
-    Histories continue at a cursor if there is one, at the same cost for any depth.
+    Lists continue at a cursor if there is one, at the same cost for any depth. That of histories is a slot.
     """
     pagination = page["pagination"]
-    if "next_cursor" in pagination:
-        return {"fromSlot": pagination["next_cursor"]}
+    cursor = pagination.get("next_cursor")
+    if cursor is not None:
+        return {"cursor" if isinstance(cursor, str) else "fromSlot": cursor}
     offset = pagination["offset"] + pagination["limit"]
     more = pagination["hasMore"] if "hasMore" in pagination else offset < pagination["total"]
     return {**place, "offset": offset} if more else None

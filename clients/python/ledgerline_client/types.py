@@ -548,7 +548,7 @@ class UnspentOutputPage(TypedDict):
 
     success: Literal[True]
     data: list[UnspentOutput]
-    pagination: MorePaging
+    pagination: PlacePaging
     last_updated: LastUpdated
 
 
@@ -570,12 +570,24 @@ class UnspentOutput(TypedDict):
     reference_script_hash: str | None
 
 
+class PlacePaging(TypedDict):
+    """The position of a page in a list of what an address or an account has.
+
+    `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
+    """
+
+    limit: int
+    offset: int
+    hasMore: bool
+    next_cursor: NotRequired[str]
+
+
 class HoldingPage(TypedDict):
     """A page of a list from a chain, with the last indexed block."""
 
     success: Literal[True]
     data: list[Holding]
-    pagination: MorePaging
+    pagination: PlacePaging
     last_updated: LastUpdated
 
 
@@ -634,7 +646,7 @@ class AccountAddressPage(TypedDict):
 
     success: Literal[True]
     data: list[AccountAddress]
-    pagination: MorePaging
+    pagination: PlacePaging
     last_updated: LastUpdated
 
 
@@ -649,7 +661,7 @@ class DelegationPage(TypedDict):
 
     success: Literal[True]
     data: list[Delegation]
-    pagination: MorePaging
+    pagination: PlacePaging
     last_updated: LastUpdated
 
 

@@ -132,6 +132,8 @@ export type ListAddressUtxosOptions = {
   order?: "asc" | "desc" | undefined;
   /** Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name. */
   asset?: string | undefined;
+  /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
+  cursor?: string | undefined;
 };
 
 /** Options of `listAddressAssets`. */
@@ -142,6 +144,8 @@ export type ListAddressAssetsOptions = {
   offset?: number | undefined;
   /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
+  /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
+  cursor?: string | undefined;
 };
 
 /** Options of `listAccountAddresses`. */
@@ -152,6 +156,8 @@ export type ListAccountAddressesOptions = {
   offset?: number | undefined;
   /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
+  /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
+  cursor?: string | undefined;
 };
 
 /** Options of `listAccountUtxos`. */
@@ -164,6 +170,8 @@ export type ListAccountUtxosOptions = {
   order?: "asc" | "desc" | undefined;
   /** Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name. */
   asset?: string | undefined;
+  /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
+  cursor?: string | undefined;
 };
 
 /** Options of `listAccountAssets`. */
@@ -174,6 +182,8 @@ export type ListAccountAssetsOptions = {
   offset?: number | undefined;
   /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
+  /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
+  cursor?: string | undefined;
 };
 
 /** Options of `listAccountTransactionHistory`. */
@@ -210,6 +220,8 @@ export type ListAccountDelegationsOptions = {
   offset?: number | undefined;
   /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
+  /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
+  cursor?: string | undefined;
 };
 
 /** Options of `listAccountWithdrawals`. */

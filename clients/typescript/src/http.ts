@@ -40,7 +40,7 @@ interface Pagination {
   offset: number;
   total?: number;
   hasMore?: boolean;
-  next_cursor?: number;
+  next_cursor?: number | string;
 }
 
 interface Received {
@@ -292,10 +292,11 @@ function messageOf(text: string): string | undefined {
 }
 
 /**
- * The position of the next page of a list, undefined after the last one. Histories continue at a cursor if there is
- * one, at the same cost for any depth.
+ * The position of the next page of a list, undefined after the last one. Lists continue at a cursor if there is one, at
+ * the same cost for any depth. That of histories is a slot.
  */
 function next(page: Pagination, place: Values): Values | undefined {
+  if (typeof page.next_cursor === "string") return { cursor: page.next_cursor };
   if (page.next_cursor !== undefined) return { fromSlot: page.next_cursor };
   const offset = page.offset + page.limit;
   return (page.hasMore ?? offset < (page.total ?? 0)) ? { ...place, offset } : undefined;

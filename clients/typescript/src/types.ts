@@ -498,7 +498,7 @@ export interface Position {
 export interface UnspentOutputPage {
   success: true;
   data: Array<UnspentOutput>;
-  pagination: MorePaging;
+  pagination: PlacePaging;
   last_updated: LastUpdated;
 }
 
@@ -520,11 +520,23 @@ export interface UnspentOutput {
   reference_script_hash: string | null;
 }
 
+/**
+ * The position of a page in a list of what an address or an account has.
+ *
+ * `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
+ */
+export interface PlacePaging {
+  limit: number;
+  offset: number;
+  hasMore: boolean;
+  next_cursor?: string;
+}
+
 /** A page of a list from a chain, with the last indexed block. */
 export interface HoldingPage {
   success: true;
   data: Array<Holding>;
-  pagination: MorePaging;
+  pagination: PlacePaging;
   last_updated: LastUpdated;
 }
 
@@ -579,7 +591,7 @@ export interface Account {
 export interface AccountAddressPage {
   success: true;
   data: Array<AccountAddress>;
-  pagination: MorePaging;
+  pagination: PlacePaging;
   last_updated: LastUpdated;
 }
 
@@ -592,7 +604,7 @@ export interface AccountAddress {
 export interface DelegationPage {
   success: true;
   data: Array<Delegation>;
-  pagination: MorePaging;
+  pagination: PlacePaging;
   last_updated: LastUpdated;
 }
 
