@@ -229,7 +229,7 @@ async def metrics(port: int) -> str:
 
 def fuzz(port: int, described: str, token: str, paths: str, folder: Path) -> str:
     """Send schemathesis' requests to some paths; returns its report, and fails if it finds a fault."""
-    example_count = os.environ.get("FUZZ_EXAMPLES", "5")
+    example_count = os.environ.get("FUZZ_EXAMPLES", "1")
     arguments = ["--include-path-regex", paths, "-H", f"Authorization: Bearer {token}", "--no-color", "--seed", "1"]
     arguments += ["-n", example_count, "--phases", "coverage,fuzzing", "--exclude-checks", UNCHECKED]
     arguments += ["--url", f"http://127.0.0.1:{port}"]
