@@ -148,8 +148,8 @@ WHERE asset_count <> coalesce(counted.assets, 0)
 -- name: policy_holders
 -- For a table of holders by policy and the {holder} that it sums up, the difference of two sums, which is 0 if they match.
 SELECT (
-    (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {who}) * quantity), 0) FROM policy_{holder})
-    - (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {who}) * quantity), 0) FROM {holder} JOIN asset USING (asset_no))
+    (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {holder_no}) * quantity), 0) FROM policy_{holder})
+    - (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {holder_no}) * quantity), 0) FROM {holder} JOIN asset USING (asset_no))
 )::text AS total
 
 -- name: account_holder

@@ -103,11 +103,11 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 def _kind(
-    history: str, numbered: str, entries: str, owner: str, add: Callable[[bytes], tuple[tuple[int, ...], int]]
+    history: str, owner_no: str, entries: str, owner: str, add: Callable[[bytes], tuple[tuple[int, ...], int]]
 ) -> _Kind:
     return _Kind(
-        _sql.query("ranges", HistoryRange, history=history, numbered=numbered),
-        _sql.query("chunks", _Chunk, history=history, numbered=numbered, entries=entries, owner=owner),
+        _sql.query("ranges", HistoryRange, history=history, owner_no=owner_no),
+        _sql.query("chunks", _Chunk, history=history, owner_no=owner_no, entries=entries, owner=owner),
         add,
     )
 

@@ -83,8 +83,8 @@ class PackedTransaction(msgspec.Struct, frozen=True, gc=False):
     extra: bytes | None
 
 
-class AssetName(msgspec.Struct, frozen=True):
-    """What the number of an asset stands for."""
+class AssetNumber(msgspec.Struct, frozen=True):
+    """The number of an asset."""
 
     asset_no: AssetNo
     policy_id: bytes
@@ -113,7 +113,7 @@ class AccountNumber(msgspec.Struct, frozen=True):
 class Known(msgspec.Struct, frozen=True):
     """What tables say of the numbers and byte strings in some transactions, and what spent their outputs."""
 
-    names: dict[AssetNo, AssetName]
+    names: dict[AssetNo, AssetNumber]
     accounts: dict[AddressNo, StakeNo]
     stakes: dict[bytes, StakeNo]
     spenders: list[spenders.SpenderRow]
@@ -306,6 +306,6 @@ def _asset_row(asset_no: AssetNo, part: AssetPart) -> tuple[int | None, ...]:
 
 _sql = sql.beside(__file__)
 _UNKNOWN = StakeNo(0)  # numbers begin at 1
-asset_names = _sql.query("asset_names", AssetName)
+asset_names = _sql.query("asset_names", AssetNumber)
 accounts = _sql.query("accounts", StakeOfAddress)
 stakes = _sql.query("stakes", AccountNumber)

@@ -573,18 +573,18 @@ def _check(name: str) -> Check:
     return name, _sql.query(f"check_{name}", Difference)
 
 
-def _history_check(history: str, numbered: str, owner: str, recomputed: str) -> Check:
-    parts = {"history": history, "numbered": numbered, "owner": owner, "recomputed": recomputed}
+def _history_check(history: str, owner_no: str, owner: str, recomputed: str) -> Check:
+    parts = {"history": history, "owner_no": owner_no, "owner": owner, "recomputed": recomputed}
     return history, _sql.query("check_txs", Difference, **parts)
 
 
-def _list_check(kind: str, table: str, list_no: str) -> Check:
-    parts = {"list_no": list_no, kind: table}
+def _list_check(kind: str, table: str, owner_no: str) -> Check:
+    parts = {"owner_no": owner_no, kind: table}
     return table, _sql.query(f"check_utxo_{kind}", Difference, **parts)
 
 
-def _holder_bucket_check(holder: str, held_no: str, who: str) -> Check:
-    query = _sql.query("check_holder_bucket", Difference, holder=holder, held_no=held_no, who=who)
+def _holder_bucket_check(holder: str, held_no: str, holder_no: str) -> Check:
+    query = _sql.query("check_holder_bucket", Difference, holder=holder, held_no=held_no, holder_no=holder_no)
     return f"{holder}_bucket", query
 
 

@@ -206,24 +206,24 @@ ORDER BY asset_no
 LIMIT $1
 
 -- name: check_txs
--- Of address_tx or account_tx ({history}): {numbered} is the number of an {owner}, an address or a stake credential.
+-- Of address_tx or account_tx ({history}): {owner_no} is the number of an {owner}, an address or a stake credential.
 WITH found AS (
-    SELECT {numbered}, count(*) AS txs, sum(tx_id) AS tx_ids,
+    SELECT {owner_no}, count(*) AS txs, sum(tx_id) AS tx_ids,
            count(*) FILTER (WHERE seq <> place OR tx_id <= before) AS wrong
     FROM (
-        SELECT {numbered}, seq, tx_id, row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
-        FROM {history}_entry WINDOW in_order AS (PARTITION BY {numbered} ORDER BY seq)
+        SELECT {owner_no}, seq, tx_id, row_number() OVER in_order - 1 AS place, lag(tx_id) OVER in_order AS before
+        FROM {history}_entry WINDOW in_order AS (PARTITION BY {owner_no} ORDER BY seq)
     ) numbered
-    GROUP BY {numbered}
+    GROUP BY {owner_no}
 )
-SELECT '{history} of' || CASE WHEN {owner}.raw IS NULL THEN ' {numbered} ' || {numbered} ELSE '' END AS what, {owner}.raw AS address,
+SELECT '{history} of' || CASE WHEN {owner}.raw IS NULL THEN ' {owner_no} ' || {owner_no} ELSE '' END AS what, {owner}.raw AS address,
        format('%s rows, %s out of order, tx_ids of %s in all', coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0)) AS indexed,
        format('%s rows, 0 out of order, tx_ids of %s in all', coalesce(r.txs, 0), coalesce(r.tx_ids, 0)) AS recomputed
 FROM found
-FULL JOIN {recomputed} r USING ({numbered})
-LEFT JOIN {owner} USING ({numbered})
+FULL JOIN {recomputed} r USING ({owner_no})
+LEFT JOIN {owner} USING ({owner_no})
 WHERE coalesce(found.txs, 0) <> coalesce(r.txs, 0) OR coalesce(found.tx_ids, 0) <> coalesce(r.tx_ids, 0) OR wrong > 0
-ORDER BY {numbered}
+ORDER BY {owner_no}
 LIMIT $1
 
 -- name: check_account_withdrawal
@@ -288,49 +288,49 @@ ORDER BY tx_id, output_index
 LIMIT $1
 
 -- name: check_utxo_bucket
--- Of the lists of unspent outputs by address or by account: {list_no} is address_no or stake_no, {bucket} the table.
+-- Of the lists of unspent outputs by address or by account: {owner_no} is address_no or stake_no, {bucket} the table.
 WITH list AS (
-    SELECT {list_no} FROM utxo WHERE {list_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
-    GROUP BY {list_no} HAVING count(*) >= 4
+    SELECT {owner_no} FROM utxo WHERE {owner_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
+    GROUP BY {owner_no} HAVING count(*) >= 4
 ), numbered AS (
-    SELECT {list_no}, tx_id, output_index, lovelace, opens_outputs(tx_id, output_index) AS opens,
+    SELECT {owner_no}, tx_id, output_index, lovelace, opens_outputs(tx_id, output_index) AS opens,
            count(*) FILTER (WHERE opens_outputs(tx_id, output_index))
-               OVER (PARTITION BY {list_no} ORDER BY tx_id, output_index) AS bucket
-    FROM utxo JOIN list USING ({list_no})
+               OVER (PARTITION BY {owner_no} ORDER BY tx_id, output_index) AS bucket
+    FROM utxo JOIN list USING ({owner_no})
 ), inside AS (
-    SELECT {list_no}, bucket, count(*) AS outputs, sum(lovelace) AS lovelace FROM numbered GROUP BY {list_no}, bucket
+    SELECT {owner_no}, bucket, count(*) AS outputs, sum(lovelace) AS lovelace FROM numbered GROUP BY {owner_no}, bucket
 ), counted AS (
-    SELECT {list_no}, lowest_tx_id, lowest_output_index, coalesce(outputs, 0) AS outputs, coalesce(lovelace, 0) AS lovelace
+    SELECT {owner_no}, lowest_tx_id, lowest_output_index, coalesce(outputs, 0) AS outputs, coalesce(lovelace, 0) AS lovelace
     FROM (
-        SELECT {list_no}, tx_id AS lowest_tx_id, output_index AS lowest_output_index, bucket FROM numbered WHERE opens
+        SELECT {owner_no}, tx_id AS lowest_tx_id, output_index AS lowest_output_index, bucket FROM numbered WHERE opens
         UNION ALL
-        SELECT {list_no}, -9223372036854775808, 0, 0 FROM list
+        SELECT {owner_no}, -9223372036854775808, 0, 0 FROM list
     ) opening
-    LEFT JOIN inside USING ({list_no}, bucket)
+    LEFT JOIN inside USING ({owner_no}, bucket)
 )
-SELECT format('{bucket} of {list_no} %s from tx_id %s, output_index %s', {list_no}, lowest_tx_id, lowest_output_index) AS what,
+SELECT format('{bucket} of {owner_no} %s from tx_id %s, output_index %s', {owner_no}, lowest_tx_id, lowest_output_index) AS what,
        NULL::bytea AS address, b.outputs || ' outputs with ' || b.lovelace AS indexed,
        counted.outputs || ' outputs with ' || counted.lovelace AS recomputed
-FROM {bucket} b FULL JOIN counted USING ({list_no}, lowest_tx_id, lowest_output_index)
+FROM {bucket} b FULL JOIN counted USING ({owner_no}, lowest_tx_id, lowest_output_index)
 WHERE (b.outputs, b.lovelace) IS DISTINCT FROM (counted.outputs, counted.lovelace)
-ORDER BY {list_no}, lowest_tx_id, lowest_output_index
+ORDER BY {owner_no}, lowest_tx_id, lowest_output_index
 LIMIT $1
 
 -- name: check_utxo_asset
 -- Of the same lists: {asset} is the table of the assets of long ones.
 WITH list AS (
-    SELECT {list_no} FROM utxo WHERE {list_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
-    GROUP BY {list_no} HAVING count(*) >= 4
+    SELECT {owner_no} FROM utxo WHERE {owner_no} IS NOT NULL AND opens_outputs(tx_id, output_index)
+    GROUP BY {owner_no} HAVING count(*) >= 4
 ), held AS (
-    SELECT {list_no}, asset_no, tx_id, output_index, true AS found
-    FROM utxo JOIN list USING ({list_no}) CROSS JOIN unnest(asset_nos) AS asset_no
+    SELECT {owner_no}, asset_no, tx_id, output_index, true AS found
+    FROM utxo JOIN list USING ({owner_no}) CROSS JOIN unnest(asset_nos) AS asset_no
 )
-SELECT format('{asset} of {list_no} %s, asset_no %s, output %s of tx_id %s', {list_no}, asset_no, output_index, tx_id) AS what,
+SELECT format('{asset} of {owner_no} %s, asset_no %s, output %s of tx_id %s', {owner_no}, asset_no, output_index, tx_id) AS what,
        NULL::bytea AS address, CASE WHEN a.found THEN 'a row' END AS indexed,
        CASE WHEN held.found THEN 'a row' END AS recomputed
-FROM (SELECT *, true AS found FROM {asset}) a FULL JOIN held USING ({list_no}, asset_no, tx_id, output_index)
+FROM (SELECT *, true AS found FROM {asset}) a FULL JOIN held USING ({owner_no}, asset_no, tx_id, output_index)
 WHERE a.found IS DISTINCT FROM held.found
-ORDER BY {list_no}, asset_no, tx_id, output_index
+ORDER BY {owner_no}, asset_no, tx_id, output_index
 LIMIT $1
 
 -- name: check_asset_tx
@@ -466,25 +466,25 @@ ORDER BY policy_no, account_no
 LIMIT $1
 
 -- name: check_holder_bucket
--- Of {holder}, by {held_no} of the asset or policy and {who} of the address or account.
+-- Of {holder}, by {held_no} of the asset or policy and {holder_no} of the address or account.
 WITH list AS (
-    SELECT {held_no} FROM {holder} WHERE opens_bucket({who}) GROUP BY {held_no} HAVING count(*) >= 4
+    SELECT {held_no} FROM {holder} WHERE opens_bucket({holder_no}) GROUP BY {held_no} HAVING count(*) >= 4
 ), numbered AS (
-    SELECT {held_no}, quantity, {who}, count(*) FILTER (WHERE opens_bucket({who})) OVER (
-        PARTITION BY {held_no} ORDER BY quantity, {who}
+    SELECT {held_no}, quantity, {holder_no}, count(*) FILTER (WHERE opens_bucket({holder_no})) OVER (
+        PARTITION BY {held_no} ORDER BY quantity, {holder_no}
     ) AS bucket
     FROM {holder} JOIN list USING ({held_no})
 ), counted AS (
     SELECT {held_no}, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
-           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg({who} ORDER BY quantity, {who}))[1] END AS lowest_{who},
+           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg({holder_no} ORDER BY quantity, {holder_no}))[1] END AS lowest_{holder_no},
            count(*)::integer AS holders
     FROM numbered GROUP BY {held_no}, bucket
 )
-SELECT format('{holder}_bucket of {held_no} %s from quantity %s, {who} %s', {held_no}, lowest_quantity, lowest_{who}) AS what,
+SELECT format('{holder}_bucket of {held_no} %s from quantity %s, {holder_no} %s', {held_no}, lowest_quantity, lowest_{holder_no}) AS what,
        NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
-FROM {holder}_bucket b FULL JOIN counted USING ({held_no}, lowest_quantity, lowest_{who})
-WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_{who} <> 0)
-ORDER BY {held_no}, lowest_quantity, lowest_{who}
+FROM {holder}_bucket b FULL JOIN counted USING ({held_no}, lowest_quantity, lowest_{holder_no})
+WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_{holder_no} <> 0)
+ORDER BY {held_no}, lowest_quantity, lowest_{holder_no}
 LIMIT $1
 
 -- name: check_stake
