@@ -1,12 +1,14 @@
 """`python -m api`: serve the API, aggregate usage, migrate and check the database, manage admin keys and networks."""
 
+import os
 import signal
 import sys
 
 # NOTE: before the other imports, which take most of a second. There is nothing to finish yet: a service (the API or
-# the aggregator) ends with status 0, and a command, which has done nothing, with 1.
+# the aggregator) ends with status 0, and a command, which has done nothing, with 1. SystemExit would be lost if the
+# signal came during a callback of the garbage collector.
 signal.signal(
-    signal.SIGTERM, lambda *_: sys.exit(0 if sys.argv[1:2] in ([], ["worker"]) or sys.argv[1].startswith("-") else 1)
+    signal.SIGTERM, lambda *_: os._exit(0 if sys.argv[1:2] in ([], ["worker"]) or sys.argv[1].startswith("-") else 1)
 )
 
 import asyncio

@@ -1,15 +1,16 @@
 """`python -m indexer`: the commands for one network's index."""
 
+import os
 import signal
 import sys
 
-# NOTE: before the other imports, which take most of a second. There is nothing to finish yet.
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(sys.argv[1:2] != ["run"] and "--every" not in sys.argv))
+# NOTE: before the other imports, which take most of a second. There is nothing to finish yet. SystemExit would be lost
+# if the signal came during a callback of the garbage collector.
+signal.signal(signal.SIGTERM, lambda *_: os._exit(sys.argv[1:2] != ["run"] and "--every" not in sys.argv))
 
 import asyncio
 import gc
 import json
-import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
