@@ -210,24 +210,12 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
 async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
     """The indexer's own loop from the first frame to the last commit."""
     async with databases.fresh(server_url) as url:
-        writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
-        clock = CommitTimes(transactions)
-        connect = partial(play, path, transactions, _AHEAD_BLOCKS[mode])
         began, began_cpu = time.perf_counter(), time.process_time()
-        chase = asyncio.create_task(follow_node(connect, MAINNET, writer, reader, clock))
-        done = asyncio.create_task(clock.done.wait())
-        await asyncio.wait((chase, done), return_when=asyncio.FIRST_COMPLETED)
-        if chase.done():
-            chase.result()
-        postgres_cpu_s = databases.cpu_s(writer)
-        chase.cancel()
-        await asyncio.wait((chase,))
+        committed_at, postgres_cpu_s = await follow_to_end(url, path, transactions, mode)
         readers = resource.getrusage(resource.RUSAGE_CHILDREN)
         python_cpu_s = time.process_time() - began_cpu + readers.ru_utime + readers.ru_stime
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + readers.ru_maxrss
-        before_last, last = clock.committed_at[-2:]
-        await writer.close()
-        await reader.close()
+        before_last, last = committed_at[-2:]
         return Run(
             run_s=last - began,
             # The last block is a separate batch; the time before it is that of the finalize steps.
@@ -237,6 +225,24 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
             peak_bytes=peak * (1 if sys.platform == "darwin" else 1024),
             database_bytes=await databases.size_bytes(url, MAINNET),
         )
+
+
+async def follow_to_end(url: str, path: Path, transactions: int, mode: str) -> tuple[list[float], float | None]:
+    """Index a whole chain. Returns when each batch was committed, and Postgres' CPU seconds."""
+    writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
+    clock = CommitTimes(transactions)
+    connect = partial(play, path, transactions, _AHEAD_BLOCKS[mode])
+    chase = asyncio.create_task(follow_node(connect, MAINNET, writer, reader, clock))
+    done = asyncio.create_task(clock.done.wait())
+    await asyncio.wait((chase, done), return_when=asyncio.FIRST_COMPLETED)
+    if chase.done():
+        chase.result()
+    postgres_cpu_s = databases.cpu_s(writer)
+    chase.cancel()
+    await asyncio.wait((chase,))
+    await writer.close()
+    await reader.close()
+    return clock.committed_at, postgres_cpu_s
 
 
 async def follow_node(

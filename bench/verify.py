@@ -15,33 +15,17 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import databases, machine
-from bench.index import Playback, apart, make_chain
-from indexer.blocks import genesis
-from indexer.rows import rows, value_check
-from indexer.rows.resolver import new_resolver
-from indexer.store import finish_bulk
-from indexer.store import writer as store
+from bench.chain import BLOCK_TRANSACTIONS
+from bench.index import apart, follow_to_end, make_chain
 from indexer.verify import run as verify
 from shared import database, servers, settings
 from shared.network import MAINNET
 
-_RULES = value_check.Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=False)
-_FAR_BLOCKS = 10_000
-
 
 async def index(url: str, path: Path, transactions: int) -> None:
     """Index a chain in bulk, and end it."""
-    node = Playback(path, transactions, _FAR_BLOCKS)
-    take = node.batches()
+    await follow_to_end(url, path, transactions, "bulk")
     db = await database.connect(url, MAINNET)
-    await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
-    resolver = await new_resolver(db, MAINNET)
-    while blocks := take():
-        first_seen = await resolver.look_up(db, [block.lookups for block in blocks])
-        built = await rows.of(blocks, first_seen, [], resolver, _RULES)
-        resolver.apply(built.unspent)
-        await store.stage(db, built.rows, blocks[-1].node_tip)
-    await finish_bulk.finalize(db, 0)
     await db.execute("VACUUM")
     await db.close()
 
@@ -82,7 +66,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of the chain.")] = 1,
 ) -> None:
     """Measure verification."""
-    asyncio.run(_measure(transactions, seed))
+    asyncio.run(_measure(transactions - transactions % BLOCK_TRANSACTIONS, seed))
 
 
 if __name__ == "__main__":
