@@ -36,7 +36,7 @@ def unbalanced(rows: Sequence[Row], flows: Flows, paid: Mapping[int, Deposits]) 
     store those, so an amount that one of them can explain is accepted.
     """
     found, outside = list[Difference](), 0
-    for group in _groups(rows):
+    for group in _groups(rows, flows, paid):
         host = rows[group][-1]
         said = [paid[row.tx_id] for row in rows[group] if row.tx_id in paid]
         left = sum(flows.lovelace_left[group]) - sum(each.registrations for each in said) * STAKE_DEPOSIT
@@ -52,13 +52,17 @@ def unbalanced(rows: Sequence[Row], flows: Flows, paid: Mapping[int, Deposits]) 
     return found, outside
 
 
-def _groups(rows: Sequence[Row]) -> Iterator[slice]:
-    """Each transaction behind its sub-transactions (Dijkstra), which have no fee and balance together with it.
+def _groups(rows: Sequence[Row], flows: Flows, paid: Mapping[int, Deposits]) -> Iterator[slice]:
+    """Each transaction behind its sub-transactions (Dijkstra), which have no fee and balance together with it. Leaves
+    out those that balance on their own and paid no deposit.
 
-    NOTE: some of Byron have none either. They balance on their own, and so add nothing to a group.
+    NOTE: some of Byron have no fee either. They balance on their own, and so add nothing to a group.
     """
     first = 0
-    for place, row in enumerate(rows):
+    for place, (row, lovelace, assets) in enumerate(zip(rows, flows.lovelace_left, flows.assets_left, strict=True)):
+        if first == place and row.fee and not (lovelace or assets) and row.tx_id not in paid:
+            first += 1
+            continue
         if first < place and slot_of(rows[first].tx_id) != slot_of(row.tx_id):
             yield slice(first, place)
             first = place

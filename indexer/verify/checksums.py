@@ -1,7 +1,8 @@
 """Checksums over history that the derived tables must match: the quick part of verify, before it recomputes key by key.
 
 Each row of a derived table, or each amount that moves in it, adds one term to an exact integer: the product of its
-quantities, a key for each row number and a weight for each tx_id. checksums.sql computes the same sums over the tables.
+quantities, a key for each row number and a weight for each tx_id. checksums.sql computes the same sums over the tables,
+histories.py those over histories.
 The chance that a single wrong row is missed is about one in a billion.
 """
 
@@ -90,8 +91,8 @@ async def _of_accounts(db: Connection, flows: Flows) -> int:
     assert found is not None, "an aggregate has one row"
     account: Callable[[AddressNo], Any] = dict(zip(found.address_nos, found.stake_nos, strict=True)).get
     return sum(
-        weight * sum_of_keys(set(map(account, touched)) - _NO_ACCOUNT)
-        for weight, touched in zip(flows.weights, flows.touched, strict=True)
+        square * sum_of_keys(set(map(account, touched)) - _NO_ACCOUNT)
+        for square, touched in zip(flows.squares, flows.touched, strict=True)
     )
 
 

@@ -7,10 +7,11 @@ what they need from here.
 
 from array import array
 from collections.abc import Sequence
+from operator import mul
 
 import msgspec
 
-from indexer.verify.keys import Keys, sum_of_keys, weight_of
+from indexer.verify.keys import Keys, square_of, sum_of_keys, weight_of
 from indexer.verify.spenders import Spent
 from indexer.verify.spending import Row, mark_of_missing
 from shared import packed
@@ -25,14 +26,15 @@ _NONE: dict[int, int] = {}
 class Flows(msgspec.Struct):
     """What some transactions, whole blocks, paid and spent.
 
-    The lists `weights` to `assets_left` have an entry for each transaction: its weight, the addresses of its outputs
-    and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and mints beyond what it pays
-    out and its fee: lovelace, and the sum of assets, each quantity times the key of its asset. `withdrawals` is what
-    accounts withdrew, with the weight of each. `inputs` counts the inputs with a source. `unresolved` are the hashes
-    that the others name, `before` their marks.
+    The lists `weights` to `assets_left` have an entry for each transaction: its weight, that in histories (square_of),
+    the addresses of its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws
+    and mints beyond what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its
+    asset. `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
+    `unresolved` are the hashes that the others name, `before` their marks.
     """
 
     weights: list[int] = []
+    squares: list[int] = []
     touched: list[set[AddressNo]] = []
     lovelace_out: list[int] = []
     lovelace_left: list[int] = []
@@ -55,7 +57,7 @@ class Flows(msgspec.Struct):
     @property
     def address_tx(self) -> int:
         """The sum over the addresses of each transaction."""
-        return sum(weight * sum_of_keys(touched) for weight, touched in zip(self.weights, self.touched, strict=True))
+        return sum(map(mul, self.squares, map(sum_of_keys, self.touched)))
 
     @property
     def addresses(self) -> set[AddressNo]:
@@ -83,7 +85,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
     asset_tx = holder = spending = utxo = 0
     for row in rows:
         hash_part = int.from_bytes(row.hash[:8])
-        weight = weight_of(row.tx_id)
+        weight, square = weight_of(row.tx_id), square_of(row.tx_id)
         gone = spent.get(row.tx_id, _NONE)
         touched = set()
         paid = value_of_all = unspent = 0
@@ -109,8 +111,9 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
         if unspent:
             utxo += weight * unspent
         if value_of_all:
-            asset_tx += weight * value_of_all
+            asset_tx += square * value_of_all
         flows.weights.append(weight)
+        flows.squares.append(square)
         flows.touched.append(touched)
         flows.lovelace_out.append(paid)
         flows.assets_left.append(-value_of_all)

@@ -1,15 +1,17 @@
 """Checksums over the tables of histories: a part of checksums.py that processes add up, a range of numbers each.
 
-Postgres would take three times as long, since it has to make a row of each entry.
+Postgres would take three times as long, since it has to make a row of each entry. The weight of a tx_id is square_of,
+which is exact and is computed faster than weight_of.
 """
 
 from collections.abc import Callable
-from struct import iter_unpack, unpack
+from operator import mul
+from struct import unpack
 
 import asyncpg
 import msgspec
 
-from indexer.verify.keys import PRIME, key_of
+from indexer.verify.keys import key_of, square_of
 from shared import sql
 
 _RANGE_NUMBERS = 100_000
@@ -48,10 +50,10 @@ async def added_up(db: asyncpg.Connection, part: HistoryRange) -> Sum:
                 number, next_chunk, last = row.number, 0, -1
                 key = key_of(number)
             try:
-                tx_ids, weights = kind.sum(row.entries)
+                tx_ids, squares = kind.sum(row.entries)
             except ValueError:
                 return Sum(0, False)
-            total += key * weights
+            total += key * squares
             in_order = tx_ids[0] > last and all(map(int.__lt__, tx_ids, tx_ids[1:]))
             consistent = consistent and row.owned and row.chunk == next_chunk and in_order
             last = tx_ids[-1]
@@ -61,32 +63,28 @@ async def added_up(db: asyncpg.Connection, part: HistoryRange) -> Sum:
 
 
 def _of_txs(entries: bytes) -> tuple[tuple[int, ...], int]:
-    """The tx_ids in a chunk, and the sum of their weights. Raises ValueError."""
+    """The tx_ids in a chunk, and the sum of their squares. Raises ValueError."""
     count, rest = divmod(len(entries), 8)
     if rest or not count:
         raise ValueError(f"{len(entries)} bytes of tx_ids")
     tx_ids = unpack(f">{count}q", entries)
-    total = 0
-    for tx_id in tx_ids:
-        # NOTE: keys.weight_of, without a call for each.
-        weight = (tx_id + 1) % PRIME
-        total += weight * weight % PRIME
-    return tx_ids, total
+    return tx_ids, sum(map(square_of, tx_ids))
 
 
 def _of_quantities(entries: bytes) -> tuple[tuple[int, ...], int]:
-    """The tx_ids in a chunk of quantities, and the sum of quantities times weights. Raises ValueError."""
-    if len(entries) % 18 or not entries:
+    """The tx_ids in a chunk of quantities, and the sum of quantities times squares. Raises ValueError."""
+    count, rest = divmod(len(entries), 18)
+    if rest or not count:
         raise ValueError(f"{len(entries)} bytes of quantities")
-    tx_ids, total = [], 0
-    for tx_id, high, middle, low in iter_unpack(">qIHI", entries):
-        quantity = high << 48 | middle << 32 | low
-        if not quantity:
-            raise ValueError("a quantity of 0")
-        weight = (tx_id + 1) % PRIME
-        total += weight * weight % PRIME * quantity
-        tx_ids.append(tx_id)
-    return tuple(tx_ids), total
+    numbers = unpack(">" + "qIHI" * count, entries)
+    tx_ids = numbers[::4]
+    quantities = [
+        high << 48 | middle << 32 | low
+        for high, middle, low in zip(numbers[1::4], numbers[2::4], numbers[3::4], strict=True)
+    ]
+    if 0 in quantities:
+        raise ValueError("a quantity of 0")
+    return tx_ids, sum(map(mul, map(square_of, tx_ids), quantities))
 
 
 class _Chunk(msgspec.Struct, frozen=True):
