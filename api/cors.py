@@ -15,16 +15,17 @@ from api.route import Route
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {
-    "Access-Control-Expose-Headers": "Error-Code, ETag, Ignored-Fields, Link, Metadata-Warning, RateLimit, "
-    "RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id"
+    "Access-Control-Expose-Headers": "Error-Code, ETag, Idempotent-Replayed, Ignored-Fields, Link, Metadata-Warning, "
+    "RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Requests-Counted, "
+    "Retry-After, X-Request-Id"
 }
 _PREFLIGHT = ANY_ORIGIN | {
-    "Access-Control-Allow-Methods": "GET, HEAD",
-    "Access-Control-Allow-Headers": "Authorization, If-None-Match, X-Request-Id, traceparent",
+    "Access-Control-Allow-Methods": "GET, HEAD, POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, "
+    "traceparent",
     "Access-Control-Max-Age": "7200",
 }
 _PREFLIGHT_OF_FACADE = _PREFLIGHT | {
-    "Access-Control-Allow-Methods": "GET, HEAD, POST",
     "Access-Control-Allow-Headers": "*",  # clients add their own, such as `lucid`
 }
 

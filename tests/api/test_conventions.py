@@ -9,7 +9,9 @@ import aiohttp
 import asyncpg
 import pytest
 
-from api import compression, error_codes
+from api import compression, cors, error_codes
+from api.openapi import document
+from api.routes import ROUTES
 from api.usage import disk
 from tests.api.chains import Chain
 from tests.api.client import Client
@@ -230,7 +232,11 @@ async def test_a_preflight_is_answered_for_chain_paths_alone(api: Client, partne
     allowed = await api.call("OPTIONS", HISTORY, headers=asked)
     assert (allowed.status, allowed.body) == (204, b"")
     assert allowed.headers["Access-Control-Allow-Origin"] == "*"
-    assert "Authorization" in allowed.headers["Access-Control-Allow-Headers"]
+    assert set(allowed.headers["Access-Control-Allow-Methods"].split(", ")) == {"GET", "HEAD", "POST"}
+    # What the clients send.
+    assert {"Authorization", "Content-Type", "Idempotency-Key", "If-None-Match", "X-Request-Id"} <= set(
+        allowed.headers["Access-Control-Allow-Headers"].split(", ")
+    )
     assert allowed.headers["X-Request-Id"]
     for path in ("/v1/admin/users", "/v1/%61dmin/users", "/health"):
         refused = await api.call("OPTIONS", path, headers=asked)
@@ -239,6 +245,21 @@ async def test_a_preflight_is_answered_for_chain_paths_alone(api: Client, partne
     for reply in (await partner.get("/users"), await api.get("/v1/%61dmin/users", partner.admin_key)):
         assert reply.status == 200
         assert "Access-Control-Allow-Origin" not in reply.headers
+
+
+def test_scripts_may_read_every_documented_header() -> None:
+    exposed = set(cors.EXPOSED["Access-Control-Expose-Headers"].split(", "))
+    described = document(ROUTES, {})["paths"]
+    documented = {
+        header
+        for path, methods in described.items()
+        if cors.is_shared(path)
+        for operation in methods.values()
+        for answer in operation["responses"].values()
+        for header in answer.get("headers", {})
+    }
+    assert documented
+    assert documented <= exposed
 
 
 # Connections ----------------------------------------------------------------------------------------------------------
