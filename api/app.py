@@ -181,7 +181,7 @@ class Api:
             if route.body is None:
                 answer = await self._read(route, question, authenticated.key, request, notes)
             else:
-                answer = await self._post(trail, route, question, authenticated.key, request, notes)
+                answer = await self._read_with_body(trail, route, question, authenticated.key, request, notes)
         elif isinstance(authenticated, caller.AdminKey):
             answer = await self._administer(trail, route, question, authenticated, request)
         else:
@@ -194,7 +194,7 @@ class Api:
         self, trail: "_Trail", route: Route, question: Question, key: caller.AdminKey, request: web.BaseRequest
     ) -> Any:
         """The answer to a request of a partner; the whole response if it repeats an earlier one. Raises Refusal."""
-        sent, body = await _posted(trail, route, request)
+        sent, body = await _sent_body(trail, route, request)
         once = None
         if route.method == "POST":
             once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
@@ -216,7 +216,7 @@ class Api:
     ) -> Any:
         """The answer to a request to change something on a chain; the whole response if it repeats an earlier one."""
         once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
-        sent, body = await _posted(trail, route, request)
+        sent, body = await _sent_body(trail, route, request)
         services = self._services
         async with services.nodes.turn(key.network), services.submissions.acquire() as db:
             ask = ChainChange(services, question, key, services.chain_servers.primary, notes, body=body, db=db)
@@ -247,7 +247,7 @@ class Api:
         on_primary = route.ask is PrimaryAsk
         return await self._services.chain_servers.read(key.network, read, on_primary=on_primary)
 
-    async def _post(
+    async def _read_with_body(
         self,
         trail: "_Trail",
         route: Route,
@@ -259,7 +259,7 @@ class Api:
         """The answer to a question with a body: several ids, or a transaction to evaluate. Raises Refusal."""
         # The header is checked and not needed: a repeated request only reads again.
         idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
-        _, body = await _posted(trail, route, request)
+        _, body = await _sent_body(trail, route, request)
 
         async def answer(source: ChainServer) -> Any:
             return await route.handler(ChainPost(self._services, question, key, source, notes, body=body))
@@ -364,7 +364,7 @@ async def _body(request: web.BaseRequest) -> bytes:
     return _decoded(body, ",".join(request.headers.getall("Content-Encoding", ())).strip().lower())
 
 
-async def _posted(trail: _Trail, route: Route, request: web.BaseRequest) -> tuple[Mapping[str, Any], Body | None]:
+async def _sent_body(trail: _Trail, route: Route, request: web.BaseRequest) -> tuple[Mapping[str, Any], Body | None]:
     """The fields of a body as they were sent, and the body. Empty and None if the route takes none. Raises Refusal.
 
     A body is a JSON object, or its only field by itself in the route's own media type.

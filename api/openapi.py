@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 from aiohttp import web
 
-from api import answers, error_codes, errors, examples, idempotency
+from api import answers, error_codes, errors, idempotency, path_examples
 from api.admin.audit import Action
 from api.ask import ChainChange, Nothing, OpenAsk
 from api.errors import Refusal
@@ -67,7 +67,7 @@ _TAGS = {
     "submission": ("Submission", "Evaluate, submit and follow transactions. Requires the scope `submit`."),
     "assets": ("Assets", "Native assets: metadata, holders, transactions, mints and burns."),
     "addresses": ("Addresses", "What an address holds."),
-    "accounts": ("Stake accounts", "What the addresses of a stake account hold, its stake and its transactions."),
+    "accounts": ("Stake accounts", "What the addresses of a stake account hold, its pool, rewards and transactions."),
     "utxos": ("Outputs", "A single output, spent or not."),
     "bulk": ("Several at once", "Up to 100 addresses, accounts, transactions, assets or outputs in one snapshot."),
     "exports": ("Downloads", "Whole lists as CSV, each from one snapshot."),
@@ -171,11 +171,11 @@ _HEADERS = {
     "Error-Code": ("string", "Code of the error; see the table of errors."),
     "RateLimit-Limit": ("integer", "Requests allowed per minute."),
     "RateLimit-Remaining": ("integer", "Requests left in the sliding minute."),
-    "RateLimit-Reset": ("integer", "Seconds until another request is allowed."),
+    "RateLimit-Reset": ("integer", "Seconds until the oldest admitted request leaves the sliding minute."),
     "RateLimit-Policy": ("string", 'The limit as a structured field: `"minute";q=<requests>;w=<seconds>`.'),
     "RateLimit": (
         "string",
-        'Requests left in the window: `"minute";r=<requests>;t=<seconds until another is allowed>`.',
+        'Requests left in the window: `"minute";r=<requests>;t=<seconds until the oldest leaves it>`.',
     ),
     "Retry-After": ("integer", "Seconds to wait before the next request."),
     "ETag": ("string", "Tag of this answer, for `If-None-Match`."),
@@ -183,10 +183,10 @@ _HEADERS = {
         "string",
         'Only if the token registry failed: `source_failed;source="registry"`. `metadata` is its cached entry or null.',
     ),
-    "Requests-Counted": ("integer", "As how many requests this one counts: 1, however many ids it has."),
+    "Requests-Counted": ("integer", "How many requests this one counts as: 1, however many ids it has."),
     "Idempotent-Replayed": (
         "string",
-        "`true` if an earlier request with this `Idempotency-Key` was executed, not this.",
+        "`true` if this is the answer of an earlier request with the same `Idempotency-Key`.",
     ),
     "Link": ("string", 'Address of the next page, `<…>; rel="next"`; absent on the last one.'),
 }
@@ -195,14 +195,27 @@ _RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "R
 # An answer for each operation, and one for each error, as recorded by `python -m tests.api.asking`.
 _ANSWERS: Json = msgspec.json.decode((Path(__file__).parent / "examples.json").read_bytes())
 
-_IDEMPOTENCY_KEY: Json = {
-    "name": idempotency.HEADER,
-    "in": "header",
-    "required": False,
-    "description": "A text of your own, such as a UUID. For 24 hours, a repeated request with the same key and body is "
-    "not executed again: it gets the same answer or, if that contained a key, 409.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": idempotency.LONGEST, "pattern": "^[!-~]([ -~]*[!-~])?$"},
-}
+_EXECUTED_ONCE = (
+    "A text of your own, such as a UUID. For 24 hours, a repeated request with the same key and body is not executed "
+    "again: it gets the same answer or, if that contained a key, 409."
+)
+_ONLY_READS = "Accepted on every POST. This one only reads, so repeating it is safe without a key."
+
+
+def _idempotency_key(route: Route) -> Json:
+    return {
+        "name": idempotency.HEADER,
+        "in": "header",
+        "required": False,
+        "description": _EXECUTED_ONCE if route.once else _ONLY_READS,
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": idempotency.LONGEST,
+            "pattern": "^[!-~]([ -~]*[!-~])?$",
+        },
+    }
+
 
 _ISSUED_TO = "credential 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"
 
@@ -215,7 +228,7 @@ def handler(routes: Callable[[], tuple[Route, ...]]) -> Handler:
 
     async def openapi(ask: OpenAsk[Nothing]) -> web.Response:
         """Get this OpenAPI document."""
-        values = await examples.path_parameters(ask.services)
+        values = await path_examples.path_parameters(ask.services)
         body = _encoded(routes(), tuple(values.items()))
         return web.Response(body=body, headers={"Content-Type": answers.CONTENT_TYPE})
 
@@ -285,7 +298,7 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
         "security": {"open": [], "api key": [{"apiKey": []}]}.get(route.access, [{"adminKey": []}]),
         "parameters": [
             *(_parameter(field, route, values) for field in route.fields),
-            *([_IDEMPOTENCY_KEY] if route.method == "POST" else []),
+            *([_idempotency_key(route)] if route.method == "POST" else []),
         ],
         "responses": {str(route.status): success, **_failures(route, failure)},
     }
