@@ -27,7 +27,9 @@ _EVENT = "request.answered"
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag=_EVENT):
-    """One answer. `bytes` are those of its body as sent; `route` is the template of the path."""
+    """One answer. `route` is the template of the path, `ms` the time until the answer was ready to be sent, and `bytes`
+    the length of its body, 0 for a stream.
+    """
 
     level: str
     timestamp: datetime

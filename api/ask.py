@@ -97,7 +97,8 @@ class PrimaryAsk(ChainAsk[QuestionT], Generic[QuestionT], frozen=True):
 class ChainChange(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
     """A request to change something, on the primary and at most once for each `Idempotency-Key`.
 
-    `db` is a connection to the partners' tables. The network's node is asked for nobody else meanwhile.
+    `db` is a connection to the partners' tables. This process submits no other transaction of the
+    network meanwhile; evaluations may run in between.
     """
 
     body: BodyT

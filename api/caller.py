@@ -202,7 +202,10 @@ class Callers:
             await asyncio.sleep(LEASE_S)
 
     async def _take(self, key_hash: bytes, call: Call) -> Taken | Barred | None:
-        """Count one request; None if no key has this hash. Raises Refusal for an expired key or an inactive account."""
+        """The outcome of one request; None for an unknown or revoked key.
+
+        Raises Refusal for an expired key or an inactive account.
+        """
         known = await self._counted(key_hash, call)
         if isinstance(known, Taken | Barred):
             return known
@@ -220,7 +223,7 @@ class Callers:
     async def _counted(
         self, key_hash: bytes, call: Call, lease: KeyLease | None = None
     ) -> Taken | Barred | AskPostgres | None:
-        """Count one request in Valkey; None while it is unreachable."""
+        """What Valkey says about one request; None while it is unreachable."""
         answer, cause = None, "a heartbeat failed"
         if not self._minutes.away:
             try:

@@ -256,7 +256,7 @@ def fingerprint_of_no_policy() -> Refusal:
 
     Get the asset by its fingerprint; the answer has its `policy_id`.
     """
-    message = "Invalid policy ID format. Expected 56 hex characters; a fingerprint is that of one asset"
+    message = "Invalid policy ID format. Expected 56 hex characters; a fingerprint identifies a single asset"
     return Refusal(400, "invalid_policy_id", message)
 
 
@@ -460,7 +460,9 @@ def no_node(network: str) -> Refusal:
 
     Submit through another service, or ask the operator to set the node's address.
     """
-    return Refusal(503, "no_node", f"This service takes no transactions of {network}: it has no node for them")
+    return Refusal(
+        503, "no_node", f"This service does not accept {network} transactions: it has no node for that network"
+    )
 
 
 def node_not_available(cause: str) -> Refusal:
@@ -513,7 +515,8 @@ def transaction_expired(invalid_hereafter: int, slot_no: int) -> Refusal:
 
 
 def transaction_not_submitted() -> Refusal:
-    """A transaction that no key of the account has submitted, or none for `SUBMITTED_DAYS` (7).
+    """A transaction that no key of the account has submitted within the last seven days, or as many as the operator has
+    set.
 
     Submit it: if the node or a block has it already, that is accepted again, and it is followed from then on.
     """
@@ -529,7 +532,7 @@ def transaction_in_block(block_no: int) -> Refusal:
 
 
 def signatures_refused(said: str) -> Refusal:
-    """The ledger misses signatures, or finds them invalid.
+    """Signatures are missing or invalid.
 
     Sign the body with the keys of all inputs, withdrawals, certificates and policies, after the last change to it.
     """
@@ -656,14 +659,14 @@ def bootstrap_stays() -> Refusal:
 
 
 def too_many_at_once() -> Refusal:
-    """A request that waited too long behind other requests of its own or of other admin keys.
+    """A request that waited too long behind others of the same or of other admin keys.
 
     Send fewer requests at a time; wait for as long as `Retry-After` says.
     """
     return Refusal(
         503,
         "too_many_concurrent_requests",
-        "Too many requests of this admin key are under way: try again later",
+        "Too many admin requests are under way: try again later",
         {"Retry-After": "10"},
     )
 

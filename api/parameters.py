@@ -128,7 +128,7 @@ class Choices(Kind[tuple[str, ...]]):
 
     def __init__(self, *words: str, least: int = 1) -> None:
         schema: JsonSchema = {"type": "array", "items": {"type": "string", "enum": list(words)}, "minItems": least}
-        super().__init__(f"{'a non-empty' if least else 'an'} array out of {', '.join(words)}", schema)
+        super().__init__(f"{'a non-empty' if least else 'an'} array with values from: {', '.join(words)}", schema)
         self.words, self.least = words, least
 
     def of_json(self, value: object) -> tuple[str, ...]:

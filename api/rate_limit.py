@@ -1,4 +1,4 @@
-"""Rate limit and quota of a credential: no window of 60 seconds admits more requests than the limit.
+"""Rate limit and quota of a credential: while Valkey works, no 60 seconds admit more requests than the limit.
 
 `SharedMinutes` counts the admissions of all processes in Valkey, which caches API keys in the same round trip.
 `LocalMinutes` holds the admissions of this process: it counts while Valkey is unreachable, and restores Valkey's counts
@@ -118,7 +118,10 @@ class Barred(msgspec.Struct, frozen=True):
 
 
 class AskPostgres(msgspec.Struct, frozen=True):
-    """Valkey has not cached the key. Postgres' answer may be cached until `until_us` on Valkey's clock."""
+    """The key must be read from Postgres: Valkey has not cached it, or may not answer yet.
+
+    Postgres' answer may be cached until `until_us` on Valkey's clock, so in the latter case, 0, not at all.
+    """
 
     until_us: int
 

@@ -8,9 +8,10 @@
 --       2 a name for data without one
 --       3 the life to which the process has reported; "" for none
 --       4 "1" if it has admissions that it has not reported
--- 5 the data id of the last life to which it reported: the first part of ARGV 3, also after ARGV 3 is cleared 6 and
--- following: the other processes that it knows Returns the life, 1 if it is open (else 0), the number of processes with
--- a recent heartbeat, the us until the life is a minute old, and all processes of the last minute.
+--       5 the data id of the last life to which it reported (the first part of ARGV 3), kept when ARGV 3 is cleared
+--       6 and following: the other processes that it knows
+-- Returns the life, 1 if it is open (else 0), the number of processes with a recent heartbeat, the us until the life is a minute
+-- old, and all processes of the last minute.
 local MINUTE_US, GRACE_US, LATELY_US = 60000000, 600000, 5000000
 local limits, beats, process = KEYS[1], KEYS[2], ARGV[1]
 local time = redis.call('TIME')

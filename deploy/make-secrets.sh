@@ -3,7 +3,8 @@
 set -eu
 cd "$(dirname "$0")"
 mkdir -p secrets
-chmod 700 secrets # of the files inside, containers get one each; they run as other users, who must read it
+# Only this user enters the folder. Containers mount single files and run as other users, so the files are readable (644).
+chmod 700 secrets
 
 random() { head -c "$1" /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
 make() { [ -s "secrets/$1" ] || printf '%s\n' "$2" >"secrets/$1"; }

@@ -134,8 +134,8 @@ _export = _sql.query("export", _ExportRow)
 async def of_credential(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of one credential by period, newest first, then by endpoint and status.
 
-    Periods without requests are left out. A request shows within five seconds. The period is extended to the start of
-    its first hour. The default period is the last 30 days.
+    Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the
+    first and the last hour of the period are included completely. The default period is the last 30 days.
     """
     return await _listed(ask, _credential, errors.credential_not_found())
 
@@ -143,8 +143,8 @@ async def of_credential(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart,
 async def of_user(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-    Periods without requests are left out. A request shows within five seconds. The period is extended to the start of
-    its first hour. The default period is the last 30 days.
+    Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the
+    first and the last hour of the period are included completely. The default period is the last 30 days.
     """
     return await _listed(ask, _user_credentials, errors.user_account_not_found())
 
@@ -152,9 +152,9 @@ async def of_user(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging
 async def export(ask: AdminAsk[Export, None]) -> web.Response:
     """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-    Periods without requests are left out. A request shows within five seconds. The period is extended to the start of
-    its first hour. The default period is the last 30 days. The answer is a stream; if it ends without its last chunk,
-    it is incomplete.
+    Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the
+    first and the last hour of the period are included completely. The default period is the last 30 days. The answer is
+    a stream; if it ends without its last chunk, it is incomplete.
     """
     question = ask.question
     exported = _exported(ask, *_whole_hours(question))  # NOTE: a refusal can't be sent once the stream has begun

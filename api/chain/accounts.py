@@ -173,7 +173,8 @@ withdrawals_page = _sql.query("withdrawals", _WithdrawalRow)
 async def info(ask: ChainAsk[AccountQuestion]) -> LedgerAnswer[Account]:
     """Get a stake account.
 
-    The answer has its stake, its rewards, what its addresses hold, and its first and last transaction.
+    The answer has its pool and representative, its rewards, what its addresses hold, and its first and last
+    transaction.
     """
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:

@@ -139,7 +139,7 @@ function RestrictionForm({ values, path, ...form }) {
         <fieldset>
           <legend class="label">Scopes</legend>
           ${scopes.map((scope) => html`<${Choice} name="scopes" value=${scope} checked=${values.scopes.includes(scope)} />`)}
-          <small class="muted">Everything, if none is chosen.</small>
+          <small class="muted">If none is chosen: everything except submit.</small>
         </fieldset>
       `}
     </${Form}>`}

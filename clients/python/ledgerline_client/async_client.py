@@ -573,7 +573,8 @@ class AsyncLedgerline(AsyncHttp):
     async def get_account(self, stake_address: str) -> types.AccountAnswer:
         """Get a stake account.
 
-        The answer has its stake, its rewards, what its addresses hold, and its first and last transaction.
+        The answer has its pool and representative, its rewards, what its addresses hold, and its first and
+        last transaction.
         """
         answer: types.AccountAnswer = await self.call(
             "GET", "/v1/accounts/{stake_address}", {"stake_address": stake_address}, {}, None, key="api_key", json=True
@@ -1573,9 +1574,9 @@ class AsyncLedgerline(AsyncHttp):
     ) -> types.UsagePartPage:
         """List the usage of one credential by period, newest first, then by endpoint and status.
 
-        Periods without requests are left out. A request shows within five seconds. The period is extended to
-        the start of its first hour. The default period is the last 30 days. Requires the permission
-        `view_usage`.
+        Periods without requests are left out. A request shows within five seconds. Whole hours are counted:
+        the first and the last hour of the period are included completely. The default period is the last 30
+        days. Requires the permission `view_usage`.
         """
         answer: types.UsagePartPage = await self.call(
             "GET",
@@ -1632,9 +1633,9 @@ class AsyncLedgerline(AsyncHttp):
     ) -> types.UsagePartPage:
         """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-        Periods without requests are left out. A request shows within five seconds. The period is extended to
-        the start of its first hour. The default period is the last 30 days. Requires the permission
-        `view_usage`.
+        Periods without requests are left out. A request shows within five seconds. Whole hours are counted:
+        the first and the last hour of the period are included completely. The default period is the last 30
+        days. Requires the permission `view_usage`.
         """
         answer: types.UsagePartPage = await self.call(
             "GET",
@@ -1688,9 +1689,10 @@ class AsyncLedgerline(AsyncHttp):
     ) -> str:
         """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-        Periods without requests are left out. A request shows within five seconds. The period is extended to
-        the start of its first hour. The default period is the last 30 days. The answer is a stream; if it
-        ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
+        Periods without requests are left out. A request shows within five seconds. Whole hours are counted:
+        the first and the last hour of the period are included completely. The default period is the last 30
+        days. The answer is a stream; if it ends without its last chunk, it is incomplete. Requires the
+        permission `view_usage`.
         """
         answer: str = await self.call(
             "GET",

@@ -870,7 +870,8 @@ export class Ledgerline extends Http {
   /**
    * Get a stake account.
    *
-   * The answer has its stake, its rewards, what its addresses hold, and its first and last transaction.
+   * The answer has its pool and representative, its rewards, what its addresses hold, and its first and last
+   * transaction.
    */
   getAccount(stakeAddress: string, call: CallOptions = {}): Promise<types.AccountAnswer> {
     return this.call(operations.getAccount, { stake_address: stakeAddress }, {}, call);
@@ -1423,8 +1424,9 @@ export class Ledgerline extends Http {
   /**
    * List the usage of one credential by period, newest first, then by endpoint and status.
    *
-   * Periods without requests are left out. A request shows within five seconds. The period is extended to the
-   * start of its first hour. The default period is the last 30 days. Requires the permission `view_usage`.
+   * Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the first
+   * and the last hour of the period are included completely. The default period is the last 30 days. Requires the
+   * permission `view_usage`.
    */
   listCredentialUsageBreakdown(
     credentialId: string,
@@ -1446,8 +1448,9 @@ export class Ledgerline extends Http {
   /**
    * List the usage of all credentials of an account by period, newest first, then by endpoint and status.
    *
-   * Periods without requests are left out. A request shows within five seconds. The period is extended to the
-   * start of its first hour. The default period is the last 30 days. Requires the permission `view_usage`.
+   * Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the first
+   * and the last hour of the period are included completely. The default period is the last 30 days. Requires the
+   * permission `view_usage`.
    */
   listUserUsageBreakdown(
     userId: string,
@@ -1469,9 +1472,9 @@ export class Ledgerline extends Http {
   /**
    * Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
    *
-   * Periods without requests are left out. A request shows within five seconds. The period is extended to the
-   * start of its first hour. The default period is the last 30 days. The answer is a stream; if it ends without
-   * its last chunk, it is incomplete. Requires the permission `view_usage`.
+   * Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the first
+   * and the last hour of the period are included completely. The default period is the last 30 days. The answer is
+   * a stream; if it ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
    */
   exportUsage(options: ExportUsageOptions = {}, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportUsage, {}, options, call);
