@@ -417,7 +417,7 @@ def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
         log.warning("request.without_database", route=where, cause=f"{type(fault).__name__}: {fault}")
         return errors.database_not_available()
     if isinstance(fault, schema.WrongSchema):
-        log.warning("request.outdated", route=where, cause=str(fault))
+        log.warning("request.newer_schema", route=where, cause=str(fault))
         return errors.outdated()
     log.error("request.failed", route=where, exc_info=fault)
     return errors.internal_error()

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from api import errors, restrictions, tokens
 from api.errors import Refusal
-from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, SharedMinutes, Taken
+from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, SharedLimits, Taken
 from api.restrictions import Call
 from api.turns import FairPool
 from api.valkey import ValkeyClient
@@ -134,14 +134,14 @@ class Callers:
 
     def __init__(self, partner: FairPool, valkey: ValkeyClient, bootstrap_admin_key: str | None) -> None:
         self._partner, self._api_keys = partner, KeyReader(partner)
-        self._minutes = SharedMinutes(valkey)
+        self._limits = SharedLimits(valkey)
         self._away = False
         self._bootstrap_hash = None if bootstrap_admin_key is None else tokens.hash_of(bootstrap_admin_key)
         _shared.set(1)
 
     async def beat(self) -> None:
         """Send heartbeats to Valkey endlessly: limits are shared among the processes that send them."""
-        await self._minutes.beat()
+        await self._limits.beat()
 
     async def api_key(self, authorization: Sequence[str], call: Call) -> Admission:
         """Authenticate and count one request with an API key by its Authorization headers. Raises Refusal (401, 403).
@@ -218,20 +218,20 @@ class Callers:
             raise _refusal("api", "inactive", errors.inactive_account())
         good = row.good()
         taken = await self._counted(key_hash, call, KeyLease(good, 0 if known is None else known.until_us))
-        return taken if isinstance(taken, Taken | Barred) else self._minutes.take_alone(good, call)
+        return taken if isinstance(taken, Taken | Barred) else self._limits.take_alone(good, call)
 
     async def _counted(
         self, key_hash: bytes, call: Call, lease: KeyLease | None = None
     ) -> Taken | Barred | AskPostgres | None:
         """What Valkey says about one request; None while it is unreachable."""
         answer, cause = None, "a heartbeat failed"
-        if not self._minutes.away:
+        if not self._limits.away:
             try:
-                answer = await self._minutes.take(key_hash, lease, call)
+                answer = await self._limits.take(key_hash, lease, call)
             except (RedisError, OSError) as error:
                 cause = f"{type(error).__name__}: {error}"
-        if self._away != self._minutes.away:
-            self._away = self._minutes.away
+        if self._away != self._limits.away:
+            self._away = self._limits.away
             _shared.set(not self._away)
             if self._away:
                 log.warning("valkey.away", limits="per process", cause=cause)
@@ -242,7 +242,7 @@ class Callers:
     async def _fence(self, key_hashes: Sequence[bytes]) -> bool:
         """Make Valkey forget keys; False if it is unreachable."""
         try:
-            await self._minutes.fence(key_hashes)
+            await self._limits.fence(key_hashes)
         except (RedisError, OSError) as cause:
             log.warning("keys.not_fenced", keys=len(key_hashes), cause=f"{type(cause).__name__}: {cause}")
             return False

@@ -250,7 +250,7 @@ class ChainServers:
         newest = self._newest
         source.behind = {key for key in newest if tips.get(key, -1) < newest[key]}
         if source.left_out is not None:
-            log.info("replica.taken_in", replica=source.name)
+            log.info("replica.in_use", replica=source.name)
         source.left_out = None
         _left_out.labels(source.name).set(0)
 

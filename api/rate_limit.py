@@ -1,7 +1,7 @@
 """Rate limit and quota of a credential: while Valkey works, no 60 seconds admit more requests than the limit.
 
-`SharedMinutes` counts the admissions of all processes in Valkey, which caches API keys in the same round trip.
-`LocalMinutes` holds the admissions of this process: it counts while Valkey is unreachable, and restores Valkey's counts
+`SharedLimits` counts the admissions of all processes in Valkey, which caches API keys in the same round trip.
+`LocalLimits` holds the admissions of this process: it counts while Valkey is unreachable, and restores Valkey's counts
 after a loss of data (docs/decisions/0021-limits-over-outages.md).
 """
 
@@ -140,7 +140,7 @@ class _Admissions(msgspec.Struct, frozen=True):
     moments: dict[UUID, list[float]]
 
 
-class SharedMinutes:
+class SharedLimits:
     """The sliding minutes of all processes together, by Valkey's clock.
 
     Valkey's data have a life: it ends when Valkey loses its data or fails over. A process takes part in a life once it
@@ -151,7 +151,7 @@ class SharedMinutes:
 
     def __init__(self, valkey: ValkeyClient) -> None:
         self._valkey = valkey
-        self.own = LocalMinutes()
+        self.own = LocalLimits()
         self.away = False
         self.processes = 1  # that share a limit, including this one
         self._process = secrets.token_hex(8).encode()
@@ -424,7 +424,7 @@ def _list(words: Sequence[str]) -> str:
     return f",{','.join(words)}," if words else "-"
 
 
-class LocalMinutes:
+class LocalLimits:
     """The sliding minutes of this process, with and without Valkey, on its monotonic clock."""
 
     def __init__(self) -> None:

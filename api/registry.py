@@ -80,7 +80,7 @@ class Registry:
         self._cached_bytes = 0
         self._looking_up: dict[str, asyncio.Task[Result]] = {}
         self._failures = 0
-        self._asked_again_at = 0.0
+        self._ask_again_at = 0.0
 
     async def look_up(self, asset: bytes) -> Result:
         """The metadata of an asset (policy id and name). Without a registry there is none."""
@@ -96,7 +96,7 @@ class Registry:
                 return Result(entry.metadata, entry.failed)
         task = self._looking_up.get(subject)
         if task is None:
-            if time.monotonic() < self._asked_again_at or len(self._looking_up) >= MOST_LOOK_UPS:
+            if time.monotonic() < self._ask_again_at or len(self._looking_up) >= MOST_LOOK_UPS:
                 _look_ups.labels("skipped").inc()
                 return Result(_usable(entry), failed=True)
             task = self._looking_up[subject] = asyncio.create_task(self._ask(subject))
@@ -151,7 +151,7 @@ class Registry:
         _look_ups.labels("failed").inc()
         self._failures += 1
         if self._failures >= FAILURES_IN_A_ROW:
-            self._asked_again_at = time.monotonic() + PAUSE_S
+            self._ask_again_at = time.monotonic() + PAUSE_S
             log.warning("registry.paused", seconds=PAUSE_S, cause=f"{type(cause).__name__}: {cause}")
 
     def _keep(self, subject: str, result: Result, size_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""The operations of /openapi.json, as the generators of both clients need them."""
+"""The operations of /openapi.json for the generator of the TypeScript client. That of Python uses parts of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

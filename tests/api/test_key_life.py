@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from api import retention
 from api.admin.limits import Networks, QuotaKind
-from api.rate_limit import LocalMinutes, RunningQuota
+from api.rate_limit import LocalLimits, RunningQuota
 from api.restrictions import MOST_NETWORKS, SCOPES, Call, bits, of
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -229,7 +229,7 @@ async def test_wrong_limits_and_restrictions_are_named(partner: Partner, credent
         *(("limits", {"quota": wrong}, quota) for wrong in WRONG_QUOTAS),
         ("restrictions", {}, "At least one field (ip_networks or scopes) must be provided"),
         *(("restrictions", {"ip_networks": wrong}, networks) for wrong in WRONG_NETWORKS),
-        ("restrictions", {"scopes": ["tx"]}, f"scopes must be an array out of {', '.join(SCOPES)}"),
+        ("restrictions", {"scopes": ["tx"]}, f"scopes must be an array with values from: {', '.join(SCOPES)}"),
     ]
     for what, body, error in cases:
         for thing in (credential["id"], NOWHERE):
@@ -305,7 +305,7 @@ async def test_a_quota_is_counted_again_from_the_usage_table_where_valkey_has_lo
 def test_without_valkey_each_process_grants_its_share_of_what_is_left_of_a_quota() -> None:
     now = datetime.now(UTC)
     quota = RunningQuota(10, "day", now, now + timedelta(hours=1), used=3)
-    minutes, good = LocalMinutes(), good_key(1_000, quota)
+    minutes, good = LocalLimits(), good_key(1_000, quota)
     taken = [minutes.take(good, 500, processes=2) for _ in range(5)]
     assert [(each.admitted, each.spent) for each in taken] == [(True, False)] * 3 + [(False, True)] * 2
     assert taken[-1].headers()["Retry-After"] == "3600"

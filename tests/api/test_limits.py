@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from api import tokens
 from api import valkey as valkeys
 from api.caller import Callers, KeyReader
-from api.rate_limit import LEASE_S, AskPostgres, GoodKey, KeyLease, LocalMinutes, SharedMinutes, Taken
+from api.rate_limit import LEASE_S, AskPostgres, GoodKey, KeyLease, LocalLimits, SharedLimits, Taken
 from api.turns import FairPool
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -140,7 +140,7 @@ async def test_a_revoked_key_is_refused_by_the_next_request_despite_concurrent_o
 async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) -> None:
     """The race in slow motion: Postgres is asked, the key is invalidated, and only then the answer is cached."""
     async with valkeys.opened(redis_url) as client:
-        minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
+        minutes, key_hash, key = SharedLimits(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
         await minutes.fence([key_hash])
@@ -151,7 +151,7 @@ async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) ->
 async def test_a_key_read_too_long_ago_is_not_cached(redis_url: str) -> None:
     """No cached key outlives LEASE_S from before Postgres was asked, so an invalidation can wait for that time."""
     async with valkeys.opened(redis_url) as client:
-        minutes, key_hash, key = SharedMinutes(client), bytes(32), good_key()
+        minutes, key_hash, key = SharedLimits(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
         late = KeyLease(key, asked.until_us - LEASE_S * 1_000_000)
@@ -375,7 +375,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
         nonlocal refused
         chance = random.Random(seed)
         async with valkeys.opened(redis_url) as client:
-            minutes = SharedMinutes(client)
+            minutes = SharedLimits(client)
             await minutes.take(bytes(31) + b"1", KeyLease(good_key(), 2**60))  # begins this life of Valkey's data
             ends_at = time.monotonic() + 3
             while time.monotonic() < ends_at:
@@ -399,7 +399,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
 async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shorten_minute(monkeypatch, 1)
     async with valkeys.opened(redis_url) as client:
-        minutes, told = SharedMinutes(client), KeyLease(good_key(1), 2**60)
+        minutes, told = SharedLimits(client), KeyLease(good_key(1), 2**60)
         assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
         refused = await minutes.take(bytes(32), told)
         assert isinstance(refused, Taken)
@@ -410,7 +410,7 @@ async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypat
 
 async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
     async with valkeys.opened(redis_url) as valkey, Redis.from_url(redis_url) as client:
-        minutes, told = SharedMinutes(valkey), KeyLease(good_key(3), 2**60)
+        minutes, told = SharedLimits(valkey), KeyLease(good_key(3), 2**60)
         for _ in range(20):
             await minutes.take(bytes(32), told)
         (name,) = await client.keys(f"ledgerline:minute:*:{told.key.credential_id}")
@@ -419,7 +419,7 @@ async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
 
 
 def test_a_process_alone_keeps_the_same_minute() -> None:
-    minutes, good, other = LocalMinutes(), good_key(3), good_key(3)
+    minutes, good, other = LocalLimits(), good_key(3), good_key(3)
 
     def take(at: float, key: GoodKey = good, share: int = 3) -> Taken:
         return minutes.take(key, share, now_s=at)
@@ -436,7 +436,7 @@ def test_a_process_alone_keeps_the_same_minute() -> None:
 
 
 def test_admissions_by_valkey_count_without_it_and_are_not_reported_twice() -> None:
-    minutes, good, other = LocalMinutes(), good_key(3), uuid4()
+    minutes, good, other = LocalLimits(), good_key(3), uuid4()
     key = good.credential_id
     minutes.note(key, 0)
     assert [minutes.take(good, 3, now_s=at).admitted for at in (10, 20, 30)] == [True, True, False]

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from api import rate_limit
 from api import valkey as valkeys
-from api.rate_limit import AskPostgres, KeyLease, SharedMinutes, Taken
+from api.rate_limit import AskPostgres, KeyLease, SharedLimits, Taken
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.minutes import good_key, shorten_minute
@@ -37,12 +37,12 @@ def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
 
 
 @asynccontextmanager
-async def processes(url: str, count: int) -> AsyncIterator[list[SharedMinutes]]:
+async def processes(url: str, count: int) -> AsyncIterator[list[SharedLimits]]:
     """The limits of as many API processes, each with its own connection and heartbeats."""
     async with AsyncExitStack() as stack:
         found = []
         for _ in range(count):
-            minutes = SharedMinutes(await stack.enter_async_context(valkeys.opened(url)))
+            minutes = SharedLimits(await stack.enter_async_context(valkeys.opened(url)))
             beating = asyncio.create_task(minutes.beat())
             stack.callback(beating.cancel)
             found.append(minutes)
@@ -70,7 +70,7 @@ async def all_know_each_other(url: str, count: int) -> None:
                 await asyncio.sleep(0.02)
 
 
-async def admitted(minutes: SharedMinutes, told: KeyLease) -> bool:
+async def admitted(minutes: SharedLimits, told: KeyLease) -> bool:
     """Whether one request is admitted, with Valkey or without, as Callers does it."""
     try:
         taken = None if minutes.away else await minutes.take(KEY, told)
@@ -124,7 +124,7 @@ async def lose_data(url: str, seed: int) -> None:
     told = KeyLease(good_key(limit), 2**60)
     ends_at = time.monotonic() + 9
 
-    async def ask(minutes: SharedMinutes, busy: random.Random) -> None:
+    async def ask(minutes: SharedLimits, busy: random.Random) -> None:
         nonlocal refused
         while time.monotonic() < ends_at:
             before = time.monotonic()
@@ -206,7 +206,7 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         Redis.from_url(redis_url) as client,
         valkeys.opened(redis_url) as connection,
     ):
-        silent = SharedMinutes(connection)
+        silent = SharedLimits(connection)
         await silent._heartbeat()
         async with asyncio.timeout(SETTLED_WITHIN_S):
             while speaking.processes != 3:
@@ -231,7 +231,7 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
 async def test_a_clock_set_back_refuses_a_key_for_at_most_a_minute(redis_url: str) -> None:
     told = KeyLease(good_key(3), 2**60)
     async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
-        minutes = SharedMinutes(connection)
+        minutes = SharedLimits(connection)
         assert [await admitted(minutes, told) for _ in range(4)] == [True] * 3 + [False]
         (minute,) = await client.keys("ledgerline:minute:*")
         hour_us = 3_600_000_000
@@ -243,7 +243,7 @@ async def test_a_clock_set_back_refuses_a_key_for_at_most_a_minute(redis_url: st
         refused = await minutes.take(KEY, told)
         assert isinstance(refused, Taken)
         assert (refused.admitted, refused.reset_s) == (False, 60)
-        another = SharedMinutes(connection)
+        another = SharedLimits(connection)
         assert isinstance(taken := await another.take(bytes(31) + b"1", KeyLease(good_key(3), 2**60)), Taken)
         assert taken.admitted
 
@@ -251,7 +251,7 @@ async def test_a_clock_set_back_refuses_a_key_for_at_most_a_minute(redis_url: st
 async def test_a_repeated_report_counts_once(redis_url: str) -> None:
     told = KeyLease(good_key(10), 2**60)
     async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
-        minutes = SharedMinutes(connection)
+        minutes = SharedLimits(connection)
         for _ in range(4):
             assert await admitted(minutes, told)
         await client.flushdb()
@@ -268,7 +268,7 @@ async def test_a_repeated_report_counts_once(redis_url: str) -> None:
 async def test_many_admissions_are_reported_in_batches(redis_url: str) -> None:
     keys = {number.to_bytes(32): KeyLease(good_key(10_000), 2**60) for number in range(300)}
     async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
-        minutes = SharedMinutes(connection)
+        minutes = SharedLimits(connection)
         for told in keys.values():
             for _ in range(20):
                 minutes.own.note(told.key.credential_id)
