@@ -148,9 +148,12 @@ async def test_a_download_that_breaks_off_is_an_error() -> None:
 
 
 async def test_a_refused_download_is_an_error(api: Client) -> None:
-    async with AsyncLedgerline(f"http://127.0.0.1:{api.port}", admin_key="a") as service:
+    url = f"http://127.0.0.1:{api.port}"
+    async with AsyncLedgerline(url, admin_key="a") as service:
         with pytest.raises(LedgerlineError, match="403 Invalid admin API key"):
             await anext(service.stream_usage())
+    with Ledgerline(url, admin_key="a") as waiting, pytest.raises(LedgerlineError, match="403 Invalid admin API key"):
+        await asyncio.to_thread(list, waiting.stream_usage())
 
 
 def test_an_unreachable_service_is_an_error(monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int) -> None:
