@@ -57,7 +57,7 @@ async def _keep_one(settings: Settings, servers: Servers, listening: socket.sock
         try:
             await _run_one(settings, servers, listening, stop)
         except Exception:
-            log.exception("api_worker.failed", again_in_s=_PAUSE_S)  # the machine may lack memory for a process now
+            log.exception("api_process.failed", again_in_s=_PAUSE_S)  # the machine may lack memory for a process now
             await lifecycle.sleep(_PAUSE_S, stop)
 
 
@@ -69,7 +69,7 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
     ended = False
     try:
         if ended := await _ended(process, stop):
-            log.error("api_worker.died", pid=process.pid, exit_status=process.exitcode)
+            log.error("api_process.died", pid=process.pid, exit_status=process.exitcode)
             if time.monotonic() - started < _PAUSE_S:
                 await lifecycle.sleep(_PAUSE_S, stop)
         else:
@@ -77,7 +77,7 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
             ended = await _ended(process, asyncio.Event())
     finally:  # cancelled if the worker does not end
         if not ended:
-            log.warning("api_worker.killed", pid=process.pid)
+            log.warning("api_process.killed", pid=process.pid)
             process.kill()
     process.join()
     prometheus.mark_process_dead(process.pid)  # type: ignore[no-untyped-call] # it has no hints
@@ -98,7 +98,7 @@ async def _ended(process: SpawnProcess, stop: asyncio.Event) -> bool:
 def _work(settings: Settings, servers: Servers, listening: socket.socket) -> None:
     """The main function of a worker process: serve until a stop signal, or until the parent has gone."""
     logs.configure(settings.log_level, settings.log_format)
-    logs.started("api worker")
+    logs.started("api process")
 
     async def main(stop: asyncio.Event) -> None:
         parent = multiprocessing.parent_process()

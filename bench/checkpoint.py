@@ -102,7 +102,7 @@ async def end_bulk(url: str, noted: Path) -> BulkEnd:
     """End bulk, or what an interrupted run has left of it. The seconds of each table are noted in a file, too."""
 
     def note(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-        if event["event"] == "bulk.finalized":
+        if event["event"] == "bulk.step_completed":
             with noted.open("ab") as file:
                 file.write(msgspec.json.encode((event["table"], event["seconds"])) + b"\n")
         raise structlog.DropEvent

@@ -101,9 +101,7 @@ def _generated(options: Options, blocks: int, on_time: bool) -> Generated:
     if not on_time:
         return Generated(options, blocks)
     if networks.BY_NAME[options.network].byron_epochs:
-        raise typer.BadParameter(
-            f"only a chain of preview can be on time, not of {options.network}", param_hint="--on-time"
-        )
+        raise typer.BadParameter(f"works only with preview, not with {options.network}", param_hint="--on-time")
     chain = Generated(options_until_now(options, blocks), blocks)
     chain.on_time = True
     chain.grow()

@@ -64,8 +64,9 @@ class DemoProcess:
         """Raises DemoFailed, with the last output of the process, if it has ended."""
         status = self._process.returncode
         if status is not None:
-            how = f"with status {status}" if status < 128 else f"by {signal.Signals(status - 128).name}"
-            raise DemoFailed(f"The {self.name} was ended {how}. {self.last_words(8)}")
+            killed_by = signal.Signals(status - 128).name if status >= 128 else None
+            how = f"exited with status {status}" if killed_by is None else f"was killed by {killed_by}"
+            raise DemoFailed(f"The {self.name} {how}. {self.last_words(8)}")
 
     def last_words(self, lines: int) -> str:
         """The last lines of its output."""

@@ -81,7 +81,7 @@ MetricsPortOption = Annotated[
     int | None,
     typer.Option("--metrics-port", min=1, max=65_535, help="Port for Prometheus metrics. No metrics if omitted."),
 ]
-MetricsHostOption = Annotated[str, typer.Option("--metrics-host", help="address to serve them on")]
+MetricsHostOption = Annotated[str, typer.Option("--metrics-host", help="Address to serve metrics on.")]
 OgmiosOption = Annotated[
     str | None,
     typer.Option("--ogmios-url", help="Address of Ogmios (ws:// or wss://); overrides OGMIOS_URL_<NETWORK>."),
@@ -202,7 +202,7 @@ def resync(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask, however many blocks are removed.")] = False,
     embedded: EmbeddedOption = False,
 ) -> None:
-    """Roll back to a slot; the next `run` continues there. A slot before the first block, like 0, erases the index.
+    """Roll back to a slot; the next `run` continues there. Slot 0, or any before the first block, erases the index.
 
     Asks before it removes more than 2,160 blocks, the longest rollback of a node.
     """
@@ -213,13 +213,13 @@ def resync(
         return 0
 
     try:
-        status = _on_servers(network, partial(go_back, None if yes else SECURITY_PARAMETER), create=embedded)
+        status = _run_on_database(network, partial(go_back, None if yes else SECURITY_PARAMETER), create=embedded)
     except _Unconfirmed as large:
         if not sys.stdin.isatty():
             raise typer.Exit(lifecycle.fail(f"{large}: add --yes to confirm")) from large
         # NOTE: after the loop, because the prompt would block it and keep it from seeing a signal.
         typer.confirm(f"{large}. Continue?", abort=True, err=True)
-        status = _on_servers(network, partial(go_back, None))
+        status = _run_on_database(network, partial(go_back, None))
     raise typer.Exit(status)
 
 
@@ -311,7 +311,7 @@ def verify(
         return 0
 
     if every_s is None:
-        raise typer.Exit(_on_servers(network, once, create=embedded))
+        raise typer.Exit(_run_on_database(network, once, create=embedded))
     raise typer.Exit(_run(again_and_again))
 
 
@@ -319,8 +319,9 @@ def _print(outcome: rounds.Round, network: Network) -> None:
     for line in outcome.said:
         print(line)
     for result in outcome.results:
-        or_more = " or more" if len(result.differences) == MOST_SHOWN else ""
-        print(f"{result.check}: {len(result.differences)}{or_more} differences")
+        count = len(result.differences)
+        or_more = " or more" if count == MOST_SHOWN else ""
+        print(f"{result.check}: {count}{or_more} difference{'' if count == 1 else 's'}")
         for difference in result.differences:
             print(f"  {difference}")
     if not outcome.results:
@@ -369,7 +370,7 @@ def snapshot(
         print(f"{network.name} up to {taken} in {out}")
         return 0
 
-    raise typer.Exit(_on_servers(network, copy))
+    raise typer.Exit(_run_on_database(network, copy))
 
 
 @commands.command()
@@ -388,7 +389,7 @@ def restore(
         print(f"{network.name} is at {restored}")
         return 0
 
-    raise typer.Exit(_on_servers(network, fill, create=embedded))
+    raise typer.Exit(_run_on_database(network, fill, create=embedded))
 
 
 @contextmanager
@@ -511,15 +512,16 @@ def _with_database(network: Network, work: Callable[[asyncpg.Connection], Awaita
         await work(db)
         return 0
 
-    raise typer.Exit(_on_servers(network, do, create=create))
+    raise typer.Exit(_run_on_database(network, do, create=create))
 
 
-def _on_servers(
+def _run_on_database(
     network: Network, work: Callable[[asyncpg.Connection, str], Awaitable[int]], *, create: bool = False
 ) -> int:
-    """The exit status of a command that gets a network's database, which it names, and its address.
+    """Connect to a network's database, print which one it is on standard error, run `work(db, url)` on it, and return
+    the exit status.
 
-    Creates the tables if they are missing, an embedded database only if asked.
+    Creates the tables if they are missing, an embedded database only with `create`.
     """
     chosen = _settings()
 

@@ -126,7 +126,7 @@ async def wait_for(
                 logged_at = now
         else:
             if logged_at is not None:
-                log.info("reached", what=what)
+                log.info("reached", **{"for": what})
             return answer
         await sleep(pause_s, stop)
         if stop.is_set():

@@ -175,7 +175,7 @@ def _indexer_reasons(state: NetworkState) -> Iterator[str]:
         yield f"the node of {name} is not connected"
     elif state.node == "stalled":
         stopped = f"has not moved for {duration(state.node_tip_unmoved_s or 0)}"
-        yield f"the node of {name} is connected, but its tip {stopped}: the chain stalls"
+        yield f"the node of {name} is connected, but its tip {stopped}: the node has stalled"
     elif state.node == "syncing":
         yield f"the node of {name} is syncing: its tip is {duration(state.node_tip_age_s or 0)} old"
 

@@ -76,7 +76,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
         read_database_urls=take("READ_DATABASE_URL", _postgres_urls, f"{postgres}, several with commas", masked) or (),
         replica_lag_s=take("REPLICA_LAG_S", _seconds, "seconds, more than 0", repr) or 10.0,
         ready_lag_s=take("READY_LAG_S", _seconds, "seconds, more than 0", repr) or 300.0,
-        redis_url=take("REDIS_URL", _redis_url, "redis://, rediss:// or unix:// and an address", masked),
+        redis_url=take("REDIS_URL", _redis_url, _REDIS_URL, masked),
         ogmios_urls={
             network.name: url
             for network in NETWORKS
@@ -133,6 +133,7 @@ def effective(settings: Settings) -> dict[str, str]:
 _UNSET = "(unset)"
 _BOOTSTRAP, _SECRET = "BOOTSTRAP_ADMIN_KEY", "(not shown)"
 _SWITCH = ("on", "off")
+_REDIS_URL = "redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel:// and an address"
 _DAYS = "a number of days from 1 to 36500"
 OGMIOS_URL = "ws:// or wss:// and the address of Ogmios"
 
@@ -144,7 +145,7 @@ def ogmios_url(name: str, text: str) -> str:
 
 def partners_bootstrap_key() -> SettingsError:
     """The refusal of a bootstrap key that was issued to a partner: one key can't be two callers."""
-    return SettingsError(f"{_BOOTSTRAP} is {_SECRET}, expected another key than those issued to partners")
+    return SettingsError(f"{_BOOTSTRAP} is {_SECRET}, expected a key that was not issued to a partner")
 
 
 def unusable_database(url: str, cause: Exception) -> SettingsError:
@@ -154,8 +155,9 @@ def unusable_database(url: str, cause: Exception) -> SettingsError:
 
 def silent_database(url: str, cause: Exception) -> SettingsError:
     """The refusal of a database that can't be reached, or does not answer in time."""
-    which = f"DATABASE_URL is {masked(url)}" if url else "DATABASE_URL is unset, the embedded Postgres does not start"
-    return SettingsError(f"{which}, expected a database that answers: {_named(cause)}")
+    if url:
+        return SettingsError(f"DATABASE_URL is {masked(url)}, expected a database that answers: {_named(cause)}")
+    return SettingsError(f"the embedded Postgres (DATABASE_URL is unset) does not answer: {_named(cause)}")
 
 
 def masked(url: str) -> str:

@@ -220,7 +220,7 @@ class _Outage:
 
     def end(self) -> None:
         if self._logged_at is not None:
-            log.info("reached", what=_TABLE_AND_QUEUE)
+            log.info("reached", **{"for": _TABLE_AND_QUEUE})
             self._logged_at = None
 
 

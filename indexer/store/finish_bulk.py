@@ -28,9 +28,8 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
                 if table in _STAGED:
                     await db.execute(f"TRUNCATE {table}_staged")
                 await _complete_step.run(db, step)
-            log.info(
-                "bulk.finalized", table=table, step=step, steps=len(_STEPS), seconds=round(time.monotonic() - began, 1)
-            )
+            _log("bulk.step_completed", began, table=table, step=step, steps=len(_STEPS))
+    began = time.monotonic()
     async with schema.commit(db):
         await store.settle_balances(db)
         await store.count_addresses(db)
@@ -41,6 +40,11 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
         await _go_live.run(db)
     # New tables have no statistics yet, without which the first queries would be planned badly.
     await store.analyze(db)
+    _log("bulk.ended", began)
+
+
+def _log(event: str, began: float, **fields: object) -> None:
+    log.info(event, **fields, seconds=round(time.monotonic() - began, 1))
 
 
 async def _rebuild(db: asyncpg.Connection, table: str, fill: Fill) -> None:

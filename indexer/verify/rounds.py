@@ -164,7 +164,11 @@ async def _compare_with_node(
         of_ledger = await ledger_state.check(db, node, options.network, options.sample)
     finally:
         await node.close()
-    outcome = "compared" if of_ledger is not None else "not compared: not all are read, or the node has left our tip"
+    not_compared = (
+        "not compared: not all rewards of this epoch have been read yet, or the node no longer has the ledger state of "
+        "our tip"
+    )
+    outcome = not_compared if of_ledger is None else "compared"
     said = [
         f"{name}: {compared.blocks} of {compared.indexed_blocks} blocks, with {compared.transactions} "
         f"transactions, compared with the node{left_out}",

@@ -101,7 +101,7 @@ async def test_a_worker_that_cannot_start_does_not_end_the_others(
     async with asyncio.timeout(10):
         await processes.supervise(2, settings.read(environment), None, None, stop)  # type: ignore[arg-type] # handed on
     assert sorted(finished) == [2, 3]
-    assert "api_worker.failed" in capsys.readouterr().out
+    assert "api_process.failed" in capsys.readouterr().out
 
 
 async def test_a_background_task_that_fails_is_named_by_ready_and_metrics(

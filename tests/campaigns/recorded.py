@@ -232,7 +232,7 @@ class Campaign:
 
     def _bulk(self) -> str:
         self._reaches()
-        ended = "bulk.finalized" in self._indexer.output()
+        ended = "bulk.step_completed" in self._indexer.output()
         return f"{len(self._node.server.blocks):,} blocks from nothing, {'in bulk' if ended else 'live'}"
 
     def _live(self) -> str:

@@ -72,7 +72,7 @@ class Hardship:
 
     def finalized(self) -> int:
         """The number of steps from bulk to live that the running process has committed."""
-        return self.process.output().count("bulk.finalized")
+        return self.process.output().count("bulk.step_completed")
 
     def has_begun(self) -> bool:
         return self.finalized() > 0 or "follow.intersected" in self.process.output()

@@ -473,7 +473,7 @@ def test_the_command_prints_differences_and_exits_with_1(ledgerline: Ledgerline,
     finish(spoil())
     told = ledgerline.run("indexer", "verify", "--network", "preview")
     assert told.returncode == 1
-    assert "holder: 1 differences" in told.stdout
+    assert "holder: 1 difference\n" in told.stdout
     assert f"asset {POLICY}.{COIN} held by {person('p')}: indexed 2, recomputed 1" in told.stdout
     unknown = ledgerline.run("indexer", "verify", "--network", "mainnet")
     assert (unknown.returncode, unknown.stdout) == (1, "")

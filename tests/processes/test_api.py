@@ -55,7 +55,7 @@ def test_it_answers_and_stops_on_sigterm(environment: dict[str, str], tmp_path: 
         assert api.stop() == 0
         assert time.monotonic() - asked < 10
         assert [alive_process(worker.pid) for worker in found] == [None] * int(workers)
-    assert "Traceback" not in api.output() and "api_worker.killed" not in api.output()
+    assert "Traceback" not in api.output() and "api_process.killed" not in api.output()
 
 
 def test_a_killed_worker_is_replaced_while_the_others_answer(environment: dict[str, str], tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_bootstrap_key_that_is_a_partners_is_refused_in_one_line(
     settings = {**environment, "BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
     api = Process(["api", "--port", str(free_port())], settings, tmp_path / "api.log")
     assert api.ends(20) == 2
-    expected = "BOOTSTRAP_ADMIN_KEY is (not shown), expected another key than those issued to partners\n"
+    expected = "BOOTSTRAP_ADMIN_KEY is (not shown), expected a key that was not issued to a partner\n"
     assert api.output() == expected
 
 

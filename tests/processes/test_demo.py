@@ -96,7 +96,7 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_and_an_ended_part_is_named(
     )
     indexer[0].kill()
     assert demo.popen.wait(60) == 1
-    assert "The indexer was ended by SIGKILL" in demo.output()
+    assert "The indexer was killed by SIGKILL" in demo.output()
     assert list(data_dir.glob("demo-*")) == []
     until("the end of all processes", lambda: not processes_of(data_dir), within_s=60)
 

@@ -140,7 +140,7 @@ async def test_waiting_is_logged_at_once_and_not_with_every_attempt() -> None:
             "for": "valkey",
             "cause": "ConnectionRefusedError: nobody there",
         },
-        {"event": "reached", "log_level": "info", "what": "valkey"},
+        {"event": "reached", "log_level": "info", "for": "valkey"},
     ]
 
 

@@ -259,7 +259,7 @@ def test_a_stalled_chain_is_not_a_lost_node(site: Site) -> None:
     status, reasons = site.ready()
     assert status == 200 and "the node of preview is connected, but its tip has not moved for " in reasons
     status, error = site.ready_preview()
-    assert status == 503 and "the chain stalls; the last block of preview is " in error
+    assert status == 503 and "the node has stalled; the last block of preview is " in error
     site.shows("node_stalled")
     site.keeps("node stalled")
     assert site.status()[0] == 1

@@ -63,7 +63,7 @@ class Service:
     def _start_aggregator(self) -> Process:
         return self._start("dramatiq", "api.worker", "-p", "1", "-t", "2")
 
-    def kill_api_worker(self) -> None:
+    def kill_api_process(self) -> None:
         """One of the two; the parent replaces it."""
         workers = [
             child
@@ -145,10 +145,10 @@ async def test_each_answered_request_is_counted_once_while_processes_are_killed(
         kills: list[Callable[[], None]] = [
             service.kill_aggregator,
             lambda: service.kill_server(Valkey),
-            service.kill_api_worker,
+            service.kill_api_process,
             lambda: service.kill_server(Postgres),
             service.kill_aggregator,
-            service.kill_api_worker,
+            service.kill_api_process,
             lambda: service.kill_server(Valkey),
         ]
         answered, firing = Answered(), asyncio.Event()

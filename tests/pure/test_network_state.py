@@ -32,12 +32,12 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
         False,
         ["the node of preview is not connected", "the last block of preview is 1 h 01 min old"],
     ),
-    "the chain stalls": (
+    "the node has stalled": (
         of(behind(720), node_slot_no=NOW_SLOT - 720, node_unmoved_s=720),
         "stalled",
         False,
         [
-            "the node of preview is connected, but its tip has not moved for 12 min 00 s: the chain stalls",
+            "the node of preview is connected, but its tip has not moved for 12 min 00 s: the node has stalled",
             "the last block of preview is 12 min 00 s old",
         ],
     ),

@@ -10,6 +10,7 @@ import pytest
 from shared import hosts, settings
 from shared.settings import SettingsError
 
+REDIS_FORM = "redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel:// and an address"
 KEY = "iiak_admin_" + "0123456789abcdef" * 2 + "01234567"
 
 
@@ -125,7 +126,7 @@ def test_an_empty_variable_counts_as_unset() -> None:
         (
             "REDIS_URL",
             "localhost:6379",
-            "REDIS_URL is 'localhost:6379', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'localhost:6379', expected {REDIS_FORM}",
         ),
         (
             "OGMIOS_URL_PREVIEW",
@@ -161,37 +162,37 @@ def test_an_empty_variable_counts_as_unset() -> None:
         (
             "REDIS_URL",
             "redis://queue/first",
-            "REDIS_URL is 'redis://queue/first', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'redis://queue/first', expected {REDIS_FORM}",
         ),
         (
             "REDIS_URL",
             "redis://queue/0?db=x",
-            "REDIS_URL is 'redis://queue/0?***', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'redis://queue/0?***', expected {REDIS_FORM}",
         ),
         (
             "REDIS_URL",
             "redis://queue/?colour=red",
-            "REDIS_URL is 'redis://queue/?***', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'redis://queue/?***', expected {REDIS_FORM}",
         ),
         (
             "REDIS_URL",
             "rediss://queue/0?ssl_cert_reqs=x",
-            "REDIS_URL is 'rediss://queue/0?***', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'rediss://queue/0?***', expected {REDIS_FORM}",
         ),
         (
             "REDIS_URL",
             "redis+sentinel://:p@h1,h2",
-            "REDIS_URL is 'redis+sentinel://:***@h1,h2', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'redis+sentinel://:***@h1,h2', expected {REDIS_FORM}",
         ),
         (
             "REDIS_URL",
             "redis+sentinel://h1:x/primary/0",
-            "REDIS_URL is 'redis+sentinel://h1:x/primary/0', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'redis+sentinel://h1:x/primary/0', expected {REDIS_FORM}",
         ),
         (
             "REDIS_URL",
             "rediss://queue/0?ssl_ca_certs=/nowhere.pem",
-            "REDIS_URL is 'rediss://queue/0?***', expected redis://, rediss:// or unix:// and an address",
+            f"REDIS_URL is 'rediss://queue/0?***', expected {REDIS_FORM}",
         ),
         (
             "DATA_DIR",
