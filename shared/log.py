@@ -1,6 +1,6 @@
 """One structured line per event on standard error, for our events and those of libraries.
 
-Modules write `log = structlog.get_logger()` and `log.info("store.appended", slot_no=...)`.
+Modules write `log = structlog.get_logger()` and `log.info("store.rolled_back", slot_no=...)`.
 """
 
 import logging

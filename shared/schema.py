@@ -22,7 +22,7 @@ VERSION = 7
 """The schema version of this program. Each step to it is a file `shared/migrations/NNNN_*.sql`."""
 
 _OLDEST_VERSION = 7
-"""The first version with migrations from it: earlier ones were never released."""
+"""The oldest version that this program can migrate: earlier ones were never released."""
 
 _FRESH = Path(__file__).parent.parent / "schema.sql"
 _MIGRATIONS = Path(__file__).parent / "migrations"

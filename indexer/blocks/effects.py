@@ -1,4 +1,7 @@
-"""The effects of a transaction, valid or not. No side effects; later code need not know whether scripts failed."""
+"""The effects of a transaction, valid or not, in one form. No side effects.
+
+Of the indexer's later code only the value check asks whether scripts failed.
+"""
 
 import msgspec
 
@@ -31,7 +34,8 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
 
     A transaction with failed scripts spent its collateral and paid its collateral return, whose index is the number of
     its declared outputs (Alonzo and Babbage ledger specifications), and did nothing else. `fee` is None if it must be
-    computed from the inputs: in Byron, and for failed scripts. `size` is None if the node sends no CBOR.
+    computed from the inputs: in Byron, and for failed scripts without a declared total collateral. `size` is None if
+    the node sends no CBOR.
     `other_payments` is the lovelace of its credits, proposals and donation, which are neither outputs nor fee.
     `attached` are the datums and reference scripts of the outputs that have any. `datums` and `scripts` are those in
     the outputs and witnesses, by hash; witnesses of failed scripts count, too.

@@ -1,7 +1,8 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
-The node's tip keeps these names down to `store/`, certificates down to `rows/`, and their types in answers; all else
-has our names from `blocks/` on. Unknown fields are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
+`blocks/` replaces Ogmios' names by ours, with these exceptions: `NodePoint` is used as far as `sync/`, `Certificate` as
+far as `rows/`, and answers show the types of certificates by Ogmios' names. Unknown fields are skipped. The schema is
+in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json

@@ -146,7 +146,7 @@ async def _rows(path: Path, add: Callable[[int], None]) -> AsyncIterator[bytes]:
 
 
 def _adding_up(step: str, of: int, tell: Tell) -> Callable[[int], None]:
-    """Tells of a step by its sum."""
+    """A callback that adds up amounts and reports their sum as the progress of a step."""
     done = 0
 
     def add(amount: int) -> None:

@@ -83,7 +83,7 @@ async def _dumped(db: asyncpg.Connection, url: str, network: Network, dump: Path
 
 
 async def _watched(db: asyncpg.Connection, work: Coroutine[None, None, None], rows: int, tell: Tell) -> None:
-    """Wait for pg_dump, and tell how many rows it has written, of about so many."""
+    """Wait for pg_dump, and report how many of about `rows` rows it has written."""
     written = dict[int, int]()
     dumping = asyncio.create_task(work)
     try:

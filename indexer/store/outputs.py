@@ -1,9 +1,10 @@
 """Unspent outputs in the database, and which transaction spent the others. Everything here runs inside a commit of
 its caller: writer.py or finish_bulk.py.
 
-A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. In them the
-assets of each output are rows of their own, too. Short lists are read row by row, which is cheaper than
-maintaining buckets. The tables depend on the current outputs alone, not on the order of changes.
+A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. For long
+lists, `utxo_asset` and `account_utxo_asset` also have a row for each asset of an output. Short lists are read row by
+row, which is cheaper than maintaining buckets. The tables depend on the current outputs alone, not on the order of
+changes.
 """
 
 from collections import defaultdict

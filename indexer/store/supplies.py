@@ -26,10 +26,10 @@ async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange])
 async def undo(
     db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange], touched: set[AssetNo], first_tx_id: TxId
 ) -> None:
-    """The same with the opposite sign, for a rollback to before a transaction; assets left without transactions no
-    longer exist (first_tx_id null).
+    """The same for supplies with the opposite sign, in a rollback that undoes the transactions from `first_tx_id` on.
 
-    `touched` are the assets that the undone transactions paid, spent, minted or burned.
+    Assets that are left without transactions no longer exist: their column `first_tx_id` becomes null. `touched` are
+    the assets that the undone transactions paid, spent, minted or burned.
     """
     if not touched:
         return

@@ -16,7 +16,7 @@ IN_STEP, DOWN, SYNCING = 0, 1, 2
 """Exit statuses of the command."""
 
 COUNTED_BYTES = 16 * 1024**2
-"""Tables of up to this size are counted, which takes milliseconds; of others Postgres' planner knows about how many."""
+"""Tables of up to this size are counted, which takes milliseconds; for others the planner's estimate is shown."""
 
 _LOCK_TIMEOUT = "300ms"
 # Tables whose rows are numbered from 1 without a gap: the last number, which the primary key yields, is their count.

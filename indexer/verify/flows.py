@@ -30,7 +30,7 @@ class Flows(msgspec.Struct):
     the addresses of its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws
     and mints beyond what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its
     asset. `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
-    `unresolved` are the hashes that the others name, `before` their marks.
+    For inputs without one, `unresolved` has the transaction hashes that they name and `before` their marks.
     """
 
     weights: list[int] = []

@@ -101,7 +101,7 @@ def _unlike(what: str, indexed: str | None, from_node: str) -> list[Difference]:
 
 
 async def _wrong_rewards(db: asyncpg.Connection, node: Ogmios, sample: float) -> list[Difference]:
-    """Rewards of accounts that delegate. Those of others are no longer read."""
+    """Compare the rewards of accounts that are registered, or for which a reward is stored."""
     found: list[Difference] = []
     accounts = await _accounts.all(db, sample)
     for begin in range(0, len(accounts), BATCH_ACCOUNTS):
