@@ -1,22 +1,22 @@
--- Until the end of this commit, no other executes a request with this key.
 -- name: lock
+-- Until the end of this commit, no other executes a request with this key.
 SELECT pg_advisory_xact_lock($1, $2)
 
--- The same until the unlocking or the end of the session.
 -- name: lock_session
+-- The same until the unlocking or the end of the session.
 SELECT pg_advisory_lock($1, $2)
 
 -- name: unlock_session
 SELECT pg_advisory_unlock($1, $2)
 
--- The request that was executed with a key in the last 24 hours.
 -- name: executed
+-- The request that was executed with a key in the last 24 hours.
 SELECT body_hash, target_id, issued_to, answer, invalidated
 FROM partner.idempotency_key
 WHERE key_hash = $1 AND created_at > now() - interval '24 hours'
 
--- Replaces the row of the same key only if that is no longer valid.
 -- name: remember
+-- Replaces the row of the same key only if that is no longer valid.
 INSERT INTO partner.idempotency_key (key_hash, body_hash, target_id, issued_to, answer, invalidated)
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (key_hash) DO UPDATE

@@ -1,19 +1,19 @@
--- No other process prunes until the end of this commit.
 -- name: lock
+-- No other process prunes until the end of this commit.
 SELECT pg_try_advisory_xact_lock(5495816503463495504) AS ours
 
--- Store the first day whose minutes of usage are kept, before the first minute is deleted. It never decreases.
 -- name: keep_minutes
+-- Store the first day whose minutes of usage are kept, before the first minute is deleted. It never decreases.
 INSERT INTO partner.usage_kept (since) VALUES (date_trunc('day', now() - make_interval(days => $1), 'UTC'))
 ON CONFLICT (one) DO UPDATE SET since = greatest(usage_kept.since, excluded.since)
 
--- Former keys that ended 30 days ago or earlier. There are few: one for each rotation.
 -- name: drop_former_keys
+-- Former keys that ended 30 days ago or earlier. There are few: one for each rotation.
 DELETE FROM partner.former_key WHERE ends_at < now() - interval '30 days'
 
+-- name: drop_submitted
 -- Delete transactions that were submitted more than $1 days ago, $2 at most. Passes over those that are being changed, so that
 -- an indexer that rolls back never waits for a process that waits for it.
--- name: drop_submitted
 WITH old AS (
     SELECT network_id, tx_hash, user_account_id
     FROM partner.submitted_tx
@@ -25,8 +25,8 @@ WITH old AS (
 DELETE FROM partner.submitted_tx AS each USING old
 WHERE each.network_id = old.network_id AND each.tx_hash = old.tx_hash AND each.user_account_id = old.user_account_id
 
--- Delete idempotency keys that are no longer valid, $1 at most.
 -- name: drop_idempotency_keys
+-- Delete idempotency keys that are no longer valid, $1 at most.
 WITH old AS (
     SELECT key_hash
     FROM partner.idempotency_key
@@ -37,12 +37,12 @@ WITH old AS (
 )
 DELETE FROM partner.idempotency_key USING old WHERE idempotency_key.key_hash = old.key_hash
 
--- The next credentials in order of id.
 -- name: next_credentials
+-- The next credentials in order of id.
 SELECT id FROM partner.credential WHERE id > $1 ORDER BY id LIMIT $2
 
--- Delete expired minutes of some credentials, $2 at most.
 -- name: drop_minutes
+-- Delete expired minutes of some credentials, $2 at most.
 WITH old AS (
     SELECT credential_id, minute
     FROM partner.usage
@@ -51,8 +51,8 @@ WITH old AS (
 )
 DELETE FROM partner.usage USING old WHERE usage.credential_id = old.credential_id AND usage.minute = old.minute
 
--- Delete hours of some credentials that are older than $3 days, $2 at most.
 -- name: drop_hours
+-- Delete hours of some credentials that are older than $3 days, $2 at most.
 WITH old AS (
     SELECT credential_id, hour, endpoint_no, status_class
     FROM partner.usage_hour
@@ -63,8 +63,8 @@ DELETE FROM partner.usage_hour USING old
 WHERE usage_hour.credential_id = old.credential_id AND usage_hour.hour = old.hour
   AND usage_hour.endpoint_no = old.endpoint_no AND usage_hour.status_class = old.status_class
 
--- Delete audit entries of read access older than some days, $2 at most.
 -- name: drop_readings
+-- Delete audit entries of read access older than some days, $2 at most.
 WITH old AS (
     SELECT id
     FROM partner.audit_log

@@ -1,15 +1,15 @@
 -- name: begin
 INSERT INTO partner.usage_batch (spool, next_offset) VALUES ($1, 0) ON CONFLICT (spool) DO NOTHING
 
--- Move the mark of a spool from offset $2 to $3; no row if the mark is elsewhere.
 -- name: note
+-- Move the mark of a spool from offset $2 to $3; no row if the mark is elsewhere.
 UPDATE partner.usage_batch SET next_offset = $3, added_at = now()
 WHERE spool = $1 AND next_offset = $2
 RETURNING next_offset
 
+-- name: add
 -- In order of the key, so that two batches never deadlock. A credential that does not exist (a damaged record with a
 -- correct checksum) is left out.
--- name: add
 INSERT INTO partner.usage AS kept (credential_id, minute, successful, failed, took_us)
 SELECT credential.id, to_timestamp(batch.minute * 60), batch.successful, batch.failed, batch.took_us
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
@@ -21,8 +21,8 @@ SET successful = kept.successful + excluded.successful,
     failed = kept.failed + excluded.failed,
     took_us = kept.took_us + excluded.took_us
 
--- The same by day.
 -- name: add_days
+-- The same by day.
 INSERT INTO partner.usage_day AS kept (credential_id, day, successful, failed, took_us, limited)
 SELECT credential.id, (to_timestamp(batch.minute * 60) AT TIME ZONE 'UTC')::date,
        sum(batch.successful), sum(batch.failed), sum(batch.took_us), sum(batch.limited)
@@ -37,8 +37,8 @@ SET successful = kept.successful + excluded.successful,
     took_us = kept.took_us + excluded.took_us,
     limited = kept.limited + excluded.limited
 
--- The same in total, since the credential was created.
 -- name: add_totals
+-- The same in total, since the credential was created.
 INSERT INTO partner.usage_total AS kept (credential_id, admin_key_id, created_at, successful, failed)
 SELECT credential.id, credential.admin_key_id, credential.created_at, sum(batch.successful), sum(batch.failed)
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS batch (credential_id, successful, failed)
@@ -48,16 +48,16 @@ ORDER BY 1
 ON CONFLICT (credential_id) DO UPDATE
 SET successful = kept.successful + excluded.successful, failed = kept.failed + excluded.failed
 
--- Number the endpoints that have none yet.
 -- name: name_endpoints
+-- Number the endpoints that have none yet.
 INSERT INTO partner.endpoint (name)
 SELECT name FROM unnest($1::text[]) AS batch (name)
 WHERE NOT EXISTS (SELECT FROM partner.endpoint WHERE endpoint.name = batch.name)
 ORDER BY name
 ON CONFLICT (name) DO NOTHING
 
--- The requests by hour, endpoint and class of status, in order of the key. Durations are the text of an array each.
 -- name: add_hours
+-- The requests by hour, endpoint and class of status, in order of the key. Durations are the text of an array each.
 INSERT INTO partner.usage_hour AS kept (credential_id, hour, endpoint_no, status_class, requests, took_us, durations)
 SELECT credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
        batch.took_us, batch.durations::bigint[]
@@ -71,8 +71,8 @@ SET requests = kept.requests + excluded.requests,
     took_us = kept.took_us + excluded.took_us,
     durations = partner.durations_add(kept.durations, excluded.durations)
 
--- Locked in order of the key, for the same reason.
 -- name: touch
+-- Locked in order of the key, for the same reason.
 WITH locked AS (
     SELECT id FROM partner.credential WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 ), used AS (

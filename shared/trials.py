@@ -66,7 +66,7 @@ class _Schema(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _server = _sql.query("server", _Server)
-_foreign_schemas = _sql.query("foreign_schemas", _Schema)
+_schemas_of_others = _sql.query("schemas_of_others", _Schema)
 
 
 def show_settings(settings: Settings) -> None:
@@ -109,7 +109,7 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
         if replica:
             trial.facts["replica"] = "yes" if server.read_only else "no: it takes writes"
             return
-        foreign = await _foreign_schemas.all(db, ["partner", *(network.schema for network in NETWORKS)])
+        foreign = await _schemas_of_others.all(db, ["partner", *(network.schema for network in NETWORKS)])
         if server.read_only:
             trial.defects.append("it takes no writes: DATABASE_URL must name the primary")
         if not server.may_create and not present:

@@ -7,8 +7,8 @@ SELECT current_setting('server_version') AS version, current_user::text AS role,
        (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS connections,
        current_setting('max_connections')::integer AS most_connections
 
+-- name: schemas_of_others
 -- Schemas of ours that this role does not own, and so can't migrate.
--- name: foreign_schemas
 SELECT nspname::text AS name FROM pg_namespace
 WHERE nspname = ANY ($1::text[]) AND NOT pg_has_role(nspowner, 'USAGE')
 ORDER BY nspname

@@ -1,10 +1,10 @@
--- The same action on each of the targets $4, one of which may be null.
 -- name: record
+-- The same action on each of the targets $4, one of which may be null.
 INSERT INTO partner.audit_log (admin_key_id, action, target_type, target_id, ip_address, details)
 SELECT $1, $2, $3, target_id, $5, $6 FROM unnest($4::uuid[]) AS target_id
 
--- Newest first, ties by id. Only entries of the admin key $1 (null: of all keys); the other parameters are filters.
 -- name: entries
+-- Newest first, ties by id. Only entries of the admin key $1 (null: of all keys); the other parameters are filters.
 SELECT audit_log.id, audit_log.action, audit_log.admin_key_id, admin_key.entity_name AS admin_entity_name,
        audit_log.target_id, audit_log.target_type, audit_log.ip_address, audit_log.details, audit_log.created_at
 FROM partner.audit_log

@@ -1,16 +1,16 @@
--- The credential itself. No row: foreign or missing.
 -- name: credential
+-- The credential itself. No row: foreign or missing.
 SELECT ARRAY[id] AS ids FROM partner.credential WHERE id = $1 AND admin_key_id = $2
 
--- The credentials of an account. No row: foreign or missing.
 -- name: user_credentials
+-- The credentials of an account. No row: foreign or missing.
 SELECT ARRAY(SELECT id FROM partner.credential WHERE user_account_id = user_account.id) AS ids
 FROM partner.user_account
 WHERE id = $1 AND admin_key_id = $2
 
+-- name: parts
 -- A page of what some credentials were used for, newest period first, then by endpoint and class of status, which are
 -- null unless $5 and $6. At least one row, for the total. Costs the hours of the period.
--- name: parts
 WITH part AS (
     SELECT date_trunc($4, hour, 'UTC') AS period_start, CASE WHEN $5 THEN endpoint.name END AS endpoint,
            CASE WHEN $6 THEN status_class END AS status_class, sum(requests)::bigint AS requests,
@@ -27,8 +27,8 @@ FROM (SELECT count(*) AS total FROM part) AS counted
 LEFT JOIN page ON true
 ORDER BY page.period_start DESC, page.endpoint, page.status_class
 
--- The next credentials of an owner after one that were used in a period, by id.
 -- name: used_credentials
+-- The next credentials of an owner after one that were used in a period, by id.
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.user_account_id,
        user_account.external_id
 FROM partner.credential
@@ -38,8 +38,8 @@ WHERE credential.admin_key_id = $1 AND credential.id > $2
 ORDER BY credential.id
 LIMIT $5
 
--- The next parts of a credential's usage after period $5, endpoint $6 and class $7, in that order. Costs the period.
 -- name: export
+-- The next parts of a credential's usage after period $5, endpoint $6 and class $7, in that order. Costs the period.
 SELECT date_trunc($4, hour, 'UTC') AS period_start, endpoint_no, endpoint.name AS endpoint, status_class,
        sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations
 FROM partner.usage_hour

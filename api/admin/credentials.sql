@@ -1,5 +1,5 @@
--- The fields of a credential in the order of its Struct, for an owner. No row: foreign or missing.
 -- name: credential_by_id
+-- The fields of a credential in the order of its Struct, for an owner. No row: foreign or missing.
 SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
        credential.user_account_id, user_account.name AS user_account_name,
        user_account.external_id AS user_external_id, credential.admin_key_id,
@@ -11,9 +11,9 @@ JOIN partner.user_account ON user_account.id = credential.user_account_id
 JOIN partner.admin_key ON admin_key.id = credential.admin_key_id
 WHERE credential.id = $1 AND credential.admin_key_id = $2
 
+-- name: credentials
 -- Those that match all filters, newest first, ties by id. A null filter matches any; $2 includes revoked ones, unless a
 -- status ($5) is given. Cost: the owner's credentials, if a filter matches few.
--- name: credentials
 SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
        credential.user_account_id, user_account.name AS user_account_name,
        user_account.external_id AS user_external_id, credential.admin_key_id,
@@ -50,9 +50,9 @@ WHERE credential.admin_key_id = $1
   AND ($7::integer IS NULL OR (credential.revoked_at IS NULL AND credential.expires_at > now()
                                AND credential.expires_at <= now() + make_interval(days => $7)))
 
+-- name: create
 -- No row if the account is foreign, missing or deleted. FOR SHARE waits for a suspension in progress, which must see all keys of
 -- the account, and makes a later one wait.
--- name: create
 WITH made AS (
     INSERT INTO partner.credential (user_account_id, admin_key_id, name, description, network_id, expires_at,
                                     rate_limit_per_minute, metadata, key_hash, api_key_prefix)
@@ -68,24 +68,24 @@ INSERT INTO partner.usage_total (credential_id, admin_key_id, created_at)
 SELECT id, admin_key_id, created_at FROM made
 RETURNING credential_id AS id
 
--- $3 and $5 are true for the fields to change. No row: foreign, missing or revoked.
 -- name: update
+-- $3 and $5 are true for the fields to change. No row: foreign, missing or revoked.
 UPDATE partner.credential
 SET name = CASE WHEN $3 THEN $4 ELSE name END, description = CASE WHEN $5 THEN $6 ELSE description END
 WHERE id = $1 AND admin_key_id = $2 AND revoked_at IS NULL
 RETURNING id
 
--- No row: foreign, missing or revoked.
 -- name: revoke
+-- No row: foreign, missing or revoked.
 UPDATE partner.credential SET revoked_at = now()
 WHERE id = $1 AND admin_key_id = $2 AND revoked_at IS NULL
 RETURNING id
 
+-- name: rotate
 -- Replace the key of a credential by $3, with the prefix $4; the former one ends in $5 seconds. No row: foreign, missing
 -- or revoked. As a new key, it waits for a suspension of the account that is under way, and makes a later one wait. A change of
 -- key_hash needs the lock of FOR UPDATE, as key_hash is unique. With a weaker one taken first, rotation and the usage
 -- aggregator, whose rows refer to the credential, would wait for each other.
--- name: rotate
 WITH former AS (
     SELECT credential.id, credential.key_hash, credential.api_key_prefix
     FROM partner.credential
@@ -102,8 +102,8 @@ WITH former AS (
 )
 SELECT former.api_key_prefix, kept.ends_at FROM former, kept
 
--- All keys of a credential that may be cached.
 -- name: key_hashes
+-- All keys of a credential that may be cached.
 SELECT key_hash FROM partner.credential WHERE id = $1
 UNION ALL
 SELECT key_hash FROM partner.former_key WHERE credential_id = $1 AND ends_at > now() - interval '1 minute'

@@ -1,6 +1,6 @@
+-- name: credentials_totals
 -- Every credential of an owner with its total requests, most requests first, then newest, ties by id. Cost: a range of one
 -- index, from its beginning to the end of the page.
--- name: credentials_totals
 WITH page AS (
     SELECT credential_id, successful + failed AS total, created_at
     FROM partner.usage_total
@@ -17,9 +17,9 @@ JOIN partner.credential ON credential.id = page.credential_id
 JOIN partner.user_account ON user_account.id = credential.user_account_id
 ORDER BY page.total DESC, page.created_at DESC, page.credential_id DESC
 
+-- name: credentials_usage
 -- Every credential of an owner with its requests from $2 (null: since the first) up to $3 (null: until now), most requests
 -- first, then newest, ties by id.
--- name: credentials_usage
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
        credential.user_account_id, user_account.name AS user_account_name,
        used.successful + used.failed AS total_requests, used.successful AS successful_requests,
@@ -37,16 +37,16 @@ LIMIT $4 OFFSET $5
 -- name: credential_count
 SELECT credentials AS total FROM partner.admin_key WHERE id = $1
 
--- No row: foreign or missing.
 -- name: credential
+-- No row: foreign or missing.
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.api_key_prefix,
        credential.user_account_id, user_account.name AS user_account_name, credential.created_at
 FROM partner.credential
 JOIN partner.user_account ON user_account.id = credential.user_account_id
 WHERE credential.id = $1 AND credential.admin_key_id = $2
 
--- The days (UTC) of a period with requests of a credential, newest first.
 -- name: days
+-- The days (UTC) of a period with requests of a credential, newest first.
 SELECT day AS date, (sum(successful) + sum(failed))::bigint AS total_requests,
        sum(successful)::bigint AS successful_requests, sum(failed)::bigint AS failed_requests
 FROM partner.usage_of($1, $2, $3)

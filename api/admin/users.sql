@@ -1,5 +1,5 @@
--- The fields of an account in the order of its Struct, for an owner. No row: foreign, missing or deleted.
 -- name: user_by_id
+-- The fields of an account in the order of its Struct, for an owner. No row: foreign, missing or deleted.
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
@@ -8,8 +8,8 @@ JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.id = $1 AND user_account.admin_key_id = $2 AND user_account.deleted_at IS NULL
 {locked}
 
--- The same, by the partner's reference.
 -- name: user_by_external_id
+-- The same, by the partner's reference.
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
@@ -17,9 +17,9 @@ FROM partner.user_account
 JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.external_id = $1 AND user_account.admin_key_id = $2
 
+-- name: users
 -- Those that match all filters, newest first, ties by id; a null filter means any. Cost: the owner's accounts, if a filter
 -- matches few.
--- name: users
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
@@ -47,8 +47,8 @@ INSERT INTO partner.user_account (admin_key_id, name, external_id, email, metada
 VALUES ($1, $2, $3, $4, $5, $6)
 RETURNING id
 
--- $3, $5, $7, $9 and $11 are true for the fields to change. No row: foreign, missing or deleted.
 -- name: update
+-- $3, $5, $7, $9 and $11 are true for the fields to change. No row: foreign, missing or deleted.
 UPDATE partner.user_account
 SET name = CASE WHEN $3 THEN $4 ELSE name END,
     external_id = CASE WHEN $5 THEN $6 ELSE external_id END,
@@ -59,14 +59,14 @@ SET name = CASE WHEN $3 THEN $4 ELSE name END,
 WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL
 RETURNING id
 
--- No row if the account already has that status, or is foreign, missing or deleted.
 -- name: set_status
+-- No row if the account already has that status, or is foreign, missing or deleted.
 UPDATE partner.user_account SET status = $3, updated_at = now()
 WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL AND status <> $3
 RETURNING id
 
--- The keys that a suspension disables. Creating or rotating a key waits for the suspension (credentials.sql), so none is missed.
 -- name: key_hashes
+-- The keys that a suspension disables. Creating or rotating a key waits for the suspension (credentials.sql), so none is missed.
 SELECT key_hash FROM partner.credential WHERE user_account_id = $1 AND revoked_at IS NULL
 UNION ALL
 SELECT former_key.key_hash
@@ -74,17 +74,17 @@ FROM partner.former_key
 JOIN partner.credential ON credential.id = former_key.credential_id
 WHERE credential.user_account_id = $1 AND credential.revoked_at IS NULL AND former_key.ends_at > now() - interval '1 minute'
 
--- Delete an account and erase its texts. No row: foreign, missing or deleted before.
 -- name: delete
+-- Delete an account and erase its texts. No row: foreign, missing or deleted before.
 UPDATE partner.user_account
 SET deleted_at = now(), updated_at = now(), status = 'suspended', name = 'deleted', external_id = NULL, email = NULL,
     billing_plan = NULL, metadata = '{}'
 WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL
 RETURNING id, deleted_at
 
+-- name: revoke_credentials
 -- End the credentials of a deleted account and erase their texts; which of them were valid. Locked in order of the id, as the
 -- usage aggregator does, so that the two never deadlock.
--- name: revoke_credentials
 WITH before AS (
     SELECT id, revoked_at FROM partner.credential WHERE user_account_id = $1 ORDER BY id FOR NO KEY UPDATE
 )
@@ -94,21 +94,21 @@ FROM before
 WHERE credential.id = before.id
 RETURNING credential.id, before.revoked_at IS NULL AS just_now
 
--- Erase the answers about a deleted account that could be repeated. Those under way have locked the account.
 -- name: erase_answers
+-- Erase the answers about a deleted account that could be repeated. Those under way have locked the account.
 UPDATE partner.idempotency_key SET answer = NULL WHERE target_id = $1 AND answer IS NOT NULL
 
+-- name: forget_submitted
 -- Forget what the keys of a deleted account have submitted. Passes over transactions that are being changed, which are pruned
 -- with time, so that an indexer that rolls back never waits for a process that waits for it.
--- name: forget_submitted
 WITH of_account AS (
     SELECT network_id, tx_hash FROM partner.submitted_tx WHERE user_account_id = $1 FOR UPDATE SKIP LOCKED
 )
 DELETE FROM partner.submitted_tx AS each USING of_account
 WHERE each.network_id = of_account.network_id AND each.tx_hash = of_account.tx_hash AND each.user_account_id = $1
 
--- Erase the names, references and networks that audit entries quote of these accounts and credentials.
 -- name: erase_names
+-- Erase the names, references and networks that audit entries quote of these accounts and credentials.
 UPDATE partner.audit_log
 SET details = ((details::jsonb - '{name,external_id}'::text[]) #- '{old,ip_networks}' #- '{new,ip_networks}')::json
 WHERE target_id = ANY($1::uuid[])

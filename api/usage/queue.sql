@@ -1,13 +1,13 @@
+-- name: marks
 -- The offset up to which the table has each of these spools, and whether that is older than $2 seconds; no row for a spool
 -- of which the table has nothing.
--- name: marks
 SELECT spool, next_offset, added_at < now() - make_interval(secs => $2) AS is_safe
 FROM partner.usage_batch WHERE spool = ANY($1::text[])
 
--- The spool's file is in the table completely, and deleted.
 -- name: close
+-- The spool's file is in the table completely, and deleted.
 UPDATE partner.usage_batch SET closed_at = now() WHERE spool = $1
 
--- Names of spools that can have no further batch: the file is deleted, and a message is dropped unread after a day.
 -- name: forget
+-- Names of spools that can have no further batch: the file is deleted, and a message is dropped unread after a day.
 DELETE FROM partner.usage_batch WHERE closed_at < now() - interval '30 days'
