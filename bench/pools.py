@@ -116,8 +116,8 @@ async def boundary(db: asyncpg.Connection) -> Table:
             await undone.start()
             await db.execute(f"INSERT INTO pool_retirement SELECT 1, pool_no, 501, 0 FROM pool WHERE {reaped}")  # noqa: S608 - ours
             ended = await epochs.cross(db, [Boundary(501, TxId(2))])
-            await epochs.move(db, Staking([]))
-            await epochs.move_rewards(db, Staking([]), 0, ended)
+            await epochs.change_delegations(db, Staking([]))
+            await epochs.mark_rewards_due(db, Staking([]), 0, ended)
             await undone.rollback()
 
         return await timed_ms(once, 3)

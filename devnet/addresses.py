@@ -38,24 +38,24 @@ def script_hash(language_no: int, body: bytes) -> str:
     return blake2b_224(bytes([language_no]) + body)
 
 
-def base_address(network_id: int, payment: LedgerCredential, stake: LedgerCredential) -> str:
-    header = (payment.is_script | stake.is_script << 1) << 4 | network_id
-    return _payment(network_id, header, payment.hash + stake.hash)
+def base_address(address_tag: int, payment: LedgerCredential, stake: LedgerCredential) -> str:
+    header = (payment.is_script | stake.is_script << 1) << 4 | address_tag
+    return _payment(address_tag, header, payment.hash + stake.hash)
 
 
-def pointer_address(network_id: int, payment: LedgerCredential, pointer: tuple[int, int, int]) -> str:
+def pointer_address(address_tag: int, payment: LedgerCredential, pointer: tuple[int, int, int]) -> str:
     """An address whose stake part points to a certificate by slot, transaction and index. Invalid pointers exist."""
-    header = (4 | payment.is_script) << 4 | network_id
-    return _payment(network_id, header, payment.hash + b"".join(map(_variable_length, pointer)).hex())
+    header = (4 | payment.is_script) << 4 | address_tag
+    return _payment(address_tag, header, payment.hash + b"".join(map(_variable_length, pointer)).hex())
 
 
-def enterprise_address(network_id: int, payment: LedgerCredential) -> str:
-    return _payment(network_id, (6 | payment.is_script) << 4 | network_id, payment.hash)
+def enterprise_address(address_tag: int, payment: LedgerCredential) -> str:
+    return _payment(address_tag, (6 | payment.is_script) << 4 | address_tag, payment.hash)
 
 
-def stake_address(network_id: int, stake: LedgerCredential) -> str:
-    prefix = "stake" if network_id else "stake_test"
-    header = (14 | stake.is_script) << 4 | network_id
+def stake_address(address_tag: int, stake: LedgerCredential) -> str:
+    prefix = "stake" if address_tag else "stake_test"
+    header = (14 | stake.is_script) << 4 | address_tag
     return _bech32(prefix, bytes([header]) + bytes.fromhex(stake.hash))
 
 
@@ -77,12 +77,12 @@ def byron_root(key: bytes, attributes: object) -> str:
 
 def shown(content: bytes) -> str:
     """The text of an address by its bytes."""
-    kind, network_id = content[0] >> 4, content[0] & 15
+    kind, address_tag = content[0] >> 4, content[0] & 15
     if kind == 8:
         return base58(content)
     if kind in (14, 15):
-        return _bech32("stake" if network_id else "stake_test", content)
-    return _bech32("addr" if network_id else "addr_test", content)
+        return _bech32("stake" if address_tag else "stake_test", content)
+    return _bech32("addr" if address_tag else "addr_test", content)
 
 
 def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
@@ -155,8 +155,8 @@ def base58(data: bytes) -> str:
     return text
 
 
-def _payment(network_id: int, header: int, rest: str) -> str:
-    return _bech32("addr" if network_id else "addr_test", bytes([header]) + bytes.fromhex(rest))
+def _payment(address_tag: int, header: int, rest: str) -> str:
+    return _bech32("addr" if address_tag else "addr_test", bytes([header]) + bytes.fromhex(rest))
 
 
 def _variable_length(number: int) -> bytes:

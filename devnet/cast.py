@@ -61,7 +61,7 @@ class Cast:
         self.people = [self._address(number) for number in range(PEOPLE)]
         self.policies = [self._policy(number) for number in range(POLICIES)]
         self.script_addresses = [
-            addresses.enterprise_address(network.network_id, LedgerCredential("script", hash_)) for hash_ in SCRIPTS
+            addresses.enterprise_address(network.address_tag, LedgerCredential("script", hash_)) for hash_ in SCRIPTS
         ]
         self.representatives = [
             LedgerCredential("script" if number % 3 == 2 else "verificationKey", self.hash_of("drep", number))
@@ -87,11 +87,11 @@ class Cast:
     def faucets(self) -> list[str]:
         """Addresses that pay if no other can: an enterprise address, and the Byron addresses that genesis funds."""
         shelley = LedgerCredential("verificationKey", self.hash_of("faucet", 0))
-        return [addresses.enterprise_address(self.network.network_id, shelley), *map(self.byron, range(FAUCETS))]
+        return [addresses.enterprise_address(self.network.address_tag, shelley), *map(self.byron, range(FAUCETS))]
 
     @cached_property
     def voucher_addresses(self) -> list[str]:
-        magic = None if self.network.network_id else self.network.magic
+        magic = None if self.network.address_tag else self.network.magic
         return [addresses.byron_address(magic, bytes.fromhex(key)) for key in self.genesis.byron_vouchers]
 
     @cached_property
@@ -111,10 +111,10 @@ class Cast:
         return random.choices(self.people, cum_weights=self._weights)[0]
 
     def reward_address(self, credential: LedgerCredential) -> str:
-        return addresses.stake_address(self.network.network_id, credential)
+        return addresses.stake_address(self.network.address_tag, credential)
 
     def byron(self, number: int) -> str:
-        magic = None if self.network.network_id else self.network.magic
+        magic = None if self.network.address_tag else self.network.magic
         path = self._digest("path", number, 28) * (number % 4)
         return addresses.byron_address(magic, self._digest("byron", number, 64), path)
 
@@ -132,21 +132,21 @@ class Cast:
 
     def _address(self, number: int) -> str:
         """Six of ten people have a base address with keys, four have rarer kinds. Two people share each stake key."""
-        network_id = self.network.network_id
+        address_tag = self.network.address_tag
         payment = LedgerCredential("verificationKey", self.hash_of("payment", number))
         stake = self.stakers[number // 2]
         match number % 10:
             case 6:
-                return addresses.enterprise_address(network_id, payment)
+                return addresses.enterprise_address(address_tag, payment)
             case 7:
-                return addresses.base_address(network_id, LedgerCredential("script", payment.hash), stake)
+                return addresses.base_address(address_tag, LedgerCredential("script", payment.hash), stake)
             case 8:
                 return self.byron(number)
             case 9:
                 pointer = _ABSURD_POINTER if number % 20 == 9 else (2_498_243, 27, number)
-                return addresses.pointer_address(network_id, payment, pointer)
+                return addresses.pointer_address(address_tag, payment, pointer)
             case _:
-                return addresses.base_address(network_id, payment, stake)
+                return addresses.base_address(address_tag, payment, stake)
 
     def _pool(self, number: int) -> PoolKeys:
         cold_key = self.key("pool", number)

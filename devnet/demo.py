@@ -53,7 +53,7 @@ class DemoFailed(Exception):
 
 
 class DemoProcess:
-    """A process of the service under `devnet.part`, which stops it when the demo ends, however that ends."""
+    """A process of the service under `devnet.demo_process`, which stops it when the demo ends, however that ends."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, output: Path) -> None:
         self.name = name
@@ -95,7 +95,7 @@ class Demo:
         output = self.folder / f"{name}.out"
         with output.open("wb") as out:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "devnet.part", sys.executable, "-m", *command),
+                *(sys.executable, "-m", "devnet.demo_process", sys.executable, "-m", *command),
                 cwd=CHECKOUT,
                 env={**os.environ, **NO_OTHER_SERVERS, "DATA_DIR": str(self.folder), **environment},
                 stdin=asyncio.subprocess.PIPE,

@@ -13,10 +13,10 @@ OUTPUTS = 20
 OUTPUT_LOVELACE = 1_000_000_000_000
 
 
-def address(network_id: int) -> str:
+def address(address_tag: int) -> str:
     """Its enterprise address."""
     hash_ = addresses.blake2b_224(bytes.fromhex(VERIFICATION_KEY))
-    return addresses.enterprise_address(network_id, LedgerCredential("verificationKey", hash_))
+    return addresses.enterprise_address(address_tag, LedgerCredential("verificationKey", hash_))
 
 
 def signing_key_file() -> str:

@@ -81,7 +81,7 @@ class Generated:
         self.ledger = Ledger(self.network, self.genesis)
         self._headers = Headers(self.cast)
         self._seed = self.options.seed
-        self._everybodys = faucet.address(self.network.network_id)
+        self._faucet_key_address = faucet.address(self.network.address_tag)
         self.on_time = False
         self.grow(blocks)
 
@@ -190,9 +190,9 @@ class Generated:
             draft.pay(self.cast.faucets[0], share)
         for _ in range(40):
             draft.pay(self.cast.somebody(draft.random), draft.random.randint(share // 10_000, share // 500))
-        if self.options.faucet and not self.ledger.wallets.get(self._everybodys):
+        if self.options.faucet and not self.ledger.wallets.get(self._faucet_key_address):
             for _ in range(faucet.OUTPUTS):
-                draft.pay(self._everybodys, faucet.OUTPUT_LOVELACE)
+                draft.pay(self._faucet_key_address, faucet.OUTPUT_LOVELACE)
         return draft.done()
 
 

@@ -383,7 +383,7 @@ def lovelace_of(output: Json) -> int:
 
 def genesis_outputs(network: Network, genesis: Genesis) -> Iterator[tuple[str, int]]:
     """(address, lovelace) of the outputs that exist before the first block; vouchers are at redeem addresses."""
-    magic = None if network.network_id else network.magic
+    magic = None if network.address_tag else network.magic
     yield from genesis.byron_funds.items()
     yield from genesis.shelley_funds.items()
     for key, lovelace in genesis.byron_vouchers.items():

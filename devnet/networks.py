@@ -22,13 +22,16 @@ class Network(msgspec.Struct, frozen=True):
     eras: tuple[tuple[str, int], ...]
 
     @property
-    def network_id(self) -> int:
-        """The network bits of an address header (CIP-19): 1 for mainnet, 0 for any test network."""
+    def address_tag(self) -> int:
+        """The network tag of an address (CIP-19): 1 for mainnet, 0 for any test network.
+
+        It is not the `network_id` of shared/network.py.
+        """
         return 1 if self.name == "mainnet" else 0
 
     @property
     def kind(self) -> str:
-        return "mainnet" if self.network_id else "testnet"
+        return "mainnet" if self.address_tag else "testnet"
 
     @property
     def byron_slots(self) -> int:

@@ -72,12 +72,12 @@ def _era(case: Case) -> None:
         raise Refusal(3005, message, {"queryEra": "conway", "ledgerEra": case.era})
 
 
-def _abilities(case: Case) -> None:
+def _refuse_unsupported(case: Case) -> None:
     """Refuse what a node would do and the devnet does not."""
     if case.tx.runs_plutus:
         raise _unexpected("this devnet has no Plutus evaluator: it accepts no transaction with redeemers or scripts")
-    if case.tx.beyond is not None:
-        raise _unexpected(f"this devnet accepts no transaction with {case.tx.beyond}")
+    if case.tx.unsupported is not None:
+        raise _unexpected(f"this devnet accepts no transaction with {case.tx.unsupported}")
 
 
 def _unexpected(reason: str) -> Refusal:
@@ -118,7 +118,7 @@ def _size(case: Case) -> None:
 
 
 def _network(case: Case) -> None:
-    expected, kind = case.network.network_id, case.network.kind
+    expected, kind = case.network.address_tag, case.network.kind
     message = "Something in the transaction belongs to another network."
     if case.tx.network_id not in (None, expected):
         raise Refusal(3124, message, {"expectedNetwork": kind, "discriminatedType": "transaction"})
@@ -308,7 +308,7 @@ def _value_json(quantities: Counter[Asset]) -> Json:
 
 _RULES: tuple[Callable[[Case], None], ...] = (
     _era,
-    _abilities,
+    _refuse_unsupported,
     _interval,
     _inputs,
     _size,

@@ -34,8 +34,8 @@ class Submitted(msgspec.Struct, frozen=True):
     """A transaction as it was submitted.
 
     `content` is its JSON as Ogmios 7 writes it. `signers` are the hashes of the keys that signed it, `forged` the keys
-    whose signatures are invalid. `scripts` are its native scripts by hash. `beyond` is what the devnet does not carry
-    out, None for nothing. `output_sizes` and `value_sizes` are the bytes of its outputs and of their values.
+    whose signatures are invalid. `scripts` are its native scripts by hash. `unsupported` is what the devnet does not
+    carry out, None for nothing. `output_sizes` and `value_sizes` are the bytes of its outputs and of their values.
     """
 
     id: str
@@ -46,7 +46,7 @@ class Submitted(msgspec.Struct, frozen=True):
     forged: tuple[str, ...]
     scripts: dict[str, Json]
     runs_plutus: bool
-    beyond: str | None
+    unsupported: str | None
     output_sizes: tuple[int, ...]
     value_sizes: tuple[int, ...]
     declared_metadata: str | None
@@ -120,7 +120,7 @@ def _read(cbor: bytes) -> Submitted:
         forged=_forged([*keys, *byron], id_),
         scripts=scripts,
         runs_plutus=not known.valid or any(witnesses.get(key) for key in (3, 5, 6, 7)),
-        beyond=_beyond(body),
+        unsupported=_unsupported(body),
         output_sizes=tuple(len(cbor2.dumps(output)) for output in body[1]),
         value_sizes=tuple(len(cbor2.dumps(_value_of(output))) for output in body[1]),
         declared_metadata=None if declared is None else declared.hex(),
@@ -197,7 +197,7 @@ def _optional(body: Body, known: Any) -> Json:
     return found
 
 
-def _beyond(body: Body) -> str | None:
+def _unsupported(body: Body) -> str | None:
     """What the devnet does not carry out, although a node would."""
     names = {6: "updates of the protocol", 19: "votes", 20: "proposals", 21: "statements of the treasury's value"}
     found = [name for key, name in names.items() if body.get(key)]

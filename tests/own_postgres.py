@@ -160,7 +160,7 @@ class OwnPostgres:
 
     def _program(self, name: str, *options: str) -> None:
         account = account_of(self._server.folder)
-        self._server._finish([str(self._server._binaries(account) / name), *options], "", account)
+        self._server._run_program([str(self._server._binaries(account) / name), *options], "", account)
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None

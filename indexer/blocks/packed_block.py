@@ -119,7 +119,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
     transactions = [tx for group in block.transactions for tx in group]
     made = {tx.tx_hash for tx in transactions}
     spent = [key for tx in transactions for key in tx.inputs]
-    accounts, hashes = certificates.named_by(block, network)
+    accounts, pool_ids = certificates.named_by(block, network)
     addresses, assets = _Places(), _Places()
     packed_transactions = [
         [_packed(tx, addresses, assets, block.point, network) for tx in group] for group in block.transactions
@@ -138,7 +138,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
             addresses=list(addresses),
             assets=list(assets),
             reward_accounts=list(accounts),
-            pool_ids=list(hashes),
+            pool_ids=list(pool_ids),
         ),
         _observed(transactions),
         _encode(packed_transactions),

@@ -132,7 +132,7 @@ class LedgerReader:
             if await store.holds(self._writer, point):
                 if parameters is not None:
                     await _store_parameters.run(self._writer, epoch_no, answers.in_names_of_7(parameters).decode())
-                await _begin_epoch.run(
+                await _insert_epoch.run(
                     self._writer,
                     point.slot_no,
                     epoch_no,
@@ -174,8 +174,10 @@ class LedgerReader:
         """
         reported = self._reported
         if reported is None or reported.epoch_no != epoch_no or not await store.holds(db, reported.point):
-            ended = complete_epoch_no is None or complete_epoch_no < epoch_no - 1
-            self._reported = reported = await _node_snapshots(self._network, node, db, point, epoch_no, ended=ended)
+            with_previous = complete_epoch_no is None or complete_epoch_no < epoch_no - 1
+            self._reported = reported = await _node_snapshots(
+                self._network, node, db, point, epoch_no, with_previous=with_previous
+            )
         async with db.transaction(isolation="repeatable_read", readonly=True):
             position = await self._settled_position(db, reported.point, epoch_no)
             if position is None:
@@ -195,7 +197,7 @@ class LedgerReader:
                         self._writer, list(of_pools.keys()), list(of_pools.values()), counts_in
                     )
                 figures = (None, None, None) if compared is None else msgspec.structs.astuple(compared)
-                await _end_epoch.run(self._writer, *figures)
+                await _complete_epoch.run(self._writer, *figures)
         if compared is not None:
             log.info(
                 "ledger_state.compared",
@@ -237,24 +239,24 @@ async def pool_rewards(
 
     None if the node does not report that snapshot.
     """
-    reported = await _node_snapshots(network, node, db, point, epoch_no, ended=False)
+    reported = await _node_snapshots(network, node, db, point, epoch_no, with_previous=False)
     return await _rewards_in(network, db, reported, epoch_no) if reported.snapshots[epoch_no] else None
 
 
 async def _node_snapshots(
-    network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, ended: bool
+    network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, with_previous: bool
 ) -> "_NodeSnapshots":
-    """Query the node at the acquired point for the snapshot of its epoch and, if `ended`, of the one before."""
+    """Query the node for the snapshot of the acquired point's epoch and, if `with_previous`, of the one before."""
     snapshots = {epoch_no: await _reported_snapshot(network, node, db, epoch_no)}
     parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
-    if ended:
+    if with_previous:
         snapshots[epoch_no - 1] = await _ended_snapshot(network, node, db, epoch_no - 1)
     pool_deposit = POOL_DEPOSIT if parameters is None else frames.lovelace(parameters.stake_pool_deposit)
     return _NodeSnapshots(point, epoch_no, snapshots, pool_deposit)
 
 
 async def _reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
-    """The stakes by pool_id in the snapshot from the beginning of the epoch that the node has acquired."""
+    """The stakes by pool_id in the snapshot from the beginning of the acquired point's epoch."""
     views = dict[str, answers.PoolView]
     pools = await or_none(node, "queryLedgerState/stakePools", views, includeStake=True)
     proposals = await or_none(node, "queryLedgerState/governanceProposals", list[answers.Proposal])
@@ -425,7 +427,7 @@ _state = _sql.query("state", _State)
 _configured = _sql.query("configured", _Configured)
 _store_configuration = _sql.command("store_configuration")
 _store_parameters = _sql.command("store_parameters")
-_begin_epoch = _sql.command("begin_epoch")
+_insert_epoch = _sql.command("insert_epoch")
 _due = _sql.query("due", _RewardAccount)
 _registered = _sql.query("registered", _RewardAccount)
 _delete_rewards = _sql.command("delete_rewards")
@@ -440,4 +442,4 @@ _account_rewards = _sql.query("account_rewards", _PoolReward)
 _delete_pool_rewards = _sql.command("delete_pool_rewards")
 _store_pool_rewards = _sql.command("store_pool_rewards")
 _live_stakes = _sql.query("live_stakes", _LiveStake)
-_end_epoch = _sql.command("end_epoch")
+_complete_epoch = _sql.command("complete_epoch")

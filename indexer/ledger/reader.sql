@@ -14,7 +14,7 @@ INSERT INTO genesis_configuration (era, configuration) VALUES ($1, $2::text::jso
 INSERT INTO epoch_parameters (epoch_no, parameters) VALUES ($1, $2::text::json)
 ON CONFLICT (epoch_no) DO UPDATE SET parameters = excluded.parameters
 
--- name: begin_epoch
+-- name: insert_epoch
 -- All rewards are to be read again. What the node could not answer stays as it was in an earlier epoch.
 INSERT INTO ledger_state AS present (slot_no, epoch_no, next_stake_no, desired_pools, reserves, treasury)
 VALUES ($1, $2, 0, $3, $4, $5)
@@ -131,7 +131,7 @@ FROM pool LEFT JOIN delegator_bucket USING (pool_no)
 WHERE EXISTS (SELECT FROM pool_update WHERE pool_update.pool_no = pool.pool_no)
 GROUP BY pool.pool_no
 
--- name: end_epoch
+-- name: complete_epoch
 -- All rewards are read. $1 pools were compared, $2 of them differ, by $3 lovelace in total; null if the node has no stakes.
 UPDATE ledger_state SET
     next_stake_no = NULL, complete_epoch_no = epoch_no, compared_pools = $1, pools_stake_mismatch = $2, difference = $3

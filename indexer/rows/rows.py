@@ -28,7 +28,7 @@ QuantityColumns = tuple[int | None, int | None]
 class Rows(msgspec.Struct):
     """The rows of consecutive blocks of one epoch, each a tuple of its table's columns, and the amounts that move.
 
-    `output` is the lovelace in all outputs of the transactions.
+    `lovelace_out` is the lovelace in all outputs of the transactions.
 
     Datums and scripts are by hash, each with the first of these transactions that shows it; the index may have it
     already. Histories have no `seq` yet: the index numbers them as they are appended (`histories.py`), or all at once
@@ -41,7 +41,7 @@ class Rows(msgspec.Struct):
     tip_block_no: int
     first_block_no: int
     epoch_no: int
-    output: int = 0
+    lovelace_out: int = 0
     blocks: list[tuple[int, int, int, PoolNo | None, bytes]] = []
     epoch_boundary_blocks: list[tuple[int, int, bytes]] = []
     txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None, bytes | None]] = []
@@ -122,7 +122,9 @@ class _BlockRows:
             for tx in group:
                 key = tx_id(slot_no, index)
                 effects = self._add_transaction(key, tx, surplus)
-                fee = value_check.fee_of(group, surplus, resolver, self._rules, block.point) if tx is group[-1] else 0
+                fee: int | None = 0
+                if tx is group[-1]:
+                    fee = value_check.checked_fee(group, surplus, resolver, self._rules, block.point)
                 rows.txs.append((key, fee, tx.size, tx.tx_hash, *effects, tx.extra, tx.attached))
                 for datum_hash, datum in tx.datums.items():
                     rows.datums.setdefault(datum_hash, (key, datum))
@@ -149,7 +151,7 @@ class _BlockRows:
         paid = outputs_paid(key, tx, self._addresses, self._assets)
         rows.outputs.made.update((packed.output_key(tx.tx_hash, output.index), output) for output in paid)
         received = rows.amounts.move(paid, 1)
-        rows.output += received.lovelace
+        rows.lovelace_out += received.lovelace
         surplus.lovelace += spent.lovelace - received.lovelace
         if tx.mint or spent.quantities != received.quantities:
             surplus.add(spent.quantities, 1)

@@ -47,10 +47,10 @@ class Surplus(msgspec.Struct, gc=False):
             self.quantities[asset_no] = self.quantities.get(asset_no, 0) + sign * quantity
 
 
-def fee_of(group: list[Transaction], surplus: Surplus, resolver: Resolver, rules: Rules, at: Point) -> int | None:
-    """The fee in lovelace of a transaction with its sub-transactions; None where it depends on an unknown input.
+def checked_fee(group: list[Transaction], surplus: Surplus, resolver: Resolver, rules: Rules, at: Point) -> int | None:
+    """The fee in lovelace of a transaction with its sub-transactions, which must balance.
 
-    Raises Unbalanced.
+    A fee that the node does not send is computed; None where it depends on an unknown input. Raises Unbalanced.
     """
     host = group[-1]
     if surplus.unknown is not None:

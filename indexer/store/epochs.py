@@ -32,19 +32,19 @@ async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
     if rows.blocks:
         fees = sum(fee for _, fee, *_ in rows.txs if fee is not None)
         made = rows.staking.blocks  # all of one epoch
-        sums = (rows.epoch_no, len(rows.blocks), len(rows.txs), fees, rows.output)
+        sums = (rows.epoch_no, len(rows.blocks), len(rows.txs), fees, rows.lovelace_out)
         await _add_blocks.run(db, *sums, [pool_no for pool_no, _ in made], list(made.values()))
 
 
-async def move(db: asyncpg.Connection, staking: Staking) -> None:
+async def change_delegations(db: asyncpg.Connection, staking: Staking) -> None:
     """Change delegations."""
     if staking.delegations:
         changed = [(stake_no, *delegation) for stake_no, delegation in staking.delegations.items()]
         await _delegate.run(db, *sql.columns(changed))
 
 
-async def move_rewards(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
-    """Note which rewards changed up to `slot_no`, and update the lists of delegators of a live index.
+async def mark_rewards_due(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
+    """Mark the rewards that changed up to `slot_no`, and update the lists of delegators of a live index.
 
     `moved` are the stake credentials whose balance or pool the batch has changed already. A withdrawal empties a reward
     account (Shelley ledger specification, DELEGS); the actual reward after it is read from the ledger later.
@@ -81,10 +81,10 @@ async def undo(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]], dele
         await _restore_delegations.run(db, sorted(delegations), ACTIVE_AFTER_EPOCHS)
 
 
-async def undo_rewards(
+async def mark_rewards_due_again(
     db: asyncpg.Connection, point: Point, *, changed: set[StakeNo], paid: set[StakeNo], moved: set[StakeNo]
 ) -> None:
-    """Note which rewards must be read again at `point`, and update the lists of delegators of a live index.
+    """Mark the rewards that must be read again at `point`, and update the lists of delegators of a live index.
 
     The rollback changed the delegation of `changed` and the balance of `moved`, and undid payments to or from `paid`.
     """

@@ -92,8 +92,8 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
         await outputs.add_spenders(db, rows.outputs.spenders)
         await supplies.move(db, entries.supplies)
         await epochs.add_blocks(db, rows)
-        await epochs.move(db, rows.staking)
-        await epochs.move_rewards(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.stakes.keys())
+        await epochs.change_delegations(db, rows.staking)
+        await epochs.mark_rewards_due(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.stakes.keys())
         await _advance(db, rows, "live")
 
 
@@ -107,7 +107,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
         await copy_staged(db, rows)
         await _spend(db, rows.reference_outputs)
         await epochs.add_blocks(db, rows)
-        await epochs.move(db, rows.staking)
+        await epochs.change_delegations(db, rows.staking)
         await _advance(db, rows, "bulk")
 
 
@@ -192,8 +192,8 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         await outputs.change(db, [], [utxo_row(output) for output in paid])
         staking = of_genesis(genesis, resolver)
         await _copy_staking(db, staking)
-        await epochs.move(db, staking)
-        await epochs.move_rewards(db, staking, 0, set(amounts.stakes))
+        await epochs.change_delegations(db, staking)
+        await epochs.mark_rewards_due(db, staking, 0, set(amounts.stakes))
         await epochs.cross(db, staking.crossed)
 
 
@@ -255,7 +255,7 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             await _move(db, undone.amounts, await histories.cut(db, undone), -1)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             moved = set(undone.amounts.stakes)
-            await epochs.undo_rewards(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
+            await epochs.mark_rewards_due_again(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
             await outputs.change(db, undone.made, undone.restored)
             await outputs.cut_spenders(db, undone.spent)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)

@@ -9,7 +9,7 @@ import msgspec
 from indexer.blocks.packed_block import NEAR_TIP_BLOCKS, PackedBlock
 from indexer.ogmios import frames
 from indexer.ogmios.connection import RollBackward
-from indexer.sync.block_source import Step
+from indexer.sync.block_source import NodeMessage
 
 MOST_BLOCKS = 1_000
 MOST_TRANSACTIONS = 2_500
@@ -22,19 +22,19 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 async def group(
-    steps: AsyncGenerator[Step, None], heard: Callable[[frames.NodePoint | None], None]
+    messages: AsyncGenerator[NodeMessage, None], heard: Callable[[frames.NodePoint | None], None]
 ) -> AsyncGenerator[Batch | RollBackward, None]:
     """Group blocks: large batches far from the node's tip, at the tip whatever has arrived, mostly one block.
 
-    Reads ahead of its consumer, up to a bounded queue. `heard` is called with the node's tip as each step arrives.
+    Reads ahead of its consumer, up to a bounded queue. `heard` is called with the node's tip as each message arrives.
     """
-    queue: asyncio.Queue[Step] = asyncio.Queue(maxsize=200)
+    queue: asyncio.Queue[NodeMessage] = asyncio.Queue(maxsize=200)
 
     async def fill() -> None:
-        async with aclosing(steps):
-            async for step in steps:
-                heard(step.node_tip if isinstance(step, PackedBlock) else step.tip)
-                await queue.put(step)
+        async with aclosing(messages):
+            async for message in messages:
+                heard(message.node_tip if isinstance(message, PackedBlock) else message.tip)
+                await queue.put(message)
                 # NOTE: neither statement above waits while there is input, and the writer must get its turns.
                 await asyncio.sleep(0)
 
@@ -46,15 +46,15 @@ async def group(
             if held and queue.empty() and held[-1].blocks_to_tip < NEAR_TIP_BLOCKS:
                 yield Batch(held)
                 held, transactions = [], 0
-            step = await _next(queue, reader)
-            if isinstance(step, RollBackward):
+            message = await _next(queue, reader)
+            if isinstance(message, RollBackward):
                 if held:
                     yield Batch(held)
                     held, transactions = [], 0
-                yield step
+                yield message
                 continue
-            held.append(step)
-            transactions += step.tx_count
+            held.append(message)
+            transactions += message.tx_count
             if len(held) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS:
                 yield Batch(held)
                 held, transactions = [], 0
@@ -63,16 +63,16 @@ async def group(
         await asyncio.gather(reader, return_exceptions=True)
 
 
-async def _next(queue: asyncio.Queue[Step], reader: asyncio.Task[None]) -> Step:
-    """The next step. Raises what ended the reader, once the queue is empty."""
+async def _next(queue: asyncio.Queue[NodeMessage], reader: asyncio.Task[None]) -> NodeMessage:
+    """The next message. Raises what ended the reader, once the queue is empty."""
     if not queue.empty():
         return queue.get_nowait()
     got = asyncio.create_task(queue.get())
     try:
         await asyncio.wait((got, reader), return_when=asyncio.FIRST_COMPLETED)
-        if got.done():  # NOTE: first, although the reader may have ended with it: no step is dropped
+        if got.done():  # NOTE: first, although the reader may have ended with it: no message is dropped
             return got.result()
     finally:
         got.cancel()
     reader.result()
-    raise AssertionError("steps never end by themselves")
+    raise AssertionError("a node never stops sending")

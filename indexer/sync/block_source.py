@@ -28,15 +28,15 @@ from shared import lifecycle
 from shared.ledger import Point
 from shared.network import Network, by_name
 
-Step = PackedBlock | RollBackward
+NodeMessage = PackedBlock | RollBackward
 Connect = Callable[[], Awaitable[Ogmios]]
 
 _AHEAD = 200
 _LENGTH_BYTES = 4
 
 
-async def read_in_process(node: Ogmios, network: Network) -> AsyncGenerator[Step, None]:
-    """The steps after the intersection, endlessly. Raises the errors of Ogmios.messages."""
+async def read_in_process(node: Ogmios, network: Network) -> AsyncGenerator[NodeMessage, None]:
+    """The messages after the intersection, endlessly. Raises the errors of Ogmios.messages."""
     async for message in node.messages():
         if isinstance(message, RollBackward):
             yield message
@@ -45,8 +45,8 @@ async def read_in_process(node: Ogmios, network: Network) -> AsyncGenerator[Step
             yield packed_block.pack(effects.of_block(message.block), message.tip, network)
 
 
-async def read_in_child(connect: Connect, network: Network, point: Point | None) -> AsyncGenerator[Step, None]:
-    """The steps after a block of the node's chain (None: the origin), read by a child process.
+async def read_in_child(connect: Connect, network: Network, point: Point | None) -> AsyncGenerator[NodeMessage, None]:
+    """The messages after a block of the node's chain (None: the origin), read by a child process.
 
     `connect` is called there and must be picklable. Raises the errors of Ogmios.messages, and ConnectionError if the
     process ended or the block is no longer in the node's chain.
@@ -144,8 +144,8 @@ async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Netw
             intersection, _ = await node.intersect([] if point is None else [point])
             if intersection != point:
                 raise ConnectionResetError(f"the node has left {point}")
-            async for step in read_in_process(node, network):
-                await queue.put(msgspec.Raw(_encode(step)) if isinstance(step, PackedBlock) else step)
+            async for message in read_in_process(node, network):
+                await queue.put(msgspec.Raw(_encode(message)) if isinstance(message, PackedBlock) else message)
                 # NOTE: neither statement above waits while there is input, and deliveries must get their turns.
                 await asyncio.sleep(0)
         finally:
@@ -165,17 +165,17 @@ async def _deliver(queue: "asyncio.Queue[_Packed]", writer: asyncio.StreamWriter
     while True:
         blocks: list[msgspec.Raw] = []
         back = failure = None
-        step = await queue.get()
+        message = await queue.get()
         while True:
-            if isinstance(step, msgspec.Raw):
-                blocks.append(step)
-            elif isinstance(step, RollBackward):
-                back = step
+            if isinstance(message, msgspec.Raw):
+                blocks.append(message)
+            elif isinstance(message, RollBackward):
+                back = message
             else:
-                failure = step
+                failure = message
             if back or failure or queue.empty():
                 break
-            step = queue.get_nowait()
+            message = queue.get_nowait()
         body = _encode((blocks, back, failure))
         writer.write(len(body).to_bytes(_LENGTH_BYTES))
         writer.write(body)

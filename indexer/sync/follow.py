@@ -1,6 +1,6 @@
 """The loop that follows the node's tip, from node to rows to store.
 
-`chase` is the core: a single match on the steps from the node. `Follower` around it opens the connections, and after a
+`chase` is the core: a single match on what the node sends. `Follower` around it opens the connections, and after a
 pause reopens them when one is lost.
 """
 
@@ -64,16 +64,16 @@ class Outcome(Enum):
         return self.value
 
 
-async def chase(session: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
+async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
     """Follow the node from the intersection on, until the session must be opened again.
 
     In bulk a second process reads, on a connection that it opens by `connect`. Raises one of FATAL, and the errors of
     the node and the database.
     """
-    if session.phase is Phase.BULK:
-        source = block_source.read_in_child(connect, session.network, session.intersection)
+    if opened.phase is Phase.BULK:
+        source = block_source.read_in_child(connect, opened.network, opened.intersection)
     else:
-        source = block_source.read_in_process(session.node, session.network)
+        source = block_source.read_in_process(opened.node, opened.network)
     async with aclosing(batches.group(source, pipeline.heard)) as steps:
         async for step in steps:
             match step:
@@ -85,7 +85,7 @@ async def chase(session: NodeSession, pipeline: Pipeline, connect: block_source.
                     return Outcome.BULK_ENDED
                 case Batch():
                     await pipeline.forward(step)
-                    if session.phase is Phase.EMPTY and pipeline.phase is Phase.BULK:
+                    if opened.phase is Phase.EMPTY and pipeline.phase is Phase.BULK:
                         await pipeline.drain()
                         return Outcome.BULK_BEGAN
     raise AssertionError("a node never stops sending")

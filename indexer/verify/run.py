@@ -32,12 +32,12 @@ from indexer.verify import (
     balances,
     certificates,
     checksums,
+    consistency,
     epochs,
     fingerprints,
     flows,
     hashes,
     histories,
-    lists,
     recompute,
     spenders,
     spending,
@@ -96,24 +96,24 @@ async def check_all(
     assert position is not None, "something is indexed"
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
         buckets = spending.buckets_of(history.transactions)
-        marks = _MarkFiles(Path(folder), buckets, network.name, position.first_block_no == 0)
+        context = _Context(Path(folder), buckets, network.name, position.first_block_no == 0)
         try:
-            found = await _check_all(db, history, network, marks, progress)
+            found = await _check_all(db, history, network, context, progress)
         except spending.UnreadableRow as unreadable:
             found = [CheckResult("tx", list(unreadable.args))]
     return [result for result in found if result.differences]
 
 
 async def _check_all(
-    db: asyncpg.Connection, history: "History", network: Network, marks: "_MarkFiles", progress: Progress
+    db: asyncpg.Connection, history: "History", network: Network, context: "_Context", progress: Progress
 ) -> list[CheckResult]:
     """The results of all checks. Raises UnreadableRow."""
     genesis, ranges = await _genesis_outputs.all(db), await _ranges_of(db)
     of_genesis = await checksums.of_genesis(db, genesis)
-    read, tables = await _read_and_compare(db, history, network, marks, ranges, progress)
+    read, tables = await _read_and_compare(db, history, network, context, ranges, progress)
     sums = of_genesis + read.sums
-    suspects = await _suspects(history, marks, genesis, progress) if sums.spending else read.suspects
-    spent = await _named(db, history, suspects, progress) if suspects else []
+    suspects = await _suspects(history, context, genesis, progress) if sums.spending else read.suspects
+    spent = await _differences_behind(db, history, suspects, progress) if suspects else []
     found = [
         CheckResult("value", read.value),
         CheckResult("spending", spent[:MOST_SHOWN]),
@@ -124,14 +124,14 @@ async def _check_all(
         found += tables.checks
     else:
         found += await _recomputed_checks(db, history, progress)
-    return [*found, *read.hashes, *tables.lists]
+    return [*found, *read.hashes, *tables.consistency]
 
 
 async def _read_and_compare(
     db: asyncpg.Connection,
     history: "History",
     network: Network,
-    marks: "_MarkFiles",
+    context: "_Context",
     ranges: "_Ranges",
     progress: Progress,
 ) -> tuple["_OfHistory", "_OfTables"]:
@@ -139,8 +139,8 @@ async def _read_and_compare(
 
     NOTE: at the same time, since neither keeps all cores busy to its end.
     """
-    comparing = asyncio.create_task(_compare_tables(db, network, from_origin=marks.from_origin))
-    reading = asyncio.create_task(_read_history(history, marks, ranges, progress))
+    comparing = asyncio.create_task(_compare_tables(db, network, from_origin=context.from_origin))
+    reading = asyncio.create_task(_read_history(history, context, ranges, progress))
     try:
         read = await reading
         progress("tables", 0, 1)
@@ -173,29 +173,29 @@ async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_orig
         checks=[
             CheckResult(name, await query.all(db, MOST_SHOWN)) for name, query in CHECKS if name in WITHOUT_CHECKSUM
         ],
-        lists=[*await lists.check(db, network, from_origin=from_origin), *await stake.check(db, network)],
+        consistency=[*await consistency.check(db, network, from_origin=from_origin), *await stake.check(db, network)],
     )
 
 
-async def _read_history(history: "History", marks: "_MarkFiles", ranges: "_Ranges", progress: Progress) -> "_OfHistory":
+async def _read_history(history: "History", context: "_Context", ranges: "_Ranges", progress: Progress) -> "_OfHistory":
     """All that the processes do."""
-    sums, value, certified, of_epochs = await _add_up(history, marks, progress)
+    sums, value, certified, of_epochs = await _add_up(history, context, progress)
     of_histories = await _of_histories(history, ranges.histories, progress)
     progress("inputs from before the first block, fingerprints, datums and scripts", 0, 1)
-    suspects = await _compare_marks(history, marks)
+    suspects = await _compare_marks(history, context)
     wrong = CheckResult("fingerprint", await _wrong_fingerprints(history, ranges.assets))
     return _OfHistory(sums, value, certified, of_epochs, of_histories, suspects, [wrong, *await _wrong_hashes(history)])
 
 
 async def _add_up(
-    history: "History", marks: "_MarkFiles", progress: Progress
+    history: "History", context: "_Context", progress: Progress
 ) -> tuple[checksums.Sums, list[Difference], list[Difference], dict[int, epochs.Sums]]:
     """The checksums of history, the first transactions that don't balance or lack a source that is indexed, the first
     certificates that differ from what they changed, and the sums of epochs.
     """
     sums, wrong, outside, done = checksums.Sums(), list[Difference](), 0, 0
     certified, of_epochs = list[Difference](), dict[int, epochs.Sums]()
-    async for part, transactions in history.read(partial(_read, marks)):
+    async for part, transactions in history.read(partial(_read, context)):
         sums += part.sums
         wrong += part.differences[: MOST_SHOWN - len(wrong)]
         certified += part.certified[: MOST_SHOWN - len(certified)]
@@ -223,27 +223,27 @@ async def _of_histories(
     return {name: None if name in inconsistent else str(total) for name, total in totals.items()}
 
 
-async def _compare_marks(history: "History", marks: "_MarkFiles") -> set[int]:
+async def _compare_marks(history: "History", context: "_Context") -> set[int]:
     """Suspect marks among those that were kept."""
     suspects = set[int]()
-    async for some, _ in history.each(partial(_compared, marks), range(marks.buckets)):
+    async for some, _ in history.each(partial(_compared, context), range(context.buckets)):
         suspects |= some
     return suspects
 
 
 async def _suspects(
-    history: "History", marks: "_MarkFiles", genesis: list[spending.GenesisOutput], progress: Progress
+    history: "History", context: "_Context", genesis: list[spending.GenesisOutput], progress: Progress
 ) -> set[int]:
     """Suspect marks of all outputs and inputs, if their sums differ."""
     done = 0
-    spending.keep(spending.of_genesis(genesis), marks.folder, marks.buckets)
-    async for _, transactions in history.read(partial(_marked, marks)):
+    spending.keep(spending.of_genesis(genesis), context.folder, context.buckets)
+    async for _, transactions in history.read(partial(_marked, context)):
         done += transactions
         progress("transactions, to match inputs with outputs", done, history.transactions)
-    return await _compare_marks(history, marks)
+    return await _compare_marks(history, context)
 
 
-async def _named(
+async def _differences_behind(
     db: asyncpg.Connection, history: "History", suspects: set[int], progress: Progress
 ) -> list[Difference]:
     """The differences of the outputs and inputs with these marks."""
@@ -366,7 +366,7 @@ class _OfTables(msgspec.Struct, frozen=True):
 
     sums: dict[str, str | None]
     checks: list[CheckResult]
-    lists: list[CheckResult]
+    consistency: list[CheckResult]
 
 
 class TransactionRange(msgspec.Struct, frozen=True):
@@ -468,8 +468,8 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRange) -> "_Read":
-    network = by_name[marks.network_name]
+async def _read(context: "_Context", db: asyncpg.Connection, part: TransactionRange) -> "_Read":
+    network = by_name[context.network_name]
     ends = part.first_tx_id, part.next_tx_id
     rows, spender_rows = await _rows_of(db, part)
     try:
@@ -479,9 +479,9 @@ async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRa
     except (msgspec.MsgspecError, AssertionError):
         spending.refuse_unreadable(rows)
         raise
-    spending.keep(spending.Marks(before=flowing.before), marks.folder, marks.buckets)
-    outside, wrong = 0, await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=marks.from_origin)
-    if marks.from_origin:
+    spending.keep(spending.Marks(before=flowing.before), context.folder, context.buckets)
+    outside, wrong = 0, await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
+    if context.from_origin:
         unbalanced, outside = balances.unbalanced(rows, flowing, await balances.deposits(db, *ends))
         wrong += unbalanced
     certified = await certificates.wrong(db, rows, *ends, network)
@@ -489,17 +489,17 @@ async def _read(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRa
     return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, of_epochs)
 
 
-async def _marked(marks: "_MarkFiles", db: asyncpg.Connection, part: TransactionRange) -> None:
+async def _marked(context: "_Context", db: asyncpg.Connection, part: TransactionRange) -> None:
     rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
-    spending.keep(spending.marks_of(rows), marks.folder, marks.buckets)
+    spending.keep(spending.marks_of(rows), context.folder, context.buckets)
 
 
 async def _hashed(db: asyncpg.Connection, part: TransactionRange) -> hashes.Wrong:
     return await hashes.wrong(db, part.first_tx_id, part.next_tx_id)
 
 
-async def _compared(marks: "_MarkFiles", _: asyncpg.Connection, bucket: int) -> set[int]:
-    return spending.compare(marks.folder, bucket)
+async def _compared(context: "_Context", _: asyncpg.Connection, bucket: int) -> set[int]:
+    return spending.compare(context.folder, bucket)
 
 
 async def _sightings(wanted: set[int], db: asyncpg.Connection, part: TransactionRange) -> list[spending.Sighting]:
@@ -523,8 +523,9 @@ async def _rows_of(
     return await spending.rows_of.all(db, *ends), await spenders.of_slots(db, *ends)
 
 
-class _MarkFiles(msgspec.Struct, frozen=True):
-    """The folder and buckets of marks of outputs and inputs; the network, and whether it is indexed from the origin.
+class _Context(msgspec.Struct, frozen=True):
+    """What the processes need to know: the folder and buckets of the marks of outputs and inputs, the network, and
+    whether it is indexed from the origin.
 
     Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
     """

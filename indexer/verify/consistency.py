@@ -1,4 +1,4 @@
-"""Compare blocks, the genesis and the lists of certificates with themselves: a part of verify.
+"""Check that blocks, the genesis, hashes, references and the order of certificates are consistent: a part of verify.
 
 `certificates` compares the rows of certificates with the packed ones; here they must follow the ledger's rules.
 """
