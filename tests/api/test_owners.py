@@ -171,7 +171,7 @@ async def test_lists_of_names_continue_after_one_that_was_left_and_refuse_an_unk
         ("addresses", ("x", NOBODY, ON_MAINNET)),
     ],
 )
-async def test_what_is_no_cursor_of_the_list_is_refused(
+async def test_what_is_not_a_cursor_of_the_list_is_refused(
     api: Client, key: str, db: asyncpg.Connection, listed: str, cursors: tuple[str, ...]
 ) -> None:
     await Written(db).append(10, tx("a", pays(STAKED)))

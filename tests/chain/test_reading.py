@@ -84,7 +84,7 @@ async def test_a_block_that_the_node_has_left_ends_it(node: NodeServer) -> None:
             await take(steps, 1)
 
 
-async def test_an_unreachable_node_ends_it() -> None:
+async def test_an_unreachable_node_ends_the_reading() -> None:
     steps = block_source.read_in_child(partial(ogmios.connect, "ws://127.0.0.1:9"), PREVIEW, None)
     with pytest.raises(ConnectionError, match=r"127\.0\.0\.1"):
         await take(steps, 1)
@@ -127,7 +127,7 @@ async def _asserting() -> ogmios.Ogmios:
     raise AssertionError("an amount below zero")
 
 
-async def test_its_end_is_noticed_and_it_ends_with_its_parent(node: NodeServer) -> None:
+async def test_the_end_of_the_reading_process_is_noticed_and_it_ends_with_its_parent(node: NodeServer) -> None:
     async with aclosing(apart(node)) as steps:
         await take(steps, 1 + BLOCKS)
         (process,) = multiprocessing.active_children()

@@ -197,7 +197,7 @@ async def test_a_restore_that_has_lost_the_lead_goes_no_further(
     assert await db.fetchval("SELECT count(*) FROM tx") == 0
 
 
-async def test_what_is_not_live_and_where_something_is_are_refused(
+async def test_an_index_that_is_not_live_and_a_folder_with_contents_are_refused(
     database_url: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
     with pytest.raises(SnapshotRefused, match=r"^nothing is indexed for preview$"):

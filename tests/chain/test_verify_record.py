@@ -52,7 +52,7 @@ async def test_a_round_is_due_when_the_time_has_passed_since_the_last_one_began(
     assert await db.fetch(RECORDED) == []
 
 
-def test_every_repeats_it_through_failures_until_sigterm(ledgerline: Ledgerline, finish: Any) -> None:
+def test_verify_every_repeats_through_failures_until_sigterm(ledgerline: Ledgerline, finish: Any) -> None:
     async def do(statement: str | None) -> None:
         db = await database.connect(ledgerline.database_url, PREVIEW)
         await (write(db) if statement is None else db.execute(statement))

@@ -57,10 +57,10 @@ def test_a_map_as_a_key_is_shown() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xf6", b"\xf5", b"\xfb" + bytes(8), b"\x81" * 5_000 + b"\x01", b"\xc1\x61x"])
-def test_what_is_no_metadata_is_left_out(data: bytes) -> None:
+def test_what_is_not_metadata_is_left_out(data: bytes) -> None:
     assert metadatum.of_cbor(data) is None
 
 
 @pytest.mark.parametrize("text", [b"", b"null", b"1.5", b"[true]", b"[" * 5_000 + b"]" * 5_000])
-def test_json_that_is_no_metadata_is_left_out(text: bytes) -> None:
+def test_json_that_is_not_metadata_is_left_out(text: bytes) -> None:
     assert metadatum.of_json(text) is None
