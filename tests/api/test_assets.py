@@ -549,7 +549,7 @@ async def test_what_is_missing_of_an_asset_is_named(api: Client, chain: Written,
     for path in ("", "/holders"):
         reply = await api.get(f"/v1/assets/policy/{unknown}{path}", key)
         assert reply.status == 400
-        assert reply.error.endswith("; a fingerprint is that of one asset")
+        assert reply.error.endswith("; a fingerprint identifies a single asset")
 
 
 async def test_malformed_policies(api: Client, chain: Written, key: str) -> None:
