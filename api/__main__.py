@@ -6,7 +6,7 @@ import sys
 
 # NOTE: before the other imports, which take most of a second. There is nothing to finish yet: a service (the API or
 # the aggregator) ends with status 0, and a command, which has done nothing, with 1. SystemExit would be lost if the
-# signal came during a callback of the garbage collector.
+# signal came during a weakref callback.
 signal.signal(
     signal.SIGTERM, lambda *_: os._exit(0 if sys.argv[1:2] in ([], ["worker"]) or sys.argv[1].startswith("-") else 1)
 )

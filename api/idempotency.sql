@@ -16,7 +16,7 @@ FROM partner.idempotency_key
 WHERE key_hash = $1 AND created_at > now() - interval '24 hours'
 
 -- name: remember
--- Replaces the row of the same key only if that is no longer valid.
+-- Replaces the row of the same key only if it has expired.
 INSERT INTO partner.idempotency_key (key_hash, body_hash, target_id, issued_to, answer, invalidated)
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (key_hash) DO UPDATE

@@ -26,7 +26,7 @@ DELETE FROM partner.submitted_tx AS each USING old
 WHERE each.network_id = old.network_id AND each.tx_hash = old.tx_hash AND each.user_account_id = old.user_account_id
 
 -- name: drop_idempotency_keys
--- Delete idempotency keys that are no longer valid, $1 at most.
+-- Delete expired idempotency keys, $1 at most.
 WITH old AS (
     SELECT key_hash
     FROM partner.idempotency_key

@@ -210,16 +210,16 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
 async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
     """The indexer's own loop from the first frame to the last commit."""
     async with databases.fresh(server_url) as url:
-        began, began_cpu = time.perf_counter(), time.process_time()
-        committed_at, postgres_cpu_s = await follow_to_end(url, path, transactions, mode)
+        began_cpu = time.process_time()
+        committed_after_s, postgres_cpu_s = await follow_to_end(url, path, transactions, mode)
         readers = resource.getrusage(resource.RUSAGE_CHILDREN)
         python_cpu_s = time.process_time() - began_cpu + readers.ru_utime + readers.ru_stime
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + readers.ru_maxrss
-        before_last, last = committed_at[-2:]
+        before_last_s, last_s = committed_after_s[-2:]
         return Run(
-            run_s=last - began,
+            run_s=last_s,
             # The last block is a separate batch; the time before it is that of the finalize steps.
-            finalize_s=last - before_last if mode == "bulk" else 0.0,
+            finalize_s=last_s - before_last_s if mode == "bulk" else 0.0,
             python_cpu_s=python_cpu_s,
             postgres_cpu_s=postgres_cpu_s,
             peak_bytes=peak * (1 if sys.platform == "darwin" else 1024),
@@ -228,10 +228,11 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
 
 
 async def follow_to_end(url: str, path: Path, transactions: int, mode: str) -> tuple[list[float], float | None]:
-    """Index a whole chain. Returns when each batch was committed, and Postgres' CPU seconds."""
+    """Index a whole chain. Returns the seconds after which each batch was committed, and Postgres' CPU seconds."""
     writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
     clock = CommitTimes(transactions)
     connect = partial(play, path, transactions, _AHEAD_BLOCKS[mode])
+    began = time.perf_counter()
     chase = asyncio.create_task(follow_node(connect, MAINNET, writer, reader, clock))
     done = asyncio.create_task(clock.done.wait())
     await asyncio.wait((chase, done), return_when=asyncio.FIRST_COMPLETED)
@@ -242,7 +243,7 @@ async def follow_to_end(url: str, path: Path, transactions: int, mode: str) -> t
     await asyncio.wait((chase,))
     await writer.close()
     await reader.close()
-    return clock.committed_at, postgres_cpu_s
+    return [at - began for at in clock.committed_at], postgres_cpu_s
 
 
 async def follow_node(

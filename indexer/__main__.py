@@ -5,7 +5,7 @@ import signal
 import sys
 
 # NOTE: before the other imports, which take most of a second. There is nothing to finish yet. SystemExit would be lost
-# if the signal came during a callback of the garbage collector.
+# if the signal came during a weakref callback.
 signal.signal(signal.SIGTERM, lambda *_: os._exit(sys.argv[1:2] != ["run"] and "--every" not in sys.argv))
 
 import asyncio
