@@ -24,7 +24,7 @@ class _Output(msgspec.Struct, frozen=True):
 
     address: str
     value: dict[str, _Quantity | dict[str, _Quantity]]
-    datumHash: _Hex | None = None  # noqa: N815
+    datumHash: _Hex | None = None  # noqa: N815 - as above
     datum: _Hex | None = None
     script: dict[str, _Hex] | None = None
 
