@@ -7,6 +7,7 @@ from indexer.verify import balances, flows
 from indexer.verify.spending import Row
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
+from shared.network import STAKE_DEPOSIT
 
 OWNER, COIN, OTHER = AddressNo(1), AssetNo(5), AssetNo(6)
 
@@ -47,6 +48,12 @@ def test_what_is_left_of_a_transaction_is_named(row: Row, left: dict[str, str | 
     wrong, _ = balances.unbalanced([row], flows.of([row], {}), {})
     named = {what: each.indexed for each in wrong for what in left if each.what.startswith(what)}
     assert (named, len(wrong)) == (left, len(left))
+
+
+def test_a_deposit_that_a_balanced_transaction_did_not_pay_is_counted() -> None:
+    row = transaction({COIN: 10})
+    noted = {row.tx_id: balances.Deposits(row.tx_id, registrations=1, pool_updates=0)}
+    assert balances.unbalanced([row], flows.of([row], {}), noted) == ([], -STAKE_DEPOSIT)
 
 
 MADE, SPENT_BY = 1 << 16, 2 << 16
