@@ -1,4 +1,4 @@
-"""One serving process, or several on one socket under a parent that replaces dead ones and stops them all."""
+"""One serving process, or several on one socket under a parent that replaces dead and hung ones and stops them all."""
 
 import asyncio
 import gc
@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import socket
 import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
 import structlog
@@ -24,6 +26,8 @@ from shared.settings import Settings
 log = structlog.get_logger()
 
 _PAUSE_S = 1.0  # before a process that crashed at start is replaced
+_BEAT_EVERY_S, _LOOK_EVERY_S = 5.0, 10.0
+_HUNG_AFTER = 3  # looks in a row without a beat; not a time, since the whole machine may have been suspended
 
 
 async def serve(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
@@ -63,10 +67,14 @@ async def _keep_one(settings: Settings, servers: Servers, listening: socket.sock
 
 async def _run_one(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
     """Run one worker process until it ends or `stop` is set."""
-    process = multiprocessing.get_context("spawn").Process(target=_work, args=(settings, servers, listening))
-    process.start()
+    spawning = multiprocessing.get_context("spawn")
+    beats, beating = spawning.Pipe(duplex=False)
+    process = spawning.Process(target=_work, args=(settings, servers, listening, beating))
+    with beating:
+        process.start()
     started = time.monotonic()
     ended = False
+    watching = asyncio.create_task(_kill_if_hung(process, beats))
     try:
         if ended := await _ended(process, stop):
             log.error("api_process.died", pid=process.pid, exit_status=process.exitcode)
@@ -76,6 +84,8 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
             process.terminate()
             ended = await _ended(process, asyncio.Event())
     finally:  # cancelled if the worker does not end
+        watching.cancel()
+        beats.close()
         if not ended:
             log.warning("api_process.killed", pid=process.pid)
             process.kill()
@@ -95,7 +105,30 @@ async def _ended(process: SpawnProcess, stop: asyncio.Event) -> bool:
         loop.remove_reader(process.sentinel)
 
 
-def _work(settings: Settings, servers: Servers, listening: socket.socket) -> None:
+async def _kill_if_hung(process: SpawnProcess, beats: Connection) -> None:
+    """Wait until a worker process has not beaten for `_HUNG_AFTER` looks in a row, then kill it."""
+    missed = 0
+    while missed < _HUNG_AFTER:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        missed += 1
+        with suppress(EOFError):  # it has ended
+            while beats.poll():
+                beats.recv_bytes()
+                missed = 0
+    log.error("api_process.hung", pid=process.pid, looks_without_beat=missed, look_every_s=_LOOK_EVERY_S)
+    process.kill()
+
+
+async def _beat(beating: Connection) -> None:
+    """Tell the parent again and again that this event loop runs."""
+    os.set_blocking(beating.fileno(), False)
+    while True:
+        with suppress(OSError):  # the parent was stopped and does not read, or has gone
+            beating.send_bytes(b"")
+        await asyncio.sleep(_BEAT_EVERY_S)
+
+
+def _work(settings: Settings, servers: Servers, listening: socket.socket, beating: Connection) -> None:
     """The main function of a worker process: serve until a stop signal, or until the parent has gone."""
     logs.configure(settings.log_level, settings.log_format)
     logs.started("api process")
@@ -104,6 +137,10 @@ def _work(settings: Settings, servers: Servers, listening: socket.socket) -> Non
         parent = multiprocessing.parent_process()
         assert parent is not None
         asyncio.get_running_loop().add_reader(parent.sentinel, stop.set)
-        await serve(settings, servers, listening, stop)
+        beats = asyncio.create_task(_beat(beating))
+        try:
+            await serve(settings, servers, listening, stop)
+        finally:
+            beats.cancel()
 
     raise SystemExit(lifecycle.run(main))

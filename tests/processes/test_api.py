@@ -71,6 +71,19 @@ def test_a_killed_worker_is_replaced_while_the_others_answer(environment: dict[s
         assert get(port, "/metrics") == 200
 
 
+def test_a_hung_worker_is_replaced(environment: dict[str, str], tmp_path: Path) -> None:
+    with running(environment, tmp_path, "--workers", "2") as (api, port):
+        before = workers_of(api, 2)
+        before[0].suspend()
+        until("the end of the hung worker", lambda: alive_process(before[0].pid) is None, within_s=60)
+        after = workers_of(api, 2)
+        assert before[1] in after
+        assert before[0] not in after
+        assert {get(port) for _ in range(50)} == {200}
+    (told,) = (line for line in api.output().splitlines() if "api_process.hung" in line)
+    assert json.loads(told)["pid"] == before[0].pid
+
+
 def test_workers_do_not_outlive_their_parent(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, _):
         found = workers_of(api, 2)
