@@ -429,6 +429,9 @@ async def _history(db: asyncpg.Connection, url: str, network: Network, processes
         yield _Apart(parts, pool, processes)
     except BrokenProcessPool as cause:
         raise HelperEnded(f"{network.name}: a process that reads history ended, so nothing is verified") from cause
+    else:
+        # One that was started last and got no work may not have opened the snapshot yet, which ends with this block.
+        await asyncio.to_thread(pool.shutdown)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

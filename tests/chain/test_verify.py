@@ -83,6 +83,16 @@ async def test_a_correct_index_has_no_differences(database_url: str, db: asyncpg
     assert await verified(database_url) == {}
 
 
+async def test_processes_that_find_no_work_left_end_in_silence(
+    database_url: str, db: asyncpg.Connection, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await write(Written(db))
+    _, found = await verify.verify(db, database_url, PREVIEW, lambda *_: None, processes=4)
+    assert found == []
+    await asyncio.sleep(2)  # for the words of a process that begins too late
+    assert capfd.readouterr().err == ""
+
+
 async def test_bulk_sums_of_an_older_program_are_replaced(database_url: str, db: asyncpg.Connection) -> None:
     """Before schema version 2 bulk updated supplies with each batch; rollbacks in bulk no longer do."""
     chain = Written(db, bulk=True)
