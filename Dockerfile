@@ -28,7 +28,7 @@ LABEL org.opencontainers.image.title="Ledgerline" \
     org.opencontainers.image.description="A Cardano chain index with an HTTP API and partner administration" \
     org.opencontainers.image.licenses="GPL-3.0-or-later" \
     org.opencontainers.image.revision="${REVISION}"
-RUN useradd --system --uid 10001 --no-create-home ledgerline && install -d -o ledgerline -g ledgerline -m 0700 /data
+RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ledgerline && install -d -o ledgerline -g ledgerline -m 0700 /data
 COPY --from=build /opt/ledgerline /opt/ledgerline
 WORKDIR /opt/ledgerline/service
 ENV PATH=/opt/ledgerline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DATA_DIR=/data LOG_FORMAT=json
