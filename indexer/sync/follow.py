@@ -156,6 +156,7 @@ class Follower(msgspec.Struct, frozen=True):
         self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
     ) -> Outcome | NodeBehind:
         present = await store.position(writer)
+        self.progress.signals.stands_at(present, phase.of(present))  # opening may take long: it may have to end bulk
         if present is not None:
             self.progress.at = str(present.point)
         opened = await lifecycle.unless_stopped(session.opened(node, self.network, writer), stop)

@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from devnet.generator import Generated, Options
+from devnet.server import NodeServer
 from indexer.blocks.genesis import Genesis
 from indexer.store import finish_bulk
 from indexer.store import writer as store
 from shared import address, database, packed
 from shared.network import PREVIEW
+from tests.chain.followers import following
 from tests.chain.harness import Ledgerline
 from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
 
@@ -92,3 +95,21 @@ async def test_spending_by_genesis_delegators_is_not_a_reward(db: asyncpg.Connec
         await chain.append(EPOCH * epoch_no)
     assert await db.fetchval("SELECT active_stake FROM pool_epoch WHERE epoch_no = 3") == 2 * ADA
     assert await db.fetch("SELECT FROM pool_reward") == []
+
+
+async def test_an_end_of_bulk_that_is_resumed_is_reported(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def endless(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    chain = Written(db, bulk=True)
+    await chain.append(100, tx("a", pays(person("ann"), ("aa", 10)), mint=mints(("aa", 10))))
+    await end_until(db, 1, monkeypatch)
+    async with NodeServer(Generated(Options(seed=3), 10)) as node:
+        monkeypatch.setattr(finish_bulk, "finalize", endless)
+        async with following(database_url, node) as task:
+            async with asyncio.timeout(20):
+                while not await db.fetchval("SELECT finishing FROM partner.leader"):
+                    assert not task.done()
+                    await asyncio.sleep(0.02)
