@@ -2,9 +2,7 @@
 
 import logging
 import os
-import resource
 import statistics
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from bench.api import issue_keys, whole
 from bench.chain import BLOCK_TRANSACTIONS
 from bench.index import read_block
 from bench.load import api_request, hear
+from bench.processes import peak_bytes
 from indexer.ogmios import connection as ogmios
 from indexer.store import finish_bulk
 from indexer.store import writer as store
@@ -152,7 +151,7 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         rollback_ms=statistics.median(short_s) * _MS,
         long_rollback_ms=long_s * _MS,
         boundary_ms=boundary_s * _MS,
-        peak_mb=_peak_mb(),
+        peak_mb=peak_bytes() / 2**20,
     )
 
 
@@ -210,11 +209,6 @@ def _point(message: ogmios.RollForward) -> Point:
 def _frames(path: Path) -> Iterator[bytes]:
     with path.open("rb", 1 << 20) as file:
         yield from file
-
-
-def _peak_mb() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 async def _bytes_of_tables(db: asyncpg.Connection) -> dict[str, int]:

@@ -9,7 +9,6 @@ import asyncio
 import gc
 import resource
 import statistics
-import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
@@ -29,6 +28,7 @@ from rich.table import Table
 
 from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS, Chain
+from bench.processes import MAXRSS_BYTES, peak_bytes
 from indexer.blocks import effects, genesis, packed_block
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
@@ -214,7 +214,6 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
         committed_after_s, postgres_cpu_s = await follow_to_end(url, path, transactions, mode)
         readers = resource.getrusage(resource.RUSAGE_CHILDREN)
         python_cpu_s = time.process_time() - began_cpu + readers.ru_utime + readers.ru_stime
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + readers.ru_maxrss
         before_last_s, last_s = committed_after_s[-2:]
         return Run(
             run_s=last_s,
@@ -222,7 +221,7 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
             finalize_s=last_s - before_last_s if mode == "bulk" else 0.0,
             python_cpu_s=python_cpu_s,
             postgres_cpu_s=postgres_cpu_s,
-            peak_bytes=peak * (1 if sys.platform == "darwin" else 1024),
+            peak_bytes=peak_bytes() + readers.ru_maxrss * MAXRSS_BYTES,
             database_bytes=await databases.size_bytes(url, MAINNET),
         )
 

@@ -2,12 +2,16 @@
 
 import asyncio
 import gc
+import re
+import resource
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
@@ -108,3 +112,20 @@ def _work(connection: Connection, work: Callable[..., Awaitable[object]], argume
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had.
+
+    On Linux getrusage starts with the memory of the parent, of which a new process is a copy for a moment.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
+        assert found is not None, "Linux tells the peak"
+        return int(found[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_BYTES
+
+
+MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+"""The unit of getrusage's memory."""
