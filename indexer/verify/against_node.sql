@@ -8,7 +8,7 @@ WHERE place % $2::bigint = 0
 ORDER BY slot_no
 
 -- name: points_ahead
--- Points from slot $1 to before slot $2, newest first: the last ones, then ever further apart.
+-- Points from slot $1 on, newest first: the tip's last ones, ever further apart, and each block before slot $2.
 SELECT slot_no, hash AS block_hash
 FROM (
     SELECT b.slot_no, b.hash
@@ -43,7 +43,7 @@ SELECT tx_id, fee, size, hash, outputs, inputs, mint, extra, attached FROM tx WH
 SELECT asset_no, tx_id, output_index, datum_hash FROM reference_output WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: datums
--- Datums that first occurred in a transaction from tx_id $1 up to $2, and earlier ones with a hash in $3.
+-- Datums that first occurred in a transaction from tx_id $1 to before $2, and those with a hash in $3.
 SELECT hash, tx_id, body FROM datum WHERE (tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3::bytea[])
 
 -- name: scripts

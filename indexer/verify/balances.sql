@@ -1,7 +1,7 @@
 -- What transactions paid as deposits.
 
 -- name: deposits
--- The net deposits for stake credentials, and the number of pool updates, of transactions from tx_id $1 up to $2.
+-- The net deposits for stake credentials, and the number of pool updates, of transactions from tx_id $1 to before $2.
 SELECT tx_id, coalesce(sum(registrations), 0)::bigint AS registrations,
        coalesce(sum(pool_updates), 0)::bigint AS pool_updates
 FROM (

@@ -1,4 +1,5 @@
--- What tables say of certificates in transactions from tx_id $1 up to $2. `place` counts the changes of a transaction.
+-- What tables say of certificates in transactions from tx_id $1 to before $2. `place` counts the changes of a
+-- transaction.
 
 -- name: stake_events
 -- Those of certificates: pools are reaped without one.

@@ -2,8 +2,7 @@
 
 Each row of a derived table, or each amount that moves in it, adds one term to an exact integer: the product of its
 quantities, a key for each row number and a weight for each tx_id. checksums.sql computes the same sums over the tables,
-histories.py those over histories.
-The chance that a single wrong row is missed is about one in a billion.
+histories.py those over the history tables. The chance that a single wrong row is missed is about one in a billion.
 """
 
 from collections.abc import Callable, Sequence

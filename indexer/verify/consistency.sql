@@ -8,8 +8,8 @@ SELECT tx_id, tx_hash, address FROM genesis_output ORDER BY tx_hash
 SELECT tx_id, pool_no, parameters FROM pool_update ORDER BY tx_id
 
 -- name: check_chain
--- The index begins where its tip says, at slots that are no later than the tip's; transactions of a block are numbered
--- without gap; from slot $2 on, after Byron, each block has an issuer.
+-- The index begins where its tip says; transactions of a block are numbered without gaps; from slot $2 on, after Byron,
+-- each block has an issuer.
 SELECT 'first_block_no of tip' AS what, NULL::bytea AS address, first_block_no::text AS indexed,
        first.block_no::text AS recomputed
 FROM tip, (
@@ -29,7 +29,8 @@ FROM block WHERE (pool_no IS NULL) = (slot_no >= $2)
 LIMIT $1
 
 -- name: check_boundaries
--- Each epoch of Byron ($3 slots each, the first $2 in total) may begin with one, with the number of the block before it.
+-- Byron's slots are the first $2, $3 to an epoch. Each of its epochs may begin with an epoch boundary block, which has
+-- the number of the block before it.
 SELECT figures.what || ' of the epoch boundary block at slot ' || e.slot_no AS what, NULL::bytea AS address,
        indexed, recomputed
 FROM epoch_boundary_block e

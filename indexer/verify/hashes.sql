@@ -1,4 +1,4 @@
--- Datums and scripts that transactions from tx_id $1 up to $2 showed first.
+-- Datums and scripts that transactions from tx_id $1 to before $2 showed first.
 
 -- name: datums
 SELECT hash, body FROM datum WHERE tx_id >= $1 AND tx_id < $2

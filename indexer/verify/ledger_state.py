@@ -1,4 +1,4 @@
-"""Compare the data that only the node's ledger has: rewards, reserves, and the rewards in snapshots.
+"""Compare what was read from the node's ledger (rewards, reserves, parameters, genesis configurations) with the node.
 
 This is possible only at the tip of the index, while the node still has the ledger state of that block, and after all
 rewards of the epoch are read.

@@ -1,8 +1,8 @@
 """Derive the expected contents of tables from packed transactions, a part at a time.
 
 All results are sums, so that parts can be added in any order. A history is represented by the number of its
-transactions, the sum of their tx_ids, and the sum of tx_id times quantity modulo MODULUS. Any error changes one of
-them.
+transactions, the sum of their tx_ids, and the sum of tx_id times quantity modulo MODULUS. Any single wrong entry
+changes one of them.
 """
 
 from collections import Counter, defaultdict

@@ -82,7 +82,8 @@ async def once(db: asyncpg.Connection, database_url: str, options: VerifyOptions
 async def repeat(database_url: str, options: VerifyOptions, every_s: float, stop: asyncio.Event) -> None:
     """Run a round whenever the last one began `every_s` seconds ago, until `stop` is set.
 
-    A round that fails is repeated after a pause. The record of the last round survives restarts. Raises WrongSchema.
+    A round that fails is repeated after a pause. The record of the last round survives restarts. Raises WrongSchema and
+    WrongNetwork.
     """
     while not stop.is_set():
         try:

@@ -124,7 +124,7 @@ async def _check_all(
         found += tables.checks
     else:
         found += await _recomputed_checks(db, history, progress)
-    return [*found, *read.hashes, *tables.consistency]
+    return [*found, *read.hashes_and_fingerprints, *tables.consistency]
 
 
 async def _read_and_compare(
@@ -350,7 +350,7 @@ class _Ranges(msgspec.Struct, frozen=True):
 
 
 class _OfHistory(msgspec.Struct, frozen=True):
-    """What the processes found: sums, first differences, and suspect marks of inputs."""
+    """What the processes found: sums, first differences, suspect marks of inputs, and wrong hashes and fingerprints."""
 
     sums: checksums.Sums
     value: list[Difference]
@@ -358,11 +358,13 @@ class _OfHistory(msgspec.Struct, frozen=True):
     of_epochs: dict[int, epochs.Sums]
     histories: dict[str, str | None]
     suspects: set[int]
-    hashes: list[CheckResult]
+    hashes_and_fingerprints: list[CheckResult]
 
 
 class _OfTables(msgspec.Struct, frozen=True):
-    """What Postgres found: the checksums of tables, and the results of checks that need no recomputed table."""
+    """What Postgres found: checksums of tables, and the results of the checks in WITHOUT_CHECKSUM and of others that
+    need nothing from history.
+    """
 
     sums: dict[str, str | None]
     checks: list[CheckResult]
@@ -615,4 +617,4 @@ WITHOUT_CHECKSUM = {
     *("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset"),
     *("holder_bucket", "policy_holder_bucket", "account_holder_bucket", "policy_account_holder_bucket"),
 }
-"""Those that need no recomputed table and have no checksum."""
+"""Those that have no checksum, and are complete without a recomputed table."""

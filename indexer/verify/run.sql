@@ -151,6 +151,9 @@ LIMIT $1
 -- name: check_address
 -- Every address number of history has a row, and every numbered byte string has exactly one number. If one has two, sums
 -- over both are right, and no checksum shows it. The stake credential of a base address follows from its bytes (CIP-19).
+--
+-- If nothing is recomputed, recomputed_address is empty, and that part finds nothing. It is not needed then: since the
+-- checksum of address_tx agrees, that table has every address number of history, and histories.py has found their rows.
 SELECT 'address_no of' AS what, raw AS address, string_agg(address_no::text, ' and ') AS indexed, 'one number' AS recomputed
 FROM address GROUP BY raw HAVING count(*) > 1
 UNION ALL
@@ -217,8 +220,8 @@ WITH found AS (
     GROUP BY {owner_no}
 )
 SELECT '{history} of' || CASE WHEN {owner}.raw IS NULL THEN ' {owner_no} ' || {owner_no} ELSE '' END AS what, {owner}.raw AS address,
-       format('%s rows, %s out of order, tx_ids of %s in all', coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0)) AS indexed,
-       format('%s rows, 0 out of order, tx_ids of %s in all', coalesce(r.txs, 0), coalesce(r.tx_ids, 0)) AS recomputed
+       format('%s entries, %s out of order, sum of tx_ids %s', coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0)) AS indexed,
+       format('%s entries, 0 out of order, sum of tx_ids %s', coalesce(r.txs, 0), coalesce(r.tx_ids, 0)) AS recomputed
 FROM found
 FULL JOIN {recomputed} r USING ({owner_no})
 LEFT JOIN {owner} USING ({owner_no})
@@ -238,9 +241,9 @@ WITH found AS (
     GROUP BY stake_no
 ), compared AS (
     SELECT stake_no,
-           format('%s rows, %s out of order, tx_ids of %s in all, weighted by lovelace %s',
+           format('%s entries, %s out of order, sum of tx_ids %s, weighted by lovelace %s',
                   coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0)) AS indexed,
-           format('%s rows, 0 out of order, tx_ids of %s in all, weighted by lovelace %s',
+           format('%s entries, 0 out of order, sum of tx_ids %s, weighted by lovelace %s',
                   coalesce(r.withdrawals, 0), coalesce(r.withdrawal_tx_ids, 0), coalesce(r.withdrawal_weighted, 0)) AS recomputed
     FROM found FULL JOIN recomputed_account r USING (stake_no)
 )
@@ -345,9 +348,9 @@ WITH found AS (
     GROUP BY asset_no
 ), compared AS (
     SELECT asset_no,
-           format('%s rows, %s out of order, tx_ids of %s in all, weighted by quantity %s',
+           format('%s entries, %s out of order, sum of tx_ids %s, weighted by quantity %s',
                   coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0)) AS indexed,
-           format('%s rows, 0 out of order, tx_ids of %s in all, weighted by quantity %s',
+           format('%s entries, 0 out of order, sum of tx_ids %s, weighted by quantity %s',
                   coalesce(r.txs, 0), coalesce(r.tx_ids, 0), coalesce(r.weighted, 0)) AS recomputed
     FROM found FULL JOIN recomputed_asset r USING (asset_no)
 )
@@ -371,9 +374,9 @@ WITH found AS (
     GROUP BY asset_no
 ), compared AS (
     SELECT asset_no,
-           format('%s rows, %s out of order, tx_ids of %s in all, weighted by quantity %s, %s named of tx_ids %s',
+           format('%s entries, %s out of order, sum of tx_ids %s, weighted by quantity %s, %s named, sum of their tx_ids %s',
                   coalesce(found.txs, 0), coalesce(wrong, 0), coalesce(found.tx_ids, 0), coalesce(found.weighted, 0), coalesce(found.named, 0), coalesce(found.named_tx_ids, 0)) AS indexed,
-           format('%s rows, 0 out of order, tx_ids of %s in all, weighted by quantity %s, %s named of tx_ids %s',
+           format('%s entries, 0 out of order, sum of tx_ids %s, weighted by quantity %s, %s named, sum of their tx_ids %s',
                   coalesce(r.mints + r.burns, 0), coalesce(r.mint_tx_ids, 0), coalesce(r.mint_weighted, 0), coalesce(r.named, 0), coalesce(r.named_tx_ids, 0)) AS recomputed
     FROM found FULL JOIN recomputed_asset r USING (asset_no)
 )

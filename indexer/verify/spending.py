@@ -147,7 +147,10 @@ def keep(marks: Marks, folder: Path, buckets: int) -> None:
 
 
 def compare(folder: Path, bucket: int) -> set[int]:
-    """Suspect marks of one bucket: wrong ones, and equal ones by chance. At most some of them are returned."""
+    """Suspect marks of one bucket: wrong ones, and some that are equal by chance.
+
+    At most `_MOST_SUSPECTS` of each kind are returned.
+    """
     made, spent, before = (_read(folder, kind, bucket) for kind in KINDS)
     known = set(made)
     suspects = set[int]()

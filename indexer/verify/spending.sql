@@ -1,7 +1,7 @@
 -- The rows that verify reads to compare history with itself.
 
 -- name: rows
--- The packed transactions from tx_id $1 up to $2, in order.
+-- The packed transactions from tx_id $1 to before $2, in order.
 SELECT tx_id, outputs, inputs, mint, extra, hash, fee FROM tx WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id
 
 -- name: indexed_hashes

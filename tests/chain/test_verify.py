@@ -190,13 +190,13 @@ PLANTED: dict[str, tuple[str, str]] = {
     ),
     "account_tx": (
         "UPDATE account_tx SET tx_ids = set_byte(tx_ids, 7, 1)",
-        f"account_tx of {reward_account('rich')}: indexed 5 rows, 1 out of order, tx_ids of 10485765 in all, "
-        "recomputed 5 rows, 0 out of order, tx_ids of 10485764 in all",
+        f"account_tx of {reward_account('rich')}: indexed 5 entries, 1 out of order, sum of tx_ids 10485765, "
+        "recomputed 5 entries, 0 out of order, sum of tx_ids 10485764",
     ),
     "account_withdrawal": (
         "UPDATE account_withdrawal SET entries = set_byte(entries, 17, 8)",
-        f"account_withdrawal of {reward_account('rich')}: indexed 1 rows, 0 out of order, tx_ids of 3276800 in all, "
-        "weighted by lovelace 26214400, recomputed 1 rows, 0 out of order, tx_ids of 3276800 in all, "
+        f"account_withdrawal of {reward_account('rich')}: indexed 1 entries, 0 out of order, sum of tx_ids 3276800, "
+        "weighted by lovelace 26214400, recomputed 1 entries, 0 out of order, sum of tx_ids 3276800, "
         "weighted by lovelace 22937600",
     ),
     "spender": (
