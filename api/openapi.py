@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 from aiohttp import web
 
-from api import answers, error_codes, errors, idempotency, path_examples
+from api import answers, error_reference, errors, idempotency, path_examples
 from api.admin.audit import Action
 from api.ask import ChainChange, Nothing, OpenAsk
 from api.errors import Refusal
@@ -334,7 +334,7 @@ def _table_of_errors() -> str:
     rows = [
         f"| `{each.code}` | {each.status} | {' '.join(dict.fromkeys(each.causes))} "
         f"| {' '.join(dict.fromkeys(each.remedies))} | {_example_of(each.code)} |"
-        for each in error_codes.documented()
+        for each in error_reference.documented()
     ]
     intro = "**Errors.** Every error has a header `Error-Code`. The codes stay; messages may get clearer.\n"
     # Folded, as the table would stand as several screens between the introduction and the operations.

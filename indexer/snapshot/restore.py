@@ -80,7 +80,10 @@ def _sources(snapshot: Manifest, dump: Path) -> list[_DataFile]:
 
 
 async def _refuse_other_tables(db: asyncpg.Connection, sources: list[_DataFile]) -> None:
-    """A migrated database may have the columns of a table in another order than a new one, but no others."""
+    """Refuse a snapshot whose tables or columns are not exactly ours.
+
+    The order of columns may differ, as after a migration.
+    """
     held = {source.table: set(source.columns) for source in sources}
     if held != {table.name: set(table.columns) for table in await tables_of_chain.all(db)}:
         raise SnapshotRefused(f"the snapshot does not have the tables of schema version {schema.VERSION}")

@@ -9,7 +9,7 @@ import aiohttp
 import asyncpg
 import pytest
 
-from api import compression, cors, error_codes
+from api import compression, cors, error_reference
 from api.openapi import document
 from api.routes import ROUTES
 from api.usage import disk
@@ -56,7 +56,7 @@ async def test_each_error_has_its_code(api: Client, paid: Chain, key: str, partn
 
 async def test_the_reference_lists_each_code(api: Client) -> None:
     described = (await api.get("/openapi.json")).body["info"]["description"]
-    listed = error_codes.documented()
+    listed = error_reference.documented()
     assert len(listed) > 30
     for each in listed:
         assert f"| `{each.code}` | {each.status} | {each.causes[0]}" in described

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from api import error_codes
+from api import error_reference
 from api.openapi import document
 from api.routes import ROUTES
 from tests.api.asking import FILE, ask_all
@@ -33,7 +33,7 @@ def shape(value: Any) -> Any:
 
 def test_every_operation_and_every_error_has_an_example(examples: Json) -> None:
     assert examples["operations"].keys() == {route.operation for route in ROUTES}, RECORD_AGAIN
-    assert examples["errors"].keys() == {each.code for each in error_codes.documented()}, RECORD_AGAIN
+    assert examples["errors"].keys() == {each.code for each in error_reference.documented()}, RECORD_AGAIN
 
 
 async def test_the_service_still_answers_as_the_examples_say(examples: Json, environment: dict[str, str]) -> None:
