@@ -105,7 +105,7 @@ class Api:
                 await runner.cleanup()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request. Once its API key is authenticated, it counts for the credential, even if it fails."""
+        """Answer one request. It counts for its credential once it is admitted or exceeds a limit, even if it fails."""
         trail = _Trail.of(request)
         try:
             response = cors.preflight(request)

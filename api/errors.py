@@ -116,7 +116,7 @@ def expectation_failed() -> Refusal:
 
 
 def internal_error() -> Refusal:
-    """A bug in this service; see the log.
+    """A bug in this service; its operator finds the cause in the log.
 
     Retry later; report the `X-Request-Id` if the error persists.
     """
@@ -132,7 +132,7 @@ def database_not_available() -> Refusal:
 
 
 def outdated() -> Refusal:
-    """An admin request during an upgrade: the database already has a newer schema.
+    """An admin request, or a transaction to submit, during an upgrade: the database already has a newer schema.
 
     Retry after the upgrade, in a few minutes.
     """

@@ -68,7 +68,7 @@ async def health(ask: OpenAsk[Nothing]) -> Answer[Alive]:  # noqa: ARG001 - ever
 async def ready(ask: OpenAsk[Nothing]) -> Answer[Ready]:
     """Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
 
-    With status 200, `degraded` lists the problems that do not affect requests.
+    With status 200, `reasons` lists the problems that do not affect requests; if there are any, `status` is `degraded`.
     """
     services = ask.services
     queue, looked = await asyncio.gather(_queue_faults(services), _within(_look(services)))

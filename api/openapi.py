@@ -26,7 +26,7 @@ Query a complete index of the Cardano chain, and manage the accounts and keys of
 
 Chain endpoints require an **API key**, which belongs to one network. Admin endpoints require an **admin key**. Send
 either as `Authorization: Bearer <key>`. Responses are `{success: true, data, …}` or `{success: false, error}`, except
-pages, metrics, the usage export and the downloads of holders. Times are in UTC. Unknown parameters and fields are
+HTML pages, metrics, the usage export and the downloads of holders. Times are in UTC. Unknown parameters and fields are
 ignored, and named in the header `Ignored-Fields`.
 
 **First steps.** The operator of the service gives you an admin key. With it:
@@ -37,7 +37,7 @@ ignored, and named in the header `Ignored-Fields`.
 4. Replace a key in use without a refused request: `POST /v1/admin/credentials/{id}/rotate` with an overlap, in which
    both keys are valid. `PUT …/limits` changes limits, `PUT …/restrictions` scopes and IP networks.
 5. Read what was used: `GET /v1/admin/users/{id}/usage/breakdown`, or for all customers `GET /v1/admin/usage/export`.
-   A request shows there within five seconds.
+   A request appears there within five seconds.
 
 [/console](/console) does the same by hand, and the example `onboard` beside each client in one program.
 
@@ -92,7 +92,7 @@ _PARAMETERS = {
     "limit": "Maximum number of results.",
     "offset": "Number of results to skip.",
     "cursor": "Continue after a page of this list: its `next_cursor`. `offset` counts from there.",
-    "order": "Sort order of {sorted_by}: `desc` lists the newest or largest first.",
+    "order": "Sort order, by {sorted_by}: `desc` lists the newest or largest first.",
     "fromSlot": "List transactions at or before this slot or, if `order` is `asc`, at or after it.",
     "groupByPolicy": "Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`.",
     "address": "Payment address on the network of the API key: bech32, or base58 for a Byron address.",
@@ -118,7 +118,8 @@ _PARAMETERS = {
     "expires_within": "List only active credentials that expire within this number of days.",
     "includeRevoked": "Include revoked credentials.",
     "start_date": "Start (inclusive). A date alone means its first instant.",
-    "end_date": "End (inclusive). A date without a time includes that whole day.",
+    "end_date": "End. A time at the beginning of a minute excludes that minute; a date without a time includes that "
+    "whole day.",
     "granularity": "Length of the periods in UTC.",
     "group_by": "Dimensions to group by within a period.",
     "format": "`csv` with a header line, or `ndjson`: one JSON object a line.",

@@ -311,7 +311,7 @@ ROUTES: tuple[Route, ...] = (
         addresses.assets,
         "api key",
         scope="accounts",
-        sorted_by="number in the index, roughly that of first use",
+        sorted_by="number in the index (roughly the order of first use)",
         errors=_OF_AN_ADDRESS,
     ),
     Route(
@@ -330,7 +330,7 @@ ROUTES: tuple[Route, ...] = (
         accounts.addresses,
         "api key",
         scope="accounts",
-        sorted_by="number in the index, roughly that of first use",
+        sorted_by="number in the index (roughly the order of first use)",
         errors=_OF_AN_ACCOUNT,
     ),
     Route(
@@ -350,7 +350,7 @@ ROUTES: tuple[Route, ...] = (
         accounts.assets,
         "api key",
         scope="accounts",
-        sorted_by="number in the index, roughly that of first use",
+        sorted_by="number in the index (roughly the order of first use)",
         errors=_OF_AN_ACCOUNT,
     ),
     Route(

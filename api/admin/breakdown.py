@@ -62,7 +62,8 @@ class Export(Period, frozen=True, kw_only=True):
 class UsagePart(msgspec.Struct, frozen=True):
     """The requests of one period, to one endpoint and with one class of status.
 
-    `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are exact to 12.5 %.
+    `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are accurate to within
+    12.5 %.
     """
 
     period_start: Instant
@@ -134,7 +135,7 @@ _export = _sql.query("export", _ExportRow)
 async def of_credential(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of one credential by period, newest first, then by endpoint and status.
 
-    Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the
+    Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
     first and the last hour of the period are included completely. The default period is the last 30 days.
     """
     return await _listed(ask, _credential, errors.credential_not_found())
@@ -143,7 +144,7 @@ async def of_credential(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart,
 async def of_user(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-    Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the
+    Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
     first and the last hour of the period are included completely. The default period is the last 30 days.
     """
     return await _listed(ask, _user_credentials, errors.user_account_not_found())
@@ -152,7 +153,7 @@ async def of_user(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging
 async def export(ask: AdminAsk[Export, None]) -> web.Response:
     """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-    Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the
+    Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
     first and the last hour of the period are included completely. The default period is the last 30 days. The answer is
     a stream; if it ends without its last chunk, it is incomplete.
     """
@@ -277,6 +278,6 @@ def _shown_class(status_class: int | None) -> str | None:
 
 
 def _whole_hours(period: Period) -> tuple[datetime, datetime]:
-    """The start of a period's first hour, and its end."""
+    """The start of a period's first hour, and the end of the period."""
     start, end = period.resolved()
     return start.replace(minute=0, second=0, microsecond=0), end

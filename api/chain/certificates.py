@@ -61,7 +61,7 @@ class PoolRegistration(msgspec.Struct, frozen=True):
 
 
 class GenesisDelegation(msgspec.Struct, frozen=True):
-    """The hashes of a genesis key, of the key of its delegate, and of the VRF key of that."""
+    """The hashes of a genesis key, of its delegate's key, and of its delegate's VRF key."""
 
     genesis_key_hash: str
     delegate_key_hash: str

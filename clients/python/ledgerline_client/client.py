@@ -1566,7 +1566,7 @@ class Ledgerline(Http):
     ) -> types.UsagePartPage:
         """List the usage of one credential by period, newest first, then by endpoint and status.
 
-        Periods without requests are left out. A request shows within five seconds. Whole hours are counted:
+        Periods without requests are left out. A request appears within five seconds. Whole hours are counted:
         the first and the last hour of the period are included completely. The default period is the last 30
         days. Requires the permission `view_usage`.
         """
@@ -1625,7 +1625,7 @@ class Ledgerline(Http):
     ) -> types.UsagePartPage:
         """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
-        Periods without requests are left out. A request shows within five seconds. Whole hours are counted:
+        Periods without requests are left out. A request appears within five seconds. Whole hours are counted:
         the first and the last hour of the period are included completely. The default period is the last 30
         days. Requires the permission `view_usage`.
         """
@@ -1681,7 +1681,7 @@ class Ledgerline(Http):
     ) -> str:
         """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
-        Periods without requests are left out. A request shows within five seconds. Whole hours are counted:
+        Periods without requests are left out. A request appears within five seconds. Whole hours are counted:
         the first and the last hour of the period are included completely. The default period is the last 30
         days. The answer is a stream; if it ends without its last chunk, it is incomplete. Requires the
         permission `view_usage`.
@@ -1844,7 +1844,8 @@ class Ledgerline(Http):
     def get_readiness(self) -> types.ReadyAnswer:
         """Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
 
-        With status 200, `degraded` lists the problems that do not affect requests.
+        With status 200, `reasons` lists the problems that do not affect requests; if there are any, `status`
+        is `degraded`.
         """
         answer: types.ReadyAnswer = self.call("GET", "/ready", {}, {}, None, key="none", json=True)
         return answer

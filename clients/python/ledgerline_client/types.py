@@ -225,7 +225,7 @@ class LedgerCredential(TypedDict):
 
 
 class GenesisDelegation(TypedDict):
-    """The hashes of a genesis key, of the key of its delegate, and of the VRF key of that."""
+    """The hashes of a genesis key, of its delegate's key, and of its delegate's VRF key."""
 
     genesis_key_hash: str
     delegate_key_hash: str
@@ -1394,8 +1394,8 @@ class UsagePartPage(TypedDict):
 class UsagePart(TypedDict):
     """The requests of one period, to one endpoint and with one class of status.
 
-    `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are exact to
-    12.5 %.
+    `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are accurate to
+    within 12.5 %.
     """
 
     period_start: str

@@ -10,7 +10,7 @@ export type ListTransactionsOptions = {
   offset?: number | undefined;
   /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
   fromSlot?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -24,7 +24,7 @@ export type ListTransactionHistoryOptions = {
   offset?: number | undefined;
   /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
   fromSlot?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -58,7 +58,7 @@ export type ListPolicyAssetsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of total supply, then asset name: `desc` lists the newest or largest first. */
+  /** Sort order, by total supply, then asset name: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -68,7 +68,7 @@ export type ListPolicyHoldersOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of total quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  /** Sort order, by total quantity, ties in a fixed order: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -78,7 +78,7 @@ export type ListAssetHoldersOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  /** Sort order, by quantity, ties in a fixed order: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -88,7 +88,7 @@ export type ListAssetTransactionsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -98,7 +98,7 @@ export type ListAssetMintsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -108,7 +108,7 @@ export type ListPolicyAccountHoldersOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of total quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  /** Sort order, by total quantity, ties in a fixed order: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -118,7 +118,7 @@ export type ListAssetAccountHoldersOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of quantity, ties in a fixed order: `desc` lists the newest or largest first. */
+  /** Sort order, by quantity, ties in a fixed order: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -128,7 +128,7 @@ export type ListAddressUtxosOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of slot, position in the block and index: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, position in the block and index: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name. */
   asset?: string | undefined;
@@ -142,7 +142,7 @@ export type ListAddressAssetsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
+  /** Sort order, by number in the index (roughly the order of first use): `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
   cursor?: string | undefined;
@@ -154,7 +154,7 @@ export type ListAccountAddressesOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
+  /** Sort order, by number in the index (roughly the order of first use): `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
   cursor?: string | undefined;
@@ -166,7 +166,7 @@ export type ListAccountUtxosOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of slot, position in the block and index: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, position in the block and index: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Asset as `<policy_id>.<asset_name>` in hex, or as its fingerprint. The dot is optional before a name. */
   asset?: string | undefined;
@@ -180,7 +180,7 @@ export type ListAccountAssetsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of number in the index, roughly that of first use: `desc` lists the newest or largest first. */
+  /** Sort order, by number in the index (roughly the order of first use): `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
   cursor?: string | undefined;
@@ -192,7 +192,7 @@ export type ListAccountTransactionHistoryOptions = {
   offset?: number | undefined;
   /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
   fromSlot?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -204,7 +204,7 @@ export type ListAccountTransactionsOptions = {
   offset?: number | undefined;
   /** List transactions at or before this slot or, if `order` is `asc`, at or after it. */
   fromSlot?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -218,7 +218,7 @@ export type ListAccountDelegationsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** Continue after a page of this list: its `next_cursor`. `offset` counts from there. */
   cursor?: string | undefined;
@@ -230,7 +230,7 @@ export type ListAccountWithdrawalsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of slot, then position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by slot, then position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -273,7 +273,7 @@ export type ListBlockTransactionsOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order of position in the block: `desc` lists the newest or largest first. */
+  /** Sort order, by position in the block: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
 };
 
@@ -320,7 +320,7 @@ export type UpdateUserOptions = {
 export type GetUserUsageOptions = {
   /** Start (inclusive). A date alone means its first instant. */
   start_date?: string | undefined;
-  /** End (inclusive). A date without a time includes that whole day. */
+  /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
 };
 
@@ -328,7 +328,7 @@ export type GetUserUsageOptions = {
 export type ListUsageByUserOptions = {
   /** Start (inclusive). A date alone means its first instant. */
   start_date?: string | undefined;
-  /** End (inclusive). A date without a time includes that whole day. */
+  /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -408,7 +408,7 @@ export type UpdateCredentialRestrictionsOptions = {
 export type ListUsageByCredentialOptions = {
   /** Start (inclusive). A date alone means its first instant. */
   start_date?: string | undefined;
-  /** End (inclusive). A date without a time includes that whole day. */
+  /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
   /** Maximum number of results. */
   limit?: number | undefined;
@@ -420,7 +420,7 @@ export type ListUsageByCredentialOptions = {
 export type GetCredentialUsageOptions = {
   /** Start (inclusive). A date alone means its first instant. */
   start_date?: string | undefined;
-  /** End (inclusive). A date without a time includes that whole day. */
+  /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
 };
 
@@ -428,7 +428,7 @@ export type GetCredentialUsageOptions = {
 export type ListCredentialUsageBreakdownOptions = {
   /** Start (inclusive). A date alone means its first instant. */
   start_date?: string | undefined;
-  /** End (inclusive). A date without a time includes that whole day. */
+  /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
   /** Length of the periods in UTC. */
   granularity?: "hour" | "day" | "month" | undefined;
@@ -444,7 +444,7 @@ export type ListCredentialUsageBreakdownOptions = {
 export type ListUserUsageBreakdownOptions = {
   /** Start (inclusive). A date alone means its first instant. */
   start_date?: string | undefined;
-  /** End (inclusive). A date without a time includes that whole day. */
+  /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
   /** Length of the periods in UTC. */
   granularity?: "hour" | "day" | "month" | undefined;
@@ -460,7 +460,7 @@ export type ListUserUsageBreakdownOptions = {
 export type ExportUsageOptions = {
   /** Start (inclusive). A date alone means its first instant. */
   start_date?: string | undefined;
-  /** End (inclusive). A date without a time includes that whole day. */
+  /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
   /** Length of the periods in UTC. */
   granularity?: "hour" | "day" | "month" | undefined;
@@ -1424,9 +1424,9 @@ export class Ledgerline extends Http {
   /**
    * List the usage of one credential by period, newest first, then by endpoint and status.
    *
-   * Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the first
-   * and the last hour of the period are included completely. The default period is the last 30 days. Requires the
-   * permission `view_usage`.
+   * Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
+   * first and the last hour of the period are included completely. The default period is the last 30 days.
+   * Requires the permission `view_usage`.
    */
   listCredentialUsageBreakdown(
     credentialId: string,
@@ -1448,9 +1448,9 @@ export class Ledgerline extends Http {
   /**
    * List the usage of all credentials of an account by period, newest first, then by endpoint and status.
    *
-   * Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the first
-   * and the last hour of the period are included completely. The default period is the last 30 days. Requires the
-   * permission `view_usage`.
+   * Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
+   * first and the last hour of the period are included completely. The default period is the last 30 days.
+   * Requires the permission `view_usage`.
    */
   listUserUsageBreakdown(
     userId: string,
@@ -1472,9 +1472,9 @@ export class Ledgerline extends Http {
   /**
    * Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
    *
-   * Periods without requests are left out. A request shows within five seconds. Whole hours are counted: the first
-   * and the last hour of the period are included completely. The default period is the last 30 days. The answer is
-   * a stream; if it ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
+   * Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
+   * first and the last hour of the period are included completely. The default period is the last 30 days. The
+   * answer is a stream; if it ends without its last chunk, it is incomplete. Requires the permission `view_usage`.
    */
   exportUsage(options: ExportUsageOptions = {}, call: CallOptions = {}): Promise<string> {
     return this.call(operations.exportUsage, {}, options, call);
@@ -1560,7 +1560,8 @@ export class Ledgerline extends Http {
   /**
    * Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
    *
-   * With status 200, `degraded` lists the problems that do not affect requests.
+   * With status 200, `reasons` lists the problems that do not affect requests; if there are any, `status` is
+   * `degraded`.
    */
   getReadiness(call: CallOptions = {}): Promise<types.ReadyAnswer> {
     return this.call(operations.getReadiness, {}, {}, call);

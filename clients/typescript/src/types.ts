@@ -203,7 +203,7 @@ export interface LedgerCredential {
   origin: "script" | "verificationKey";
 }
 
-/** The hashes of a genesis key, of the key of its delegate, and of the VRF key of that. */
+/** The hashes of a genesis key, of its delegate's key, and of its delegate's VRF key. */
 export interface GenesisDelegation {
   genesis_key_hash: string;
   delegate_key_hash: string;
@@ -1273,8 +1273,8 @@ export interface UsagePartPage {
 /**
  * The requests of one period, to one endpoint and with one class of status.
  *
- * `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are exact to 12.5
- * %.
+ * `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are accurate to
+ * within 12.5 %.
  */
 export interface UsagePart {
   period_start: string;
