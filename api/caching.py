@@ -1,7 +1,7 @@
 """Conditional requests: ETag, Cache-Control, and 304 if nothing has changed (RFC 9110, 13.1.2).
 
-An answer with `last_updated` is the same as long as the tip is: the tip is its tag, so that a repeated request costs a
-look at the tip. Other answers are tagged by their body.
+A settled answer is tagged by its block. Any other ChainAnswer or ChainPage is tagged by the tip, so that a repeated
+request costs a look at the tip. All other answers, a LedgerAnswer too, are tagged by their body.
 """
 
 from hashlib import blake2b
