@@ -120,7 +120,8 @@ class Barred(msgspec.Struct, frozen=True):
 class AskPostgres(msgspec.Struct, frozen=True):
     """The key must be read from Postgres: Valkey has not cached it, or may not answer yet.
 
-    Postgres' answer may be cached until `until_us` on Valkey's clock, so in the latter case, 0, not at all.
+    Postgres' answer may be cached until `until_us` on Valkey's clock. If Valkey may not answer yet, `until_us` is 0:
+    the answer must not be cached.
     """
 
     until_us: int

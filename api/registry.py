@@ -72,7 +72,7 @@ class _Entry(msgspec.Struct):
 
 
 class Registry:
-    """A cache of the registry at `url`. Without a url, every asset has no entry."""
+    """A cache of the registry at `url`. Without a url, no asset has an entry."""
 
     def __init__(self, url: str | None, session: aiohttp.ClientSession) -> None:
         self._url, self._session = url, session

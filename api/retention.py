@@ -96,7 +96,7 @@ async def prune(
 
 
 async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command, *arguments: int) -> int:
-    """Drop old usage of some credentials after the others; `arguments` complete those of the statement."""
+    """Drop old usage, some credentials at a time; `arguments` are those of the statement after the number of rows."""
     dropped_in_all, last_id = 0, _NO_ID
     while True:
         async with _step(pool) as db:

@@ -23,7 +23,7 @@ MAX_TRANSACTION_BYTES = 16_384
 MAX_BLOCK_BODY_BYTES = 90_112
 MAX_VALUE_BYTES = 5_000
 MIN_UTXO_DEPOSIT_COEFFICIENT = 4_310
-OUTPUT_OVERHEAD_BYTES = 160  # what an unspent output counts beside its own bytes, in its least lovelace
+OUTPUT_OVERHEAD_BYTES = 160  # what an unspent output counts besides its own bytes, in its least lovelace
 PROTOCOL_MAJOR = {
     "byron": 1, "shelley": 2, "allegra": 3, "mary": 4, "alonzo": 6, "babbage": 8, "conway": 10, "dijkstra": 12,
 }  # fmt: skip

@@ -349,7 +349,7 @@ def _percent(text: str) -> float:
 _ALL = 100.0
 
 
-JobsOption = Annotated[int, typer.Option("--jobs", min=1, max=32, help="Connections at a time.")]
+JobsOption = Annotated[int, typer.Option("--jobs", min=1, max=32, help="Number of parallel connections.")]
 _JOBS = min(os.cpu_count() or 1, 4)
 
 

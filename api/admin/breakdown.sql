@@ -28,7 +28,7 @@ LEFT JOIN page ON true
 ORDER BY page.period_start DESC, page.endpoint, page.status_class
 
 -- name: used_credentials
--- The next credentials of an owner after one that were used in a period, by id.
+-- The next credentials of an owner, after a given one, that were used in a period, by id.
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.user_account_id,
        user_account.external_id
 FROM partner.credential

@@ -56,7 +56,10 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Delegation(msgspec.Struct, frozen=True):
-    """A delegation to a pool, by its transaction, or null for one in the genesis. The stake then is not kept."""
+    """A delegation to a pool. `tx_hash` is null for one in the genesis.
+
+    `amount` is always null: the stake at that time is not kept.
+    """
 
     active_epoch: int
     tx_hash: str | None

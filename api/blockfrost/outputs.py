@@ -1,4 +1,4 @@
-"""What outputs need beside the answers of this API: the blocks and places of their transactions, and who spent them."""
+"""What outputs need besides this API's answers: the blocks and places of their transactions, and who spent them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

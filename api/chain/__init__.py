@@ -1,1 +1,1 @@
-"""Read-only chain endpoints. Each module has its statements in the `.sql` beside it."""
+"""Chain endpoints, and the submission of transactions. Each module has its statements in the `.sql` beside it."""

@@ -68,7 +68,7 @@ class OwnerList(Question, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The place of an entry on the chain: the tx_id of its transaction and its number there, or any place between."""
+    """A place on the chain: a tx_id and the number of an entry in that transaction. No entry needs to be there."""
 
     tx_id: int
     number: int
@@ -233,7 +233,7 @@ def show_place(tx_id: int, number: int) -> str:
 
 
 def start_after(cursor: Place | None, order: str) -> tuple[int | None, int | None]:
-    """Where a statement with FROM_PLACE begins to continue after a cursor; nulls without one."""
+    """The place at which a statement with FROM_PLACE continues after a cursor; nulls without one."""
     if cursor is None:
         return None, None
     return cursor.tx_id, cursor.number + (order == "asc")

@@ -24,9 +24,9 @@ class Attachments(msgspec.Struct, frozen=True, gc=False):
 
 
 def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int = 0) -> Attachments:
-    """The datums and scripts among the witnesses of a transaction and in its outputs, which are numbered from an index.
+    """The datums and scripts among the witnesses of a transaction and in its outputs.
 
-    Raises ValueError for invalid hex.
+    Outputs are numbered from `first_index`. Raises ValueError for invalid hex.
     """
     datums = {hash_bytes(given): bytes.fromhex(body) for given, body in tx.datums.items()} if tx.datums else {}
     scripts = _witnessed(tx.scripts) if tx.scripts else {}
@@ -49,8 +49,9 @@ def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int
 
 
 def _witnessed(scripts: dict[str, frames.Script]) -> dict[bytes, Script]:
-    """Scripts by the hash that the node gives. Those whose bytes it does not send, and which have another encoding
-    than ours, are left out.
+    """Scripts by the hash that the node gives.
+
+    A script that the node sends only as JSON is left out if our encoding of it has another hash.
     """
     found = {}
     for text, script in scripts.items():

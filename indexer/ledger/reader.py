@@ -285,7 +285,7 @@ async def _rewards_in(
     """Rewards in the snapshot from the beginning of the epoch `opened`, by pool_no.
 
     For pools that the node reports: their stake less the outputs in it. For others: the rewards that their accounts
-    held then, computed from those of now. That is exact in the same epoch, and later includes newer rewards.
+    held then, computed from the current ones. That is exact in the same epoch, and later includes newer rewards.
     """
     snapshot = reported.snapshots[opened]
     rewards, complete = {}, bool(snapshot)

@@ -88,8 +88,8 @@ WHERE r.epoch_no = $1 AND (latest.tx_id, latest.place) < (r.tx_id, r.place)
 SELECT tx_id, extra FROM tx WHERE tx_id >= $1 AND extra IS NOT NULL ORDER BY tx_id LIMIT $2
 
 -- name: account_rewards
--- The rewards that accounts held at tx_id $1, summed by the pool to which they delegated just before: their rewards of now,
--- plus $3 for the accounts in $2.
+-- The rewards that accounts held at tx_id $1, summed by the pool to which they delegated just before: their current
+-- rewards, plus $3 for the accounts in $2.
 WITH changed AS MATERIALIZED (
     SELECT DISTINCT stake_no FROM stake_event WHERE tx_id >= $1
 ), held AS MATERIALIZED (

@@ -64,7 +64,7 @@ class Chunks(Generic[No]):
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
-    """What the histories gain, mints with their `seq` second, and the supplies that change, by asset_no."""
+    """What the histories gain. A mint has its `seq` second; `supplies` are those that change, by asset_no."""
 
     address_txs: Chunks[AddressNo]
     account_txs: Chunks[StakeNo]

@@ -1,6 +1,4 @@
-"""Stake, pools and epochs in the database. Everything here runs inside a commit of its caller: writer.py or
-finish_bulk.py.
-"""
+"""Stake, pools and epochs in the database. Everything here runs inside a commit of its caller."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
--- Stake, pools and epochs, written inside the commits of writer.py.
+-- Stake, pools and epochs, written inside a commit of their caller.
 
 -- name: snapshot
 -- Snapshot taken at the start of epoch $1, active in epoch $1 + 1: for each pool the lovelace of its delegators in

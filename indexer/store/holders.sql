@@ -3,8 +3,8 @@
 
 -- name: move_holders
 -- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, and the same by policy; no row stays at 0. Returns
--- the moves in lists that have buckets or may get some: an address or account that opens one was added to them,
--- removed or moved.
+-- the moves in lists that have buckets, and in lists that may get some now, since an address or account that opens a
+-- bucket is among the moves.
 WITH moved AS MATERIALIZED (
     SELECT asset_no, policy_no, {owner_no}, sum(quantity::numeric) AS quantity
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)

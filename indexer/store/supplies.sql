@@ -56,7 +56,7 @@ WITH moved AS MATERIALIZED (
           SELECT policy_no, -before, name FROM moved WHERE before IS DISTINCT FROM after
       ))
 ), opening AS MATERIALIZED (
-    -- An asset that opens a bucket has ended the one before it.
+    -- The bucket before an opening asset ends there, so it changes, too.
     SELECT policy_no, opened.rank, opened.name
     FROM moved
     JOIN list USING (policy_no)

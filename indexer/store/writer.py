@@ -289,7 +289,7 @@ async def _delete(
 
 
 async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> None:
-    """Empty every table of the chain, as the node follows a chain that has no block with ours in common."""
+    """Empty every table of the chain, because the node's chain shares no block with ours."""
     async with schema.commit(db):
         await _note_submitted(db, network, 0)
         await erase(db)

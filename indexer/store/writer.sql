@@ -43,8 +43,8 @@ SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FR
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_no DESC LIMIT $2
 
 -- name: move_balances
--- Add lovelace $2 to balances $1, and to the counts of their accounts $4 (1 or -1) for each of the addresses $3 that is not in
--- the genesis, since those are counted from the beginning.
+-- Add lovelace $2 to balances $1. For each of the addresses $3, add $4 (1 or -1) to the count of its account, except
+-- for addresses of the genesis, which are counted already.
 WITH moved AS (
     SELECT stake_no, sum(lovelace)::bigint AS lovelace, sum(addresses)::integer AS addresses
     FROM (
@@ -121,8 +121,9 @@ DELETE FROM mint_staged WHERE tx_id >= $1
 
 -- name: delete_blocks
 -- Delete the blocks from slot $1 on, except the epoch boundary block $2 of that slot if it is the new tip, and all rows with a
--- tx_id from $3 on, found by primary key or BRIN range. $4 is the epoch of the new tip and $5 the first slot after it; what
--- follows from later epochs is deleted, too. Of the deleted blocks in epoch $4, the outputs paid $6 lovelace.
+-- tx_id from $3 on, found by primary key or BRIN range. $4 is the epoch of the new tip, and $5 the first slot after that
+-- epoch. What was derived in later epochs is deleted, too. $6 is the lovelace of the outputs in the deleted blocks of
+-- epoch $4.
 --
 -- All parts see the rows as they were before. Returns the makers of deleted blocks, and the stake credentials of deleted
 -- events.
@@ -142,8 +143,9 @@ WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
      deleted_pool_epoch AS (DELETE FROM pool_epoch WHERE epoch_no > $4::integer + 1),
      deleted_pool_reward AS (DELETE FROM pool_reward WHERE epoch_no > $4::integer + 1),
      deleted_epoch_parameters AS (DELETE FROM epoch_parameters WHERE epoch_no > $4::integer),
-     -- Rewards that were read in a later epoch must be read and compared again, in whichever epoch comes next. A long rollback
-     -- runs this several times: the first time clears the epoch, and keeps how far snapshots are complete.
+     -- Rewards that were read in a later epoch must be read and compared again, in whichever epoch comes next: epoch_no
+     -- is cleared. A long rollback runs this several times. Once epoch_no is cleared, only complete_epoch_no may still
+     -- have to be lowered.
      earlier_ledger_state AS (
          UPDATE ledger_state SET
              epoch_no = CASE WHEN epoch_no > $4::integer THEN -1 ELSE epoch_no END,
@@ -156,7 +158,7 @@ WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
          ) AS fees
          FROM block WHERE slot_no >= $1 AND slot_no < $5
      ), deleted_epoch AS (
-         -- That of the tip is empty if the tip is its epoch boundary block.
+         -- The tip's epoch has no blocks left if the tip is its epoch boundary block.
          DELETE FROM epoch USING undone WHERE epoch_no > $4::integer OR (epoch_no = $4::integer AND epoch.blocks = undone.blocks)
      ), smaller_epoch AS (
          UPDATE epoch SET

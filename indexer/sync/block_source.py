@@ -1,6 +1,6 @@
 """The blocks of a node, packed: read in this process, or in a second one that reads ahead.
 
-Near the tip one process reads and writes each block. In bulk, decoding is two fifths of Python's work and runs on a
+Outside bulk, one process reads and writes each block. In bulk, decoding is two fifths of Python's work and runs on a
 second core (docs/decisions/0015): a second process with its own connection decodes and packs blocks, and sends them
 through a socket. It neither decides nor commits anything, and ends with its parent.
 """

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 POLL_S = 1.0
 _REPORT_FATAL_WITHIN_S = 2.0
 _SILENT_POLLS_BEFORE_TAKEOVER = 2
-"""If the database itself hung, the first look after it may precede the leader's next heartbeat; the second does not."""
+"""One would not do: when a database that hung goes on, a poll may come before the leader's next heartbeat."""
 
 
 async def take_the_lead(db: asyncpg.Connection, network: Network) -> None:
@@ -78,7 +78,7 @@ async def sending_heartbeats(
         except schema.WrongSchema as found:
             newer = found
             writer.terminate()
-            await asyncio.Event().wait()  # the block ends now, with what it next asks of the writer
+            await asyncio.Event().wait()  # until the block ends: whatever it asks of the writer next fails
         except _LostLead:
             writer.terminate()  # the follower reconnects, and learns why
             raise

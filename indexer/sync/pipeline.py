@@ -40,7 +40,7 @@ class _Prepared(msgspec.Struct, frozen=True):
 class Pipeline:
     """Turns the batches of one session into commits.
 
-    `writer` is the connection with the network's lock; meanwhile `reader` does the look-ups of the next batch. Other
+    `writer` is the connection with the network's lock; while it commits a batch, `reader` looks up the next. Other
     users of `writer` must hold `turn`. `moved` is called after each commit that moves the tip.
     """
 

@@ -142,7 +142,7 @@ class Signals:
         )
         phase = "live" if self._phase is Phase.LIVE else "bulk"
         index = None if tip is None else network_state.IndexState(phase, tip.slot_no, tip.block_no)
-        # NOTE: no tip counts as old here: whether the node has stalled is not among these metrics.
+        # NOTE: without a limit of age, since none of these metrics says whether the node has stalled.
         return network_state.of(self.network, index, heartbeat, math.inf)
 
 

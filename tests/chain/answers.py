@@ -18,7 +18,7 @@ from tests.chain.model_chain import Chain
 
 Show = Callable[[Transaction], Json]
 RANDOM_PAGES = 3
-"""How many pages at random depths are read of a list at most, beside all of its pages in order."""
+"""How many pages at random depths are read of a list at most, besides all of its pages in order."""
 
 
 def address_list(ledger: Ledger, kind: str, grouped: bool = False) -> tuple[str, int, Show]:

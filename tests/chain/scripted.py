@@ -26,7 +26,7 @@ class Scripted:
     eras = ((ERA, 0),)
 
     def __init__(self, seed: int = 1, funds: dict[str, int] | None = None) -> None:
-        """`funds` exist before the first block, beside the faucet's."""
+        """`funds` exist before the first block, besides the faucet's."""
         self.cast = Cast(seed, PREVIEW)
         known = self.cast.genesis
         self.genesis = msgspec.structs.replace(known, shelley_funds=known.shelley_funds | (funds or {}))

@@ -125,7 +125,7 @@ COMMENT ON COLUMN partner.credential.admin_key_id IS 'The account''s owner, repe
 COMMENT ON COLUMN partner.credential.key_hash IS 'SHA-256 of the key; the key itself is not stored.';
 COMMENT ON COLUMN partner.credential.quota_requests IS 'The most requests per day or month (UTC) that are admitted; null: any number.';
 COMMENT ON COLUMN partner.credential.ip_networks IS 'Where the key may be used from, in CIDR notation; empty: anywhere.';
-COMMENT ON COLUMN partner.credential.scopes IS 'What the key may ask for; empty: everything but what must be named (submit).';
+COMMENT ON COLUMN partner.credential.scopes IS 'Scopes of the key; empty: every scope except submit, which must be named.';
 CREATE INDEX credential_page ON partner.credential (admin_key_id, created_at DESC, id DESC);
 CREATE INDEX credential_user_account ON partner.credential (user_account_id);
 CREATE INDEX credential_expiry ON partner.credential (expires_at) WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
@@ -327,7 +327,8 @@ CREATE TABLE partner.submitted_tx (
 );
 COMMENT ON TABLE partner.submitted_tx IS
     'Transactions that the keys of an account have submitted, each written before the node gets it. Old ones are pruned.';
-COMMENT ON COLUMN partner.submitted_tx.submitted_at IS 'When the node last accepted it here.';
+COMMENT ON COLUMN partner.submitted_tx.submitted_at IS
+    'When it was first handed in here or, once the node has accepted it, when the node last did.';
 COMMENT ON COLUMN partner.submitted_tx.rolled_back_at IS
     'When the indexer last removed a block with it because of the node; null since the node has accepted it again.';
 COMMENT ON COLUMN partner.submitted_tx.accepted IS
@@ -991,6 +992,8 @@ CREATE TABLE ledger_state (
     difference           bigint
 );
 COMMENT ON TABLE ledger_state IS 'Read once in each epoch, at slot_no of epoch_no. Null until the node has answered once; then the last answer.';
+COMMENT ON COLUMN ledger_state.epoch_no IS
+    'The epoch of this reading; -1: a rollback has removed that epoch, so everything is read again.';
 COMMENT ON COLUMN ledger_state.next_stake_no IS 'The first stake_no whose reward of this epoch is still to be read; null if all are read.';
 COMMENT ON COLUMN ledger_state.complete_epoch_no IS 'The last epoch in which all rewards were read.';
 COMMENT ON COLUMN ledger_state.compared_pools IS
@@ -1003,7 +1006,7 @@ CREATE TABLE epoch_parameters (
     parameters json    NOT NULL
 );
 COMMENT ON TABLE epoch_parameters IS
-    'Protocol parameters in the names of Ogmios 7, of each epoch in which they were read. They do not change within an epoch.';
+    'Protocol parameters under the names of Ogmios 7, of each epoch in which they were read. They do not change in an epoch.';
 
 CREATE TABLE genesis_configuration (
     era           text PRIMARY KEY,
