@@ -10,20 +10,24 @@ from aiohttp.test_utils import TestServer
 
 REFUSED_TIMES = 2
 QUOTA_OPENS_AGAIN_S = 86_400
+LONGEST_PAUSE_S = 65
 
 Requests = dict[str, list[str | None]]
 
 _RATE_LIMITED = "/v1/admin/users"
 _QUOTA_USED_UP = "/v1/key"
+_SLOWED_DOWN = "/v1/network"
 _SILENT = "/v1/status"
 _CUT_OFF = "/v1/admin/users/u/suspend"
+_PAUSES_S = {_QUOTA_USED_UP: QUOTA_OPENS_AGAIN_S, _SLOWED_DOWN: LONGEST_PAUSE_S}
 
 
 @asynccontextmanager
 async def busy_at_first() -> AsyncIterator[tuple[str, Requests]]:
     """Its address, and the idempotency keys of the requests to each path. The first REFUSED_TIMES to each are refused.
 
-    Most get 503. Users get 429 for a rate limit, and the key itself 429 for a quota that opens again in a day.
+    Most get 503. Users get 429 for a rate limit, the network gets 429 with the longest pause that clients accept, and
+    the key itself 429 for a quota that opens again in a day.
     The status is never answered, and the first connection of a suspension is dropped.
     """
     requests: Requests = defaultdict(list)
@@ -38,8 +42,8 @@ async def busy_at_first() -> AsyncIterator[tuple[str, Requests]]:
             await over.wait()
         if len(requests[request.path]) > REFUSED_TIMES:
             return web.json_response({"success": True, "data": {}})
-        status = 429 if request.path in (_RATE_LIMITED, _QUOTA_USED_UP) else 503
-        retry_after_s = QUOTA_OPENS_AGAIN_S if request.path == _QUOTA_USED_UP else 0
+        status = 429 if request.path in (_RATE_LIMITED, *_PAUSES_S) else 503
+        retry_after_s = _PAUSES_S.get(request.path, 0)
         headers = {"Retry-After": str(retry_after_s), "Error-Code": "busy"}
         return web.json_response({"success": False, "error": "busy"}, status=status, headers=headers)
 

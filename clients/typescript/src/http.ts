@@ -234,16 +234,14 @@ async function beforeRetry(
   tries: number,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const pause = pauseS(refused?.response, tries);
-  if (refused && (tries === MOST_TRIES || !mayRepeat(operation, refused.response) || pause > LONGEST_PAUSE_S)) {
-    throw new LedgerlineError(refused);
-  }
-  await sleep(pause, signal);
+  if (refused && (tries === MOST_TRIES || !mayRepeat(operation, refused.response))) throw new LedgerlineError(refused);
+  await sleep(pauseS(refused?.response, tries), signal);
 }
 
-/** Whether a retry may help and is safe. A refusal with 429 has no effect. */
-function mayRepeat(operation: Operation, { status }: Response): boolean {
-  return status === 429 || (status === 503 && isHarmless(operation));
+/** Whether a retry may help soon and is safe. A refusal with 429 has no effect. */
+function mayRepeat(operation: Operation, response: Response): boolean {
+  if ((retryAfterS(response) ?? 0) > LONGEST_PAUSE_S) return false;
+  return response.status === 429 || (response.status === 503 && isHarmless(operation));
 }
 
 /** Whether a request may be sent again although it may have been executed. */

@@ -18,5 +18,9 @@ const aborter = new AbortController();
 const call = failure(service.getAsset("slow", {}, { signal: aborter.signal }));
 setTimeout(() => aborter.abort(new Error("enough")), 0);
 equal(String(await call), "Error: enough");
+const waiter = new AbortController();
+const waiting = failure(service.getNetwork({ signal: waiter.signal }));
+setTimeout(() => waiter.abort(new Error("it waits")), 1000); // the refusal has arrived by then
+equal(String(await waiting), "Error: it waits");
 const impatient = new Ledgerline(given("URL"), { timeoutMs: 50 });
 equal(String(await failure(impatient.getStatus())), "TimeoutError: the service was silent for 50 ms");
