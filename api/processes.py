@@ -25,7 +25,7 @@ from shared.settings import Settings
 
 log = structlog.get_logger()
 
-_PAUSE_S = 1.0  # before a process that crashed at start is replaced
+_PAUSE_S = 1.0  # before another try if a process can't be started, or ends within this time
 _BEAT_EVERY_S, _LOOK_EVERY_S = 5.0, 10.0
 _HUNG_AFTER = 3  # looks in a row without a beat; not a time, since the whole machine may have been suspended
 
@@ -34,12 +34,12 @@ async def serve(settings: Settings, servers: Servers, listening: socket.socket, 
     """Answer requests on a listening socket until `stop` is set and those under way are answered."""
     endpoints = {route.number: route.name for route in EVERY_ROUTE}
     async with services.opened(settings, servers, endpoints, stop) as opened:
-        spare_collector()
+        freeze_startup_objects()
         await Api(opened, EVERY_ROUTE).serve(listening, stop)
 
 
-def spare_collector() -> None:
-    """Exempt the objects that exist now, which are never garbage, from Python's garbage collection."""
+def freeze_startup_objects() -> None:
+    """Exempt the objects that exist now from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)  # requests leave few cycles behind
@@ -83,7 +83,7 @@ async def _run_one(settings: Settings, servers: Servers, listening: socket.socke
         else:
             process.terminate()
             ended = await _ended(process, asyncio.Event())
-    finally:  # cancelled if the worker does not end
+    finally:  # this task is cancelled if the worker takes too long to end
         watching.cancel()
         beats.close()
         if not ended:
@@ -123,7 +123,7 @@ async def _beat(beating: Connection) -> None:
     """Tell the parent again and again that this event loop runs."""
     os.set_blocking(beating.fileno(), False)
     while True:
-        with suppress(OSError):  # the parent was stopped and does not read, or has gone
+        with suppress(OSError):  # the parent is suspended and the pipe is full, or it has gone
             beating.send_bytes(b"")
         await asyncio.sleep(_BEAT_EVERY_S)
 

@@ -37,7 +37,7 @@ from api.ask import ChainAsk, Notes
 from api.caller import ApiKey
 from api.chain_servers import ChainServer
 from api.parameters import read_question
-from api.processes import spare_collector
+from api.processes import freeze_startup_objects
 from api.route import Router
 from api.routes import ROUTES
 from api.services import Services
@@ -160,7 +160,7 @@ def _serve_bare(listening: socket.socket, url: str) -> None:
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.SockSite(runner, listening).start()
-        spare_collector()
+        freeze_startup_objects()
         await asyncio.Event().wait()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

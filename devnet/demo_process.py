@@ -1,7 +1,7 @@
 """`python -m devnet.demo_process COMMAND...` runs a process of the demo, and stops it when the demo ends.
 
 Standard input is a pipe whose other end only the demo holds. The demo closes it to stop the process; if the demo is
-killed, even by kill -9, the kernel closes it. The exit status is that of the process, or 128 and the number of the
+killed, even by kill -9, the kernel closes it. The exit status is that of the process, or 128 plus the number of the
 signal that ended it.
 """
 

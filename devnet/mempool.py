@@ -77,8 +77,8 @@ class Mempool:
                 room -= tx.size
                 yield tx.content
 
-    def take_in(self, block_id: str, ids: set[str]) -> None:
-        """A block holds these transactions."""
+    def included(self, block_id: str, ids: set[str]) -> None:
+        """Move these transactions from the mempool to a block that now holds them."""
         found = [tx for id_, tx in self.waiting.items() if id_ in ids]
         if found:
             self._in_blocks[block_id] = found

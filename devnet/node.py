@@ -75,7 +75,7 @@ class Node:
             self.blocks.append(block)
             self.frames.append(self.dialect.block(block.content))
             if self.mempool.waiting:
-                self.mempool.take_in(block.id, {tx["id"] for tx in block.decoded().get("transactions", ())})
+                self.mempool.included(block.id, {tx["id"] for tx in block.decoded().get("transactions", ())})
         self._update_tip()
         for client in self.clients:
             client.chain_grew()

@@ -43,7 +43,7 @@ _intersection = msgspec.json.Decoder(_Intersection)
 
 
 class Session:
-    """Serves one client until its socket closes; `query` answers the requests about the ledger state.
+    """Serves one client until its socket closes; `query` answers queries, of the network and of the ledger state.
 
     `cursor` is the index of the last block that the client has, -1 for the origin. After an intersection or a fork the
     next answer to `nextBlock` is `backward` to it. `acquired` is the point of the acquired ledger state, as the client
