@@ -21,7 +21,7 @@ class Anything(Question, frozen=True, kw_only=True):
     c: _Part = ""
 
 
-_CBOR = "the CBOR of transactions is not kept"
+_CBOR = "only the CBOR of transactions submitted here is kept: see /txs/{hash}/cbor"
 _WITNESSES = "redeemers and required signers are not kept"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
 _SUMS = "the sums of all that was ever received and sent are not kept"

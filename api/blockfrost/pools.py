@@ -81,7 +81,7 @@ class Pool(msgspec.Struct, frozen=True):
 
 
 class Relay(msgspec.Struct, frozen=True):
-    """A relay as registered. `port` is 0 for an SRV record, which contains the port."""
+    """A relay as registered. `port` is 0 if none is registered; that of a host name is then in its SRV record."""
 
     ipv4: str | None
     ipv6: str | None

@@ -1,4 +1,6 @@
-"""The table of the façade: the paths of Blockfrost that are answered, each with the scope of its native twin."""
+"""The table of the façade: the paths that are answered, with the scope of their native twins, and those that are
+refused with a reason.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -27,8 +27,9 @@ class TransactionQuestion(Question, frozen=True, kw_only=True):
 class Transaction(msgspec.Struct, frozen=True):
     """A transaction. `block_time` is in seconds since 1970, `index` its position in the block.
 
-    `deposit` is what it paid for neither outputs nor fee, a donation included; it is null if an input precedes the
-    first indexed block. `mir_cert_count`, `redeemer_count` and `treasury_donation` are null: they are not kept.
+    `deposit` is inputs and withdrawals minus outputs and fee, so it includes a donation, and is negative if more
+    deposits were returned than paid. It is 0 if scripts failed, and null if an input precedes the first indexed block.
+    `mir_cert_count`, `redeemer_count` and `treasury_donation` are null: they are not kept.
     """
 
     hash: str
@@ -99,7 +100,10 @@ class LabelledJson(msgspec.Struct, frozen=True):
 
 
 class LabelledCbor(msgspec.Struct, frozen=True):
-    """Metadata under one label as CBOR in hex, with `\\x` before it in the older field; null if the node sends none."""
+    """Metadata under one label as CBOR in hex; `cbor_metadata`, the older field, has `\\x` before it.
+
+    Both are null if the node sends no CBOR.
+    """
 
     label: str
     cbor_metadata: str | None

@@ -139,10 +139,12 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         }
 
     def wait_for(self, tx_hash: str, *, confirmations: int = 0, within_s: float = 120.0) -> types.FullTransaction:
-        """A submitted transaction, once it is in a block and so many later blocks are indexed. Raises TimeoutError.
+        """A submitted transaction, once it is in a block and so many later blocks are indexed.
 
         If a key of this account with the scope `submit` has submitted it, it is submitted again once after each fork
-        that has removed its block. Raises TransactionFailedException if it has expired or the node has refused that.
+        that has removed its block. Raises TransactionFailedException at once if it has expired. At the end of
+        `within_s`, raises TransactionFailedException if the node has refused the resubmission, otherwise
+        TimeoutError.
         """
         deadline = time.monotonic() + within_s
         fork: str | None = None
