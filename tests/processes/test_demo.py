@@ -101,6 +101,17 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_and_an_ended_part_is_named(
     until("the end of all processes", lambda: not processes_of(data_dir), within_s=60)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's end")
+def test_a_part_of_the_demo_ends_with_a_killed_demo_and_its_killed_watcher() -> None:
+    endless = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    command = [sys.executable, "-m", "devnet.demo_process", sys.executable, "-c", endless]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watcher:
+        assert watcher.stdout is not None
+        part = psutil.Process(int(watcher.stdout.readline()))
+        watcher.kill()
+        part.wait(10)
+
+
 def test_a_folder_that_can_not_be_used_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     demo = Demo(tmp_path / "file" / "data", tmp_path / "demo.out")
