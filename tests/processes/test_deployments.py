@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from shared import settings
 from tests.chain.harness import ROOT, Node, free_port, until
 from tests.processes.preview import preview
 
@@ -210,6 +211,13 @@ def test_every_service_is_pinned_confined_and_watched() -> None:
             key for key in service.get("environment", {}) if re.search("(PASSWORD|_KEY|(DATABASE|REDIS)_URL)$", key)
         ]
         assert secret in ([], ["GENESIS_VERIFICATION_KEY"]), name
+
+
+def test_compose_passes_every_setting_of_the_api_on() -> None:
+    of_the_image = {"DATA_DIR", "LOG_FORMAT", "API_HOST", "API_PORT"}  # or in the command
+    of_replicas = {"READ_DATABASE_URL", "REPLICA_LAG_S"}  # which this file does not have
+    named = {name.removesuffix("_FILE") for name in OURS["api"]["environment"]}
+    assert named == set(settings.effective(settings.read({}))) - of_the_image - of_replicas
 
 
 @pytest.mark.parametrize("unit", ["ledgerline-indexer@.service", "ledgerline-api.service", "ledgerline-worker.service"])
