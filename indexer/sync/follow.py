@@ -179,10 +179,9 @@ class Follower(msgspec.Struct, frozen=True):
         """The connection that writes, once it leads the network; a standby waits here."""
         signals = self.progress.signals
         db = await lifecycle.wait_for(
-            "postgres", lambda: database.connect(self.database_url, self.network), stop, lifecycle.WAITED_FOR
+            "postgres", self._connect_leader, stop, (*lifecycle.WAITED_FOR, asyncpg.InterfaceError)
         )
         try:
-            await lifecycle.unless_stopped(self._take_the_lead(db), stop)
             signals.leads(leading=True)
             try:
                 async with leading.sending_heartbeats(
@@ -196,11 +195,22 @@ class Follower(msgspec.Struct, frozen=True):
             signals.leads(leading=False)
             db.terminate()
 
-    async def _take_the_lead(self, db: asyncpg.Connection) -> None:
-        await schema.migrate(db)
-        await leading.take_the_lead(db, self.network)
-        if await leader.unretire(db, self.network):
-            log.info("follow.unretired", network=self.network.name)
+    async def _connect_leader(self) -> asyncpg.Connection:
+        """A connection that leads the network.
+
+        NOTE: one that is lost while another indexer leads is a wait, not an interruption, after which the pauses could
+        grow until the standby is too late to take over. Lost between two looks, it raises InterfaceError.
+        """
+        db = await database.connect(self.database_url, self.network)
+        try:
+            await schema.migrate(db)
+            await leading.take_the_lead(db, self.network)
+            if await leader.unretire(db, self.network):
+                log.info("follow.unretired", network=self.network.name)
+        except BaseException:
+            db.terminate()
+            raise
+        return db
 
     @asynccontextmanager
     async def _reader(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:

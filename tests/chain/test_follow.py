@@ -15,13 +15,16 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ledger import reader
 from indexer.rows import caches
 from indexer.store import writer as store
-from indexer.sync import batches, session
+from indexer.sync import batches, leading, session
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
-from shared import database, leader, tasks
+from shared import database, leader, lifecycle, tasks
 from shared.network import PREVIEW
 from tests.chain.dump import Dump, differences, dump
 from tests.chain.followers import following, reaches
+
+TERMINATE_OTHERS = """SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
 
 async def indexed(db: asyncpg.Connection, database_url: str, node: NodeServer) -> Dump:
@@ -83,6 +86,23 @@ async def test_each_session_has_another_numbering(db: asyncpg.Connection, databa
             while before == await db.fetchval("SELECT numbering FROM tip"):
                 assert not task.done()
                 await asyncio.sleep(0.02)
+
+
+async def test_a_standby_that_loses_its_connections_still_takes_over_at_once(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leading, "POLL_S", 0.02)
+    monkeypatch.setattr(lifecycle, "LONGEST_PAUSE_S", 0.2)
+    assert await database.become_writer(db, PREVIEW)
+    before, lost = interruptions(), set[int]()
+    async with NodeServer(Generated(Options(seed=3), 5)) as node, following(database_url, node) as task:
+        async with asyncio.timeout(20):
+            while len(lost) < 8:
+                lost.update(row["pid"] for row in await db.fetch(TERMINATE_OTHERS))
+                await asyncio.sleep(0.02)
+        await db.execute("SELECT pg_advisory_unlock_all()")
+        await reaches(db, node, task)
+    assert interruptions() == before
 
 
 BEYOND: dict[str, tuple[str, Callable[[Any], Any]]] = {
