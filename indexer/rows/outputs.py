@@ -59,8 +59,9 @@ def pack_spender(key: TxId, made_by: TxId, index: int) -> bytes:
 
 def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, TxId]]:
     """The tx_id and index of each spent output of a slot, and the transaction that spent it."""
-    for key, place, index in _SPENDER.iter_unpack(entries):
-        yield tx_id(slot_no, place), index, TxId(key)
+    first = tx_id(slot_no, 0)
+    for spent_by, place, index in _SPENDER.iter_unpack(entries):
+        yield TxId(first + place), index, spent_by
 
 
 _SPENDER = Struct(">qHH")

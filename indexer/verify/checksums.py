@@ -5,15 +5,15 @@ quantities, a key for each row number and a weight for each tx_id. checksums.sql
 histories.py those over the history tables. The chance that a single wrong row is missed is about one in a billion.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from operator import mul
 
 import asyncpg
 import msgspec
 
 from indexer.verify import recompute, spenders
-from indexer.verify.flows import Flows, Held
-from indexer.verify.keys import key_of, sum_of_keys, weight_of
+from indexer.verify.flows import Carrying, Flows
+from indexer.verify.keys import key_of, sum_of_squares, weight_of
 from indexer.verify.spending import GenesisOutput, spending_of
 from shared import metadata, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo
@@ -48,25 +48,21 @@ class Sums(msgspec.Struct, frozen=True):
 async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
     """The contribution of genesis outputs."""
     spent, disordered = spenders.spent_in(await spenders.of_genesis(db))
-    unspent = [output for output in outputs if 0 not in spent.get(output.tx_id, _NONE)]
-    return Sums(
-        spending=-sum(
-            spending_of(output.tx_hash, 0, output.output, spent[output.tx_id][0])
-            for output in outputs
-            if output.output is not None and 0 in spent.get(output.tx_id, _NONE)
-        ),
-        disordered=disordered,
-        utxo=sum(
-            weight_of(output.tx_id) * key_of(output.address_no or 0) * (output.lovelace + 1) for output in unspent
-        ),
-    )
+    spending = utxo = 0
+    for output in outputs:
+        spent_by = spent.get(spenders.output_no(output.tx_id, 0))
+        if spent_by is None:
+            utxo += weight_of(output.tx_id) * key_of(output.address_no or 0) * (output.lovelace + 1)
+        elif output.output is not None:
+            spending -= spending_of(output.tx_hash, 0, output.output, spent_by)
+    return Sums(spending=spending, disordered=disordered, utxo=utxo)
 
 
 async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
     """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
-    tokens = {
-        found.asset_no for found in await _reference_tokens.all(db, list(flows.assets), metadata.REFERENCE_PREFIX)
-    }
+    assets = list(flows.asset_keys)
+    tokens = {found.asset_no for found in await _reference_tokens.all(db, assets, metadata.REFERENCE_PREFIX)}
+    paid, spent = _of_tokens(flows.carrying, tokens) if tokens else (0, 0)
     return Sums(
         address_tx=flows.address_tx,
         account_tx=await _of_accounts(db, flows),
@@ -79,20 +75,19 @@ async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
         spending=flows.spending,
         disordered=disordered,
         utxo=flows.utxo,
-        reference_output=_of_tokens(flows.paid, tokens),
-        spent_reference=_of_tokens(flows.spent, tokens),
+        reference_output=paid,
+        spent_reference=spent,
     )
 
 
 async def _of_accounts(db: Connection, flows: Flows) -> int:
     """The sum over the accounts of each transaction, from its addresses."""
-    found = await _accounts.one(db, list(flows.addresses))
+    addresses = list(set[AddressNo]().union(*flows.touched))
+    found = await _accounts.one(db, addresses)
     assert found is not None, "an aggregate has one row"
-    account: Callable[[AddressNo], Any] = dict(zip(found.address_nos, found.stake_nos, strict=True)).get
-    return sum(
-        square * sum_of_keys(set(map(account, touched)) - _NO_ACCOUNT)
-        for square, touched in zip(flows.squares, flows.touched, strict=True)
-    )
+    accounts = dict.fromkeys(addresses, _NO_ACCOUNT) | dict(zip(found.address_nos, found.stake_nos, strict=True))
+    of_transactions = [sum_of_squares(set(map(accounts.__getitem__, touched))) for touched in flows.touched]
+    return sum(map(mul, flows.squares, of_transactions))
 
 
 async def _of_withdrawals(db: Connection, flows: Flows) -> int:
@@ -121,11 +116,16 @@ async def _named(db: Connection, flows: Flows) -> int:
     return total
 
 
-def _of_tokens(held: Held, tokens: set[AssetNo]) -> int:
-    """The sum over the reference tokens in some outputs."""
-    if not tokens:
-        return 0
-    return sum(factor * key_of(asset_no) for factor, quantities in held for asset_no in tokens & quantities.keys())
+def _of_tokens(outputs: Sequence[Carrying], tokens: set[AssetNo]) -> tuple[int, int]:
+    """The sum over the reference tokens in some outputs, and that over those of them which are spent."""
+    paid = spent = 0
+    for made_by, index, quantities, spent_by in outputs:
+        if not tokens.isdisjoint(quantities):
+            keys = sum(map(key_of, tokens & quantities.keys())) * (index + 1)
+            paid += keys * weight_of(made_by.tx_id)
+            if spent_by is not None:
+                spent += keys * int.from_bytes(made_by.hash[:4]) * weight_of(spent_by)
+    return paid, spent
 
 
 async def make_functions(db: asyncpg.Connection) -> None:
@@ -164,8 +164,8 @@ class _Total(msgspec.Struct, frozen=True):
     total: str | None
 
 
-_NONE: dict[int, int] = {}
-_NO_ACCOUNT = {None}
+_NO_ACCOUNT = StakeNo(-1)
+"""It adds nothing to a sum of squares, which are those of numbers + 1."""
 _sql = sql.beside(__file__)
 _MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of"))
 _accounts = _sql.query("accounts", _Accounts)

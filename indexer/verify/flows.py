@@ -6,21 +6,25 @@ what they need from here.
 """
 
 from array import array
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from operator import mul
 
 import msgspec
 
-from indexer.verify.keys import Keys, square_of, sum_of_keys, weight_of
+from indexer.verify.keys import Keys, square_of, sum_of_squares, weight_of
 from indexer.verify.spenders import Spent
 from indexer.verify.spending import Row, mark_of_missing
 from shared import packed
-from shared.ledger import AddressNo, AssetNo
+from shared.ledger import AddressNo
 
-Held = list[tuple[int, packed.Quantities]]
-"""The assets of outputs or inputs, each with the factor of its term in a checksum."""
+Carrying = tuple[Row, int, packed.Quantities, int | None]
+"""An output with assets: its transaction, its index there, the assets, and the tx_id that spent it."""
 
-_NONE: dict[int, int] = {}
+
+Moved = defaultdict[AddressNo, int]
+"""Lovelace that addresses received, less what they spent."""
 
 
 class Flows(msgspec.Struct):
@@ -30,7 +34,9 @@ class Flows(msgspec.Struct):
     the addresses of its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws
     and mints beyond what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its
     asset. `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
-    For inputs without one, `unresolved` has the transaction hashes that they name and `before` their marks.
+    For inputs without one, `unresolved` has the transaction hashes that they name and `before` their marks. Every asset
+    that moves has its key in `asset_keys`. `moved` has an entry for each snapshot: the net lovelace that addresses
+    received from there on, up to the next one.
     """
 
     weights: list[int] = []
@@ -42,11 +48,11 @@ class Flows(msgspec.Struct):
     inputs: int = 0
     before: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     unresolved: list[bytes] = []
-    keys: Keys = msgspec.field(default_factory=Keys)
-    paid: Held = []
-    spent: Held = []
+    asset_keys: Keys = msgspec.field(default_factory=Keys)
+    carrying: list[Carrying] = []
     described: list[tuple[int, packed.Quantities, packed.Extra]] = []
     withdrawals: list[tuple[bytes, int, int]] = []
+    moved: list[Moved] = []
     # Sums, see checksums.Sums.
     asset_tx: int = 0
     mint: int = 0
@@ -57,36 +63,32 @@ class Flows(msgspec.Struct):
     @property
     def address_tx(self) -> int:
         """The sum over the addresses of each transaction."""
-        return sum(map(mul, self.squares, map(sum_of_keys, self.touched)))
-
-    @property
-    def addresses(self) -> set[AddressNo]:
-        """The addresses of outputs and inputs."""
-        return set[AddressNo]().union(*self.touched)
-
-    @property
-    def assets(self) -> set[AssetNo]:
-        """The assets that were paid or spent."""
-        return set[AssetNo]().union(*(quantities for _, quantities in (*self.paid, *self.spent)))
+        return sum(map(mul, self.squares, map(sum_of_squares, self.touched)))
 
 
-def of(rows: Sequence[Row], spent: Spent) -> Flows:
-    """What some transactions, whole blocks, paid and spent. `spent` tells what spent their outputs."""
-    flows = Flows()
-    _add_outputs(flows, rows, spent)
-    _add_inputs(flows, rows)
+def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flows:
+    """What some transactions, whole blocks, paid and spent.
+
+    `spent` tells what spent their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
+    """
+    flows = Flows(moved=[Moved(int) for _ in snapshots])
+    moved = [None, *flows.moved]
+    moved_by = [moved[bisect_right(snapshots, row.tx_id)] for row in rows] if snapshots else [None] * len(rows)
+    _add_outputs(flows, rows, spent, moved_by)
+    _add_inputs(flows, rows, moved_by)
     _add_rest(flows, rows)
     return flows
 
 
-def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
+def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequence[Moved | None]) -> None:
     """NOTE: long on purpose, like the next one. A call for each output would cost more than the sums."""
-    keys, unpack = flows.keys, packed.unpack_outputs
+    keys, address_keys = flows.asset_keys, Keys()
+    unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.carrying.append
     asset_tx = holder = spending = utxo = 0
-    for row in rows:
+    for row, moved in zip(rows, moved_by, strict=True):
         hash_part = int.from_bytes(row.hash[:8])
         weight, square = weight_of(row.tx_id), square_of(row.tx_id)
-        gone = spent.get(row.tx_id, _NONE)
+        first_no = row.tx_id << 16
         touched = set()
         paid = value_of_all = unspent = 0
         first_index, outputs = unpack(row.outputs)
@@ -94,20 +96,24 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
             address_no, lovelace, quantities = output.address_no, output.lovelace, output.quantities
             touched.add(address_no)
             paid += lovelace
+            if moved is not None:
+                moved[address_no] += lovelace
             value = held = 0
+            spent_by = spender_of(first_no | index)  # NOTE: spenders.output_no, without a call for each
             if quantities:
                 for asset_no, quantity in quantities.items():
                     key = keys[asset_no]
                     held += key
                     value += key * quantity
                 value_of_all += value
-                holder += keys[address_no] * value
-                flows.paid.append((weight * (index + 1), quantities))
-            if index in gone:
-                # NOTE: spending.spending_of, without a call for each.
-                spending += hash((hash_part, index, address_no, lovelace, value, gone[index]))
+                carry((row, index, quantities, spent_by))
+            if spent_by is None:
+                key = address_keys[address_no]
+                holder += key * value
+                unspent += (index + 1) * (key * (lovelace + 1) + held)
             else:
-                unspent += (index + 1) * (keys[address_no] * (lovelace + 1) + held)
+                # NOTE: spending.spending_of, without a call for each.
+                spending += hash((hash_part, index, address_no, lovelace, value, spent_by))
         if unspent:
             utxo += weight * unspent
         if value_of_all:
@@ -120,10 +126,10 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent) -> None:
     flows.asset_tx, flows.utxo, flows.spending, flows.holder = asset_tx, utxo, -spending, holder
 
 
-def _add_inputs(flows: Flows, rows: Sequence[Row]) -> None:
-    keys, unpack = flows.keys, packed.unpack_inputs
-    holder = spending = all_inputs = 0
-    for place, (row, touched) in enumerate(zip(rows, flows.touched, strict=True)):
+def _add_inputs(flows: Flows, rows: Sequence[Row], moved_by: Sequence[Moved | None]) -> None:
+    keys, unpack = flows.asset_keys, packed.unpack_inputs
+    spending = all_inputs = 0
+    for place, (row, touched, moved) in enumerate(zip(rows, flows.touched, moved_by, strict=True)):
         tx_id, taken, value_of_all = row.tx_id, 0, 0
         inputs = unpack(row.inputs)
         all_inputs += len(inputs)
@@ -137,24 +143,23 @@ def _add_inputs(flows: Flows, rows: Sequence[Row]) -> None:
             address_no, lovelace, quantities = source.address_no, source.lovelace, source.quantities
             touched.add(address_no)
             taken += lovelace
+            if moved is not None:
+                moved[address_no] -= lovelace
             value = 0
             if quantities:
                 for asset_no, quantity in quantities.items():
                     value += keys[asset_no] * quantity
                 value_of_all += value
-                holder -= keys[address_no] * value
-                flows.spent.append(((hash_part >> 32) * (index + 1) * flows.weights[place], quantities))
             spending += hash((hash_part, index, address_no, lovelace, value, tx_id))
         flows.lovelace_left.append(taken - flows.lovelace_out[place])
         flows.assets_left[place] += value_of_all
     flows.inputs = all_inputs - len(flows.unresolved)
     flows.spending += spending
-    flows.holder += holder
 
 
 def _add_rest(flows: Flows, rows: Sequence[Row]) -> None:
     """Fees, mints, withdrawals and credits."""
-    keys = flows.keys
+    keys = flows.asset_keys
     for place, row in enumerate(rows):
         if row.fee:
             flows.lovelace_left[place] -= row.fee

@@ -1,6 +1,7 @@
 """The factors of checksums: a key for each row number, and a weight for each tx_id. checksums.sql has the same."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from operator import mul
 
 PRIME = (1 << 31) - 1
 _SPREAD = 1_640_531_527
@@ -18,15 +19,19 @@ def weight_of(tx_id: int) -> int:
     return weight * weight % PRIME
 
 
-def square_of(tx_id: int) -> int:
-    """The weight of a tx_id in a history. Exact, and cheaper than weight_of, but SQL would need numeric."""
-    tx_id += 1
-    return tx_id * tx_id
+def square_of(number: int) -> int:
+    """The weight of a tx_id in a history, or of the row number of an owner. SQL would need numeric for it.
+
+    It is exact, so that one wrong entry always shows, and computed faster than weight_of and key_of.
+    """
+    number += 1
+    return number * number
 
 
-def sum_of_keys(numbers: Iterable[int]) -> int:
-    """The sum of the keys of row numbers. NOTE: a call for each, or a look-up among many, takes longer."""
-    return sum([(base := (number + _SPREAD) % PRIME) * base % PRIME * base % PRIME for number in numbers])
+def sum_of_squares(numbers: Collection[int]) -> int:
+    """The sum of square_of for some numbers. NOTE: without a step of Python for each."""
+    squares: int = sum(map(mul, numbers, numbers))
+    return squares + 2 * sum(numbers) + len(numbers)
 
 
 class Keys(dict[int, int]):

@@ -73,16 +73,6 @@ class RecomputedRows(msgspec.Struct, frozen=True, gc=False):
     spending: dict[int, int]
 
 
-class PackedTransaction(msgspec.Struct, frozen=True, gc=False):
-    """A row of `tx`."""
-
-    tx_id: int
-    outputs: bytes
-    inputs: bytes
-    mint: bytes | None
-    extra: bytes | None
-
-
 class AssetNumber(msgspec.Struct, frozen=True):
     """The number of an asset."""
 
@@ -138,18 +128,6 @@ async def look_up(db: Connection, transactions: list[Row], rows: list[spenders.S
     )
 
 
-def moved_by(transactions: list[PackedTransaction]) -> dict[AddressNo, int]:
-    """Lovelace that addresses received less what they spent, in some transactions."""
-    moved: defaultdict[AddressNo, int] = defaultdict(int)
-    for transaction in transactions:
-        for output in packed.unpack_outputs(transaction.outputs)[1]:
-            moved[output.address_no] += output.lovelace
-        for spent in packed.unpack_inputs(transaction.inputs):
-            if spent.source is not None:
-                moved[spent.source.address_no] -= spent.source.lovelace
-    return moved
-
-
 def of(transactions: list[Row], known: Known) -> RecomputedRows:
     """Add up some transactions: whole blocks, in order of tx_id."""
     count = _Count(known)
@@ -193,9 +171,8 @@ class _Count:
         tx_id = transaction.tx_id
         first_index, outputs = packed.unpack_outputs(transaction.outputs)
         received: Counter[AssetNo] = Counter()
-        gone = self._spent.get(tx_id, {})
         for place, output in enumerate(outputs, first_index):
-            if place not in gone:
+            if spenders.output_no(tx_id, place) not in self._spent:
                 asset_nos = sorted(output.quantities) or None
                 self.utxos.append((tx_id, place, output.lovelace, output.address_no, asset_nos))
             self._move(output, 1, tx_id)

@@ -15,7 +15,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
@@ -45,6 +45,7 @@ from indexer.verify import (
 )
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import address, database, sql
+from shared.ledger import AddressNo
 from shared.network import Network, by_name
 
 PART_TRANSACTIONS = 20_000
@@ -96,7 +97,8 @@ async def check_all(
     assert position is not None, "something is indexed"
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
         buckets = spending.buckets_of(history.transactions)
-        context = _Context(Path(folder), buckets, network.name, position.first_block_no == 0)
+        snapshots = await stake.snapshots(db, network)
+        context = _Context(Path(folder), buckets, network.name, position.first_block_no == 0, snapshots)
         try:
             found = await _check_all(db, history, network, context, progress)
         except spending.UnreadableRow as unreadable:
@@ -111,19 +113,20 @@ async def _check_all(
     genesis, ranges = await _genesis_outputs.all(db), await _ranges_of(db)
     of_genesis = await checksums.of_genesis(db, genesis)
     read, tables = await _read_and_compare(db, history, network, context, ranges, progress)
-    sums = of_genesis + read.sums
+    sums = of_genesis + read.transactions.sums
     suspects = await _suspects(history, context, genesis, progress) if sums.spending else read.suspects
     spent = await _differences_behind(db, history, suspects, progress) if suspects else []
     found = [
-        CheckResult("value", read.value),
+        CheckResult("value", read.transactions.value),
         CheckResult("spending", spent[:MOST_SHOWN]),
-        CheckResult("certificates", read.certified),
-        CheckResult("epoch", await epochs.differences(db, network, read.of_epochs)),
+        CheckResult("certificates", read.transactions.certified),
+        CheckResult("epoch", await epochs.differences(db, network, read.transactions.of_epochs)),
     ]
     if checksums.agree(sums, tables.sums | read.histories):
         found += tables.checks
     else:
         found += await _recomputed_checks(db, history, progress)
+    found.append(await stake.check_snapshots(db, context.snapshots, read.transactions.moved))
     return [*found, *read.hashes_and_fingerprints, *tables.consistency]
 
 
@@ -179,33 +182,33 @@ async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_orig
 
 async def _read_history(history: "History", context: "_Context", ranges: "_Ranges", progress: Progress) -> "_OfHistory":
     """All that the processes do."""
-    sums, value, certified, of_epochs = await _add_up(history, context, progress)
+    added_up = await _add_up(history, context, progress)
     of_histories = await _of_histories(history, ranges.histories, progress)
     progress("inputs from before the first block, fingerprints, datums and scripts", 0, 1)
     suspects = await _compare_marks(history, context)
     wrong = CheckResult("fingerprint", await _wrong_fingerprints(history, ranges.assets))
-    return _OfHistory(sums, value, certified, of_epochs, of_histories, suspects, [wrong, *await _wrong_hashes(history)])
+    wrong_hashes = await _wrong_hashes(history)
+    return _OfHistory(added_up, of_histories, suspects, [wrong, *wrong_hashes])
 
 
-async def _add_up(
-    history: "History", context: "_Context", progress: Progress
-) -> tuple[checksums.Sums, list[Difference], list[Difference], dict[int, epochs.Sums]]:
-    """The checksums of history, the first transactions that don't balance or lack a source that is indexed, the first
-    certificates that differ from what they changed, and the sums of epochs.
-    """
+async def _add_up(history: "History", context: "_Context", progress: Progress) -> "_Read":
+    """The sums of all parts, and the first differences."""
     sums, wrong, outside, done = checksums.Sums(), list[Difference](), 0, 0
     certified, of_epochs = list[Difference](), dict[int, epochs.Sums]()
+    moved = [Counter[AddressNo]() for _ in context.snapshots]
     async for part, transactions in history.read(partial(_read, context)):
         sums += part.sums
-        wrong += part.differences[: MOST_SHOWN - len(wrong)]
+        wrong += part.value[: MOST_SHOWN - len(wrong)]
         certified += part.certified[: MOST_SHOWN - len(certified)]
         outside += part.outside
         epochs.add(of_epochs, part.of_epochs)
+        for total, of_part in zip(moved, part.moved, strict=True):
+            total.update(of_part)
         done += transactions
         progress("transactions", done, history.transactions)
     if outside < 0:
         wrong.append(Difference("lovelace that certificates and proposals gave back", None, str(-outside), "0 or less"))
-    return sums, wrong[:MOST_SHOWN], certified, of_epochs
+    return _Read(sums, wrong[:MOST_SHOWN], certified, outside, of_epochs, moved)
 
 
 async def _of_histories(
@@ -320,7 +323,7 @@ async def _keep_genesis(
 ) -> None:
     """Genesis outputs exist, and count for their stake credentials, from before the first block."""
     spent, _ = spenders.spent_in(rows)
-    unspent = [output for output in outputs if 0 not in spent.get(output.tx_id, {})]
+    unspent = [output for output in outputs if spenders.output_no(output.tx_id, 0) not in spent]
     utxos = [(output.tx_id, 0, output.lovelace, output.address_no, None) for output in unspent]
     await db.copy_records_to_table("utxo_part", schema_name="pg_temp", records=utxos)
     stakes = [(account, output.lovelace) for output in outputs if (account := address.stake_of(output.address))]
@@ -350,12 +353,11 @@ class _Ranges(msgspec.Struct, frozen=True):
 
 
 class _OfHistory(msgspec.Struct, frozen=True):
-    """What the processes found: sums, first differences, suspect marks of inputs, and wrong hashes and fingerprints."""
+    """What the processes found: in transactions and in histories, suspect marks of inputs, and wrong hashes and
+    fingerprints.
+    """
 
-    sums: checksums.Sums
-    value: list[Difference]
-    certified: list[Difference]
-    of_epochs: dict[int, epochs.Sums]
+    transactions: "_Read"
     histories: dict[str, str | None]
     suspects: set[int]
     hashes_and_fingerprints: list[CheckResult]
@@ -479,7 +481,7 @@ async def _read(context: "_Context", db: asyncpg.Connection, part: TransactionRa
     rows, spender_rows = await _rows_of(db, part)
     try:
         spent, disordered = spenders.spent_in(spender_rows)
-        flowing = flows.of(rows, spent)
+        flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
         sums = await checksums.of(db, flowing, disordered)
     except (msgspec.MsgspecError, AssertionError):
         spending.refuse_unreadable(rows)
@@ -491,7 +493,7 @@ async def _read(context: "_Context", db: asyncpg.Connection, part: TransactionRa
         wrong += unbalanced
     certified = await certificates.wrong(db, rows, *ends, network)
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
-    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, of_epochs)
+    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, of_epochs, flowing.moved)
 
 
 async def _marked(context: "_Context", db: asyncpg.Connection, part: TransactionRange) -> None:
@@ -529,8 +531,8 @@ async def _rows_of(
 
 
 class _Context(msgspec.Struct, frozen=True):
-    """What the processes need to know: the folder and buckets of the marks of outputs and inputs, the network, and
-    whether it is indexed from the origin.
+    """What the processes need to know: the folder and buckets of the marks of outputs and inputs, the network, whether
+    it is indexed from the origin, and the snapshots of stakes to compare.
 
     Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
     """
@@ -539,16 +541,21 @@ class _Context(msgspec.Struct, frozen=True):
     buckets: int
     network_name: str
     from_origin: bool
+    snapshots: list[stake.Snapshot]
 
 
 class _Read(msgspec.Struct, frozen=True):
-    """The results from a part of history; see balances.unbalanced for `outside`."""
+    """The results from a part of history or all of it: the checksums, the first transactions that don't balance or lack
+    a source that is indexed, the first certificates that differ from what they changed, and the sums of epochs; see
+    balances.unbalanced for `outside`, Flows for `moved`.
+    """
 
     sums: checksums.Sums
-    differences: list[Difference]
+    value: list[Difference]
     certified: list[Difference]
     outside: int
     of_epochs: dict[int, epochs.Sums]
+    moved: Sequence[Mapping[AddressNo, int]]
 
 
 _sql = sql.beside(__file__)

@@ -7,18 +7,23 @@ NOTE: older snapshots appear in no answer and are not checked. That would take a
 order, with every balance in memory, and a pass over all delegations per epoch.
 """
 
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import asyncpg
 import msgspec
 
-from indexer.verify import recompute
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import sql
 from shared.ledger import ACTIVE_AFTER_EPOCHS, AddressNo, tx_id
 from shared.network import Network
 
-_CHUNK_TRANSACTIONS = 20_000
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The snapshot of stakes that was taken at the beginning of an epoch, before `first_tx_id`."""
+
+    epoch_no: int
+    first_tx_id: int
 
 
 class NodeComparison(msgspec.Struct, frozen=True):
@@ -42,7 +47,7 @@ async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
 
 
 async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
-    """Compare pools, delegations and snapshots with their certificates, in the open snapshot."""
+    """Compare pools and delegations with their certificates, in the open snapshot."""
     ends = await _ends.one(db)
     assert ends is not None, "only an index that is live is verified"
     epoch_no = network.epoch_of(ends.last_slot_no)
@@ -51,44 +56,39 @@ async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
         CheckResult("delegation", await _delegation.all(db, MOST_SHOWN, ACTIVE_AFTER_EPOCHS)),
         CheckResult("reaping", await _reaping.all(db, MOST_SHOWN, epoch_no, ACTIVE_AFTER_EPOCHS)),
         CheckResult("pool_epoch", await _pool_epoch.all(db, MOST_SHOWN, *epochs)),
-        CheckResult("active_stake", await _wrong_snapshots(db, network, ends.first_slot_no, epoch_no)),
         CheckResult("delegator", await _delegator.all(db, MOST_SHOWN)),
         CheckResult("delegator_bucket", await _delegator_bucket.all(db, MOST_SHOWN)),
         CheckResult("live_stake", await _live_stake.all(db, MOST_SHOWN)),
     ]
 
 
-async def _wrong_snapshots(
-    db: asyncpg.Connection, network: Network, first_slot_no: int | None, epoch_no: int
-) -> list[Difference]:
-    """Differences in the snapshots from the beginning of this epoch and of the one before."""
+async def snapshots(db: asyncpg.Connection, network: Network) -> list[Snapshot]:
+    """The last two, in order: those from the beginning of this epoch and of the one before.
+
+    None was taken at the first indexed epoch.
+    """
+    ends = await _ends.one(db)
+    assert ends is not None, "only an index that is live is verified"
+    epoch_no = network.epoch_of(ends.last_slot_no)
+    return [
+        Snapshot(opened, tx_id(network.epoch_start(opened), 0))
+        for opened in (epoch_no - 1, epoch_no)
+        if opened > 0 and ends.first_slot_no is not None and network.epoch_start(opened) > ends.first_slot_no
+    ]
+
+
+async def check_snapshots(
+    db: asyncpg.Connection, taken: Sequence[Snapshot], moved: Sequence[Mapping[AddressNo, int]]
+) -> CheckResult:
+    """Compare snapshots with today's balances less what `moved` since: for each, up to the next one."""
     found: list[Difference] = []
-    moved: defaultdict[AddressNo, int] = defaultdict(int)
-    beyond: int | None = None
-    for opened in (epoch_no, epoch_no - 1):
-        boundary_slot = network.epoch_start(max(opened, 0))
-        if opened <= 0 or first_slot_no is None or boundary_slot <= first_slot_no:
-            break  # no snapshot was taken at the first indexed epoch
-        first_tx_id = tx_id(boundary_slot, 0)
-        await _add_moved(db, moved, first_tx_id, beyond)
+    since = Counter[AddressNo]()
+    for snapshot, until_next in reversed(list(zip(taken, moved, strict=True))):
+        since.update(until_next)
         found += await _active_stake.all(
-            db, MOST_SHOWN, opened + 1, first_tx_id, list(moved.keys()), list(moved.values())
+            db, MOST_SHOWN, snapshot.epoch_no + 1, snapshot.first_tx_id, list(since.keys()), list(since.values())
         )
-        beyond = first_tx_id
-    return found[:MOST_SHOWN]
-
-
-async def _add_moved(
-    db: asyncpg.Connection, moved: defaultdict[AddressNo, int], first_tx_id: int, beyond: int | None
-) -> None:
-    """Add the net lovelace that addresses gained from one tx_id up to another, or up to the last one."""
-    while transactions := await _transactions_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
-        wanted = [tx for tx in transactions if beyond is None or tx.tx_id < beyond]
-        for address_no, lovelace in recompute.moved_by(wanted).items():
-            moved[address_no] += lovelace
-        if len(wanted) < len(transactions):
-            return
-        first_tx_id = transactions[-1].tx_id + 1
+    return CheckResult("active_stake", found[:MOST_SHOWN])
 
 
 class _Ends(msgspec.Struct, frozen=True):
@@ -99,7 +99,6 @@ class _Ends(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _node_comparison = _sql.query("node_comparison", NodeComparison)
 _ends = _sql.query("ends", _Ends)
-_transactions_from = _sql.query("transactions_from", recompute.PackedTransaction)
 _delegation = _sql.query("check_delegation", Difference)
 _reaping = _sql.query("check_reaping", Difference)
 _pool_epoch = _sql.query("check_pool_epoch", Difference)

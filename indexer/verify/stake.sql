@@ -112,10 +112,6 @@ LIMIT $1
 -- The first indexed block's slot and the tip's.
 SELECT (SELECT slot_no FROM block ORDER BY slot_no LIMIT 1) AS first_slot_no, slot_no AS last_slot_no FROM tip
 
--- name: transactions_from
--- Packed transactions from tx_id $1 on, the first $2 of them.
-SELECT tx_id, outputs, inputs, mint, extra FROM tx WHERE tx_id >= $1 ORDER BY tx_id LIMIT $2
-
 -- name: node_comparison
 -- The last comparison of live stakes with the node's ledger.
 SELECT complete_epoch_no AS epoch_no, compared_pools AS pools, pools_stake_mismatch AS mismatched, difference

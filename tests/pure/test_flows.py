@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from indexer.verify import balances, flows
+from indexer.verify import balances, flows, spenders
 from indexer.verify.spending import Row
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
@@ -71,7 +71,7 @@ def spending(*outputs: packed.Output, index: int = 0, tx_hash: bytes = b"\2" * 3
     spends = msgspec.structs.replace(
         made, tx_id=SPENT_BY, hash=b"\3" * 32, outputs=NO_OUTPUTS, inputs=packed.pack_inputs(inputs)
     )
-    return flows.of([made, spends], {MADE: {0: spent_by}}).spending
+    return flows.of([made, spends], {spenders.output_no(MADE, 0): spent_by}).spending
 
 
 NO_INPUTS, NO_OUTPUTS = packed.pack_inputs([]), packed.pack_outputs(0, [])
