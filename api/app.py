@@ -240,7 +240,7 @@ class Api:
             if route.answers_from_tip and caching.asks_for_tip(known):
                 async with ask.connection() as db:
                     now = (await tip.read(db)).last_updated(key.network)
-                if caching.matches(known, caching.of_tip(now.block_hash)):
+                if caching.matches(known, caching.of_tip(now.block_hash, request.raw_path)):
                     return Unchanged(last_updated=now)
             return await route.handler(ask)
 

@@ -1,11 +1,12 @@
 """Conditional requests: ETag, Cache-Control, and 304 if nothing has changed (RFC 9110, 13.1.2).
 
-A settled answer is tagged by its block. Any other ChainAnswer or ChainPage is tagged by the tip, so that a repeated
-request costs a look at the tip. All other answers, a LedgerAnswer too, are tagged by their body.
+A settled answer is tagged by its block. Any other ChainAnswer or ChainPage is tagged by the tip and its URL, so that a
+repeated request costs a look at the tip. All other answers, a LedgerAnswer too, are tagged by their body.
 """
 
 from hashlib import blake2b
 from typing import Any
+from zlib import crc32
 
 from aiohttp import web
 
@@ -38,7 +39,7 @@ def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) ->
     if notes.settled_by is not None:
         headers["ETag"] = of_block(notes.settled_by)
     elif isinstance(answer, ChainAnswer | ChainPage):
-        headers["ETag"] = of_tip(answer.last_updated.block_hash)
+        headers["ETag"] = of_tip(answer.last_updated.block_hash, request.raw_path)
     else:
         headers["ETag"] = of_body(body)
     if known and matches(known, headers["ETag"]):
@@ -58,9 +59,12 @@ def unstored(status: int, body: bytes) -> web.Response:
     return web.Response(status=status, body=body, headers=headers)
 
 
-def of_tip(block_hash: str) -> str:
-    """The tag of an answer that holds until the tip changes."""
-    return f'W/{_TIP}{block_hash[:32]}"'
+def of_tip(block_hash: str, url: str) -> str:
+    """The tag of an answer that holds until the tip changes.
+
+    NOTE: the tag of another URL must not match, because this one may be a refusal, which only its handler finds out.
+    """
+    return f'W/{_TIP}{block_hash[:32]}-{crc32(url.encode()):x}"'
 
 
 def of_body(body: bytes) -> str:

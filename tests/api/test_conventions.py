@@ -137,6 +137,15 @@ async def test_a_history_has_a_tag_until_the_tip_changes(
     assert changed.headers["ETag"] != tag
 
 
+@pytest.mark.parametrize(
+    ("path", "status"), [("/v1/tx/history/garbage", 400), (f"/v1/tx/hash/{'00' * 32}", 404)], ids=["wrong", "missing"]
+)
+@pytest.mark.usefixtures("paid")
+async def test_the_tag_of_another_answer_hides_no_refusal(api: Client, key: str, path: str, status: int) -> None:
+    tag = (await api.get(HISTORY, key)).headers["ETag"]
+    assert (await api.call("GET", path, key, headers={"If-None-Match": tag})).status == status
+
+
 async def test_an_asset_has_the_tag_of_its_body(api: Client, key: str, db: asyncpg.Connection) -> None:
     await db.execute("SET search_path = chain_preview")
     chain = Written(db)
