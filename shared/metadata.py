@@ -113,18 +113,22 @@ def _metadata(entry: dict[Any, Any], *, ticker: str | None = None, decimals: int
 
 
 def _text(value: object) -> str | None:
-    """The text of a string, of UTF-8 bytes, or of a list of either; None for anything else."""
-    if isinstance(value, list | tuple):
-        pieces = [None if isinstance(piece, list | tuple) else _text(piece) for piece in value]
-        return None if None in pieces else "".join(piece for piece in pieces if piece is not None)
-    if isinstance(value, str):
-        return value.encode(errors="replace").decode()  # a lone surrogate can't be sent
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
+    """The text of a string, of UTF-8 bytes, or of a list of either, whose pieces may end within a character; None for
+    anything else.
+    """
+    pieces = value if isinstance(value, list | tuple) else [value]
+    joined = bytearray()
+    for piece in pieces:
+        if isinstance(piece, str):
+            joined += piece.encode(errors="replace")  # a lone surrogate can't be sent
+        elif isinstance(piece, bytes):
+            joined += piece
+        else:
             return None
-    return None
+    try:
+        return joined.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _entry(entries: dict[Any, Any] | None, key: bytes) -> dict[Any, Any] | None:

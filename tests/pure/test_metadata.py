@@ -247,6 +247,10 @@ def test_text_in_chunks() -> None:
     assert metadata.of_datum(chunked, POLICY, NFT) == Metadata(name="SpaceBud", decimals=0)
 
 
+def test_a_chunk_of_bytes_may_end_within_a_character() -> None:
+    assert cip68(constructor({b"description": [b"caf\xc3", b"\xa9"]}, 1)) == Metadata(description="café", decimals=0)
+
+
 @pytest.mark.parametrize("decimals", [b"6", True, -1, 256, 2**64, pytest.param(10**5_000, id="huge")])
 def test_invalid_decimals_are_ignored(decimals: object) -> None:
     assert cip68(constructor({b"decimals": decimals}, 1)) == Metadata(decimals=0)
