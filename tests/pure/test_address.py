@@ -95,6 +95,13 @@ def test_bech32_survives_and_needs_its_checksum(hrp: str, payload: bytes) -> Non
         encoding.bech32_decode(wrong)
 
 
+def test_a_letter_that_becomes_ascii_in_lower_case_is_no_bech32() -> None:
+    right = encoding.bech32_encode("pool", bytes(range(28))).upper()
+    assert "K" in right
+    with pytest.raises(ValueError, match="ASCII"):
+        encoding.bech32_decode(right.replace("K", "\u212a"))
+
+
 @given(
     st.sampled_from(["addr_test", "asset", "stake"]),
     st.integers(1, 64).flatmap(lambda length: st.lists(st.binary(min_size=length, max_size=length), max_size=20)),
