@@ -20,7 +20,7 @@ from shared import packed
 from shared.ledger import AddressNo
 
 Carrying = tuple[Row, int, packed.Quantities, int | None]
-"""An output with assets: its transaction, its index there, the assets, and the tx_id that spent it."""
+"""An output with assets: its transaction, its index there, the assets, and the tx_id that spent it, None if unspent."""
 
 
 Moved = defaultdict[AddressNo, int]
@@ -113,7 +113,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequ
                 unspent += (index + 1) * (key * (lovelace + 1) + held)
             else:
                 # NOTE: spending.spending_of, without a call for each.
-                spending += hash((hash_part, index, address_no, lovelace, value, spent_by))
+                spending += hash((hash_part, index, address_no, lovelace, value, value >> 61, spent_by))
         if unspent:
             utxo += weight * unspent
         if value_of_all:
@@ -150,7 +150,7 @@ def _add_inputs(flows: Flows, rows: Sequence[Row], moved_by: Sequence[Moved | No
                 for asset_no, quantity in quantities.items():
                     value += keys[asset_no] * quantity
                 value_of_all += value
-            spending += hash((hash_part, index, address_no, lovelace, value, tx_id))
+            spending += hash((hash_part, index, address_no, lovelace, value, value >> 61, tx_id))
         flows.lovelace_left.append(taken - flows.lovelace_out[place])
         flows.assets_left[place] += value_of_all
     flows.inputs = all_inputs - len(flows.unresolved)

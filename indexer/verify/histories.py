@@ -42,7 +42,7 @@ async def added_up(db: asyncpg.Connection, part: HistoryRange) -> Sum:
     """The checksum of a range. The connection must be in a transaction."""
     kind = _KINDS[part.history]
     total, consistent = 0, True
-    number, next_chunk, last = -1, 0, -1
+    number, next_chunk, last = None, 0, -1
     async for rows in kind.chunks.parts(db, part.first_no, part.next_no, rows=_ROWS_AT_ONCE):
         for row in rows:
             if row.number != number:

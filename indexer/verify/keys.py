@@ -22,7 +22,8 @@ def weight_of(tx_id: int) -> int:
 def square_of(number: int) -> int:
     """The weight of a tx_id in a history, or of the row number of an owner. SQL would need numeric for it.
 
-    It is exact, so that one wrong entry always shows, and computed faster than weight_of and key_of.
+    It is exact, so that an entry that is missing, added or wrong in one field always shows, and computed faster than
+    weight_of and key_of.
     """
     number += 1
     return number * number

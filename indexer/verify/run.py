@@ -3,8 +3,8 @@
 Processes, one per core, read the packed transactions part by part and add up the checksums that the derived tables must
 have (`checksums`), while Postgres adds up those of the tables. Only if two differ, the tables are recomputed key by key
 (`recompute`) to name the wrong rows. That is several times slower. The recomputed rows go to temporary tables of the
-connection that holds the snapshot, where SQL compares them with the index. Memory is bounded by a few parts, for a
-chain of any length.
+connection that holds the snapshot, where SQL compares them with the index. Memory is bounded by a few
+parts, and by the addresses that moved in two epochs, for a chain of any length.
 """
 
 import asyncio
@@ -149,7 +149,7 @@ async def _read_and_compare(
         progress("tables", 0, 1)
         return read, await comparing
     except spending.UnreadableRow:
-        # Not cancelled, since that would end the snapshot. It may have failed for the same reason.
+        # Not cancelled, since that would end the snapshot.
         await asyncio.wait([comparing])
         raise
     finally:

@@ -108,14 +108,16 @@ def marks_of(rows: Sequence[Row]) -> Marks:
     return marks
 
 
-# NOTE: Python's hash of integers is the same in every process.
+# NOTE: Python's hash of integers is the same in every process. It is one modulo 2**61 - 1, and the sum of assets may be
+# larger, so its upper bits are hashed apart.
 
 
 def mark_of(tx_hash: bytes, index: int, output: Output | None) -> int:
     """The mark of an output; None is one from before the first indexed block."""
     if output is None:
         return mark_of_missing(tx_hash, index)
-    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, _value_of(output)))
+    value = _value_of(output)
+    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, value, value >> 61))
 
 
 def mark_of_missing(tx_hash: bytes, index: int) -> int:
@@ -125,7 +127,8 @@ def mark_of_missing(tx_hash: bytes, index: int) -> int:
 
 def spending_of(tx_hash: bytes, index: int, output: Output, spent_by: int) -> int:
     """The term of an output that this tx_id spent, and of the input that did. flows.py makes terms in the same way."""
-    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, _value_of(output), spent_by))
+    hash_part, value = int.from_bytes(tx_hash[:8]), _value_of(output)
+    return hash((hash_part, index, output.address_no, output.lovelace, value, value >> 61, spent_by))
 
 
 def _value_of(output: Output) -> int:

@@ -93,9 +93,15 @@ def test_the_sum_of_a_spent_output_is_that_of_its_input() -> None:
         spending(packed.Output(OWNER, 91, {COIN: 3})),
         spending(packed.Output(AddressNo(2), 90, {COIN: 3})),
         spending(packed.Output(OWNER, 90, {COIN: 4})),
+        spending(packed.Output(OWNER, 90, {COIN: 3 + 4 * ((1 << 61) - 1)})),
         spending(packed.Output(OWNER, 90, {OTHER: 3})),
     ],
-    ids=["missing", "twice", "index", "hash", "spender", "lovelace", "address", "quantity", "asset"],
+    ids=["missing", "twice", "index", "hash", "spender", "lovelace", "address", "quantity", "hash's modulus", "asset"],
 )
 def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: int) -> None:
     assert wrong != 0
+
+
+def test_what_addresses_moved_is_kept_by_snapshot() -> None:
+    rows = [msgspec.structs.replace(transaction({}), tx_id=slot << 16) for slot in (1, 2, 3, 4)]
+    assert flows.of(rows, {}, [2 << 16, 4 << 16]).moved == [{OWNER: -20}, {OWNER: -10}]
