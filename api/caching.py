@@ -62,9 +62,9 @@ def unstored(status: int, body: bytes) -> web.Response:
 def of_tip(block_hash: str, url: str) -> str:
     """The tag of an answer that holds until the tip changes.
 
-    NOTE: the tag of another URL must not match, because this one may be a refusal, which only its handler finds out.
+    NOTE: the tag of another URL must not match: this URL may be one that its handler would refuse.
     """
-    return f'W/{_TIP}{block_hash[:32]}-{crc32(url.encode()):x}"'
+    return f'W/{_TIP}{block_hash[:32]}-{crc32(url.encode(errors="surrogateescape")):x}"'
 
 
 def of_body(body: bytes) -> str:
