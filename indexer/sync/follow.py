@@ -198,8 +198,9 @@ class Follower(msgspec.Struct, frozen=True):
     async def _connect_leader(self) -> asyncpg.Connection:
         """A connection that leads the network.
 
-        NOTE: one that is lost while another indexer leads is a wait, not an interruption, after which the pauses could
-        grow until the standby is too late to take over. Lost between two looks, it raises InterfaceError.
+        NOTE: a connection that is lost while another indexer leads counts as waiting, not as an interruption: the
+        pauses after interruptions grow, and a standby could be late to take over. If it is lost between two looks,
+        asyncpg raises InterfaceError.
         """
         db = await database.connect(self.database_url, self.network)
         try:
@@ -209,6 +210,7 @@ class Follower(msgspec.Struct, frozen=True):
                 log.info("follow.unretired", network=self.network.name)
         except BaseException:
             db.terminate()
+            gc.collect()  # off otherwise, and this may fail again and again
             raise
         return db
 
