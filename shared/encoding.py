@@ -142,7 +142,7 @@ def bech32_decode(text: str) -> tuple[str, bytes]:
     Raises ValueError if the text is not bech32, or its checksum or padding is wrong.
     """
     if not text.isascii():
-        raise ValueError("not ASCII")  # or lower() may make letters of other characters
+        raise ValueError("not ASCII")  # lower() turns some other characters into ASCII letters
     if text != text.lower():
         if text != text.upper():
             raise ValueError("mixed case")
