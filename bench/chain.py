@@ -40,6 +40,7 @@ _MINTING = 0.06
 _METADATA = 0.25
 _SCRIPTS = 0.15
 _DELEGATION = 0.015
+_BUNDLED = 8  # assets of a spent output that are kept; the others are burned, so that transactions stay as large as they are
 
 _Asset = tuple[str, str]
 """Policy id and asset name in hex."""
@@ -207,16 +208,14 @@ class Chain:
         return unspent.pop()
 
     def _mint(self, spent: list[_Unspent]) -> dict[_Asset, int]:
-        """Popular tokens at first, then mostly some assets of a single unit of one policy, and now and then a burn."""
+        """Popular tokens at first, then mostly some assets of a single unit of one policy; burns keep bundles small."""
         if self._minted < _TOKENS:
             self._minted += 1
             return {(self._policies[self._minted - 1], self._hex(8)): 10**15}
         if not self._happens(_MINTING):
-            return {}
-        if self._happens(0.2):
-            return {asset: -quantity for one in spent for asset, quantity in list(one.assets.items())[:1]}
+            return {asset: -quantity for one in spent for asset, quantity in list(one.assets.items())[_BUNDLED:]}
         policy_id = self._policies[self._often(_TOKENS)]
-        return {(policy_id, self._hex(12)): 1 for _ in range(self._count(4))}
+        return {(policy_id, self._hex(12)): 1 for _ in range(self._count(6))}
 
     def _pay(self, tx_hash: str, spent: list[_Unspent], left: int, assets: dict[_Asset, int]) -> list[_Unspent]:
         """Outputs of all that is left: the last goes back to a spender, the others to any address.
