@@ -30,7 +30,9 @@ _KEPT_TEXTS = 200_000  # of addresses, so that memory is bounded
 
 # How many unspent outputs count as recent, and chances: of an input to spend one of them; of an output to go to a new
 # address, of that to have a stake part, of an output to carry a datum; the rest of a transaction to have the thing.
+# What a spent output holds beyond _BUNDLED assets is burned, so that transactions do not grow with the chain.
 _RECENT_OUTPUTS = 4_000
+_BUNDLED = 8
 _FROM_RECENT = 0.6
 _NEW_ADDRESS = 0.25
 _STAKED = 0.72
@@ -40,7 +42,6 @@ _MINTING = 0.06
 _METADATA = 0.25
 _SCRIPTS = 0.15
 _DELEGATION = 0.015
-_BUNDLED = 8  # assets of a spent output that are kept; the others are burned, so that transactions stay as large as they are
 
 _Asset = tuple[str, str]
 """Policy id and asset name in hex."""

@@ -16,7 +16,7 @@ import structlog
 
 from bench import databases, lists, live
 from bench.api import issue_keys, whole
-from bench.chain import BLOCK_TRANSACTIONS
+from bench.chain import BLOCK_TRANSACTIONS, Chain
 from bench.index import read_block
 from bench.load import api_request, hear
 from bench.processes import peak_bytes
@@ -29,6 +29,8 @@ from shared.ledger import Point
 from shared.network import MAINNET
 
 _SHORT_ROLLBACKS = 20
+_SWITCHES = 40
+SWITCHED_BLOCKS = 3
 _REQUESTS = 40  # of each kind
 _MS = 1e3
 _noted = msgspec.json.Decoder(tuple[str, float])
@@ -52,7 +54,9 @@ class BulkEnd(msgspec.Struct, frozen=True):
 
 
 class AtTip(msgspec.Struct, frozen=True):
-    """Single blocks, rollbacks, the first block of an epoch: times in ms, CPU in us per transaction, peak memory."""
+    """Single blocks, rollbacks, forks of some blocks, the first block of an epoch: times in ms, CPU in us per
+    transaction, peak memory.
+    """
 
     blocks: int
     block_p50_ms: float
@@ -61,6 +65,8 @@ class AtTip(msgspec.Struct, frozen=True):
     postgres_cpu_us: float | None
     rollback_ms: float  # of one block
     long_rollback_ms: float  # of all `blocks`
+    switch_p50_ms: float  # of SWITCHED_BLOCKS blocks, rolled back and replaced
+    switch_p95_ms: float
     boundary_ms: float
     peak_mb: float
 
@@ -97,6 +103,23 @@ class Checkpoint(msgspec.Struct):
     verified: Verified | None = None
 
 
+def branches(seed: int, saved: bytes, before: Path, folder: Path, live_blocks: int) -> Branches:
+    """Write the blocks that follow a saved chain, the last of which are in `before`, and the first of an epoch."""
+    after, epoch = folder / "chain.after", folder / "chain.epoch"
+    write(after, Chain.load(seed, saved).frames(live_blocks * BLOCK_TRANSACTIONS))
+    branch = Chain.load(seed, saved)
+    branch.slot = MAINNET.epoch_start(MAINNET.epoch_of(branch.slot) + 1)
+    write(epoch, branch.frames(BLOCK_TRANSACTIONS))
+    return Branches(before, after, epoch)
+
+
+def write(path: Path, made: Iterator[bytes]) -> None:
+    """Write frames, one a line."""
+    with path.open("wb") as file:
+        for frame in made:
+            file.write(frame + b"\n")
+
+
 async def end_bulk(url: str, noted: Path) -> BulkEnd:
     """End bulk, or what an interrupted run has left of it. The seconds of each table are noted in a file, too."""
 
@@ -123,10 +146,10 @@ async def end_bulk(url: str, noted: Path) -> BulkEnd:
 
 
 async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
-    """Take blocks, roll them back, and begin an epoch."""
+    """Take blocks, switch between forks, roll them back, and begin an epoch."""
     async with live.following(url, genesis_of) as indexer:
         point = await _reach(indexer, url, branches.before)
-        took_s, last = [], deque[ogmios.RollForward](maxlen=2)
+        took_s, last = [], deque[ogmios.RollForward](maxlen=SWITCHED_BLOCKS + 1)
         cpu_before, postgres_before = time.process_time(), databases.cpu_s(indexer.writer)
         for frame in _frames(branches.after):
             began = time.perf_counter()
@@ -136,9 +159,12 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
         short_s = []
         for _ in range(_SHORT_ROLLBACKS):
-            short_s.append(await indexer.take(ogmios.RollBackward(_point(last[0]), last[1].tip)))
-            await indexer.take(last[1])
-        long_s = await indexer.take(ogmios.RollBackward(point, last[1].tip))
+            short_s.append(await indexer.take(ogmios.RollBackward(live.point_of(last[-2]), last[-1].tip)))
+            await indexer.take(last[-1])
+        fork, *replaced = last
+        back = ogmios.RollBackward(live.point_of(fork), last[-1].tip)
+        switch_s = sorted([await indexer.take(back, *replaced) for _ in range(_SWITCHES)])
+        long_s = await indexer.take(ogmios.RollBackward(point, last[-1].tip))
         boundary_s = await indexer.take(read_block(next(_frames(branches.epoch))))
     per_transaction = 1e6 / (len(took_s) * BLOCK_TRANSACTIONS)
     local = postgres_before is not None and postgres_after is not None
@@ -150,6 +176,8 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         postgres_cpu_us=((postgres_after or 0) - (postgres_before or 0)) * per_transaction if local else None,
         rollback_ms=statistics.median(short_s) * _MS,
         long_rollback_ms=long_s * _MS,
+        switch_p50_ms=statistics.median(switch_s) * _MS,
+        switch_p95_ms=switch_s[_SWITCHES * 95 // 100] * _MS,
         boundary_ms=boundary_s * _MS,
         peak_mb=peak_bytes() / 2**20,
     )
@@ -195,15 +223,10 @@ async def _reach(indexer: live.Live, url: str, before: Path) -> Point:
     await db.close()
     assert position is not None, "blocks are indexed"
     if position.block_no > last.block.height:
-        await indexer.take(ogmios.RollBackward(_point(last), last.tip))
+        await indexer.take(ogmios.RollBackward(live.point_of(last), last.tip))
     for frame in islice(_frames(before), position.block_no + 1 - first.block.height, None):
         await indexer.take(read_block(frame))
-    return _point(last)
-
-
-def _point(message: ogmios.RollForward) -> Point:
-    assert message.block.slot is not None, "only Byron has blocks without a slot"
-    return Point(message.block.slot, bytes.fromhex(message.block.id))
+    return live.point_of(last)
 
 
 def _frames(path: Path) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ shows them.
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import islice
@@ -156,7 +156,7 @@ class Growth:
         """Make the next piece, and wait until it is indexed."""
         number = chain.height // self._blocks
         path = _piece_path(self._folder, number)
-        await asyncio.to_thread(_write, path.with_suffix(".unfinished"), chain.frames(self._piece))
+        await asyncio.to_thread(checkpoint.write, path.with_suffix(".unfinished"), chain.frames(self._piece))
         started_s = time.monotonic()
         path.with_suffix(".unfinished").replace(path)
         before = await self._block_no()
@@ -202,14 +202,8 @@ class Growth:
     def _branches(self, chain: Chain) -> Branches:
         """Blocks that follow here, made by other copies of the chain, so that it does not change."""
         saved = (self._folder / "chain.saved").read_bytes()
-        after, epoch = self._folder / "chain.after", self._folder / "chain.epoch"
-        branch = Chain.load(self._notes.seed, saved)
-        assert branch.height == chain.height, "the chain is saved at a checkpoint"
-        _write(after, branch.frames(self._notes.live_blocks * BLOCK_TRANSACTIONS))
-        branch = Chain.load(self._notes.seed, saved)
-        branch.slot = MAINNET.epoch_start(MAINNET.epoch_of(branch.slot) + 1)
-        _write(epoch, branch.frames(BLOCK_TRANSACTIONS))
-        return Branches(_piece_path(self._folder, chain.height // self._blocks - 1), after, epoch)
+        before = _piece_path(self._folder, chain.height // self._blocks - 1)
+        return checkpoint.branches(self._notes.seed, saved, before, self._folder, self._notes.live_blocks)
 
     async def _filler_at_work(self) -> Child:
         if self._filler is None:
@@ -337,12 +331,6 @@ async def _run(transactions: int, seed: int, live_blocks: int) -> None:
         console.print(notes.machine)
         for table in (growth_tables.of_pieces(notes), *growth_tables.of_checkpoints(notes.checkpoints)):
             console.print(table)
-
-
-def _write(path: Path, made: Iterator[bytes]) -> None:
-    with path.open("wb") as file:
-        for frame in made:
-            file.write(frame + b"\n")
 
 
 def _piece_path(folder: Path, number: int) -> Path:

@@ -6,8 +6,9 @@ from typing import TypeVar
 from rich.table import Table
 
 from bench.chain import BLOCK_TRANSACTIONS
-from bench.checkpoint import Checkpoint
+from bench.checkpoint import SWITCHED_BLOCKS, AtTip, Checkpoint
 from bench.growth_notes import RunNotes
+from shared.ledger import SECURITY_PARAMETER
 
 Part = TypeVar("Part")
 
@@ -50,6 +51,30 @@ def of_checkpoints(checkpoints: Sequence[Checkpoint]) -> list[Table]:
     return [_figures(checkpoints), _pages(checkpoints), _tables(checkpoints)]
 
 
+def of_tip(found: AtTip) -> Table:
+    """What was measured at the tip of one index."""
+    table = Table("", "", title="bench.tip")
+    table.columns[1].justify = "right"
+    for name, figure, places in _AT_TIP:
+        value = figure(found)
+        table.add_row(name, "not local" if value is None else f"{value:,.{places}f}")
+    return table
+
+
+_AT_TIP: tuple[tuple[str, Callable[[AtTip], float | None], int], ...] = (
+    (f"block of {BLOCK_TRANSACTIONS} transactions, p50 ms", lambda tip: tip.block_p50_ms, 1),
+    ("  p99 ms", lambda tip: tip.block_p99_ms, 1),
+    ("  CPU of Python, us/transaction", lambda tip: tip.python_cpu_us, 0),
+    ("  CPU of Postgres, us/transaction", lambda tip: tip.postgres_cpu_us, 0),
+    ("rollback of 1 block, p50 ms", lambda tip: tip.rollback_ms, 1),
+    (f"fork of {SWITCHED_BLOCKS} blocks replaced by as many, p50 ms", lambda tip: tip.switch_p50_ms, 1),
+    ("  p95 ms", lambda tip: tip.switch_p95_ms, 1),
+    (f"rollback of {SECURITY_PARAMETER:,} blocks, ms", lambda tip: tip.long_rollback_ms, 0),
+    ("first block of an epoch, ms", lambda tip: tip.boundary_ms, 0),
+    ("memory of the indexer at the tip, MB", lambda tip: tip.peak_mb, 0),
+)
+
+
 def _figures(checkpoints: Sequence[Checkpoint]) -> Table:
     table = _by_size("measured at transactions", checkpoints)
     ends = [one.bulk_end for one in checkpoints]
@@ -62,15 +87,8 @@ def _figures(checkpoints: Sequence[Checkpoint]) -> Table:
     for name in dict.fromkeys(name for end in ends if end for name in end.of_tables):
         add(f"  {name}", [None if end is None else end.of_tables.get(name) for end in ends], 1)
     add("  lists and statistics", _each(ends, lambda end: end.seconds - sum(end.of_tables.values())), 1)
-    add(f"block of {BLOCK_TRANSACTIONS} transactions, p50 ms", _each(tips, lambda tip: tip.block_p50_ms), 1)
-    add("  p99 ms", _each(tips, lambda tip: tip.block_p99_ms), 1)
-    add("  CPU of Python, us/transaction", _each(tips, lambda tip: tip.python_cpu_us))
-    add("  CPU of Postgres, us/transaction", _each(tips, lambda tip: tip.postgres_cpu_us))
-    add("rollback of 1 block, ms", _each(tips, lambda tip: tip.rollback_ms), 1)
-    blocks = max((tip.blocks for tip in tips if tip), default=0)
-    add(f"rollback of {blocks:,} blocks, ms", _each(tips, lambda tip: tip.long_rollback_ms))
-    add("first block of an epoch, ms", _each(tips, lambda tip: tip.boundary_ms))
-    add("memory of the indexer at the tip, MB", _each(tips, lambda tip: tip.peak_mb))
+    for name, figure, places in _AT_TIP:
+        add(name, _each(tips, figure), places)
     add("memory of the API, MB", _each([one.pages for one in checkpoints], lambda pages: pages.api_mb))
     verified = [None if (done := one.verified) is None else one.transactions / done.seconds for one in checkpoints]
     add("verify, transactions/s", verified)

@@ -12,6 +12,7 @@ from bench.index import Playback, follow_node
 from indexer.ogmios import connection as ogmios
 from indexer.sync.progress import Progress
 from shared import database
+from shared.ledger import Point
 from shared.network import MAINNET
 
 
@@ -34,22 +35,29 @@ class Live:
 
     def __init__(self, node: TipNode, writer: asyncpg.Connection, reader: asyncpg.Connection) -> None:
         self.writer = writer  # which is in use: only its process may be looked at
-        self._node, self._moved = node, asyncio.Event()
+        self._node, self._moved, self._progress = node, asyncio.Event(), Progress(MAINNET)
         self._following = asyncio.create_task(
-            follow_node(self._connect, MAINNET, writer, reader, Progress(MAINNET), self._moved.set)
+            follow_node(self._connect, MAINNET, writer, reader, self._progress, self._moved.set)
         )
 
     async def begin(self) -> None:
         """Wait until the indexer asks for blocks. Raises what ended it."""
         await self._until(self._node.asked)
 
-    async def take(self, message: ogmios.Message) -> float:
-        """Pass a message on, and wait until it is committed; the seconds that took. Raises what ended the indexer."""
-        self._moved.clear()
+    async def take(self, *messages: ogmios.Message) -> float:
+        """Pass messages on, and wait until the last is committed; the seconds that took. Raises what ended the
+        indexer.
+        """
+        last = messages[-1]
+        reached = str(last.point if isinstance(last, ogmios.RollBackward) else point_of(last))
         began = time.perf_counter()
-        self._node.told.put_nowait(message)
-        await self._until(self._moved)
-        return time.perf_counter() - began
+        for message in messages:
+            self._node.told.put_nowait(message)
+        while True:
+            self._moved.clear()
+            await self._until(self._moved)
+            if self._progress.at == reached:
+                return time.perf_counter() - began
 
     async def _until(self, event: asyncio.Event) -> None:
         waiting = asyncio.create_task(event.wait())
@@ -65,6 +73,12 @@ class Live:
 
     async def _connect(self) -> ogmios.Ogmios:
         return self._node
+
+
+def point_of(message: ogmios.RollForward) -> Point:
+    """The point of a block."""
+    assert message.block.slot is not None, "only Byron has blocks without a slot"
+    return Point(message.block.slot, bytes.fromhex(message.block.id))
 
 
 @asynccontextmanager
