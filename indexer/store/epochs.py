@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 import asyncpg
-import msgspec
 
 from indexer.rows.rows import Rows
 from indexer.rows.staking import Boundary, Staking
@@ -12,17 +11,14 @@ from shared import sql
 from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo
 
 
-async def cross(db: asyncpg.Connection, boundaries: list[Boundary]) -> set[StakeNo]:
+async def cross(db: asyncpg.Connection, boundaries: list[Boundary]) -> None:
     """Begin epochs, in the ledger's order: the snapshot first, then pools are reaped.
 
-    The balances in the database must be those of the last block before the epoch. Returns the credentials that lost
-    their pool.
+    The balances in the database must be those of the last block before the epoch.
     """
-    ended: set[StakeNo] = set()
     for boundary in boundaries:
         await _snapshot.run(db, boundary.epoch_no)
-        ended.update(row.stake_no for row in await _reap.all(db, boundary.epoch_no, boundary.first_tx_id))
-    return ended
+        await _reap.run(db, boundary.epoch_no, boundary.first_tx_id)
 
 
 async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
@@ -44,7 +40,7 @@ async def change_delegations(db: asyncpg.Connection, staking: Staking) -> None:
 async def mark_rewards_due(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
     """Mark the rewards that changed up to `slot_no`, and update the lists of delegators of a live index.
 
-    `moved` are the stake credentials whose balance or pool the batch has changed already. A withdrawal empties a reward
+    `moved` are the stake credentials whose balance the batch has changed already. A withdrawal empties a reward
     account (Shelley ledger specification, DELEGS); the actual reward after it is read from the ledger later.
     """
     changed_rewards = staking.withdrawn | staking.credited | staking.delegations.keys()
@@ -92,13 +88,9 @@ async def mark_rewards_due_again(
     await refresh(db, moved | changed)
 
 
-class _StakeNo(msgspec.Struct, frozen=True):
-    stake_no: StakeNo
-
-
 _sql = sql.beside(__file__)
 _snapshot = _sql.command("snapshot")
-_reap = _sql.query("reap", _StakeNo)
+_reap = _sql.command("reap")
 _add_blocks = _sql.command("add_blocks")
 _subtract_blocks = _sql.command("subtract_blocks")
 _delegate = _sql.command("delegate")

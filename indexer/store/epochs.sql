@@ -19,8 +19,8 @@ INSERT INTO pool_epoch (pool_no, epoch_no, active_stake)
 SELECT pool_no, $1 + 1, lovelace FROM balances WHERE lovelace > 0
 
 -- name: reap
--- Ends the delegations to every pool that retires in epoch $1, unless the retirement was cancelled or moved; $2 is the first tx_id
--- of that epoch. POOLREAP, Shelley ledger specification.
+-- Ends the delegations to every pool that retires in epoch $1, unless the retirement was cancelled or moved, and empties its
+-- list of delegators; $2 is the first tx_id of that epoch. POOLREAP, Shelley ledger specification.
 WITH reaped AS (
     SELECT r.pool_no
     FROM pool_retirement r
@@ -33,10 +33,17 @@ WITH reaped AS (
     UPDATE stake SET pool_no = NULL, active_epoch_no = NULL
     FROM reaped WHERE stake.pool_no = reaped.pool_no
     RETURNING stake_no
+), removed AS (
+    DELETE FROM delegator USING reaped WHERE delegator.pool_no = reaped.pool_no
+), removed_buckets AS (
+    DELETE FROM delegator_bucket USING reaped WHERE delegator_bucket.pool_no = reaped.pool_no
+    RETURNING lovelace
+), smaller_total AS (
+    UPDATE live_stake SET lovelace = live_stake.lovelace - gone.lovelace
+    FROM (SELECT sum(lovelace) AS lovelace FROM removed_buckets) gone WHERE gone.lovelace <> 0
 )
 INSERT INTO stake_event (tx_id, stake_no, epoch_no, place, kind)
 SELECT $2, stake_no, $1, -1, 'reaping' FROM ended
-RETURNING stake_no
 
 -- name: add_blocks
 -- Add $2 blocks with $3 transactions, their fees and outputs, to epoch $1, and $7 of them to pools $6.

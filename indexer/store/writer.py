@@ -84,7 +84,7 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
     """Write blocks of a live index: this commit leaves every table current."""
     async with schema.commit(db):
         await _relax_durability_far_from(db, node_tip, rows)
-        ended = await epochs.cross(db, rows.staking.crossed)
+        await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, entries)
         await _spend(db, rows.reference_outputs)
         await _move(db, rows.amounts, [address_no for address_no, chunk in entries.address_txs.begun if not chunk], 1)
@@ -93,7 +93,7 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
         await supplies.move(db, entries.supplies)
         await epochs.add_blocks(db, rows)
         await epochs.change_delegations(db, rows.staking)
-        await epochs.mark_rewards_due(db, rows.staking, rows.tip.slot_no, ended | rows.amounts.stakes.keys())
+        await epochs.mark_rewards_due(db, rows.staking, rows.tip.slot_no, set(rows.amounts.stakes))
         await _advance(db, rows, "live")
 
 
