@@ -84,8 +84,8 @@ RETURNING id
 -- name: rotate
 -- Replace the key of a credential by $3, with the prefix $4; the former one ends in $5 seconds. No row: foreign, missing
 -- or revoked. As a new key, it waits for a suspension of the account that is under way, and makes a later one wait. A change of
--- key_hash needs the lock of FOR UPDATE, as key_hash is unique. With a weaker one taken first, rotation and the usage
--- aggregator, whose rows refer to the credential, would wait for each other.
+-- key_hash needs the lock of FOR UPDATE, as key_hash is unique. Taking a weaker lock first and upgrading it would deadlock with
+-- the usage aggregator, whose rows refer to the credential.
 WITH former AS (
     SELECT credential.id, credential.key_hash, credential.api_key_prefix
     FROM partner.credential

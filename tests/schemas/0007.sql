@@ -94,7 +94,7 @@ CREATE TABLE partner.user_account (
 );
 COMMENT ON TABLE partner.user_account IS 'A customer of a partner. Only the admin key that created it can read and change it.';
 COMMENT ON COLUMN partner.user_account.deleted_at IS
-    'After that, the account is not found. Its texts are erased; the row is kept for the usage of its credentials.';
+    'After that, only its usage is found. Its texts are erased; the row is kept for the usage of its credentials.';
 COMMENT ON COLUMN partner.user_account.metadata IS 'json, not jsonb, so that it is returned unchanged, including the order of its keys.';
 CREATE INDEX user_account_page ON partner.user_account (admin_key_id, created_at DESC, id DESC);
 
