@@ -1,6 +1,5 @@
 """The envelope of every answer: data, message, pagination, last_updated."""
 
-import json
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -180,8 +179,7 @@ class CursorPaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
 
 def json_of(value: Any) -> msgspec.Raw | msgspec.UnsetType:
     """A value as JSON with integers of any size; unset for None."""
-    # NOTE: not msgspec's encoder, which refuses integers beyond 64 bits.
-    return msgspec.UNSET if value is None else msgspec.Raw(json.dumps(value).encode())
+    return msgspec.UNSET if value is None else msgspec.Raw(encode(value))
 
 
 encode = msgspec.json.Encoder().encode

@@ -65,7 +65,7 @@ class Asset(msgspec.Struct, frozen=True):
     quantity: str
     initial_mint_tx_hash: str | None
     mint_or_burn_count: int
-    onchain_metadata: msgspec.Raw | dict[str, Any] | None
+    onchain_metadata: Any
     onchain_metadata_standard: None
     onchain_metadata_extra: None
     metadata: RegisteredMetadata | None
@@ -160,10 +160,10 @@ async def of_policy(ask: ChainAsk[PolicyPage]) -> list[Supplied]:
     return [Supplied(amounts.unit_of(policy_id, each.asset_name), each.total_supply) for each in page.data]
 
 
-def _on_chain(read: Metadata | None, cip25: dict[Any, Any] | None) -> msgspec.Raw | dict[str, Any] | None:
+def _on_chain(read: Metadata | None, cip25: dict[Any, Any] | None) -> Any:
     if cip25 is not None:
         try:
-            return plain.raw(plain.of_detailed(metadatum.detailed(cip25)))
+            return plain.of_detailed(metadatum.detailed(cip25))
         except ValueError:  # values that metadata can't have, as in the JSON of old nodes
             pass
     if read is None:

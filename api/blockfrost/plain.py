@@ -6,8 +6,6 @@ Bytes become `0x` and hex digits. A key that is not text becomes text, a list or
 import json
 from typing import Any
 
-import msgspec
-
 
 def of_detailed(value: Any) -> Any:
     """The plain form of a value in the detailed schema."""
@@ -21,11 +19,6 @@ def of_detailed(value: Any) -> Any:
         case {"list": items}:
             return [of_detailed(item) for item in items]
     return {_key(of_detailed(pair["k"])): of_detailed(pair["v"]) for pair in value["map"]}
-
-
-def raw(value: Any) -> msgspec.Raw:
-    """A plain value as JSON. NOTE: not by msgspec's encoder, which refuses integers beyond 64 bits."""
-    return msgspec.Raw(json.dumps(value).encode())
 
 
 def _key(key: Any) -> str:

@@ -1,7 +1,7 @@
 """`/txs`: a transaction, its inputs and outputs, and what else it holds."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import cbor2
 import msgspec
@@ -96,7 +96,7 @@ class LabelledJson(msgspec.Struct, frozen=True):
     """Metadata under one label as plain JSON; null if it is not metadata."""
 
     label: str
-    json_metadata: msgspec.Raw | None
+    json_metadata: Any
 
 
 class LabelledCbor(msgspec.Struct, frozen=True):
@@ -252,8 +252,8 @@ def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _plain(found: LabelMetadata) -> msgspec.Raw | None:
-    return None if found.json is msgspec.UNSET else plain.raw(plain.of_detailed(json.loads(found.json)))
+def _plain(found: LabelMetadata) -> Any:
+    return None if found.json is msgspec.UNSET else plain.of_detailed(json.loads(found.json))
 
 
 def _labelled_cbor(label: str, found: LabelMetadata) -> LabelledCbor:
