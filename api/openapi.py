@@ -83,7 +83,10 @@ _TAGS = {
     "breakdown": ("Usage breakdown", "Requests by endpoint, status and time, with response times."),
     "audit": ("Audit log", "Administrative actions: who did what, and when."),
     "admin_keys": ("Admin keys", "Keys of partners. Requires the bootstrap key."),
-    "health": ("Service", "Health, metrics and documentation. No key required."),
+    **dict.fromkeys(
+        ("health", "status", "metrics", "docs", "openapi"),
+        ("Service", "Health, metrics and documentation. No key required."),
+    ),
 }
 
 _NETWORK_IDS = "0 is mainnet, 1 preview, 2 preprod"
@@ -252,6 +255,7 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
         answer = schema_of.get(repr(route.answer), {"type": "object" if JSON in route.media_types else "string"})
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, answer, failure, values)
     used = {_tag(route) for route in routes}
+    tags = {name: text for name, text in _TAGS.values() if name in used}
     return _plain_names(
         {
             "openapi": "3.1.0",
@@ -264,7 +268,7 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
                 "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
             },
             "servers": [{"url": "/"}],
-            "tags": [{"name": name, "description": text} for name, text in _TAGS.values() if name in used],
+            "tags": [{"name": name, "description": text} for name, text in tags.items()],
             "paths": paths,
             "components": {
                 "schemas": {name: _component(schema) for name, schema in components.items()},
@@ -351,7 +355,8 @@ def _example_of(code: str) -> str:
 
 def _tag(route: Route) -> str:
     module = route.handler.__module__.rpartition(".")[2]
-    return _TAGS.get(module, _TAGS["health"])[0]
+    assert module in _TAGS, f"{route.name}: _TAGS lacks the module {module}"
+    return _TAGS[module][0]
 
 
 def _required_permission(route: Route) -> Iterator[str]:

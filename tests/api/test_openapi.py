@@ -14,6 +14,8 @@ import msgspec
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
+from api.answers import Answer
+from api.ask import Nothing, OpenAsk
 from api.blockfrost.routes import FACADE
 from api.openapi import document
 from api.route import Route
@@ -76,6 +78,16 @@ def test_every_route_is_described() -> None:
         assert operation["summary"]
         assert all(parameter["description"] for parameter in operation["parameters"])
         assert {"400", "500", "503"} <= operation["responses"].keys()
+
+
+async def untagged(ask: OpenAsk[Nothing]) -> Answer[str]:  # noqa: ARG001 - every handler takes the ask
+    """Answer in a module that has no tag."""
+    return Answer(data="")
+
+
+def test_a_module_without_a_tag_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="GET /untagged: _TAGS lacks the module test_openapi"):
+        document([Route("GET", "/untagged", "untagged", untagged, "open")], {})
 
 
 def test_every_reference_resolves() -> None:
