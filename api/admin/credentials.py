@@ -107,7 +107,7 @@ class IssuedCredential(Issued, frozen=True):
 
 
 class FormerKey(msgspec.Struct, frozen=True):
-    """A key that a rotation has replaced, and until when it is valid."""
+    """A key that a rotation has replaced. It is valid until `ends_at`, unless the credential expires before that."""
 
     api_key_prefix: str
     ends_at: Instant
