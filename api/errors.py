@@ -1,6 +1,7 @@
 """Every error answer, worded once. `raise errors.transaction_not_found()` ends a request with that status and text.
 
-The docstring of each function is its entry in the reference: the cause, then what the caller can do.
+The docstring of each function is its entry in the reference: the cause, then what the caller can do. A sentence that
+several functions of one code have appears there once.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ def malformed_request() -> Refusal:
     return Refusal(400, "malformed_request", "Bad request")
 
 
-def wrong_parameter(name: str, expected: str) -> Refusal:
+def invalid_parameter(name: str, expected: str) -> Refusal:
     """A query parameter, path parameter or body field of the wrong type or out of its range.
 
     Correct the parameter or field that the message names.
@@ -51,7 +52,7 @@ def missing_parameter(name: str) -> Refusal:
     return Refusal(400, "missing_parameter", f"{name} is required")
 
 
-def missing(message: str) -> Refusal:
+def missing_parameter_saying(message: str) -> Refusal:
     """A required parameter or field that is absent.
 
     Send the parameter or field that the message names.
@@ -59,7 +60,7 @@ def missing(message: str) -> Refusal:
     return Refusal(400, "missing_parameter", message)
 
 
-def wrong(message: str) -> Refusal:
+def invalid_parameter_saying(message: str) -> Refusal:
     """A query parameter, path parameter or body field of the wrong type or out of its range.
 
     Correct the parameter or field that the message names.
@@ -150,7 +151,7 @@ def too_slow() -> Refusal:
 def not_ready(reasons: str) -> Refusal:
     """The process or the network is not ready; the message lists the reasons.
 
-    `/ready`: send requests to another process. `/ready/{network}`: wait; every process reports the same.
+    `/ready`: send requests to another process. `/ready/{network}`: the same if usage cannot be recorded, else wait.
     """
     return Refusal(503, "not_ready", f"Not ready: {reasons}")
 
@@ -183,7 +184,7 @@ def foreign_address() -> Refusal:
 
 
 def invalid_stake_address() -> Refusal:
-    """Anything but a stake address.
+    """A value that is not a stake address.
 
     Send a stake address as wallets show it, `stake1…` or `stake_test1…`, not a payment address.
     """
@@ -199,7 +200,7 @@ def foreign_stake_address() -> Refusal:
 
 
 def invalid_output_reference() -> Refusal:
-    """Anything but 64 hex digits, `#` and an index.
+    """A value that is not 64 hex digits, `#` and an index.
 
     Send the hash of the transaction, `#` and the index of the output there.
     """
@@ -244,7 +245,7 @@ def invalid_fingerprint(fault: str) -> Refusal:
 
 
 def invalid_policy_id() -> Refusal:
-    """Anything but 56 hex digits.
+    """A value that is not 56 hex digits.
 
     Send the 56 hex digits of the policy id.
     """
@@ -285,7 +286,7 @@ def pool_not_found() -> Refusal:
 
 
 def invalid_transaction_hash() -> Refusal:
-    """Anything but 64 hex digits.
+    """A value that is not 64 hex digits.
 
     Send the 64 hex digits of the hash.
     """
@@ -317,7 +318,7 @@ def epoch_not_found() -> Refusal:
 
 
 def parameters_not_known() -> Refusal:
-    """An epoch whose protocol parameters were not read, since the index did not follow the node's tip then.
+    """Protocol parameters that were not read: the index did not follow the node's tip, or the epoch is seconds old.
 
     Those of `latest` appear within seconds of the epoch's first block; those of past epochs never do.
     """
@@ -325,7 +326,7 @@ def parameters_not_known() -> Refusal:
 
 
 def genesis_not_known() -> Refusal:
-    """The genesis configurations are not read yet.
+    """Genesis configurations that the index has not read yet.
 
     Retry after some seconds: they are read as soon as the index has reached the node's tip.
     """
@@ -333,7 +334,7 @@ def genesis_not_known() -> Refusal:
 
 
 def invalid_script_hash() -> Refusal:
-    """Anything but 56 hex digits.
+    """A value that is not 56 hex digits.
 
     Send the 56 hex digits of the hash.
     """
@@ -349,7 +350,7 @@ def script_not_found() -> Refusal:
 
 
 def invalid_datum_hash() -> Refusal:
-    """Anything but 64 hex digits.
+    """A value that is not 64 hex digits.
 
     Send the 64 hex digits of the hash.
     """
@@ -408,7 +409,7 @@ def invalid_api_key() -> Refusal:
 
 
 def expired_api_key() -> Refusal:
-    """The key has expired, or it was replaced by a rotation and its overlap has ended.
+    """A key that has expired, or that a rotation has replaced and whose overlap has ended.
 
     Use the new key after a rotation, or set a later `expires_at` with `PUT …/limits`.
     """
@@ -515,8 +516,8 @@ def transaction_expired(invalid_hereafter: int, slot_no: int) -> Refusal:
 
 
 def transaction_not_submitted() -> Refusal:
-    """A transaction that no key of the account has submitted within the last seven days, or as many as the operator has
-    set.
+    """A transaction that no key of the account has submitted within the last seven days (unless the operator has set
+    another number).
 
     Submit it: if the node or a block has it already, that is accepted again, and it is followed from then on.
     """
@@ -524,7 +525,7 @@ def transaction_not_submitted() -> Refusal:
 
 
 def transaction_in_block(block_no: int) -> Refusal:
-    """A transaction that is to be submitted again although a block holds it.
+    """A request to resubmit a transaction that is in a block.
 
     Nothing needs to be done, unless a fork removes that block: `GET /v1/tx/submitted/{hash}` says so.
     """
@@ -532,7 +533,7 @@ def transaction_in_block(block_no: int) -> Refusal:
 
 
 def signatures_refused(said: str) -> Refusal:
-    """Signatures are missing or invalid.
+    """Signatures that are missing or invalid.
 
     Sign the body with the keys of all inputs, withdrawals, certificates and policies, after the last change to it.
     """
@@ -548,9 +549,9 @@ def inputs_not_unspent(said: str) -> Refusal:
 
 
 def outside_validity_interval(said: str) -> Refusal:
-    """The ledger is before or after the validity interval.
+    """A validity interval that does not contain the slot of the node's ledger.
 
-    Wait until it begins, or build the transaction again.
+    Wait until it begins or, if it has ended, build the transaction again.
     """
     return Refusal(400, "outside_validity_interval", f"{_BY_NODE}: {said}")
 
@@ -564,7 +565,7 @@ def fee_too_small(said: str) -> Refusal:
 
 
 def value_not_conserved(said: str) -> Refusal:
-    """What the transaction consumes and what it produces differ.
+    """A transaction that consumes another value than it produces.
 
     Balance inputs, withdrawals and mints with outputs, deposits and the fee.
     """
@@ -572,7 +573,7 @@ def value_not_conserved(said: str) -> Refusal:
 
 
 def transaction_refused(said: str) -> Refusal:
-    """Another rule of the ledger that the transaction breaks.
+    """A transaction that breaks another rule of the ledger.
 
     Correct what the message names. The number in it is Ogmios' code of the rule.
     """
@@ -650,7 +651,7 @@ def bootstrap_owns_no_credentials() -> Refusal:
     )
 
 
-def bootstrap_stays() -> Refusal:
+def bootstrap_key_not_revocable() -> Refusal:
     """An attempt to revoke the bootstrap key, which is a setting.
 
     Change the service's setting to replace it.
@@ -739,7 +740,7 @@ def no_restriction_to_change() -> Refusal:
     return Refusal(400, "nothing_to_update", "At least one field (ip_networks or scopes) must be provided")
 
 
-def not_in_the_future() -> Refusal:
+def expiry_not_in_future() -> Refusal:
     """An `expires_at` that is not in the future.
 
     Send a later time, or none.

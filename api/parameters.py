@@ -71,11 +71,13 @@ class Kind(Generic[Value]):
         """The error for a wrong value."""
         if callable(self.message):
             return self.message()
-        return errors.wrong(self.message) if self.message else errors.wrong_parameter(name, f"must be {self.expected}")
+        if self.message:
+            return errors.invalid_parameter_saying(self.message)
+        return errors.invalid_parameter(name, f"must be {self.expected}")
 
     def absence(self, name: str) -> errors.Refusal:
         """The error for a missing required field."""
-        return errors.missing(self.missing) if self.missing else errors.missing_parameter(name)
+        return errors.missing_parameter_saying(self.missing) if self.missing else errors.missing_parameter(name)
 
 
 class Integer(Kind[int]):
@@ -179,7 +181,7 @@ class Text(Kind[str]):
             raise ValueError(text)
         text.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
         if len(text) > self.most:
-            raise errors.wrong(self.too_long) if self.too_long else ValueError(text)
+            raise errors.invalid_parameter_saying(self.too_long) if self.too_long else ValueError(text)
         return text
 
 
@@ -305,7 +307,7 @@ def read_question(
                 absent.append(field)
                 continue
             if len(given) > 1:
-                raise errors.wrong_parameter(field.name, "must be given once")
+                raise errors.invalid_parameter(field.name, "must be given once")
             text = given[0]
         try:
             values[field.attribute] = field.kind.of_text(text)

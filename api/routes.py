@@ -598,7 +598,7 @@ ROUTES: tuple[Route, ...] = (
         "manage_credentials",
         elsewhere=_OF_A_CREDENTIAL,
         status=HTTPStatus.CREATED,
-        errors=(errors.bootstrap_owns_no_credentials, errors.not_in_the_future, errors.user_account_not_found),
+        errors=(errors.bootstrap_owns_no_credentials, errors.expiry_not_in_future, errors.user_account_not_found),
     ),
     Route("GET", "/v1/admin/credentials", "list_credentials", credentials.listed, "manage_credentials"),
     Route(
@@ -648,7 +648,7 @@ ROUTES: tuple[Route, ...] = (
         "update_credential_limits",
         limits.update,
         "manage_credentials",
-        errors=(errors.no_limit_to_change, errors.not_in_the_future, errors.credential_not_found_or_revoked),
+        errors=(errors.no_limit_to_change, errors.expiry_not_in_future, errors.credential_not_found_or_revoked),
     ),
     Route(
         "GET",
@@ -726,7 +726,7 @@ ROUTES: tuple[Route, ...] = (
         "revoke_admin_key",
         admin_keys.revoke,
         "bootstrap",
-        errors=(errors.bootstrap_stays, errors.admin_key_not_found_or_revoked),
+        errors=(errors.bootstrap_key_not_revocable, errors.admin_key_not_found_or_revoked),
     ),
     # The service itself ----------------------------------------------------------------------------------------------
     Route("GET", "/", "get_home", docs.home, "open", media_types=("text/html",)),

@@ -124,7 +124,9 @@ async def withdraw(db: sql.Connection, by: audit.Actor, admin_key_id: UUID) -> A
     record = await _revoke.one(db, admin_key_id)
     if record is None:
         found = await _is_bootstrap.one(db, admin_key_id)
-        raise errors.bootstrap_stays() if found and found.is_bootstrap else errors.admin_key_not_found_or_revoked()
+        if found and found.is_bootstrap:
+            raise errors.bootstrap_key_not_revocable()
+        raise errors.admin_key_not_found_or_revoked()
     await audit.record(db, by, "admin_key.revoked", record.id, name=record.entity_name)
     return record
 

@@ -166,7 +166,7 @@ async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCr
     new, api_key = ask.body, tokens.new_api_key()
     if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
         # NOTE: not in `NewCredential.check`, so that a repeated request is recognized after that time, too.
-        raise errors.not_in_the_future()
+        raise errors.expiry_not_in_future()
     async with ask.commit() as db:
         made = await _create.one(
             db,

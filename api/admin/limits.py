@@ -84,7 +84,7 @@ class LimitChanges(Body, frozen=True, kw_only=True):
         if self.rate_limit_per_minute is UNSET and self.expires_at is UNSET and self.quota is UNSET:
             raise errors.no_limit_to_change()
         if isinstance(self.expires_at, datetime) and self.expires_at <= datetime.now(UTC):
-            raise errors.not_in_the_future()
+            raise errors.expiry_not_in_future()
 
 
 class RestrictionChanges(Body, frozen=True, kw_only=True):
