@@ -61,8 +61,8 @@ def serve(
         with listening:
             async with running(settings) as servers:
                 async with database.migrated(servers.database_url, stop) as db:
-                    if settings.bootstrap_admin_key and await caller.is_partners(db, settings.bootstrap_admin_key):
-                        raise environment.partners_bootstrap_key()
+                    if settings.bootstrap_admin_key and await caller.was_issued(db, settings.bootstrap_admin_key):
+                        raise environment.issued_bootstrap_key()
                 if count == 1:
                     await processes.serve(settings, servers, listening, stop)
                 else:

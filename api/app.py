@@ -174,7 +174,9 @@ class Api:
         question = read_question(route.question, route.fields, parameters, query)
         notes = Notes()
         if isinstance(authenticated, caller.Admission) and route.ask is KeyAsk:
-            answer = await route.handler(KeyAsk(self._services, question, authenticated.key_hash, authenticated.taken))
+            answer = await route.handler(
+                KeyAsk(self._services, question, authenticated.key_hash, authenticated.verdict)
+            )
         elif isinstance(authenticated, caller.Admission) and route.ask is ChainChange:
             answer = await self._change(trail, route, question, authenticated.key, request, notes)
         elif isinstance(authenticated, caller.Admission):

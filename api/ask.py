@@ -10,7 +10,7 @@ import msgspec
 from api.caller import AdminKey, ApiKey, KeyInvalidation
 from api.chain_servers import ChainServer
 from api.parameters import Body, Question
-from api.rate_limit import Taken
+from api.rate_limit import Verdict
 from api.services import Services
 from shared import schema
 from shared.ledger import SECURITY_PARAMETER
@@ -106,12 +106,12 @@ class ChainChange(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, k
 
 
 class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
-    """A question of an API key about itself. `taken` is the outcome of this request's rate limit and quota."""
+    """A question of an API key about itself. `verdict` is the outcome of this request's rate limit and quota."""
 
     services: Services
     question: QuestionT
     key_hash: bytes
-    taken: Taken
+    verdict: Verdict
 
 
 class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from api import errors, restrictions, tokens
 from api.errors import Refusal
-from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, SharedLimits, Taken
+from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, RunningQuota, SharedLimits, Verdict
 from api.restrictions import Call
 from api.turns import FairPool
 from api.valkey import ValkeyClient
@@ -40,7 +40,7 @@ _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)  # RFC 
 
 _refused = Counter("ledgerline_callers_refused", "Requests refused for their key, by kind of key.", ("key", "reason"))
 _limited = Counter("ledgerline_rate_limited", "Requests refused for exceeding the rate limit.")
-_spent = Counter("ledgerline_quota_exceeded", "Requests refused for exceeding the quota.")
+_quota_exceeded = Counter("ledgerline_quota_exceeded", "Requests refused for exceeding the quota.")
 _shared = Gauge(
     "ledgerline_rate_limits_shared",
     "1 while limits are counted in Valkey for all processes, 0 while this process counts alone.",
@@ -60,7 +60,7 @@ class Admission(msgspec.Struct, frozen=True):
 
     key: ApiKey
     key_hash: bytes
-    taken: Taken
+    verdict: Verdict
     headers: dict[str, str]
     refusal: Refusal | None
 
@@ -112,7 +112,7 @@ class _AdminKeyRow(msgspec.Struct, frozen=True):
     use_is_due: bool  # last_used_at is more than a minute old
 
 
-class _IsPartners(msgspec.Struct, frozen=True):
+class _WasIssued(msgspec.Struct, frozen=True):
     found: bool
 
 
@@ -124,7 +124,7 @@ class _BootstrapRow(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _api_key_by_hash = _sql.query("api_key_by_hash", KeyRow)
 _admin_key_by_hash = _sql.query("admin_key_by_hash", _AdminKeyRow)
-_is_partners = _sql.query("is_partners", _IsPartners)
+_was_issued = _sql.query("was_issued", _WasIssued)
 _touch_admin_key = _sql.command("touch_admin_key")
 _bootstrap_admin_key = _sql.query("bootstrap_admin_key", _BootstrapRow)
 
@@ -152,23 +152,23 @@ class Callers:
         if token is None:
             raise _refusal("api", "missing", errors.missing_api_key())
         key_hash = tokens.hash_of(token)
-        taken = await self._take(key_hash, call) if tokens.is_api_key(token) else None
-        if taken is None:
+        verdict = await self._take(key_hash, call) if tokens.is_api_key(token) else None
+        if verdict is None:
             raise _refusal("api", "invalid", errors.invalid_api_key())
         refusal = None
-        if isinstance(taken, Barred):
-            barred = errors.ip_address_not_allowed() if taken.by == "ip" else errors.scope_not_covered(call.scope)
-            raise _refusal("api", taken.by, barred)
-        if taken.spent:
-            _spent.inc()
+        if isinstance(verdict, Barred):
+            barred = errors.ip_address_not_allowed() if verdict.by == "ip" else errors.scope_not_covered(call.scope)
+            raise _refusal("api", verdict.by, barred)
+        if verdict.quota_exceeded:
+            _quota_exceeded.inc()
             refusal = errors.quota_exceeded()
-        elif not taken.admitted:
+        elif not verdict.admitted:
             _limited.inc()
             refusal = errors.rate_limit_exceeded()
-        key = ApiKey(taken.credential_id, network.by_id[taken.network_id])
-        return Admission(key, key_hash, taken, taken.headers(), refusal)
+        key = ApiKey(verdict.credential_id, network.by_id[verdict.network_id])
+        return Admission(key, key_hash, verdict, verdict.headers(), refusal)
 
-    async def known(self, key_hash: bytes) -> KeyRow | None:
+    async def read_key(self, key_hash: bytes) -> KeyRow | None:
         """A key as Postgres knows it, valid or not."""
         return await self._api_keys.read(key_hash)
 
@@ -201,15 +201,15 @@ class Callers:
             log.warning("keys.waiting_for_leases", keys=len(invalidation.key_hashes), wait_s=LEASE_S)
             await asyncio.sleep(LEASE_S)
 
-    async def _take(self, key_hash: bytes, call: Call) -> Taken | Barred | None:
+    async def _take(self, key_hash: bytes, call: Call) -> Verdict | Barred | None:
         """The outcome of one request; None for an unknown or revoked key.
 
         Raises Refusal for an expired key or an inactive account.
         """
-        known = await self._counted(key_hash, call)
-        if isinstance(known, Taken | Barred):
-            return known
-        row = await self.known(key_hash)
+        from_valkey = await self._ask_valkey(key_hash, call)
+        if isinstance(from_valkey, Verdict | Barred):
+            return from_valkey
+        row = await self.read_key(key_hash)
         if row is None or not hmac.compare_digest(row.key_hash, key_hash) or row.revoked:
             return None
         if row.expired:
@@ -217,12 +217,13 @@ class Callers:
         if row.owner_status != "active":
             raise _refusal("api", "inactive", errors.inactive_account())
         good = row.good()
-        taken = await self._counted(key_hash, call, KeyLease(good, 0 if known is None else known.until_us))
-        return taken if isinstance(taken, Taken | Barred) else self._limits.take_alone(good, call)
+        lease = KeyLease(good, 0 if from_valkey is None else from_valkey.until_us)
+        verdict = await self._ask_valkey(key_hash, call, lease)
+        return verdict if isinstance(verdict, Verdict | Barred) else self._limits.take_alone(good, call)
 
-    async def _counted(
+    async def _ask_valkey(
         self, key_hash: bytes, call: Call, lease: KeyLease | None = None
-    ) -> Taken | Barred | AskPostgres | None:
+    ) -> Verdict | Barred | AskPostgres | None:
         """What Valkey says about one request; None while it is unreachable."""
         answer, cause = None, "a heartbeat failed"
         if not self._limits.away:
@@ -255,7 +256,7 @@ class Callers:
 class KeyReader:
     """Reads API keys in Postgres, once for all requests of a key that wait for a connection.
 
-    Valkey forgets a key every LEASE_S, and then all requests under way with it have to ask.
+    Valkey forgets a key after LEASE_S. Then all requests under way with it need it from Postgres.
     """
 
     def __init__(self, partner: FairPool) -> None:
@@ -294,9 +295,9 @@ class KeyInvalidation:
         await self._fence(key_hashes)
 
 
-async def is_partners(db: sql.Connection, admin_key: str) -> bool:
+async def was_issued(db: sql.Connection, admin_key: str) -> bool:
     """Whether an admin key was issued to a partner, and so can't be the bootstrap key."""
-    row = await _is_partners.one(db, tokens.hash_of(admin_key))
+    row = await _was_issued.one(db, tokens.hash_of(admin_key))
     return row is not None and row.found
 
 

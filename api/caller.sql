@@ -1,12 +1,12 @@
--- Everything needed to authenticate a request with an API key, the current one of its credential or a former one. One row
--- or none, by the unique indexes of hashes. A quota costs the days of its period.
+-- What decides on a request with an API key: the current key of its credential, or a former one. One row or none, since hashes
+-- are unique. Cost: two look-ups and, with a quota, the days of its period.
 -- name: api_key_by_hash
 SELECT key.key_hash, credential.id AS credential_id, credential.network_id,
        credential.rate_limit_per_minute AS limit, key.expires_at,
        credential.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,
        user_account.status AS owner_status, credential.quota_requests,
        credential.quota_per, coalesce(period.since, now()) AS quota_since,
-       coalesce(period.until, now()) AS quota_until, coalesce(spent.requests, 0) AS quota_used,
+       coalesce(period.until, now()) AS quota_until, coalesce(used.requests, 0) AS quota_used,
        credential.ip_networks, credential.scopes
 FROM (
     SELECT id, key_hash, expires_at FROM partner.credential WHERE key_hash = $1
@@ -25,7 +25,7 @@ LEFT JOIN LATERAL (
     SELECT coalesce(sum(successful + failed - limited), 0)::bigint AS requests
     FROM partner.usage_day
     WHERE credential_id = credential.id AND day >= (period.since AT TIME ZONE 'UTC')::date
-) AS spent ON credential.quota_per IS NOT NULL
+) AS used ON credential.quota_per IS NOT NULL
 
 -- A partner's admin key, unless it is revoked. Never the bootstrap key, which is defined by the setting alone.
 -- name: admin_key_by_hash
@@ -35,7 +35,7 @@ FROM partner.admin_key
 WHERE key_hash = $1 AND revoked_at IS NULL AND NOT is_bootstrap
 
 -- Whether a key was ever issued to a partner.
--- name: is_partners
+-- name: was_issued
 SELECT EXISTS (SELECT FROM partner.admin_key WHERE key_hash = $1 AND NOT is_bootstrap) AS found
 
 -- At most once a minute (use_is_due): precise enough for people, and it saves a new row version per request.

@@ -41,18 +41,18 @@ async def read(ask: KeyAsk[Nothing]) -> Answer[OwnKey]:
 
     The request counts, as any other. Every key may make it, whatever its scopes.
     """
-    key = await ask.services.callers.known(ask.key_hash)
+    key = await ask.services.callers.read_key(ask.key_hash)
     if key is None:
         raise errors.invalid_api_key()
     quota = None
     if key.quota_requests is not None and key.quota_per is not None:
-        left = max(key.quota_requests - key.quota_used, 0) if ask.taken.quota is None else ask.taken.quota.remaining
+        left = max(key.quota_requests - key.quota_used, 0) if ask.verdict.quota is None else ask.verdict.quota.remaining
         quota = QuotaState(key.quota_requests, key.quota_per, left, key.quota_until)
     own = OwnKey(
         credential_id=key.credential_id,
         network_id=key.network_id,
         rate_limit_per_minute=key.limit,
-        remaining=ask.taken.remaining,
+        remaining=ask.verdict.remaining,
         quota=quota,
         expires_at=key.expires_at,
         ip_networks=key.ip_networks,

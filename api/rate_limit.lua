@@ -12,15 +12,15 @@
 --       3 the life to which the calling process has reported its admissions
 --       4 the scope of the request, "" for none
 --       5 the bits of the caller's IP address, "" if it is unknown
---       6 "1" if the key has this scope only if it is named, else "0"
+--       6 "1" if this scope must be granted by name, else "0"
 --       7 requests in the quota's period by the usage table, if the key was just read and has a quota
 --
 -- Returns "tell" if this is a different life, "ask <now>" if the key must be read from Postgres, "ip" or "scope" if a
--- restriction bars the request, otherwise "<admitted, limited or spent> <limit> <admissions left> <us until the oldest
--- leaves the minute> <requests left of the quota> <us until its period ends> <credential_id> <network_id>"
+-- restriction bars the request, otherwise "<admitted, limited or quota_exceeded> <limit> <admissions left> <us until the
+-- oldest leaves the minute> <requests left of the quota> <us until its period ends> <credential_id> <network_id>"
 --
--- NOTE: Lua rounds numbers above 10^14 in texts, hence string.format for times. The answer is one text, since redis-py
--- takes three times as long for an array of six.
+-- NOTE: Lua rounds numbers above 10^14 in texts, hence string.format for times. The answer is one text, which is parsed
+-- faster than an array.
 local MINUTE_US, DAY_MS = 60000000, 86400000
 local life = ARGV[3]
 if redis.call('HGET', KEYS[3], 'life') ~= life then
@@ -28,11 +28,11 @@ if redis.call('HGET', KEYS[3], 'life') ~= life then
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local kept = redis.call('GET', KEYS[1])
-local told = ARGV[1]
+local cached = redis.call('GET', KEYS[1])
+local key = ARGV[1]
 
-if told == '' then
-  local lived, rest = string.match(kept or '', '^(%S+) (.+)$')
+if key == '' then
+  local lived, rest = string.match(cached or '', '^(%S+) (.+)$')
   if lived ~= life then
     return string.format('ask %.0f', now)
   end
@@ -40,11 +40,11 @@ if told == '' then
   if expires_us > 0 and expires_us <= now then
     return string.format('ask %.0f', now)
   end
-  told = rest
-elseif kept ~= 'fence' and now < tonumber(ARGV[2]) then
-  redis.call('SET', KEYS[1], life .. ' ' .. told, 'PXAT', string.format('%.0f', math.floor(ARGV[2] / 1000)))
+  key = rest
+elseif cached ~= 'fence' and now < tonumber(ARGV[2]) then
+  redis.call('SET', KEYS[1], life .. ' ' .. key, 'PXAT', string.format('%.0f', math.floor(ARGV[2] / 1000)))
 end
-local limit, credential_id, network_id, more = string.match(told, '^(%d+) %d+ (%S+) (%d+)(.*)$')
+local limit, credential_id, network_id, more = string.match(key, '^(%d+) %d+ (%S+) (%d+)(.*)$')
 limit = tonumber(limit)
 
 local quota, period, ends_us, counter, used
@@ -93,22 +93,22 @@ while oldest and now - oldest >= MINUTE_US do -- each admission is dropped once:
   redis.call('LPOP', minute)
   oldest = redis.call('LINDEX', minute, 0)
 end
-local taken = redis.call('LLEN', minute)
+local admissions = redis.call('LLEN', minute)
 local verdict = 'limited'
 if quota and used >= quota then
-  verdict = 'spent'
-elseif taken < limit then
+  verdict = 'quota_exceeded'
+elseif admissions < limit then
   verdict = 'admitted'
-  taken = taken + 1
+  admissions = admissions + 1
   redis.call('RPUSH', minute, string.format('%.0f', now))
   redis.call('PEXPIRE', minute, 61000)
   if quota then
     used = redis.call('INCR', counter)
   end
 end
-if taken > limit then -- the limit was lowered, or processes without Valkey admitted more: the excess must leave first
-  oldest = redis.call('LINDEX', minute, taken - limit)
-  taken = limit
+if admissions > limit then -- the limit was lowered, or processes without Valkey admitted more: the excess leaves first
+  oldest = redis.call('LINDEX', minute, admissions - limit)
+  admissions = limit
 end
 local reset_us = (oldest or now) + MINUTE_US - now
 local quota_left, quota_ends_in = '-', '-'
@@ -117,4 +117,4 @@ if quota then
   quota_ends_in = string.format('%.0f', math.max(ends_us - now, 0))
 end
 return string.format('%s %d %d %d %s %s %s %s',
-  verdict, limit, limit - taken, reset_us, quota_left, quota_ends_in, credential_id, network_id)
+  verdict, limit, limit - admissions, reset_us, quota_left, quota_ends_in, credential_id, network_id)

@@ -31,7 +31,7 @@ LEASE_S = 5
 """How long Valkey may cache a key, measured from before the query to Postgres."""
 
 FENCE_S = 60
-"""How long a key is read from Postgres only after a change: longer than its commit plus LEASE_S can take."""
+"""For how long after a change a key is read from Postgres alone. Longer than the commit and LEASE_S together."""
 
 BEAT_EVERY_S = 0.25
 """The interval of heartbeats."""
@@ -40,7 +40,7 @@ HOLD_S = 2.0
 """How long requests wait for other processes to report admissions before each process grants only its share."""
 
 _MINUTE_S = 60
-_SETTLE_AGAIN_S = 0.05, 0.5  # while requests wait, and after that
+_BEAT_AGAIN_S = 0.05, 0.5  # while requests wait, and after that
 _MOST_REPORTED = 2_000  # admissions in one command
 _SCRIPT = Path(__file__).with_suffix(".lua").read_text()
 _BEAT, _TELL = (Path(__file__).with_name(f"rate_limit_{name}.lua").read_text() for name in ("beat", "tell"))
@@ -81,10 +81,10 @@ class QuotaLeft(msgspec.Struct, frozen=True):
     reset_s: int
 
 
-class Taken(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True):
     """The outcome of one request in its credential's sliding minute and quota.
 
-    A request that is not admitted exceeds the quota if `spent`, else the limit.
+    A request that is not admitted exceeds the quota if `quota_exceeded`, else the limit.
     """
 
     credential_id: UUID
@@ -93,7 +93,7 @@ class Taken(msgspec.Struct, frozen=True):
     limit: int
     remaining: int
     reset_s: int  # until the oldest admission leaves the minute; of a limited request: until it may come again
-    spent: bool = False
+    quota_exceeded: bool = False
     quota: QuotaLeft | None = None
 
     def headers(self) -> dict[str, str]:
@@ -107,7 +107,7 @@ class Taken(msgspec.Struct, frozen=True):
         }
         if self.admitted:
             return headers
-        wait_s = self.quota.reset_s if self.spent and self.quota is not None else self.reset_s
+        wait_s = self.quota.reset_s if self.quota_exceeded and self.quota is not None else self.reset_s
         return headers | {"Retry-After": str(wait_s)}
 
 
@@ -145,7 +145,7 @@ class SharedLimits:
     """The sliding minutes of all processes together, by Valkey's clock.
 
     Valkey's data have a life: it ends when Valkey loses its data or fails over. A process takes part in a life once it
-    has reported its admissions of the last minute; the life is settled once all processes have.
+    has reported its admissions of the last minute. Until all processes have, requests wait.
 
     Methods raise the errors of `ValkeyClient`. After one, Valkey counts as `away` until a heartbeat succeeds.
     """
@@ -156,15 +156,15 @@ class SharedLimits:
         self.away = False
         self.processes = 1  # that share a limit, including this one
         self._process = secrets.token_hex(8).encode()
-        self._peers: Sequence[bytes] = ()  # other processes with a heartbeat in the minute before ours
-        self._life = b""  # to which this process has reported; empty while there is a new one
+        self._peers: Sequence[bytes] = ()  # processes with a heartbeat in the last minute, as Valkey last said
+        self._life = b""  # to which this process has reported all it had to; empty after a new one has begun
         self._data = b""  # for which the batches in _owed are made
         self._life_ends_at = 0.0  # the end of its first minute, on the monotonic clock
         self._owed: deque[_Admissions] = deque()
         self._batches = 0
-        self._settled = False  # all processes have reported to this life
-        self._unsettled_since = 0.0
-        self._settling: asyncio.Task[None] | None = None
+        self._all_reported = False  # all processes have reported to this life
+        self._held_since = 0.0
+        self._reporting: asyncio.Task[None] | None = None
         self._reviving = asyncio.Lock()
         self._take = _LuaScript(_SCRIPT)
         self._beat = _LuaScript(_BEAT)
@@ -172,7 +172,7 @@ class SharedLimits:
 
     async def take(
         self, key_hash: bytes, lease: KeyLease | None = None, call: Call = _ANY
-    ) -> Taken | Barred | AskPostgres:
+    ) -> Verdict | Barred | AskPostgres:
         """Count one request, unless a restriction bars it.
 
         Without `lease`, a request of a key that is not cached is not counted: on AskPostgres, repeat the call with a
@@ -180,9 +180,9 @@ class SharedLimits:
         """
         try:
             while True:
-                if not self._settled or self.own.unreported:
-                    await self._wait_until_settled()
-                    if not self._settled:
+                if not self._all_reported or self.own.unreported:
+                    await self._wait_for_reports()
+                    if not self._all_reported:
                         if lease is None:
                             return AskPostgres(0)
                         own = self.own.count(lease.key.credential_id)
@@ -194,12 +194,12 @@ class SharedLimits:
                     return self._read(answer)
                 if life == self._life:
                     self._life = b""
-                    self._unsettle()
+                    self._hold()
         except (RedisError, OSError):
             self.away = True
             raise
 
-    def take_alone(self, good: GoodKey, call: Call = _ANY) -> Taken | Barred:
+    def take_alone(self, good: GoodKey, call: Call = _ANY) -> Verdict | Barred:
         """Count one request while Valkey is unreachable, against this process' shares of the limit and remaining
         quota."""
         barred = good.restrictions.bars(call)
@@ -222,32 +222,32 @@ class SharedLimits:
             while True:
                 try:
                     life, _ = await self._heartbeat()
-                    if self.away or life != self._life or not self._settled or self.own.unreported:
-                        await self._wait_until_settled()
+                    if self.away or life != self._life or not self._all_reported or self.own.unreported:
+                        await self._wait_for_reports()
                 except (RedisError, OSError):
                     self.away = True
                 await asyncio.sleep(BEAT_EVERY_S)
         finally:
-            if self._settling is not None:
-                self._settling.cancel()
+            if self._reporting is not None:
+                self._reporting.cancel()
 
-    def _unsettle(self) -> None:
+    def _hold(self) -> None:
         """Admit nothing until all processes have reported."""
-        if self._settled or not self._unsettled_since:
-            self._settled, self._unsettled_since = False, time.monotonic()
+        if self._all_reported or not self._held_since:
+            self._all_reported, self._held_since = False, time.monotonic()
 
-    async def _wait_until_settled(self) -> None:
+    async def _wait_for_reports(self) -> None:
         """Wait until all processes have reported to this life, but at most HOLD_S from the first wait."""
-        self._unsettle()
-        if self._settling is None or self._settling.done():
-            self._settling = asyncio.create_task(self._settle())
-            self._settling.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        patience_s = max(self._unsettled_since + HOLD_S - time.monotonic(), 0)
-        done, _ = await asyncio.wait((self._settling,), timeout=patience_s)
-        for settling in done:
-            settling.result()
+        self._hold()
+        if self._reporting is None or self._reporting.done():
+            self._reporting = asyncio.create_task(self._report())
+            self._reporting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        patience_s = max(self._held_since + HOLD_S - time.monotonic(), 0)
+        done, _ = await asyncio.wait((self._reporting,), timeout=patience_s)
+        for reporting in done:
+            reporting.result()
 
-    async def _settle(self) -> None:
+    async def _report(self) -> None:
         """Report to this life, and wait until all other processes have, or until it is a minute old."""
         while True:
             life, is_open = await self._heartbeat()
@@ -263,11 +263,11 @@ class SharedLimits:
                 if await self._reported_all(life):
                     self._life = life
             elif is_open:
-                self._settled, self._unsettled_since = True, 0.0
+                self._all_reported, self._held_since = True, 0.0
                 return
             else:
-                waited_s = time.monotonic() - self._unsettled_since
-                await asyncio.sleep(_SETTLE_AGAIN_S[waited_s > HOLD_S])
+                waited_s = time.monotonic() - self._held_since
+                await asyncio.sleep(_BEAT_AGAIN_S[waited_s > HOLD_S])
 
     async def _heartbeat(self) -> tuple[bytes, bool]:
         """Send one heartbeat. Returns the life of Valkey's data, and whether all processes have reported to it."""
@@ -325,32 +325,32 @@ class SharedLimits:
         asked = (call.scope.encode(), call.ip_bits.encode(), named)
         return *keys, shown, until_us, self._life, *asked, str(used).encode()
 
-    def _read(self, answer: bytes) -> Taken | Barred | AskPostgres:
-        verdict, *figures = answer.split(b" ", 6)
-        if verdict == b"ask":
+    def _read(self, answer: bytes) -> Verdict | Barred | AskPostgres:
+        word, *figures = answer.split(b" ", 6)
+        if word == b"ask":
             return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000)
         if not figures:
-            return Barred("ip" if verdict == b"ip" else "scope")
+            return Barred("ip" if word == b"ip" else "scope")
         limit, remaining, reset_us, quota_left, quota_ends_in, whose = figures
         credential_id, network_id = _read_whose(whose)
-        admitted = verdict == b"admitted"
+        admitted = word == b"admitted"
         if admitted:
             self.own.note(credential_id)
-        return Taken(
+        return Verdict(
             credential_id,
             network_id,
             admitted,
             int(limit),
             int(remaining),
             _seconds(reset_us),
-            verdict == b"spent",
+            word == b"quota_exceeded",
             None if quota_left == b"-" else QuotaLeft(int(quota_left), _seconds(quota_ends_in)),
         )
 
-    def _refused(self, key: GoodKey) -> Taken:
+    def _refused(self, key: GoodKey) -> Verdict:
         """The refusal while a silent process may have used the whole limit: until its minute is over."""
         reset_s = max(math.ceil(self._life_ends_at - time.monotonic()), 1)
-        return Taken(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
+        return Verdict(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
 
     async def _run(self, script: "_LuaScript", *words: bytes) -> Any:
         command = packed(b"EVALSHA", script.id, *words)
@@ -386,7 +386,7 @@ class _LuaScript:
 
 @lru_cache(2)
 def _minutes(life: bytes) -> bytes:
-    """The beginning of the names of admissions, which differs from that in lost data."""
+    """The beginning of the names of the lists of admissions. Data that replace lost ones have another."""
     return _MINUTES % life.rpartition(b".")[0]
 
 
@@ -434,7 +434,7 @@ class LocalLimits:
         self._of_quotas: Counter[tuple[UUID, datetime]] = Counter()  # admitted without Valkey, by period
         self._swept_at = 0.0
 
-    def take(self, good: GoodKey, share: int, processes: int = 1, now_s: float | None = None) -> Taken:
+    def take(self, good: GoodKey, share: int, processes: int = 1, now_s: float | None = None) -> Verdict:
         """Count one request without Valkey: against a share of the limit, and one of `processes` shares of what the
         usage table leaves of the quota.
         """
@@ -444,8 +444,8 @@ class LocalLimits:
         if quota is not None:
             period = good.credential_id, quota.since
             left = max(max(quota.requests - quota.used, 0) // processes - self._of_quotas[period], 0)
-        spent = left == 0
-        admitted = len(admissions) < share and not spent
+        quota_exceeded = left == 0
+        admitted = len(admissions) < share and not quota_exceeded
         if admitted:
             admissions.append(now_s)
             self.unreported.append((good.credential_id, now_s))
@@ -453,14 +453,14 @@ class LocalLimits:
                 self._of_quotas[period] += 1
                 left -= 1
         first_to_leave = admissions[max(len(admissions) - share, 0)] if admissions else now_s
-        return Taken(
+        return Verdict(
             credential_id=good.credential_id,
             network_id=good.network_id,
             admitted=admitted,
             limit=good.limit,
             remaining=max(share - len(admissions), 0),
             reset_s=math.ceil(first_to_leave + _MINUTE_S - now_s),
-            spent=spent,
+            quota_exceeded=quota_exceeded,
             quota=None if quota is None or left is None else QuotaLeft(left, _seconds_until(quota.until)),
         )
 

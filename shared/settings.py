@@ -143,7 +143,7 @@ def ogmios_url(name: str, text: str) -> str:
     return _parsed(name, text, _ogmios_url, OGMIOS_URL, masked)
 
 
-def partners_bootstrap_key() -> SettingsError:
+def issued_bootstrap_key() -> SettingsError:
     """The refusal of a bootstrap key that was issued to a partner: one key can't be two callers."""
     return SettingsError(f"{_BOOTSTRAP} is {_SECRET}, expected a key that was not issued to a partner")
 

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from api import tokens
 from api import valkey as valkeys
 from api.caller import Callers, KeyReader
-from api.rate_limit import LEASE_S, AskPostgres, GoodKey, KeyLease, LocalLimits, SharedLimits, Taken
+from api.rate_limit import LEASE_S, AskPostgres, GoodKey, KeyLease, LocalLimits, SharedLimits, Verdict
 from api.turns import FairPool
 from shared import database
 from tests.api.client import Client, Reply, serving
@@ -144,7 +144,7 @@ async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) ->
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
         await minutes.fence([key_hash])
-        assert isinstance(await minutes.take(key_hash, KeyLease(key, asked.until_us)), Taken)
+        assert isinstance(await minutes.take(key_hash, KeyLease(key, asked.until_us)), Verdict)
         assert isinstance(await minutes.take(key_hash), AskPostgres)
 
 
@@ -155,11 +155,11 @@ async def test_a_key_read_too_long_ago_is_not_cached(redis_url: str) -> None:
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
         late = KeyLease(key, asked.until_us - LEASE_S * 1_000_000)
-        assert isinstance(await minutes.take(key_hash, late), Taken)
+        assert isinstance(await minutes.take(key_hash, late), Verdict)
         assert isinstance(await minutes.take(key_hash), AskPostgres)
         soon_over = KeyLease(key, asked.until_us - (LEASE_S - 2) * 1_000_000)
-        assert isinstance(await minutes.take(key_hash, soon_over), Taken)
-        assert isinstance(await minutes.take(key_hash), Taken)
+        assert isinstance(await minutes.take(key_hash, soon_over), Verdict)
+        assert isinstance(await minutes.take(key_hash), Verdict)
         async with asyncio.timeout(10):
             while not isinstance(await minutes.take(key_hash), AskPostgres):
                 await asyncio.sleep(0.05)
@@ -382,7 +382,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
                 before = time.monotonic()
                 taken = await minutes.take(bytes(32), KeyLease(key, 2**60))
                 after = time.monotonic()
-                assert isinstance(taken, Taken)
+                assert isinstance(taken, Verdict)
                 if taken.admitted:
                     admitted.append((before, after))
                 else:
@@ -402,7 +402,7 @@ async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypat
         minutes, told = SharedLimits(client), KeyLease(good_key(1), 2**60)
         assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
         refused = await minutes.take(bytes(32), told)
-        assert isinstance(refused, Taken)
+        assert isinstance(refused, Verdict)
         assert (refused.admitted, refused.reset_s) == (False, 1)
         await asyncio.sleep(refused.reset_s)
         assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
@@ -421,7 +421,7 @@ async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
 def test_a_process_alone_keeps_the_same_minute() -> None:
     minutes, good, other = LocalLimits(), good_key(3), good_key(3)
 
-    def take(at: float, key: GoodKey = good, share: int = 3) -> Taken:
+    def take(at: float, key: GoodKey = good, share: int = 3) -> Verdict:
         return minutes.take(key, share, now_s=at)
 
     assert [take(at).admitted for at in (0, 10, 20, 30, 59.9)] == [True, True, True, False, False]

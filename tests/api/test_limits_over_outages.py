@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from api import rate_limit
 from api import valkey as valkeys
-from api.rate_limit import AskPostgres, KeyLease, SharedLimits, Taken
+from api.rate_limit import AskPostgres, KeyLease, SharedLimits, Verdict
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.minutes import good_key, shorten_minute
@@ -47,7 +47,7 @@ async def processes(url: str, count: int) -> AsyncIterator[list[SharedLimits]]:
             stack.callback(beating.cancel)
             found.append(minutes)
         async with asyncio.timeout(SETTLED_WITHIN_S):
-            while any(minutes.processes != count or not minutes._settled for minutes in found):
+            while any(minutes.processes != count or not minutes._all_reported for minutes in found):
                 await asyncio.sleep(0.02)
         yield found
 
@@ -76,9 +76,9 @@ async def admitted(minutes: SharedLimits, told: KeyLease) -> bool:
         taken = None if minutes.away else await minutes.take(KEY, told)
     except (OSError, RedisError):
         taken = None
-    if not isinstance(taken, Taken):
+    if not isinstance(taken, Verdict):
         taken = minutes.take_alone(told.key)
-    assert isinstance(taken, Taken)
+    assert isinstance(taken, Verdict)
     return taken.admitted
 
 
@@ -216,15 +216,15 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         assert isinstance(await speaking.take(KEY), AskPostgres)
         answers = [await speaking.take(KEY, told) for _ in range(5)]
         assert time.monotonic() - started < rate_limit.HOLD_S + 1
-        assert [isinstance(taken, Taken) and taken.admitted for taken in answers] == [True] * 3 + [False] * 2
+        assert [isinstance(taken, Verdict) and taken.admitted for taken in answers] == [True] * 3 + [False] * 2
         refused = answers[-1]
-        assert isinstance(refused, Taken)
+        assert isinstance(refused, Verdict)
         assert 50 <= refused.reset_s <= 60
         silent.own.note(told.key.credential_id)
-        assert isinstance(taken := await silent.take(KEY, told), Taken)
+        assert isinstance(taken := await silent.take(KEY, told), Verdict)
         assert (taken.admitted, taken.remaining) == (True, 5)
         async with asyncio.timeout(SETTLED_WITHIN_S):
-            while not (isinstance(taken := await speaking.take(KEY, told), Taken) and taken.remaining == 4):
+            while not (isinstance(taken := await speaking.take(KEY, told), Verdict) and taken.remaining == 4):
                 await asyncio.sleep(0.02)
 
 
@@ -241,10 +241,10 @@ async def test_a_clock_set_back_refuses_a_key_for_at_most_a_minute(redis_url: st
             await client.hincrby("ledgerline:limits", field, hour_us)
         await client.zunionstore("ledgerline:beats", {"ledgerline:beats": 1_000})
         refused = await minutes.take(KEY, told)
-        assert isinstance(refused, Taken)
+        assert isinstance(refused, Verdict)
         assert (refused.admitted, refused.reset_s) == (False, 60)
         another = SharedLimits(connection)
-        assert isinstance(taken := await another.take(bytes(31) + b"1", KeyLease(good_key(3), 2**60)), Taken)
+        assert isinstance(taken := await another.take(bytes(31) + b"1", KeyLease(good_key(3), 2**60)), Verdict)
         assert taken.admitted
 
 
@@ -275,5 +275,5 @@ async def test_many_admissions_are_reported_in_batches(redis_url: str) -> None:
         await client.flushdb()
         for key, told in keys.items():
             taken = await minutes.take(key, told)
-            assert isinstance(taken, Taken)
+            assert isinstance(taken, Verdict)
             assert taken.remaining == 10_000 - 21
