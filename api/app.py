@@ -1,4 +1,4 @@
-"""The HTTP server for the table of routes. Every answer, success or error, is made here.
+"""The HTTP server for the table of routes. Every answer leaves through `Api`, which counts, measures and logs it.
 
 It uses aiohttp's low-level server: in an Application, some refusals (malformed requests, `Expect`) bypass middlewares.
 """
@@ -163,31 +163,28 @@ class Api:
         return None
 
     async def _call(self, trail: "_Trail", parameters: Mapping[str, str], request: web.BaseRequest) -> web.Response:
-        """Parse the request and call the handler. Raises Refusal, also for a caller above its rate limit."""
-        route, authenticated = trail.route, trail.by
+        """Parse the request and call the handler. Raises Refusal, including the 429 for an exceeded limit or quota."""
+        route, by = trail.route, trail.by
         assert route is not None, "a request without a route has been refused"
-        if isinstance(authenticated, caller.Admission) and authenticated.refusal is not None:
-            raise authenticated.refusal
+        if isinstance(by, caller.Admission) and by.refusal is not None:
+            raise by.refusal
         _refuse_large_body(request)
         query = _query(request)
         trail.ignored = ignored.fields(route.fields, query) if query else []
         question = read_question(route.question, route.fields, parameters, query)
         notes = Notes()
-        if isinstance(authenticated, caller.Admission) and route.ask is KeyAsk:
-            answer = await route.handler(
-                KeyAsk(self._services, question, authenticated.key_hash, authenticated.verdict)
-            )
-        elif isinstance(authenticated, caller.Admission) and route.ask is ChainChange:
-            answer = await self._change(trail, route, question, authenticated.key, request, notes)
-        elif isinstance(authenticated, caller.Admission):
-            if route.body is None:
-                answer = await self._read(route, question, authenticated.key, request, notes)
-            else:
-                answer = await self._read_with_body(trail, route, question, authenticated.key, request, notes)
-        elif isinstance(authenticated, caller.AdminKey):
-            answer = await self._administer(trail, route, question, authenticated, request)
-        else:
+        if by is None:
             answer = await route.handler(OpenAsk(self._services, question))
+        elif isinstance(by, caller.AdminKey):
+            answer = await self._administer(trail, route, question, by, request)
+        elif route.ask is KeyAsk:
+            answer = await route.handler(KeyAsk(self._services, question, by.key_hash, by.verdict))
+        elif route.ask is ChainChange:
+            answer = await self._change(trail, route, question, by.key, request, notes)
+        elif route.body is None:
+            answer = await self._read(route, question, by.key, request, notes)
+        else:
+            answer = await self._read_with_body(trail, route, question, by.key, request, notes)
         if isinstance(answer, web.Response):
             return answer
         return caching.respond(request, route.status, answer, notes)
@@ -197,15 +194,15 @@ class Api:
     ) -> Any:
         """The answer to a request of a partner; the whole response if it repeats an earlier one. Raises Refusal."""
         sent, body = await _sent_body(trail, route, request)
-        once = None
+        idempotency_key = None
         if route.method == "POST":
-            once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+            idempotency_key = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
         ip_address = self._ip_address(request)
         async with self._services.callers.invalidating() as invalidation:
             ask = AdminAsk(self._services, question, body, key, ip_address, trail.request_id, invalidation)
-            if once is None:
+            if idempotency_key is None:
                 return await route.handler(ask)
-            return await idempotency.answer(route, ask, sent, once)
+            return await idempotency.answer(route, ask, sent, idempotency_key)
 
     async def _change(
         self,
@@ -217,14 +214,14 @@ class Api:
         notes: Notes,
     ) -> Any:
         """The answer to a request to change something on a chain; the whole response if it repeats an earlier one."""
-        once = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+        idempotency_key = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
         sent, body = await _sent_body(trail, route, request)
         services = self._services
         async with services.nodes.turn(key.network), services.submissions.acquire() as db:
             ask = ChainChange(services, question, key, services.chain_servers.primary, notes, body=body, db=db)
-            if once is None:
+            if idempotency_key is None:
                 return await route.handler(ask)
-            return await idempotency.answer_change(route, ask, sent, once)
+            return await idempotency.answer_change(route, ask, sent, idempotency_key)
 
     async def _read(
         self,
@@ -234,15 +231,15 @@ class Api:
         request: web.BaseRequest,
         notes: Notes,
     ) -> Any:
-        """The answer to a question about a chain; Unchanged if the tip alone says that the caller has it."""
-        known = request.headers.get("If-None-Match", "")
+        """The answer to a question about a chain. Unchanged if a look at the tip shows that the caller has it."""
+        if_none_match = request.headers.get("If-None-Match", "")
 
         async def read(source: ChainServer) -> Any:
             ask = route.ask(self._services, question, key, source, notes)
-            if route.answers_from_tip and caching.asks_for_tip(known):
+            if route.answers_from_tip and caching.asks_for_tip(if_none_match):
                 async with ask.connection() as db:
                     now = (await tip.read(db)).last_updated(key.network)
-                if caching.matches(known, caching.of_tip(now.block_hash, request.raw_path)):
+                if caching.matches(if_none_match, caching.of_tip(now.block_hash, request.raw_path)):
                     return Unchanged(last_updated=now)
             return await route.handler(ask)
 
@@ -259,7 +256,7 @@ class Api:
         notes: Notes,
     ) -> Any:
         """The answer to a question with a body: several ids, or a transaction to evaluate. Raises Refusal."""
-        # The header is checked and not needed: a repeated request only reads again.
+        # The header is only validated: a repeated request only reads again.
         idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
         _, body = await _sent_body(trail, route, request)
 
@@ -471,7 +468,7 @@ class _Deadlines:
 
 
 class _Connection(RequestHandler):
-    """One connection. aiohttp calls it for requests that it refuses itself, such as malformed ones."""
+    """One connection. aiohttp calls `handle_error` for requests that it refuses itself, such as malformed ones."""
 
     __slots__ = ("_api",)
 

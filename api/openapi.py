@@ -211,7 +211,7 @@ def _idempotency_key(route: Route) -> Json:
         "name": idempotency.HEADER,
         "in": "header",
         "required": False,
-        "description": _EXECUTED_ONCE if route.once else _ONLY_READS,
+        "description": _EXECUTED_ONCE if route.runs_once else _ONLY_READS,
         "schema": {
             "type": "string",
             "minLength": 1,
@@ -321,7 +321,7 @@ def _success_headers(route: Route) -> Iterator[str]:
     yield "X-Request-Id"
     if route.access == "api key":
         yield from _RATE_HEADERS
-    if route.once:
+    if route.runs_once:
         yield idempotency.REPLAYED
     if route.access != "open" and route.method == "GET" and JSON in route.media_types:
         yield "ETag"
@@ -460,11 +460,11 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
         yield refusal()
     if route.method == "POST":
         yield errors.invalid_idempotency_key()
-    if route.once:
+    if route.runs_once:
         yield errors.idempotency_key_reused()
     if route.ask is ChainChange:
         yield errors.outdated()
-    elif route.once:
+    elif route.runs_once:
         issues_a_key = issubclass(get_args(route.answer)[0], answers.Issued)
         yield errors.key_not_shown_again(_ISSUED_TO) if issues_a_key else errors.answer_erased()
     yield errors.body_too_large()

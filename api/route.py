@@ -71,7 +71,7 @@ class Route:
         self.body: type[Body] | None = None if body is type(None) else body
         self.answer: Any = hints["return"]
         kind = get_origin(self.answer) or self.answer
-        self.once = method == "POST" and self.ask in (AdminAsk, ChainChange)  # executed once per `Idempotency-Key`
+        self.runs_once = method == "POST" and self.ask in (AdminAsk, ChainChange)  # executed once per `Idempotency-Key`
         self.answers_from_tip = isinstance(kind, type) and issubclass(kind, ChainAnswer | ChainPage)
         self.fields: tuple[Field, ...] = fields_of(self.question)
         self.body_fields: tuple[Field, ...] = fields_of(self.body) if self.body else ()
