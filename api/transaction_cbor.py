@@ -26,7 +26,7 @@ _OUTPUTS, _TTL, _WITHDRAWALS, _NETWORK = 1, 3, 5, 15
 _KEY_WITNESSES, _BYRON_WITNESSES = 0, 2
 
 
-class Read(msgspec.Struct, frozen=True):
+class ParsedTransaction(msgspec.Struct, frozen=True):
     """A transaction of the caller's network.
 
     `invalid_hereafter` is the first slot in which it is no longer valid. `signed` is true if it has a key witness.
@@ -37,7 +37,7 @@ class Read(msgspec.Struct, frozen=True):
     signed: bool
 
 
-def read(cbor: bytes, network: Network) -> Read:
+def read(cbor: bytes, network: Network) -> ParsedTransaction:
     """Parse a transaction. Raises Refusal if these bytes are not one, or belong to another network."""
     if len(cbor) > MOST_BYTES:
         raise errors.transaction_too_large(MOST_BYTES)
@@ -49,7 +49,7 @@ def read(cbor: bytes, network: Network) -> Read:
     if networks - {_MAIN if network.is_mainnet else _TEST}:
         raise errors.foreign_transaction()
     signed = bool(witnesses.get(_KEY_WITNESSES) or witnesses.get(_BYRON_WITNESSES))
-    return Read(tx_hash, body.get(_TTL), signed)
+    return ParsedTransaction(tx_hash, body.get(_TTL), signed)
 
 
 def _parsed(cbor: bytes) -> tuple[bytes, dict[int, Any], dict[int, Any]]:

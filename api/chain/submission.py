@@ -14,7 +14,7 @@ from api.chain.submitted import Register
 from api.chain.tip import Tip
 from api.nodes import NodeConnection, NodeRefused
 from api.parameters import Body, Hex, JsonSchema, Kind, Question
-from api.transaction_cbor import Read
+from api.transaction_cbor import ParsedTransaction
 
 _LONGEST_SAID = 2_000
 _REFUSALS = {
@@ -109,13 +109,15 @@ async def evaluate(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Evaluatio
     return Answer(data=Evaluation(read.tx_hash.hex(), budgets))
 
 
-async def evaluated(ask: ChainAsk[Nothing], cbor: bytes, additional: Sequence[Any] = ()) -> tuple[Read, Any]:
+async def evaluated(
+    ask: ChainAsk[Nothing], cbor: bytes, additional: Sequence[Any] = ()
+) -> tuple[ParsedTransaction, Any]:
     """A transaction, and the units of its redeemers as Ogmios tells them. Raises Refusal, NodeRefused.
 
     `additional` are outputs in Ogmios' words that the transaction may use though they are not on the chain.
     """
 
-    def work(node: NodeConnection) -> tuple[Read, Any]:
+    def work(node: NodeConnection) -> tuple[ParsedTransaction, Any]:
         return transaction_cbor.read(cbor, ask.network), node.evaluate(cbor, additional)
 
     return await ask.services.nodes.of(ask.network).run(work)
@@ -172,7 +174,7 @@ async def resubmit(ask: ChainChange[HashOfSubmitted, None]) -> Answer[Submission
     if block is not None:
         raise errors.transaction_in_block(block.block_no)
     _refuse_expired(known.ends, now)
-    return await _send(ask, Read(ask.question.hash, known.ends, signed=True), known.cbor)
+    return await _send(ask, ParsedTransaction(ask.question.hash, known.ends, signed=True), known.cbor)
 
 
 def _refuse_expired(invalid_hereafter: int | None, now: Tip) -> None:
@@ -180,7 +182,7 @@ def _refuse_expired(invalid_hereafter: int | None, now: Tip) -> None:
         raise errors.transaction_expired(invalid_hereafter, now.slot_no)
 
 
-async def _send(ask: ChainChange[Any, Any], read: Read, cbor: bytes) -> Answer[Submission]:
+async def _send(ask: ChainChange[Any, Any], read: ParsedTransaction, cbor: bytes) -> Answer[Submission]:
     """Give a transaction to the node and follow it, if the node or an indexed block has it. Raises Refusal."""
     register = Register(ask, read, cbor)
     await register.announce()

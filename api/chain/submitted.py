@@ -12,7 +12,7 @@ from api import errors
 from api.ask import ChainChange
 from api.caller import ApiKey
 from api.chain.tip import Tip
-from api.transaction_cbor import Read
+from api.transaction_cbor import ParsedTransaction
 from shared import schema, sql
 
 MOST_KEPT = 10_000
@@ -90,7 +90,7 @@ async def block_of(db: sql.Connection, tx_hash: bytes) -> BlockOf | None:
 class Register:
     """Writes what is submitted. Each step is a commit, so that an indexer that rolls back sees it."""
 
-    def __init__(self, ask: ChainChange[Any, Any], read: Read, cbor: bytes) -> None:
+    def __init__(self, ask: ChainChange[Any, Any], read: ParsedTransaction, cbor: bytes) -> None:
         self._db = ask.db
         self._key = ask.key.network.network_id, read.tx_hash, ask.key.credential_id
         self._row = *self._key, read.invalid_hereafter, cbor
