@@ -8,12 +8,9 @@ import msgspec
 from api import errors
 from api.blockfrost.paging import Page
 from api.chain import blocks
-from api.errors import Refusal
 from api.parameters import JsonSchema, Kind
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, tx_id
 from shared.sql import Connection
-
-_BLOCK_NOT_FOUND = errors.block_not_found().code
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -63,13 +60,9 @@ async def limits(db: Connection, asked: RangePage) -> tuple[int | None, int | No
 
 async def _at(db: Connection, place: Place, index: int) -> int:
     """The tx_id at a place; beyond the last or before the first indexed block, one that no transaction has."""
-    try:
-        row = await blocks.one(db, place.block_no)
-    except Refusal as refusal:
-        if refusal.code != _BLOCK_NOT_FOUND:
-            raise
-        newest = await blocks.one(db, None)
-        return tx_id(newest.slot_no + 1, 0) if place.block_no > newest.tip_block_no else -1
+    row = await blocks.look_up(db, place.block_no)
+    if row.block_hash is None:
+        return tx_id(row.tip_slot_no + 1, 0) if place.block_no > row.tip_block_no else -1
     return tx_id(row.slot_no, index)
 
 

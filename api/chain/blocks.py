@@ -148,11 +148,17 @@ async def transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[Bl
 
 async def one(db: Connection, block: bytes | int | None) -> BlockRow:
     """A block by its hash or number, or the latest one, in a snapshot. Raises Refusal 404 and 503."""
+    row = await look_up(db, block)
+    if row.block_hash is None:
+        raise errors.block_not_found()
+    return row
+
+
+async def look_up(db: Connection, block: bytes | int | None) -> BlockRow:
+    """The same, but of an unknown block only the tip. Raises Refusal 503."""
     row = await (_by_hash if isinstance(block, bytes) else _by_number).one(db, block)
     if row is None:
         raise errors.network_not_available()
-    if row.block_hash is None:
-        raise errors.block_not_found()
     return row
 
 
