@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from api.chain.pools import show_ratio
+from api.chain.pools import decimal_places, show_ratio
 
 Json = dict[str, Any]
 
@@ -42,11 +42,9 @@ def _bytes(value: Json) -> int:
 def _exact(ratio: str | int | Decimal) -> Any:
     """A ratio such as `577/10000`, or a number."""
     exact = Fraction(ratio)
-    rest = exact.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    return show_ratio(exact) if rest == 1 else {"numerator": exact.numerator, "denominator": exact.denominator}
+    if decimal_places(exact) is None:
+        return {"numerator": exact.numerator, "denominator": exact.denominator}
+    return show_ratio(exact)
 
 
 def _units(value: Json) -> Json:

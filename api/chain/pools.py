@@ -205,6 +205,16 @@ def show_relay(relay: packed.Relay) -> Relay | None:
 
 def show_ratio(ratio: Fraction) -> msgspec.Raw:
     """A ratio as a JSON number: exact if its decimal form is finite, else the nearest double."""
+    places = decimal_places(ratio)
+    if places is None:
+        return msgspec.Raw(repr(float(ratio)).encode())
+    digits = str(ratio.numerator * 10**places // ratio.denominator).rjust(places + 1, "0")
+    whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :]
+    return msgspec.Raw((f"{whole}.{fraction}" if fraction else whole).encode())
+
+
+def decimal_places(ratio: Fraction) -> int | None:
+    """How many decimal places show a ratio exactly; None if its decimal form is infinite."""
     places, rest = 0, ratio.denominator
     for prime in (2, 5):
         exponent = 0
@@ -212,11 +222,7 @@ def show_ratio(ratio: Fraction) -> msgspec.Raw:
             rest //= prime
             exponent += 1
         places = max(places, exponent)
-    if rest != 1:
-        return msgspec.Raw(repr(float(ratio)).encode())
-    digits = str(ratio.numerator * 10**places // ratio.denominator).rjust(places + 1, "0")
-    whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :]
-    return msgspec.Raw((f"{whole}.{fraction}" if fraction else whole).encode())
+    return places if rest == 1 else None
 
 
 def _saturation(row: _PoolRow) -> float:
