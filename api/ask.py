@@ -51,7 +51,7 @@ class Notes(msgspec.Struct):
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
     """A question about the chain of the caller's API key, for one server. It may be repeated on another.
 
-    `within` is the connection of a snapshot that several handlers share.
+    `shared_db` is the connection of a snapshot that several handlers share.
     """
 
     services: Services
@@ -59,7 +59,7 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
     key: ApiKey
     source: ChainServer
     notes: Notes
-    within: asyncpg.Connection | None = None
+    shared_db: asyncpg.Connection | None = None
 
     @property
     def network(self) -> Network:
@@ -68,20 +68,20 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
     def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
         """A connection to the server for one statement, which sees one snapshot. Look-ups of names may follow it."""
-        return self.source.connection(self.network) if self.within is None else nullcontext(self.within)
+        return self.source.connection(self.network) if self.shared_db is None else nullcontext(self.shared_db)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
         """One snapshot on the server, for several statements."""
-        if self.within is not None:
-            yield self.within
+        if self.shared_db is not None:
+            yield self.shared_db
             return
         async with self.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
             yield db
 
-    def about(self, question: OtherT, within: asyncpg.Connection | None = None) -> "ChainAsk[OtherT]":
-        """The same caller with another question, for another handler; `within` is a snapshot of this ask."""
-        return ChainAsk(self.services, question, self.key, self.source, Notes(), within)
+    def about(self, question: OtherT, shared_db: asyncpg.Connection | None = None) -> "ChainAsk[OtherT]":
+        """The same caller with another question, for another handler; `shared_db` is a snapshot of this ask."""
+        return ChainAsk(self.services, question, self.key, self.source, Notes(), shared_db)
 
 
 class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
