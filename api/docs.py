@@ -46,22 +46,22 @@ class DocsFile(Question, frozen=True, kw_only=True):
     file: Annotated[str, Text(_LONGEST_NAME)]
 
 
-async def home(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def home_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show a page with links, for people who open this API in a browser."""
     return _page("home.html")
 
 
-async def page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def docs_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show the interactive documentation of this API."""
     return _page("docs.html")
 
 
-async def status(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def status_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show a page with the state of the service, which follows /v1/status."""
     return _page("status.html")
 
 
-async def console(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def console_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show a page for partners, who administer accounts and API keys there with their admin key."""
     return _page("console.html")
 

@@ -729,7 +729,7 @@ ROUTES: tuple[Route, ...] = (
         errors=(errors.bootstrap_key_not_revocable, errors.admin_key_not_found_or_revoked),
     ),
     # The service itself ----------------------------------------------------------------------------------------------
-    Route("GET", "/", "get_home", docs.home, "open", media_types=("text/html",)),
+    Route("GET", "/", "get_home", docs.home_page, "open", media_types=("text/html",)),
     Route("GET", "/health", "get_health", health.health, "open"),
     Route(
         "GET",
@@ -748,11 +748,11 @@ ROUTES: tuple[Route, ...] = (
         errors=(errors.not_found, partial(errors.not_ready, "nothing is indexed for preview yet")),
     ),
     Route("GET", "/v1/status", "get_status", status.status, "open"),
-    Route("GET", "/status", "get_status_page", docs.status, "open", media_types=("text/html",)),
-    Route("GET", "/console", "get_console_page", docs.console, "open", media_types=("text/html",)),
+    Route("GET", "/status", "get_status_page", docs.status_page, "open", media_types=("text/html",)),
+    Route("GET", "/console", "get_console_page", docs.console_page, "open", media_types=("text/html",)),
     Route("GET", "/metrics", "get_metrics", metrics.metrics, "open", media_types=("text/plain",)),
     Route("GET", "/openapi.json", "get_openapi_document", openapi.handler(lambda: ROUTES), "open"),
-    Route("GET", "/docs", "get_docs", docs.page, "open", media_types=("text/html",)),
+    Route("GET", "/docs", "get_docs", docs.docs_page, "open", media_types=("text/html",)),
     Route("GET", "/docs/{file}", "get_docs_file", docs.file, "open", media_types=docs.MEDIA_TYPES),
 )
 
