@@ -72,7 +72,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         sorted_by="slot, then position in the block",
         scope="transactions",
-        errors=(errors.invalid_address, errors.foreign_address),
+        errors=_OF_AN_ADDRESS,
     ),
     Route(
         "GET",
@@ -82,7 +82,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         sorted_by="slot, then position in the block",
         scope="transactions",
-        errors=(errors.invalid_address, errors.foreign_address),
+        errors=_OF_AN_ADDRESS,
     ),
     Route(
         "GET",
