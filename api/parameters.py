@@ -44,6 +44,11 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise a refusal if valid fields contradict each other."""
 
+    def given(self) -> dict[str, Any]:
+        """The fields that the request has, with their values: those that are not UNSET."""
+        fields = msgspec.structs.asdict(self)
+        return {name: value for name, value in fields.items() if value is not msgspec.UNSET}
+
 
 class Kind(Generic[Value]):
     """The values that a field accepts. `of_text` parses parameters, `of_json` body fields; both raise ValueError.

@@ -192,7 +192,7 @@ async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCr
             user_account_id=new.user_account_id,
             network_id=new.network_id,
         )
-        credential = await _kept(ask, db, made.id)
+        credential = await _changed(ask, db, made.id)
     issued = IssuedCredential(credential, api_key)
     return Confirmation(data=issued, message="Credential created. Store the API key now: it is not shown again")
 
@@ -234,8 +234,7 @@ async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Credential]:
 
 async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmation[Credential]:
     """Change the name or the description of a credential that is not revoked."""
-    changes = ask.body
-    given = {field: value for field, value in msgspec.structs.asdict(changes).items() if value is not UNSET}
+    given = ask.body.given()
     async with ask.commit() as db:
         name, description = given.get("name"), given.get("description")
         found = await _update.one(
@@ -244,7 +243,7 @@ async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmatio
         if found is None:
             raise errors.credential_not_found_or_revoked()
         await audit.record(db, ask, "credential.updated", found.id, fields=list(given))
-        return Confirmation(data=await _kept(ask, db, found.id), message="Credential updated")
+        return Confirmation(data=await _changed(ask, db, found.id), message="Credential updated")
 
 
 async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCredential]:
@@ -254,7 +253,7 @@ async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCred
         if found is None:
             raise errors.credential_not_found_or_revoked()
         await ask.invalidation.of(await key_hashes(db, found.id))
-        credential = await _kept(ask, db, ask.question.id)
+        credential = await _changed(ask, db, ask.question.id)
         await audit.record(db, ask, "credential.revoked", credential.id, name=credential.name)
     shown = {field: getattr(credential, field) for field in RevokedCredential.__struct_fields__}
     return Confirmation(data=RevokedCredential(**shown), message="Credential revoked")
@@ -273,7 +272,7 @@ async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[Rotated
         if former is None:
             raise errors.credential_not_found_or_revoked()
         await ask.invalidation.of(await key_hashes(db, ask.question.id))
-        credential = await _kept(ask, db, ask.question.id)
+        credential = await _changed(ask, db, ask.question.id)
         await audit.record(
             db,
             ask,
@@ -292,7 +291,7 @@ async def key_hashes(db: sql.Connection, credential_id: UUID) -> list[bytes]:
     return [row.key_hash for row in await _key_hashes.all(db, credential_id)]
 
 
-async def _kept(ask: AdminAsk[Any, Any], db: sql.Connection, credential_id: UUID) -> Credential:
+async def _changed(ask: AdminAsk[Any, Any], db: sql.Connection, credential_id: UUID) -> Credential:
     """The credential after a change, which has checked that it is the caller's."""
     credential = await _credential_by_id.one(db, credential_id, ask.key.id)
     assert credential is not None, "this commit has changed the row"

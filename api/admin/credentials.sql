@@ -95,12 +95,12 @@ WITH former AS (
     FOR UPDATE OF credential
 ), replaced AS (
     UPDATE partner.credential SET key_hash = $3, api_key_prefix = $4 FROM former WHERE credential.id = former.id
-), kept AS (
+), ending AS (
     INSERT INTO partner.former_key (key_hash, credential_id, ends_at)
     SELECT key_hash, id, now() + make_interval(secs => $5) FROM former
     RETURNING ends_at
 )
-SELECT former.api_key_prefix, kept.ends_at FROM former, kept
+SELECT former.api_key_prefix, ending.ends_at FROM former, ending
 
 -- name: key_hashes
 -- All keys of a credential that may be cached.

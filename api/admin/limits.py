@@ -159,7 +159,7 @@ async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Lim
     """
     async with ask.commit() as db:
         old = (await _to_change(ask, db)).limits()
-        new = msgspec.structs.replace(old, **_given(ask.body))
+        new = msgspec.structs.replace(old, **ask.body.given())
         changed = await _record_change(ask, db, old, new)
         if changed:
             await ask.invalidation.of(await key_hashes(db, old.credential_id))
@@ -180,7 +180,7 @@ async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) 
     scope; `/v1/key` may be called with any. The scope `submit` must be named: a key without scopes may call everything
     else.
     """
-    given = {field: list(value or ()) for field, value in _given(ask.body).items()}
+    given = {field: list(value or ()) for field, value in ask.body.given().items()}
     async with ask.commit() as db:
         old = (await _to_change(ask, db)).restrictions()
         new = msgspec.structs.replace(old, **given)
@@ -189,12 +189,6 @@ async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) 
             await ask.invalidation.of(await key_hashes(db, old.credential_id))
             await _set_restrictions.run(db, old.credential_id, new.ip_networks, new.scopes)
     return Confirmation(data=new, message="Restrictions updated" if changed else "Restrictions unchanged")
-
-
-def _given(body: Body) -> dict[str, Any]:
-    """The fields of a body that the request has, with their values."""
-    given = {field: getattr(body, field) for field in body.__struct_fields__}
-    return {field: value for field, value in given.items() if value is not UNSET}
 
 
 async def _viewed(ask: AdminAsk[OneCredential, None]) -> _Rules:

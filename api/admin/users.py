@@ -156,7 +156,7 @@ async def create(ask: AdminAsk[Nothing, NewUser]) -> Confirmation[UserAccount]:
             raise errors.external_id_in_use() from conflict
         assert made is not None, "an insert returns its row"
         await audit.record(db, ask, "user_account.created", made.id, name=new.name, external_id=new.external_id)
-        return Confirmation(data=await _kept(ask, db, made.id), message="User account created")
+        return Confirmation(data=await _changed(ask, db, made.id), message="User account created")
 
 
 async def listed(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
@@ -194,7 +194,7 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccoun
     changes nothing.
     """
     _refuse_bootstrap(ask)
-    given = {field: value for field, value in msgspec.structs.asdict(ask.body).items() if value is not UNSET}
+    given = ask.body.given()
     async with ask.commit() as db:
         if not given:
             return Confirmation(data=await _unchanged(ask, db), message="User account unchanged")
@@ -207,7 +207,7 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccoun
         if found is None:
             raise errors.user_account_not_found()
         await audit.record(db, ask, "user_account.updated", found.id, fields=list(given))
-        return Confirmation(data=await _kept(ask, db, found.id), message="User account updated")
+        return Confirmation(data=await _changed(ask, db, found.id), message="User account updated")
 
 
 async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
@@ -218,7 +218,7 @@ async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
             return Confirmation(data=await _unchanged(ask, db), message="User account was already suspended")
         await ask.invalidation.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
         await audit.record(db, ask, "user_account.suspended", ask.question.id)
-        return Confirmation(data=await _kept(ask, db, ask.question.id), message="User account suspended")
+        return Confirmation(data=await _changed(ask, db, ask.question.id), message="User account suspended")
 
 
 async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
@@ -228,7 +228,7 @@ async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
         if await _set_status.one(db, ask.question.id, ask.key.id, "active") is None:
             return Confirmation(data=await _unchanged(ask, db), message="User account was already active")
         await audit.record(db, ask, "user_account.reactivated", ask.question.id)
-        return Confirmation(data=await _kept(ask, db, ask.question.id), message="User account reactivated")
+        return Confirmation(data=await _changed(ask, db, ask.question.id), message="User account reactivated")
 
 
 async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
@@ -272,7 +272,7 @@ async def _viewed(ask: AdminAsk[Any, Any], db: sql.Connection, found: UserAccoun
     return found
 
 
-async def _kept(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:
+async def _changed(ask: AdminAsk[Any, Any], db: sql.Connection, user_account_id: UUID) -> UserAccount:
     """The account after a change, which has checked that it is the caller's."""
     user = await _user_by_id.one(db, user_account_id, ask.key.id)
     assert user is not None, "this commit has changed the row"
