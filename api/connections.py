@@ -1,6 +1,6 @@
 """The limit on client connections of one process, and the choice of the one to close when another arrives.
 
-Descriptors for Postgres, Valkey and the spool are reserved, so that client connections can never exhaust them.
+Client connections leave descriptors for Postgres, Valkey, spools and logs, and for downloads, which hold a file each.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from aiohttp.web_protocol import RequestHandler
 
 log = structlog.get_logger()
 
-_RESERVED_DESCRIPTORS = 128  # for pools, replicas, Valkey, spools, logs and the registry
+_RESERVED_DESCRIPTORS = 128  # for pools, replicas, Valkey, spools, downloads, logs and the registry
 _LEAST, _MOST = 32, 20_000
 _LOG_EVERY_S = 10.0
 
 
-def most() -> int:
+def _raise_limit() -> int:
     """Raise the limit of descriptors to its maximum; return how many connections this process may hold then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -43,7 +43,7 @@ class BoundedServer(web.Server):
     ) -> None:
         super().__init__(self._answer)
         self._handler, self._connection, self._options = handler, connection, options
-        self._most = most()
+        self._most = _raise_limit()
         self._silent: dict[RequestHandler, None] = {}  # both are ordered, oldest first
         self._idle: dict[RequestHandler, None] = {}
         self._log_at = 0.0

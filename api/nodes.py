@@ -124,7 +124,8 @@ class Node:
         self._network = network
         self._connection = NodeConnection(url)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"node {network}")
-        self._waiting, self._queueing = 0, 0
+        self._waiting = 0  # calls of `run` that are not done
+        self._queueing = 0  # calls of `turn` that are not done
         self._free = asyncio.Lock()
 
     @asynccontextmanager
