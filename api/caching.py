@@ -62,7 +62,8 @@ def unstored(status: int, body: bytes) -> web.Response:
 def of_tip(block_hash: str, url: str) -> str:
     """The tag of an answer that holds until the tip changes.
 
-    NOTE: the tag of another URL must not match: this URL may be one that its handler would refuse.
+    NOTE: the URL is part of the tag. Otherwise a tag from another URL would turn a request that the handler refuses
+    into a 304.
     """
     return f'W/{_TIP}{block_hash[:32]}-{crc32(url.encode(errors="surrogateescape")):x}"'
 

@@ -126,7 +126,8 @@ class _Replica(ChainServer):
 class _TipHistory:
     """The recent tips of one network on the primary, and when this process first saw them.
 
-    NOTE: clocks of servers and replay times can't measure a lag, since both also grow while no block arrives.
+    NOTE: neither the age of a replica's tip nor the time since its last replay is its lag: both also grow while no
+    block arrives.
     """
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 SMALLEST = 1_024
-"""Shorter bodies stay as they are: headers and a packet weigh more."""
+"""Bodies of at most so many bytes stay as they are: they fit into one packet with their headers anyway."""
 
 _AT_ONCE = 16_384  # bytes that take about as long as the hop to a thread
 _GZIP_LEVEL, _ZSTD_LEVEL = 4, 3
@@ -43,7 +43,7 @@ async def apply(response: web.Response, accepted: str | None) -> None:
     if encoding is None:
         return
     # A public body is the same for everybody, such as the files of a page, and is compressed once.
-    compress = _kept if response.headers.get("Cache-Control", "").startswith("public") else _compressed
+    compress = _compressed_once if response.headers.get("Cache-Control", "").startswith("public") else _compressed
     if len(body) <= _AT_ONCE:
         response.body = compress(body, encoding)
     else:
@@ -73,4 +73,4 @@ def _compressed(body: bytes, encoding: str) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-_kept = lru_cache(16)(_compressed)
+_compressed_once = lru_cache(16)(_compressed)

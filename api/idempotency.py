@@ -59,9 +59,9 @@ def key_of(sent: Sequence[str]) -> str | None:
 async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any], key: str) -> Any:
     """The answer of the route's handler or, if a request with this key was executed before, the whole response.
 
-    `sent` is the JSON of the body; the order of its fields does not matter. A request that is executed at the same
-    time with the same key, by any process, is waited for. Raises Refusal. If the handler raises it, nothing is kept,
-    since its commit is undone.
+    `sent` is the JSON of the body; the order of its fields does not matter. If any process is executing a request with
+    this key, this call waits for it. Raises Refusal. If the handler does, nothing is stored, since its commit is rolled
+    back.
     """
     key_hash, body_hash = _key_hash(ask.key.id, route, ask.question, key), _hash(key, sent)
     async with ask.commit() as db:

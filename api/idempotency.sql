@@ -1,5 +1,5 @@
 -- name: lock
--- Until the end of this commit, no other executes a request with this key.
+-- Lock a key until the end of this commit, so that no other request with it is executed meanwhile.
 SELECT pg_advisory_xact_lock($1, $2)
 
 -- name: lock_session

@@ -72,7 +72,7 @@ SET requests = kept.requests + excluded.requests,
     durations = partner.durations_add(kept.durations, excluded.durations)
 
 -- name: touch
--- Locked in order of the key, for the same reason.
+-- In order of the key, so that two batches never deadlock.
 WITH locked AS (
     SELECT id FROM partner.credential WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 ), used AS (

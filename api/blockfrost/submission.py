@@ -76,7 +76,7 @@ class EvaluationBody(Body, frozen=True, kw_only=True):
 
 
 class EvaluationWithOutputs(Body, frozen=True, kw_only=True):
-    """A transaction, and outputs that it spends or refers to before they are on the chain."""
+    """A transaction, and outputs that it uses although they are not on the chain yet."""
 
     cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MOST_BYTES)]
     additional: Annotated[tuple[Json, ...], AdditionalOutputs()] = msgspec.field(name="additionalUtxoSet", default=())
