@@ -1252,7 +1252,9 @@ class RotatedCredential(TypedDict):
 
 
 class FormerKey(TypedDict):
-    """A key that a rotation has replaced, and until when it is valid."""
+    """A key that a rotation has replaced. It is valid until `ends_at`, unless the credential expires before
+    that.
+    """
 
     api_key_prefix: str
     ends_at: str

@@ -1145,7 +1145,7 @@ export interface RotatedCredential {
   former_key: FormerKey;
 }
 
-/** A key that a rotation has replaced, and until when it is valid. */
+/** A key that a rotation has replaced. It is valid until `ends_at`, unless the credential expires before that. */
 export interface FormerKey {
   api_key_prefix: string;
   ends_at: string;
