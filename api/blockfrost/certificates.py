@@ -8,9 +8,9 @@ from msgspec import UNSET
 
 from api.ask import ChainAsk
 from api.blockfrost import transactions
-from api.blockfrost.pools import PoolMetadataReference, Relay
+from api.blockfrost.pools import PoolMetadataReference, Relay, shown_relay
 from api.blockfrost.transactions import TransactionQuestion
-from api.chain.certificates import Certificate, PoolRelay
+from api.chain.certificates import Certificate
 from api.chain.pools import show_ratio
 from shared.ledger import ACTIVE_AFTER_EPOCHS
 
@@ -119,18 +119,6 @@ def _pool_updates(found: list[tuple[int, Certificate]]) -> Iterator[PoolUpdate]:
             metadata=None
             if pool.metadata_url is None
             else PoolMetadataReference(pool.metadata_url, pool.metadata_hash),
-            relays=[_relay(relay) for relay in pool.relays],
+            relays=[shown_relay(relay) for relay in pool.relays],
             active_epoch=None,
         )
-
-
-def _relay(relay: PoolRelay) -> Relay:
-    """A relay. A host name without a port names an SRV record."""
-    port, hostname = relay.port or 0, relay.hostname or None
-    return Relay(
-        ipv4=relay.ipv4 or None,
-        ipv6=relay.ipv6 or None,
-        dns=hostname if port else None,
-        dns_srv=None if port else hostname,
-        port=port,
-    )

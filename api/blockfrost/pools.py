@@ -3,11 +3,13 @@
 from typing import Annotated
 
 import msgspec
+from msgspec import UNSET
 
 from api import errors
 from api.ask import ChainAsk, Nothing
 from api.blockfrost.paging import Page
 from api.chain import network, pools, tip
+from api.chain.certificates import PoolRelay
 from api.chain.pools import DelegatorsQuestion, PoolIdKind, PoolQuestion, StakePool, show_pool_id
 from shared import packed, sql
 from shared.sql import Connection
@@ -196,15 +198,16 @@ async def delegators(ask: ChainAsk[DelegatorPage]) -> list[Delegator]:
     return [Delegator(each.stake_address, each.amount) for each in found]
 
 
-def shown_relay(relay: packed.Relay) -> Relay:
-    """A relay. A host name without a port names an SRV record."""
-    is_srv = relay.port is None
+def shown_relay(relay: packed.Relay | PoolRelay) -> Relay:
+    """A relay of a pool or in a certificate. A host name without a port names an SRV record."""
+    port, ipv4, ipv6, hostname = (None if part is UNSET else part for part in msgspec.structs.astuple(relay))
+    is_srv = port is None
     return Relay(
-        ipv4=relay.ipv4,
-        ipv6=relay.ipv6,
-        dns=None if is_srv else relay.hostname,
-        dns_srv=relay.hostname if is_srv else None,
-        port=relay.port or 0,
+        ipv4=ipv4,
+        ipv6=ipv6,
+        dns=None if is_srv else hostname,
+        dns_srv=hostname if is_srv else None,
+        port=port or 0,
     )
 
 

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from api.blockfrost.pools import shown_relay
+from api.chain.certificates import PoolRelay
 from api.chain.pools import PoolIdKind, show_ratio, show_relay
 from api.chain.pools import Relay as ShownRelay
 from indexer.blocks import certificates, effects, packed_block
@@ -173,6 +175,24 @@ def test_relays_of_every_kind_have_a_port_and_one_name() -> None:
         Relay(3001): None,
     }
     assert {relay: show_relay(relay) for relay in kinds} == kinds
+
+
+@pytest.mark.parametrize(
+    ("relay", "dns", "dns_srv"),
+    [
+        (Relay(3001, hostname="example.org"), "example.org", None),
+        (Relay(0, hostname="example.org"), "example.org", None),
+        (Relay(hostname="_cardano._tcp.example.org"), None, "_cardano._tcp.example.org"),
+    ],
+)
+def test_blockfrost_names_a_host_alike_in_a_pool_and_in_its_certificate(
+    relay: Relay, dns: str | None, dns_srv: str | None
+) -> None:
+    registered = PoolRelay(
+        **{name: value for name, value in msgspec.structs.asdict(relay).items() if value is not None}
+    )
+    assert shown_relay(relay) == shown_relay(registered)
+    assert (shown_relay(relay).dns, shown_relay(relay).dns_srv) == (dns, dns_srv)
 
 
 def test_pools_are_named_in_hex_and_bech32_of_either_case() -> None:
