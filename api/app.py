@@ -144,7 +144,7 @@ class Api:
         headers["Server"], headers["X-Request-Id"] = _SERVER, trail.request_id
         headers.setdefault("Cache-Control", caching.PRIVATE)
         if trail.ignored and trail.route is not None:
-            headers[ignored.HEADER] = ignored.header(trail.ignored, trail.route.elsewhere)
+            headers[ignored.HEADER] = ignored.header(trail.ignored, trail.route.set_by)
         took_s = trail.took_s()
         metrics.observe(trail.route, response.status, took_s)
         self._access_log.add(trail.line(response, took_s))

@@ -24,7 +24,7 @@ REQUESTS_COUNTED = "Requests-Counted"
 """Says of a bulk request that it counts as one for usage, rate limit and quota, however many ids it has."""
 
 Handler = Callable[[Any], Awaitable[Any]]
-NOWHERE_ELSE: Mapping[str, str] = {}
+_NO_FIELDS: Mapping[str, str] = {}
 _OF_API_KEYS = (ChainAsk, PrimaryAsk, ChainPost, ChainChange, KeyAsk)
 
 
@@ -33,7 +33,7 @@ class Route:
 
     The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
     Answer`. A handler of other `media_types` returns the whole response. `scope` is what a restricted API key must
-    cover, "" if any key may call the route. `elsewhere` names, for fields that the route ignores, the endpoints that
+    cover, "" if any key may call the route. `set_by` names, for fields that the route ignores, the endpoints that
     change them. `raw` is a media type in which the only field of the body may be sent by itself. For /openapi.json,
     `headers` lists its own headers, `errors` the refusals that its handler raises, and `sorted_by` says what
     `order` sorts by.
@@ -49,7 +49,7 @@ class Route:
         *,
         sorted_by: str = "",
         scope: str = "",
-        elsewhere: Mapping[str, str] = NOWHERE_ELSE,
+        set_by: Mapping[str, str] = _NO_FIELDS,
         status: HTTPStatus = HTTPStatus.OK,
         media_types: Sequence[str] = (JSON,),
         raw: str = "",
@@ -57,7 +57,7 @@ class Route:
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
         self.method, self.path, self.operation, self.handler, self.access = method, path, operation, handler, access
-        self.scope, self.sorted_by, self.elsewhere = scope, sorted_by, elsewhere
+        self.scope, self.sorted_by, self.set_by = scope, sorted_by, set_by
         self.name = f"{method} {path}"
         self.number = zlib.crc32(self.name.encode())  # of its requests in a spool: the same in every version
         self.status, self.media_types, self.errors = int(status), tuple(media_types), tuple(errors)

@@ -46,7 +46,7 @@ def test_the_endpoints_for_ignored_fields_are_there() -> None:
     found = 0
     for route in ROUTES:
         known: set[str] = {field.name for field in route.body_fields}
-        for name, endpoint in route.elsewhere.items():
+        for name, endpoint in route.set_by.items():
             assert endpoint in routes, endpoint
             found += name not in known
     assert found > 8
