@@ -11,8 +11,8 @@ import msgspec
 MAX_SUPPLY = 45_000_000_000_000_000
 """Maximum supply in lovelace, the same on all three networks (`maxLovelaceSupply`, Shelley genesis)."""
 
-STAKE_DEPOSIT, POOL_DEPOSIT = 2_000_000, 500_000_000
-"""Deposits in lovelace of a stake credential and of a pool, the same on all three networks since Shelley."""
+POOL_DEPOSIT = 500_000_000
+"""The deposit in lovelace of a pool, the same on all three networks since Shelley."""
 
 
 class Network(msgspec.Struct, frozen=True):

@@ -69,12 +69,13 @@ async def of(
     first_seen: FirstSeen,
     crossed: list[Boundary],
     resolver: Resolver,
-    rules: value_check.Rules,
+    *,
+    from_origin: bool,
 ) -> Built:
     """The rows of consecutive blocks of one epoch.
 
-    `first_seen` comes from Resolver.look_up; `crossed` are the epoch boundaries before the first block. Raises
-    value_check.Unbalanced for a transaction that breaks the ledger's rules.
+    `first_seen` comes from Resolver.look_up; `crossed` are the epoch boundaries before the first block. `from_origin`
+    says where the index begins. Raises value_check.Unbalanced for a transaction that breaks the ledger's rules.
     """
     last = blocks[-1]
     rows = Rows(
@@ -90,7 +91,7 @@ async def of(
         if block.ebb:
             rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
         else:
-            _BlockRows(rows, unspent, resolver, rules, block).add()
+            _BlockRows(rows, unspent, resolver, block, from_origin=from_origin).add()
         # NOTE: yields after each block, otherwise Postgres would wait until all of these rows are made.
         await asyncio.sleep(0)
     return Built(rows, unspent)
@@ -105,9 +106,10 @@ class _BlockRows:
     """One block whose rows are being made."""
 
     def __init__(
-        self, rows: Rows, unspent: UnspentChange, resolver: Resolver, rules: value_check.Rules, block: PackedBlock
+        self, rows: Rows, unspent: UnspentChange, resolver: Resolver, block: PackedBlock, *, from_origin: bool
     ) -> None:
-        self._rows, self._unspent, self._resolver, self._rules, self._block = rows, unspent, resolver, rules, block
+        self._rows, self._unspent, self._resolver, self._block = rows, unspent, resolver, block
+        self._from_origin = from_origin
         self._addresses: list[AddressNumbers] = resolver.addresses.of(block.lookups.addresses)
         self._assets: list[AssetNo] = resolver.assets.of(block.lookups.assets)
 
@@ -124,7 +126,7 @@ class _BlockRows:
                 effects = self._add_transaction(key, tx, surplus)
                 fee: int | None = 0
                 if tx is group[-1]:
-                    fee = value_check.checked_fee(group, surplus, resolver, self._rules, block.point)
+                    fee = value_check.checked_fee(group, surplus, resolver, block.point, from_origin=self._from_origin)
                 rows.txs.append((key, fee, tx.size, tx.tx_hash, *effects, tx.extra, tx.attached))
                 for datum_hash, datum in tx.datums.items():
                     rows.datums.setdefault(datum_hash, (key, datum))

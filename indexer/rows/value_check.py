@@ -4,8 +4,14 @@ The rule is the ledger's preservation of value (Conway ledger specification, "UT
 minted = outputs + fee + deposits + burned + donation. A Dijkstra transaction balances together with its
 sub-transactions. Credits to reward accounts count as outputs.
 
+A certificate may name no amount. It then takes what the protocol parameters say, which governance may change, or gives
+back what was once paid. Blocks tell neither, so what is left must be an amount that such certificates can explain.
+
 Nothing here changes its arguments or queries the database; the resolver only names an asset in an error.
 """
+
+from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
@@ -18,17 +24,6 @@ from shared.ledger import HASH28_BYTES, AssetNo, Point
 
 class Unbalanced(Exception):
     """A transaction that breaks the ledger's rules: either we or the node have a bug, so indexing must stop."""
-
-
-class Rules(msgspec.Struct, frozen=True):
-    """The parameters of the check: the deposits in lovelace, and whether the index begins at the origin.
-
-    A partial index can't know the value of all inputs: it only refuses a computed fee below 0.
-    """
-
-    stake_deposit: int
-    pool_deposit: int
-    from_origin: bool
 
 
 class Surplus(msgspec.Struct, gc=False):
@@ -47,14 +42,17 @@ class Surplus(msgspec.Struct, gc=False):
             self.quantities[asset_no] = self.quantities.get(asset_no, 0) + sign * quantity
 
 
-def checked_fee(group: list[Transaction], surplus: Surplus, resolver: Resolver, rules: Rules, at: Point) -> int | None:
+def checked_fee(
+    group: list[Transaction], surplus: Surplus, resolver: Resolver, at: Point, *, from_origin: bool
+) -> int | None:
     """The fee in lovelace of a transaction with its sub-transactions, which must balance.
 
-    A fee that the node does not send is computed; None where it depends on an unknown input. Raises Unbalanced.
+    A fee that the node does not send is computed; None where it depends on an unknown input. An index that does not
+    begin at the origin can't know the value of all inputs: it only refuses a computed fee below 0. Raises Unbalanced.
     """
     host = group[-1]
     if surplus.unknown is not None:
-        if rules.from_origin:
+        if from_origin:
             tx_hash, index = packed.output_of(surplus.unknown)
             raise _unbalanced(
                 host, at, f"spends {tx_hash.hex()}#{index}, which no block or genesis made, or which is spent"
@@ -64,19 +62,44 @@ def checked_fee(group: list[Transaction], surplus: Surplus, resolver: Resolver, 
         if surplus.lovelace < 0:
             raise _unbalanced(host, at, f"pays {-surplus.lovelace} lovelace more than it spends")
         return surplus.lovelace
-    if rules.from_origin:
-        _check(group, host.fee, surplus, resolver, rules, at)
+    if from_origin:
+        _check(group, host.fee, surplus, resolver, at)
     return host.fee
 
 
-def _check(group: list[Transaction], fee: int, surplus: Surplus, resolver: Resolver, rules: Rules, at: Point) -> None:
+def explains(unnamed: Iterable[str], lovelace: int) -> bool:
+    """Whether certificates of these types, which name no amount, can have paid this lovelace as deposits less refunds.
+
+    Each registration of a stake credential pays the same, each refund is of any amount, and each pool pays or, if it is
+    registered already, pays nothing.
+    """
+    count = Counter(unnamed)
+    registrations, refunds = count["stakeCredentialRegistration"], count["stakeCredentialDeregistration"]
+    if lovelace < 0:
+        return refunds > 0
+    if lovelace > 0 and not count["stakePoolRegistration"]:
+        return registrations > 0 and (refunds > 0 or lovelace % registrations == 0)
+    return True
+
+
+def deposit(kind: str, named: int | None) -> int:
+    """The lovelace that a certificate of this type takes (above 0) or gives back (below 0), as far as it names it."""
+    match kind:
+        case "stakeCredentialRegistration" | "delegateRepresentativeRegistration":
+            return named or 0
+        case "stakeCredentialDeregistration" | "delegateRepresentativeRetirement":
+            return -(named or 0)
+    return 0
+
+
+def _check(group: list[Transaction], fee: int, surplus: Surplus, resolver: Resolver, at: Point) -> None:
     """Raises Unbalanced unless fee, deposits, refunds and withdrawals make up for the surplus."""
     host, expected = group[-1], fee
     if host.valid:
         for tx in group:
             if tx.other_payments or tx.certificates or tx.withdrawals:
-                expected += _taken(tx, rules)
-    if surplus.lovelace != expected and surplus.lovelace - expected not in _pool_deposits(group, rules):
+                expected += _taken(tx)
+    if surplus.lovelace != expected and not explains(_unnamed(group), surplus.lovelace - expected):
         made = f"{surplus.lovelace} lovelace where fee, deposits, refunds and withdrawals make {expected}"
         raise _unbalanced(host, at, f"leaves {made}")
     for asset_no, quantity in surplus.quantities.items():
@@ -94,37 +117,21 @@ def _unbalanced(host: Transaction, at: Point, what: str) -> Unbalanced:
     return Unbalanced(f"{at}: transaction {host.tx_hash.hex()} {what}")
 
 
-def _taken(tx: Transaction, rules: Rules) -> int:
-    """Net lovelace that leaves by deposits, donation and credits, minus withdrawals and refunds."""
+def _taken(tx: Transaction) -> int:
+    """Net lovelace that leaves by named deposits, donation and credits, minus withdrawals and named refunds."""
     taken = tx.other_payments
     for withdrawn in tx.withdrawals.values():
         taken -= withdrawn
     for certificate in tx.certificates:
-        taken += _deposit(certificate, rules)
+        taken += deposit(certificate.type, _named(certificate))
     return taken
 
 
-def _deposit(certificate: frames.Certificate, rules: Rules) -> int:
-    """Lovelace that a certificate takes (above 0) or gives back (below 0); Conway's may contain the amount."""
-    named = None if certificate.deposit is None else frames.lovelace(certificate.deposit)
-    match certificate.type:
-        case "stakeCredentialRegistration":
-            return rules.stake_deposit if named is None else named
-        case "stakeCredentialDeregistration":
-            return -rules.stake_deposit if named is None else -named
-        case "delegateRepresentativeRegistration":
-            return named or 0
-        case "delegateRepresentativeRetirement":
-            return -(named or 0)
-    return 0
+def _named(certificate: frames.Certificate) -> int | None:
+    """The amount that a certificate names; those of Conway may."""
+    return None if certificate.deposit is None else frames.lovelace(certificate.deposit)
 
 
-def _pool_deposits(group: list[Transaction], rules: Rules) -> list[int]:
-    """The possible total deposits of a transaction's pool registrations, other than 0.
-
-    NOTE: a registration of a pool that is registered already is a change of parameters and takes no deposit.
-    """
-    if not group[-1].valid:
-        return []
-    registrations = sum(certificate.type == "stakePoolRegistration" for tx in group for certificate in tx.certificates)
-    return [number * rules.pool_deposit for number in range(1, registrations + 1)]
+def _unnamed(group: list[Transaction]) -> list[str]:
+    """The types of the certificates that name no amount."""
+    return [certificate.type for tx in group for certificate in tx.certificates if certificate.deposit is None]

@@ -165,8 +165,7 @@ class Pipeline:
         assert self._first_block_no is not None, "forward has set it"
         first_seen = await self._resolver.look_up(self._reader, [block.lookups for block in blocks])
         crossed = boundaries(before, blocks[0].point, self._session.network)
-        rules = self._session.rules(self._first_block_no)
-        built = await rows.of(blocks, first_seen, crossed, self._resolver, rules)
+        built = await rows.of(blocks, first_seen, crossed, self._resolver, from_origin=self._first_block_no == 0)
         self._resolver.apply(built.unspent)
         entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))

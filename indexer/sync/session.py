@@ -9,7 +9,6 @@ import structlog
 from indexer.blocks import eras, genesis
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.rows.value_check import Rules
 from indexer.store import finish_bulk
 from indexer.store import writer as store
 from indexer.sync import phase
@@ -25,8 +24,7 @@ class NodeSession(msgspec.Struct, frozen=True):
     """The facts of a connection to a node.
 
     `intersection` is the last block that the node's chain and ours share, None for the origin; the node continues from
-    there, and `node_tip` was its tip. `phase` is the phase of the index when the session opened. Deposits are from the
-    genesis, in lovelace.
+    there, and `node_tip` was its tip. `phase` is the phase of the index when the session opened.
     """
 
     network: Network
@@ -34,12 +32,6 @@ class NodeSession(msgspec.Struct, frozen=True):
     intersection: Point | None
     node_tip: frames.NodePoint | None
     phase: Phase
-    stake_deposit: int
-    pool_deposit: int
-
-    def rules(self, first_block_no: int) -> Rules:
-        """The rules of value_check for an index that begins with this block."""
-        return Rules(self.stake_deposit, self.pool_deposit, from_origin=first_block_no == 0)
 
 
 class NodeBehind(msgspec.Struct, frozen=True):
@@ -82,7 +74,7 @@ async def opened(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connecti
         if behind is not None:
             return behind
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
-    return NodeSession(network, node, point, node_tip, present, configured.stake_deposit, configured.pool_deposit)
+    return NodeSession(network, node, point, node_tip, present)
 
 
 async def _behind(

@@ -27,12 +27,11 @@ from indexer.store import writer as store
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
 from shared.ledger import AssetNo, Point, PoolNo, StakeNo, tx_id
-from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
+from shared.network import Network
 
 WINDOW_BLOCKS = 500
 _MOST_TRIES = 5
 _MOST_SHOWN_BYTES = 40
-_RULES = value_check.Rules(STAKE_DEPOSIT, POOL_DEPOSIT, from_origin=False)
 
 _Row = TypeVar("_Row", bound=msgspec.Struct)
 
@@ -192,7 +191,7 @@ async def _differences(
     resolver = await new_resolver(db, network)
     try:
         first_seen = await resolver.look_up(db, [block.lookups for block in read])
-        rebuilt = (await rows.of(read, first_seen, [], resolver, _RULES)).rows
+        rebuilt = (await rows.of(read, first_seen, [], resolver, from_origin=False)).rows
     except (value_check.Unbalanced, msgspec.MsgspecError, AssertionError) as failure:
         # The rows of older transactions, of which these are made, are wrong.
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from what they spend"

@@ -1,66 +1,50 @@
 """Check that each transaction of history balances, by the rule of value_check.py: a part of verify."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-import msgspec
-
+from indexer.rows import value_check
 from indexer.verify.flows import Flows
 from indexer.verify.results import Difference
 from indexer.verify.spending import Row
-from shared import packed, sql
+from shared import packed
 from shared.ledger import AssetNo, slot_of
-from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT
-from shared.sql import Connection
-
-_LEAST_REFUND = 1_000_000
 
 
-class Deposits(msgspec.Struct, frozen=True, gc=False):
-    """The deposits of a transaction: registrations of stake credentials less deregistrations, and pool updates."""
+def unbalanced(rows: Sequence[Row], flows: Flows) -> list[Difference]:
+    """Transactions of whole blocks of an index from the origin that don't balance.
 
-    tx_id: int
-    registrations: int
-    pool_updates: int
-
-
-async def deposits(db: Connection, first_tx_id: int, next_tx_id: int) -> dict[int, Deposits]:
-    """The deposits of a range of transactions by tx_id, as far as stake_event and pool_update tell them."""
-    return {each.tx_id: each for each in await _deposits.all(db, first_tx_id, next_tx_id)}
-
-
-def unbalanced(rows: Sequence[Row], flows: Flows, paid: Mapping[int, Deposits]) -> tuple[list[Difference], int]:
-    """Transactions of whole blocks of an index from the origin that don't balance, with the deposits that they `paid`.
-
-    The second result is the net lovelace that other certificates, proposals and donations took. The index does not
-    store those, so an amount that one of them can explain is accepted.
+    The index does not store proposals and donations, so lovelace that one of them can have taken is accepted.
     """
-    found, outside = list[Difference](), 0
-    for group in _groups(rows, flows, paid):
+    found = list[Difference]()
+    for group in _groups(rows, flows):
         host = rows[group][-1]
-        said = [paid[row.tx_id] for row in rows[group] if row.tx_id in paid]
-        left = sum(flows.lovelace_left[group]) - sum(each.registrations for each in said) * STAKE_DEPOSIT
-        pools = sum(each.pool_updates for each in said)
+        certificates = [each for row in rows[group] for each in _certificates(row)]
+        left = sum(flows.lovelace_left[group])
+        left -= sum(value_check.deposit(each.type, each.deposit) for each in certificates)
+        unnamed = [each.type for each in certificates if each.deposit is None]
         if host.fee is None:
             found.append(Difference(f"fee of tx {host.hash.hex()}", None, None, "known"))
-        elif -_LEAST_REFUND < left < 0:
+        elif left < 0 and not value_check.explains(unnamed, left):
             found.append(Difference(f"lovelace that tx {host.hash.hex()} leaves", None, str(left), "0"))
-        elif left and (left % POOL_DEPOSIT or not 0 <= left <= pools * POOL_DEPOSIT):
-            outside += left
         if sum(flows.assets_left[group]):
             found += _assets_left(rows[group])
-    return found, outside
+    return found
 
 
-def _groups(rows: Sequence[Row], flows: Flows, paid: Mapping[int, Deposits]) -> Iterator[slice]:
+def _certificates(row: Row) -> list[packed.Certificate]:
+    return packed.unpack_extra(row.extra).certificates if packed.may_have_certificates(row.extra) else []
+
+
+def _groups(rows: Sequence[Row], flows: Flows) -> Iterator[slice]:
     """Each transaction behind its sub-transactions (Dijkstra), which have no fee and balance together with it. Leaves
-    out those that balance on their own and paid no deposit.
+    out those that balance on their own and have no certificate.
 
     NOTE: some of Byron have no fee either. They balance on their own, and so add nothing to a group.
     """
     first = 0
     for place, (row, lovelace, assets) in enumerate(zip(rows, flows.lovelace_left, flows.assets_left, strict=True)):
-        if first == place and row.fee and not (lovelace or assets) and row.tx_id not in paid:
+        if first == place and row.fee and not (lovelace or assets) and not packed.may_have_certificates(row.extra):
             first += 1
             continue
         if first < place and slot_of(rows[first].tx_id) != slot_of(row.tx_id):
@@ -91,7 +75,3 @@ def _assets_left(group: Sequence[Row]) -> list[Difference]:
         for asset_no, quantity in left.items()
         if quantity
     ]
-
-
-_sql = sql.beside(__file__)
-_deposits = _sql.query("deposits", Deposits)

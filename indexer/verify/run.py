@@ -193,22 +193,19 @@ async def _read_history(history: "History", context: "_Context", ranges: "_Range
 
 async def _add_up(history: "History", context: "_Context", progress: Progress) -> "_Read":
     """The sums of all parts, and the first differences."""
-    sums, wrong, outside, done = checksums.Sums(), list[Difference](), 0, 0
+    sums, wrong, done = checksums.Sums(), list[Difference](), 0
     certified, of_epochs = list[Difference](), dict[int, epochs.Sums]()
     moved = [Counter[AddressNo]() for _ in context.snapshots]
     async for part, transactions in history.read(partial(_read, context)):
         sums += part.sums
         wrong += part.value[: MOST_SHOWN - len(wrong)]
         certified += part.certified[: MOST_SHOWN - len(certified)]
-        outside += part.outside
         epochs.add(of_epochs, part.of_epochs)
         for total, of_part in zip(moved, part.moved, strict=True):
             total.update(of_part)
         done += transactions
         progress("transactions", done, history.transactions)
-    if outside < 0:
-        wrong.append(Difference("lovelace that certificates and proposals gave back", None, str(-outside), "0 or less"))
-    return _Read(sums, wrong[:MOST_SHOWN], certified, outside, of_epochs, moved)
+    return _Read(sums, wrong, certified, of_epochs, moved)
 
 
 async def _of_histories(
@@ -487,13 +484,12 @@ async def _read(context: "_Context", db: asyncpg.Connection, part: TransactionRa
         spending.refuse_unreadable(rows)
         raise
     spending.keep(spending.Marks(before=flowing.before), context.folder, context.buckets)
-    outside, wrong = 0, await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
+    wrong = await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
     if context.from_origin:
-        unbalanced, outside = balances.unbalanced(rows, flowing, await balances.deposits(db, *ends))
-        wrong += unbalanced
+        wrong += balances.unbalanced(rows, flowing)
     certified = await certificates.wrong(db, rows, *ends, network)
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
-    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], outside, of_epochs, flowing.moved)
+    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], of_epochs, flowing.moved)
 
 
 async def _marked(context: "_Context", db: asyncpg.Connection, part: TransactionRange) -> None:
@@ -547,13 +543,12 @@ class _Context(msgspec.Struct, frozen=True):
 class _Read(msgspec.Struct, frozen=True):
     """The results from a part of history or all of it: the checksums, the first transactions that don't balance or lack
     a source that is indexed, the first certificates that differ from what they changed, and the sums of epochs; see
-    balances.unbalanced for `outside`, Flows for `moved`.
+    Flows for `moved`.
     """
 
     sums: checksums.Sums
     value: list[Difference]
     certified: list[Difference]
-    outside: int
     of_epochs: dict[int, epochs.Sums]
     moved: Sequence[Mapping[AddressNo, int]]
 

@@ -81,8 +81,6 @@ async def test_spending_by_genesis_delegators_is_not_a_reward(db: asyncpg.Connec
     assert account is not None
     genesis = Genesis(
         outputs=[(bytes.fromhex(hash_of("genesis")), raw, 1_000 * ADA)],
-        stake_deposit=2 * ADA,
-        pool_deposit=500 * ADA,
         pools={pool: packed.PoolParameters(vrf_key_hash=bytes(32), pledge=0, fixed_cost=0, margin="1/100")},
         delegations={account: pool},
     )

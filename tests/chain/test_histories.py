@@ -123,7 +123,7 @@ async def test_an_account_counts_each_of_its_addresses_from_the_first_use(db: as
         return found
 
     chain, outputs = Written(db), [(bytes.fromhex(hash_of("genesis")), address.of_node(staked("first")), ADA)]
-    await store.begin(db, PREVIEW, Genesis(outputs=outputs, stake_deposit=0, pool_deposit=0))
+    await store.begin(db, PREVIEW, Genesis(outputs=outputs))
     assert await counted() == 1
     await chain.append(10, tx("a", pays(staked("second")), pays(staked("first"))))
     assert await counted() == 2

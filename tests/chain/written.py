@@ -11,7 +11,7 @@ import asyncpg
 
 from indexer.blocks import effects, packed_block
 from indexer.ogmios import frames
-from indexer.rows import rows, staking, value_check
+from indexer.rows import rows, staking
 from indexer.rows.histories import Histories
 from indexer.rows.resolver import new_resolver
 from indexer.store import finish_bulk
@@ -22,8 +22,6 @@ from shared.network import PREVIEW
 Json = dict[str, Any]
 POLICY = hashlib.blake2b(b"policy", digest_size=28).hexdigest()
 ADA = 1_000_000
-
-_RULES = value_check.Rules(stake_deposit=2 * ADA, pool_deposit=500 * ADA, from_origin=False)
 
 
 def hash_of(name: str) -> str:
@@ -101,7 +99,7 @@ class Written:
         resolver = await new_resolver(self._db, PREVIEW)
         first_seen = await resolver.look_up(self._db, [packed.lookups])
         crossed = staking.boundaries(tip, packed.point, PREVIEW)
-        built = await rows.of([packed], first_seen, crossed, resolver, _RULES)
+        built = await rows.of([packed], first_seen, crossed, resolver, from_origin=False)
         if self.bulk:
             await store.stage(self._db, built.rows, node_tip)
         else:

@@ -12,7 +12,7 @@ from indexer.ogmios import frames
 from indexer.rows import rows
 from indexer.rows.caches import ResolvedOutput
 from indexer.rows.resolver import FirstFree, FirstSeen, Resolver
-from indexer.rows.value_check import Rules, Unbalanced
+from indexer.rows.value_check import Unbalanced
 from shared import address, packed
 from shared.encoding import bech32_encode
 from shared.ledger import AddressNo, AssetNo, Point, PolicyNo, PoolNo, StakeNo, tx_id
@@ -21,7 +21,6 @@ from shared.network import PREVIEW
 PAYMENT = address.show(b"\x60" + bytes(28))
 POLICY = "ab" * 28
 AT = Point(7, bytes(32))
-RULES = Rules(stake_deposit=2_000_000, pool_deposit=500_000_000, from_origin=True)
 
 
 def _id(number: int) -> str:
@@ -145,11 +144,11 @@ def _source(lovelace: int, **assets: int) -> Output:
     return Output(bytes(29), lovelace, held)
 
 
-def _fee(tx: Effects, spent: int, rules: Rules = RULES) -> int | None:
-    return _fee_of([tx], {int(packed.output_of(key)[0].hex(), 16): _source(spent) for key in tx.inputs}, rules)
+def _fee(tx: Effects, spent: int) -> int | None:
+    return _fee_of([tx], {int(packed.output_of(key)[0].hex(), 16): _source(spent) for key in tx.inputs})
 
 
-def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RULES) -> int | None:
+def _fee_of(group: list[Effects], sources: dict[int, Output], *, from_origin: bool = True) -> int | None:
     """The fee in the row of a transaction whose inputs spend the first outputs of transactions by number."""
     resolver = Resolver(PREVIEW, FirstFree(AddressNo(1), StakeNo(1), PoolNo(1), PolicyNo(1), AssetNo(1)))
     outputs = [*sources.values(), *(output for tx in group for output in tx.outputs)]
@@ -169,7 +168,8 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         resolved = ResolvedOutput(tx_id(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
         resolver.unspent.add({packed.output_key(bytes.fromhex(_id(number)), 0): resolved})
     block = packed_block.pack(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0)), PREVIEW)
-    built = asyncio.run(rows.of([block], FirstSeen([], [], [], [], []), [], resolver, rules))
+    first_seen = FirstSeen([], [], [], [], [])
+    built = asyncio.run(rows.of([block], first_seen, [], resolver, from_origin=from_origin))
     return built.rows.txs[-1][1]
 
 
@@ -192,14 +192,10 @@ POOL = {
     ("parts", "spent"),
     [
         ({"outputs": [_output(90)]}, 100),
-        ({"certificates": [REGISTRATION]}, 2_000_010),
         ({"certificates": [{**REGISTRATION, "deposit": _ada(3)}]}, 13),
-        ({"certificates": [DEREGISTRATION], "outputs": [_output(2_000_000)]}, 10),
         ({"certificates": [{**DEREGISTRATION, "deposit": _ada(3)}], "outputs": [_output(3)]}, 10),
         ({"certificates": [DREP]}, 510),
         ({"certificates": [{**DREP, "type": "delegateRepresentativeRetirement"}], "outputs": [_output(500)]}, 10),
-        ({"certificates": [POOL]}, 500_000_010),
-        ({"certificates": [POOL]}, 10),  # the pool is registered already
         ({"withdrawals": {address.show_stake(b"\xe0" + bytes(28)): _ada(5)}, "outputs": [_output(5)]}, 10),
         ({"credits": {address.show_stake(b"\xe0" + bytes(28)): _ada(5)}}, 15),
         ({"proposals": [{"deposit": _ada(7)}, {}]}, 17),
@@ -214,10 +210,32 @@ def test_value_is_preserved_by_every_kind_of_deposit_and_refund(parts: dict[str,
             _fee(tx, wrong)
 
 
-@pytest.mark.parametrize(("certificates", "deposits"), [([], 1), ([POOL], 2), ([POOL, POOL], 3)])
-def test_pool_deposits_are_at_most_those_of_new_pools(certificates: list[dict[str, Any]], deposits: int) -> None:
-    with pytest.raises(Unbalanced):
-        _fee(_only(_tx(certificates=certificates)), 10 + deposits * RULES.pool_deposit)
+@pytest.mark.parametrize(
+    ("certificates", "taken", "not_taken"),
+    [
+        ([REGISTRATION], [2_000_000, 1_500_000], [-1]),
+        ([REGISTRATION, REGISTRATION], [4_000_000, 3_000_000], [3_000_001, -1]),
+        ([DEREGISTRATION], [-2_000_000, -1_500_000], [1]),
+        ([DEREGISTRATION, DEREGISTRATION], [-3_500_001], [1]),
+        ([REGISTRATION, DEREGISTRATION], [0, 500_000, -500_000], []),
+        ([POOL], [0, 500_000_000, 250_000_000], [-1]),
+        ([POOL, POOL], [0, 250_000_000, 500_000_000], [-1]),
+        ([POOL, REGISTRATION, DEREGISTRATION], [249_500_001, -1], []),
+        ([{**REGISTRATION, "deposit": _ada(3)}, REGISTRATION], [3, 1_500_003], [2]),
+        ([{**REGISTRATION, "deposit": _ada(3)}], [3], [2, 4, 2_000_000]),
+        ([DREP], [500], [499, 501]),
+        ([], [0], [-1, 1, 2_000_000, 500_000_000]),
+    ],
+)
+def test_certificates_without_an_amount_take_what_governance_says(
+    certificates: list[dict[str, Any]], taken: list[int], not_taken: list[int]
+) -> None:
+    tx = _only(_tx(certificates=certificates, outputs=[_output(5_000_000)]))
+    for lovelace in taken:
+        assert _fee(tx, 5_000_010 + lovelace) == 10
+    for lovelace in not_taken:
+        with pytest.raises(Unbalanced):
+            _fee(tx, 5_000_010 + lovelace)
 
 
 @pytest.mark.parametrize("spent", [{"aa": 4}, {"aa": 6}, {"bb": 5}, {}])
@@ -245,6 +263,5 @@ def test_an_unknown_input_stops_an_index_from_the_origin_and_no_other() -> None:
         _fee_of([_only(_tx(inputs=[_spend(9, 3)]))], {9: _source(10)})
     with pytest.raises(Unbalanced, match=f"{_id(9)}#0"):
         _fee_of([_only(_tx())], {})
-    partial = msgspec.structs.replace(RULES, from_origin=False)
-    assert _fee_of([_only(_tx())], {}, partial) == 10
-    assert _fee_of([_only(_tx(), "byron")], {}, partial) is None
+    assert _fee_of([_only(_tx())], {}, from_origin=False) == 10
+    assert _fee_of([_only(_tx(), "byron")], {}, from_origin=False) is None

@@ -7,12 +7,13 @@ from indexer.verify import balances, flows, spenders
 from indexer.verify.spending import Row
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
-from shared.network import STAKE_DEPOSIT
 
 OWNER, COIN, OTHER = AddressNo(1), AssetNo(5), AssetNo(6)
 
 
-def transaction(paid: packed.Quantities, *, lovelace: int = 90, fee: int | None = 10) -> Row:
+def transaction(
+    paid: packed.Quantities, *certificates: packed.Certificate, lovelace: int = 90, fee: int | None = 10
+) -> Row:
     """It spends 100 lovelace and 7 of a coin, and mints 3 more."""
     source = packed.pack_output(OWNER, 100, {COIN: 7})
     return Row(
@@ -20,7 +21,7 @@ def transaction(paid: packed.Quantities, *, lovelace: int = 90, fee: int | None 
         outputs=packed.pack_outputs(0, [packed.pack_output(OWNER, lovelace, paid)]),
         inputs=packed.pack_inputs([packed.pack_input(packed.output_key(b"\1" * 32, 0), source)]),
         mint=packed.pack_mint({COIN: 3}),
-        extra=None,
+        extra=packed.pack_extra(packed.Extra(certificates=list(certificates))),
         hash=b"\2" * 32,
         fee=fee,
     )
@@ -30,7 +31,7 @@ def test_nothing_is_left_of_a_transaction_that_balances() -> None:
     rows = [transaction({COIN: 10})]
     found = flows.of(rows, {})
     assert (found.lovelace_left, found.assets_left, found.lovelace_out) == ([0], [0], [90])
-    assert balances.unbalanced(rows, found, {}) == ([], 0)
+    assert balances.unbalanced(rows, found) == []
 
 
 @pytest.mark.parametrize(
@@ -45,15 +46,41 @@ def test_nothing_is_left_of_a_transaction_that_balances() -> None:
     ids=["too few", "from nothing", "of another asset", "a lovelace too many", "without a fee"],
 )
 def test_what_is_left_of_a_transaction_is_named(row: Row, left: dict[str, str | None]) -> None:
-    wrong, _ = balances.unbalanced([row], flows.of([row], {}), {})
+    wrong = balances.unbalanced([row], flows.of([row], {}))
     named = {what: each.indexed for each in wrong for what in left if each.what.startswith(what)}
     assert (named, len(wrong)) == (left, len(left))
 
 
-def test_a_deposit_that_a_balanced_transaction_did_not_pay_is_counted() -> None:
-    row = transaction({COIN: 10})
-    noted = {row.tx_id: balances.Deposits(row.tx_id, registrations=1, pool_updates=0)}
-    assert balances.unbalanced([row], flows.of([row], {}), noted) == ([], -STAKE_DEPOSIT)
+def certificate(kind: str, named: int | None = None) -> packed.Certificate:
+    return packed.Certificate(packed.CERTIFICATES.index(kind), deposit=named)
+
+
+REGISTRATION, DEREGISTRATION = "stakeCredentialRegistration", "stakeCredentialDeregistration"
+
+
+@pytest.mark.parametrize(
+    ("certificates", "lovelace", "left"),
+    [
+        ([certificate(REGISTRATION, 2)], 88, None),
+        ([certificate(REGISTRATION, 2)], 89, "-1"),
+        ([certificate(REGISTRATION, 2)], 90, "-2"),
+        ([certificate(DEREGISTRATION, 2)], 92, None),
+        ([certificate(DEREGISTRATION, 2)], 93, "-1"),
+        ([certificate("delegateRepresentativeRetirement", 5)], 95, None),
+        ([certificate("delegateRepresentativeRetirement", 5)], 96, "-1"),
+        ([certificate(REGISTRATION)], 89, None),
+        ([certificate(REGISTRATION)], 91, "-1"),
+        ([certificate("stakePoolRegistration")], 91, "-1"),
+        ([certificate(DEREGISTRATION)], 91, None),
+        ([certificate(DEREGISTRATION), certificate(REGISTRATION, 2)], 91, None),
+    ],
+)
+def test_certificates_explain_what_they_name_and_without_an_amount_what_they_can(
+    certificates: list[packed.Certificate], lovelace: int, left: str | None
+) -> None:
+    row = transaction({COIN: 10}, *certificates, lovelace=lovelace)
+    wrong = balances.unbalanced([row], flows.of([row], {}))
+    assert [each.indexed for each in wrong] == ([] if left is None else [left])
 
 
 MADE, SPENT_BY = 1 << 16, 2 << 16
