@@ -469,6 +469,7 @@ _REFUSALS = (
     manifest.SnapshotRefused,
     schema.WrongSchema,
     genesis.WrongNetwork,
+    recording.NotRecorded,
     ogmios.Refused,
     frames.Unreadable,
 )

@@ -78,17 +78,16 @@ class Ogmios:
         Raises Refused and frames.Unreadable.
         """
         async for frame in self.raw_frames():
-            answer = frames.read(frame)
-            if isinstance(answer, frames.Fault):
-                raise Refused(f"nextBlock: {answer.message} (code {answer.code})")
-            yield _message(answer)
+            yield _message(_read(frame))
 
-    async def raw_blocks(self) -> AsyncIterator[tuple[int | None, bytes]]:
-        """The slot (None for an epoch boundary block) and the JSON of each block after the intersection."""
+    async def raw_blocks(self) -> AsyncIterator[tuple[int | None, bytes] | None]:
+        """The slot (None for an epoch boundary block) and the JSON of each block after the intersection, endlessly.
+
+        None is a rollback, such as Ogmios' first answer after an intersection. Raises Refused and frames.Unreadable.
+        """
         async for frame in self.raw_frames():
-            block = frames.read_raw_block(frame)
-            if block is not None:
-                yield block
+            block = _read(frame).block
+            yield None if block is None else (block.slot, frames.raw_block(frame))
 
     async def raw_frames(self) -> AsyncIterator[bytes]:
         """The answers to `nextBlock` as they arrive, with between IN_FLIGHT / 2 and IN_FLIGHT requests under way."""
@@ -146,6 +145,14 @@ def _keep_alive(ws: "aiohttp.ClientWebSocketResponse[bool]") -> None:
     for option, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, option):  # macOS has other names
             peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+
+
+def _read(frame: bytes) -> frames.NextBlock:
+    """An answer to `nextBlock`. Raises Refused and frames.Unreadable."""
+    answer = frames.read(frame)
+    if isinstance(answer, frames.Fault):
+        raise Refused(f"nextBlock: {answer.message} (code {answer.code})")
+    return answer
 
 
 def _message(answer: frames.NextBlock) -> Message:

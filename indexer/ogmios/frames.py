@@ -317,16 +317,13 @@ _DEEPEST = 200
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 
 
-def read_raw_block(frame: bytes) -> tuple[int | None, bytes] | None:
-    """The slot and the JSON of a block, None for any other message. Raises Unreadable."""
-    answer = read(frame)
-    if isinstance(answer, Fault) or answer.block is None:
-        return None
+def raw_block(frame: bytes) -> bytes:
+    """The JSON of the block in a frame in which `read` has found one."""
     try:
         raw = msgspec.json.decode(frame, type=_RawForward)
     except RecursionError:
         raw = msgspec.json.decode(_shallow(frame), type=_RawForward)
-    return answer.block.slot, bytes(raw.result.block)
+    return bytes(raw.result.block)
 
 
 def read_result(frame: bytes, method: str, kind: type[Any]) -> Any:
