@@ -220,34 +220,46 @@ async def count_addresses(db: asyncpg.Connection) -> None:
 async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by_node: bool = False) -> None:
     """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
 
-    With `by_node` it is counted in rollback_depth, and submitted transactions are noted as rolled back. `resync` only
-    reads the same chain again.
+    With `by_node` its whole depth is counted once in rollback_depth, and submitted transactions are noted as rolled
+    back. `resync` only reads the same chain again.
     """
-    boundary = await is_boundary(db, point)
-    while True:
-        above = await _newest_above.all(db, point.slot_no if boundary else point.slot_no + 1, MAX_UNDONE_BLOCKS + 1)
-        if len(above) <= MAX_UNDONE_BLOCKS:
-            first_slot = point.slot_no if boundary else point.slot_no + 1
-            await _undo(db, network, point, first_slot=first_slot, counted=by_node)
-            return
-        await _undo(db, network, above[-1], first_slot=above[-1].slot_no + 1, counted=by_node)
+    present = await position(db)
+    assert present is not None, "nothing is indexed"
+    # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
+    assert not present.finalize_step, "complete the end of bulk first"
+    depth = present.block_no - await block_no_at(db, point)
+    first_slot = point.slot_no if await is_boundary(db, point) else point.slot_no + 1
+    while len(above := await _newest_above.all(db, first_slot, MAX_UNDONE_BLOCKS + 1)) > MAX_UNDONE_BLOCKS:
+        part = above[-1]
+        await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=present.is_bulk, by_node=by_node)
+    counted = depth if by_node else None
+    await _undo(db, network, point, first_slot=first_slot, bulk=present.is_bulk, by_node=by_node, counted=counted)
 
 
-async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first_slot: int, counted: bool) -> None:
-    """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, delete, reverse."""
+async def _undo(
+    db: asyncpg.Connection,
+    network: Network,
+    point: Point,
+    *,
+    first_slot: int,
+    bulk: bool,
+    by_node: bool,
+    counted: int | None = None,
+) -> None:
+    """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, delete, reverse.
+
+    `counted` is the depth to count in rollback_depth, in the commit that ends a rollback.
+    """
     first_tx_id = tx_id(first_slot, 0)
     async with schema.commit(db):
         # NOTE: mints written at the end of bulk are stored in order of assets. Postgres then rates their BRIN index as
         # useless and scans the whole table, although the latest rows are in few places.
         await db.execute("SET LOCAL enable_seqscan = off")
-        present = await position(db)
-        # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
-        assert present is None or not present.finalize_step, "complete the end of bulk first"
         undone = await read_undone(db, first_tx_id)
-        if counted:
+        if by_node:
             await _note_submitted(db, network, first_tx_id)
         changed = await _delete(db, network, point, first_slot, undone)
-        if present is not None and present.is_bulk:
+        if bulk:
             await _stage(db, undone.amounts)
             await outputs.cut_staged_spenders(db, first_tx_id)
             await _delete_staged.run(db, first_tx_id)
@@ -259,9 +271,8 @@ async def _undo(db: asyncpg.Connection, network: Network, point: Point, *, first
             await outputs.change(db, undone.made, undone.restored)
             await outputs.cut_spenders(db, undone.spent)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
-        if counted and present is not None:
-            blocks = present.block_no - await block_no_at(db, point)
-            await _count_rollback.run(db, next(most for most in _DEPTHS if blocks <= most), blocks)
+        if counted is not None:
+            await _count_rollback.run(db, next(most for most in _DEPTHS if counted <= most), counted)
     log.info(
         "store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=undone.transactions
     )

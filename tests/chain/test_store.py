@@ -135,6 +135,22 @@ async def test_a_rollback_by_the_node_is_noted_of_submitted_transactions_and_cos
     await db.close()
 
 
+async def test_a_rollback_of_several_commits_is_counted_once_with_its_whole_depth(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MAX_UNDONE_BLOCKS", 2)
+    db = await database.connect(database_url, PREVIEW)
+    written = Written(db)
+    for slot_no in range(10, 80, 10):
+        await written.append(slot_no)
+    await store.rollback(db, PREVIEW, await at(db, 20), by_node=True)
+    counted = await db.fetch("SELECT blocks_at_most, rollbacks, blocks, last_blocks FROM rollback_depth")
+    assert [tuple(row) for row in counted] == [(5, 1, 5, 5)]
+    await written.back_to(10)
+    assert await db.fetchval("SELECT sum(rollbacks) FROM rollback_depth") == 1, "a resync is not counted"
+    await db.close()
+
+
 async def at(db: asyncpg.Connection, slot_no: int) -> Point:
     """The last block at or before a slot."""
     point = await store.last_at_or_before(db, slot_no)
