@@ -23,9 +23,11 @@ _BATCH_TRANSACTIONS = 20_000
 
 
 async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequence[UtxoRow]) -> None:
-    """Remove and add outputs, and adjust the lists that they are in."""
+    """Remove and add outputs, and adjust the lists that they are in. The removed ones must be unspent."""
     if removed:
-        await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
+        tag = await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
+        # NOTE: the resolver finds outputs that earlier commits have spent, too.
+        assert int(tag.split()[-1]) == len(removed), f"{tag} of {len(removed)}: an output is spent twice"
     await _copy(db, added)
     rows = [*removed, *added]
     if rows:

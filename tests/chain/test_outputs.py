@@ -24,6 +24,15 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
+async def test_an_output_that_an_earlier_commit_spent_is_not_spent_again(db: asyncpg.Connection) -> None:
+    chain, spends = Written(db), (("a", 0),)
+    await chain.append(10, tx("a", pays(person("ann"))))
+    await chain.append(20, tx("b", pays(person("bob")), spends=spends))
+    with pytest.raises(AssertionError, match="spent twice"):
+        await chain.append(30, tx("c", pays(person("bob")), spends=spends))
+    assert await db.fetchval("SELECT slot_no FROM tip") == 20
+
+
 def some_outputs(random: Random, count: int, *, opening: float) -> list[UtxoRow]:
     """Outputs of a few addresses, so many of which begin a bucket."""
     found: dict[tuple[TxId, int], UtxoRow] = {}
