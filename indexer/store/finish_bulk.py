@@ -37,9 +37,9 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
         await holders.fill(db)
         await outputs.fill_lists(db)
         await epochs.fill(db)
+        # New tables have no statistics yet, without which the first queries would be planned badly.
+        await store.analyze(db)
         await _go_live.run(db)
-    # New tables have no statistics yet, without which the first queries would be planned badly.
-    await store.analyze(db)
     _log("bulk.ended", began)
 
 

@@ -74,6 +74,22 @@ def test_a_resync_between_the_steps_ends_bulk_first(
     assert told.returncode == 0, told.stdout + told.stderr
 
 
+async def test_an_index_goes_live_with_statistics(db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupted(_: object) -> None:
+        raise Interrupted
+
+    chain = Written(db, bulk=True)
+    await chain.append(100, tx("a", pays(person("ann"))))
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "analyze", interrupted)
+        with pytest.raises(Interrupted):
+            await chain.finalize()
+    position = await store.position(db)
+    assert position is not None and position.is_bulk
+    await finish_bulk.finalize(db, position.finalize_step)
+    assert await db.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'address_tx'::regclass") == 1
+
+
 @pytest.mark.parametrize("in_bulk", [False, True])
 async def test_spending_by_genesis_delegators_is_not_a_reward(db: asyncpg.Connection, in_bulk: bool) -> None:
     raw = address.of_node(person("ann", staked=True))
