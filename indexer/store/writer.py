@@ -302,8 +302,17 @@ async def _delete(
 async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> None:
     """Empty every table of the chain, because the node's chain shares no block with ours."""
     async with schema.commit(db):
-        await _note_submitted(db, network, 0)
+        await _note_all_submitted(db, network)
         await erase(db)
+
+
+async def _note_all_submitted(db: asyncpg.Connection, network: Network) -> None:
+    """Mark all submitted transactions in blocks as rolled back. They are few beside those of the chain."""
+    last = b""
+    while submitted := await _submitted_after.all(db, network.network_id, last, _HASHES_AT_ONCE):
+        last = submitted[-1].hash
+        indexed = await _indexed.all(db, [row.hash for row in submitted])
+        await _note_rolled_back.run(db, network.network_id, [row.hash for row in indexed])
 
 
 async def _note_submitted(db: asyncpg.Connection, network: Network, first_tx_id: int) -> None:
@@ -420,6 +429,10 @@ class _Removed(msgspec.Struct, frozen=True):
     hash: bytes
 
 
+class _Hash(msgspec.Struct, frozen=True):
+    hash: bytes
+
+
 class _Follows(msgspec.Struct, frozen=True):
     any: bool
 
@@ -441,6 +454,8 @@ _add_datums = _sql.command("add_datums")
 _add_scripts = _sql.command("add_scripts")
 _follows_submitted = _sql.query("follows_submitted", _Follows)
 _removed = _sql.query("removed", _Removed)
+_submitted_after = _sql.query("submitted_after", _Hash)
+_indexed = _sql.query("indexed", _Hash)
 _note_rolled_back = _sql.command("note_rolled_back")
 _delete_staged = _sql.command("delete_staged")
 _delete_blocks = _sql.query("delete_blocks", _DeletedRow)

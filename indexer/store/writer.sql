@@ -107,6 +107,14 @@ SELECT EXISTS (SELECT FROM partner.submitted_tx WHERE network_id = $1) AS any
 -- The next $2 transactions with a tx_id from $1 on.
 SELECT tx_id, hash FROM tx WHERE tx_id >= $1 ORDER BY tx_id LIMIT $2
 
+-- name: submitted_after
+-- The next $3 hashes of transactions that were submitted to network $1, after the hash $2.
+SELECT DISTINCT tx_hash AS hash FROM partner.submitted_tx WHERE network_id = $1 AND tx_hash > $2 ORDER BY tx_hash LIMIT $3
+
+-- name: indexed
+-- Those of these transactions that are indexed. A look-up for each.
+SELECT tx.hash FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
+
 -- name: note_rolled_back
 -- Of these transactions, those that were submitted are rolled back. A look-up for each.
 UPDATE partner.submitted_tx SET rolled_back_at = now() WHERE network_id = $1 AND tx_hash = ANY($2::bytea[])

@@ -129,7 +129,11 @@ async def test_a_rollback_by_the_node_is_noted_of_submitted_transactions_and_cos
     await written.append(20, removed)
     await store.rollback(db, PREVIEW, await at(db, 10), by_node=True)
     assert await rolled_back() == [(PREVIEW.network_id, removed["id"])]
-    await store.rollback_to_origin(db, PREVIEW)
+    await written.append(20, removed)
+    statements.clear()
+    with db.query_logger(lambda statement: statements.append(statement.query)):
+        await store.rollback_to_origin(db, PREVIEW)
+    assert store._removed.text not in statements, "what was submitted is looked up, not the whole chain"
     assert await rolled_back() == sorted((PREVIEW.network_id, each["id"]) for each in (kept, removed))
     assert await store.position(db) is None
     await db.close()
