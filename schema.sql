@@ -724,7 +724,7 @@ BEGIN
     );
 END $$;
 
--- Unspent outputs at the tip. Empty in bulk, filled when it ends. What they hold is in the row of their transaction ----
+-- Unspent outputs at the tip, in bulk those of the genesis. What they hold is in the row of their transaction ---------
 
 CREATE FUNCTION opens_outputs(tx_id bigint, output_index integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
 -- Whether the output begins a bucket in the lists that it is in: about one in 1,024 does.
@@ -1037,7 +1037,7 @@ CREATE TABLE pool_reward (
 COMMENT ON TABLE pool_reward IS 'The rewards to add to pool_epoch.active_stake.';
 CREATE INDEX pool_reward_epoch_no ON pool_reward (epoch_no);
 
--- Delegators at the tip, with outputs and rewards. Empty in bulk, filled when it ends ---------------------------------
+-- Delegators at the tip, with outputs and rewards; in bulk those of the genesis --------------------------------------
 
 CREATE FUNCTION delegator_bucket_of(amount bigint, stake_no integer) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
 -- The approximate position of a delegator in its pool's list: a lower number comes earlier. Each doubling of the amount has

@@ -106,7 +106,7 @@ class _Lists:
     """The lists of unspent outputs by address or by account; `owner_no` is the column that says whose they are."""
 
     def __init__(self, owner_no: str, utxo_bucket: str, utxo_asset: str) -> None:
-        self.owner_no = owner_no
+        self.owner_no, self._utxo_bucket = owner_no, utxo_bucket
         self._owner_of: Callable[[UtxoRow], int | None] = attrgetter(owner_no)
         of_buckets = {"owner_no": owner_no, "utxo_bucket": utxo_bucket}
         self._move_assets = _sql.command("move_assets", **of_buckets, utxo_asset=utxo_asset)
@@ -134,7 +134,11 @@ class _Lists:
         await self._move_buckets.run(db, *sql.columns(outputs, empty=5))
 
     async def fill(self, db: asyncpg.Connection) -> None:
-        """Make the buckets of all long lists, and list their assets."""
+        """Make the buckets of all long lists, and list their assets.
+
+        NOTE: outputs of the genesis are in buckets from the beginning; none holds an asset.
+        """
+        await db.execute(f"TRUNCATE {self._utxo_bucket}")
         await self._fill_buckets.run(db)
         await self._fill_assets.run(db)
 

@@ -74,6 +74,17 @@ def test_a_resync_between_the_steps_ends_bulk_first(
     assert told.returncode == 0, told.stdout + told.stderr
 
 
+async def test_a_long_list_of_genesis_outputs_is_counted_anew(db: asyncpg.Connection) -> None:
+    raw = address.of_node(person("ann", staked=True))
+    outputs = [(number.to_bytes(32), raw, ADA) for number in range(5_000)]
+    await store.begin(db, PREVIEW, Genesis(outputs=outputs))
+    chain = Written(db, bulk=True)
+    await chain.append(100, tx("a", pays(person("ann", staked=True))))
+    await chain.finalize()
+    for bucket in ("utxo_bucket", "account_utxo_bucket"):
+        assert await db.fetchval(f"SELECT sum(outputs) FROM {bucket}") == 5_001  # noqa: S608
+
+
 async def test_an_index_goes_live_with_statistics(db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     async def interrupted(_: object) -> None:
         raise Interrupted
