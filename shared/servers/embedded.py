@@ -30,6 +30,7 @@ from shared.servers.os_account import OsAccount, account_of, give, own_folder, r
 PORTS = range(20_000, 32_000)
 ANSWER_WITHIN_S = 5.0
 GIB = 1 << 30
+_LOG_END_BYTES = 64 << 10
 
 State = Literal["up", "busy", "away"]  # busy: it runs, but is starting, stopping or full
 
@@ -128,8 +129,7 @@ class Server(ABC):
 
     def last_error(self) -> str:
         """The last fatal error in its log, which a line about the end may follow, or else the last line."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        lines = [line.strip() for line in _end_of(self.log).splitlines() if line.strip()]
         fatal = [line for line in lines[-10:] if " FATAL: " in line]
         return (fatal or lines or ["its log is empty"])[-1]
 
@@ -278,6 +278,15 @@ class Valkey(Server):
             str(reachable(package, parts, account, self.home) / parts[0] / binary.name),
             str(self.home / "valkey.conf"),
         ]
+
+
+def _end_of(log: Path) -> str:
+    """The last lines of a log; none if it does not exist."""
+    if not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LOG_END_BYTES))
+        return file.read(_LOG_END_BYTES).decode(errors="replace")
 
 
 def _package(name: str) -> Path:

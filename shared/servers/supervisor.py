@@ -8,10 +8,12 @@ second one exits at once. Any user replaces a killed supervisor, and the new one
 """
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from shared.servers.embedded import Failed, Postgres, Server, Valkey
@@ -48,8 +50,6 @@ def main(name: str, data_dir: Path) -> int:
     supervised, users = supervisor_lock(server), users_lock(server)
     if not supervised.take():
         return 0
-    if server.log.exists() and server.log.stat().st_size > LOG_BYTES:
-        server.log.write_bytes(b"")
     try:
         if server.pid() is None:
             server.prepare()
@@ -65,6 +65,7 @@ async def _supervise(server: Server, users: FileLock) -> None:
     child: subprocess.Popen[bytes] | None = None
     starts, heard_at, ask_at = 0, time.monotonic(), 0.0
     while not users.take():
+        _bound(server.log)
         running = (child is not None and child.poll() is None) or server.pid() is not None
         if not running:
             if starts == STARTS:
@@ -84,6 +85,13 @@ async def _supervise(server: Server, users: FileLock) -> None:
     await server.stop()
     if child is not None and child.poll() is None:
         child.kill()  # it can't be found any more: its folder was deleted
+
+
+def _bound(log: Path) -> None:
+    """Empty a log that is too long. NOTE: whoever writes it appends, and so goes on at the new end."""
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > LOG_BYTES:
+            os.truncate(log, 0)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import redis.asyncio
 
 from shared import lifecycle, servers, settings
 from shared.servers import embedded
+from shared.servers.supervisor import LOG_BYTES
 from tests.chain.harness import Process, free_port
 from tests.processes.process_list import processes_of, words_of
 
@@ -253,6 +254,23 @@ def test_the_last_words_of_a_server_are_its_error(folder: Path) -> None:
     assert server.last_error() == "2 FATAL:  no memory"
     server.log.write_text("1 LOG:  starting\n")
     assert server.last_error() == "1 LOG:  starting"
+
+
+def test_only_the_end_of_a_log_is_read(folder: Path) -> None:
+    server = embedded.Postgres(folder)
+    folder.mkdir()
+    server.log.touch()
+    os.truncate(server.log, 1 << 40)  # a hole, which takes no space
+    with server.log.open("ab") as log:
+        log.write(b"\n1 FATAL:  no memory\n")
+    assert server.last_error() == "1 FATAL:  no memory"
+
+
+async def test_the_log_of_a_running_server_is_emptied_when_it_is_too_long(hold: Hold, folder: Path) -> None:
+    holder, log = await hold(), folder / "postgres.log"
+    os.truncate(log, LOG_BYTES + 1)
+    await eventually(lambda: log.stat().st_size < LOG_BYTES)
+    await write(holder)
 
 
 @needs_root
