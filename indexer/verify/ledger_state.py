@@ -101,18 +101,17 @@ def _unlike(what: str, indexed: str | None, from_node: str) -> list[Difference]:
 
 
 async def _wrong_rewards(db: asyncpg.Connection, node: Ogmios, sample: float) -> list[Difference]:
-    """Compare the rewards of accounts that are registered, or for which a reward is stored."""
+    """Compare the rewards of accounts that are registered, or for which a reward is stored. Mainnet has millions."""
     found: list[Difference] = []
-    accounts = await _accounts.all(db, sample)
-    for begin in range(0, len(accounts), BATCH_ACCOUNTS):
-        batch = accounts[begin : begin + BATCH_ACCOUNTS]
+    async for batch in _accounts.parts(db, sample, rows=BATCH_ACCOUNTS):
         from_node = await rewards_of(node, [account.raw for account in batch])
-        found += [
+        wrong = [
             Difference(f"reward of stake credential {account.raw.hex()}", None, str(account.lovelace), str(lovelace))
             for account in batch
             if (lovelace := from_node.get(account.raw[1:], 0)) != account.lovelace
         ]
-    return found[:MOST_SHOWN]
+        found += wrong[: MOST_SHOWN - len(found)]
+    return found
 
 
 async def _wrong_pool_rewards(db: asyncpg.Connection, from_node: dict[PoolNo, int], epoch_no: int) -> list[Difference]:

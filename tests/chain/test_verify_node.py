@@ -12,7 +12,7 @@ import pytest
 from devnet.generator import Generated, Options
 from devnet.networks import BY_NAME
 from indexer.ogmios import connection as ogmios
-from indexer.verify import against_node
+from indexer.verify import against_node, ledger_state
 from indexer.verify.results import CheckResult
 from shared import database
 from shared.network import by_name
@@ -140,6 +140,32 @@ def test_recorded_blocks_equal_those_of_their_node(
         run = ledgerline.run("indexer", "verify", "--network", file.network, *options)
         assert run.returncode == 0, run.stdout + run.stderr
         assert [result.check for result in finish(spoil())] == ["tx"]
+
+
+async def test_rewards_are_compared_in_parts(
+    database_url: str, chain: Generated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing reads all accounts at once, which mainnet has millions of."""
+
+    async def everything(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(ledger_state, "BATCH_ACCOUNTS", 2)
+    monkeypatch.setattr(ledger_state._accounts, "all", everything)
+    db = await database.connect(database_url, by_name["preview"])
+    accounts = [(number, b"\xe0" + number.to_bytes(28)) for number in range(1, 8)]
+    await db.copy_records_to_table("stake", columns=("stake_no", "raw"), records=accounts)
+    await db.execute("INSERT INTO reward SELECT stake_no, 0, 5 FROM stake")
+    with Node(chain) as server:
+        node = await ogmios.connect(server.url)
+        async with db.transaction():
+            wrong = await ledger_state._wrong_rewards(db, node, 100.0)
+        await node.close()
+        assert server.server.requests["queryLedgerState/rewardAccountSummaries"] == 4
+    assert [(each.what[-2:], each.indexed, each.recomputed) for each in wrong] == [
+        (f"{number:02x}", "5", "0") for number in range(1, 6)
+    ]
+    await db.close()
 
 
 async def test_windows_end_where_the_next_begins(indexed: Ledgerline, chain: Generated) -> None:
