@@ -9,9 +9,10 @@ both have before and after the window is read (docs/decisions/0019).
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
+from enum import Enum
 from typing import Any, TypeVar
 
 import asyncpg
@@ -40,19 +41,26 @@ Progress = Callable[[str, int, int], None]
 
 
 class NothingCommon(Exception):
-    """The node has none of the blocks to compare."""
+    """None of the blocks could be compared with the node."""
+
+
+class LeftOut(Enum):
+    """Why a window of blocks was not compared."""
+
+    FORKED = "on another fork"
+    UNSTEADY = "whose blocks changed whenever they were read"
 
 
 class Compared(msgspec.Struct, frozen=True):
     """The outcome of a comparison with the node.
 
-    `transactions` are those of the compared `blocks`; `left_out` counts windows on another fork than the node's.
+    `transactions` are those of the compared `blocks`; `left_out` counts the windows that were not compared.
     """
 
     blocks: int
     indexed_blocks: int
     transactions: int
-    left_out: int
+    left_out: "Counter[LeftOut]"
     results: list[CheckResult]
 
 
@@ -84,21 +92,22 @@ async def compare(
         wanted = max(1, round(len(windows) * sample / 100))
         windows = sorted(random.sample(windows, min(wanted, len(windows))), key=lambda window: window.first_slot)
     found: defaultdict[str, list[Difference]] = defaultdict(list)
-    blocks = transactions = left_out = 0
+    blocks = transactions = 0
+    left_out = Counter[LeftOut]()
     if from_slot == 0 and position.first_block_no == 0:
         _add(found, await _genesis_differences(db, connect, network))
     for done, window in enumerate(windows):
         progress("windows of blocks, compared with the node", done, len(windows))
         compared = await _window(db, connect, network, window)
-        if compared is None:
-            left_out += 1
+        if isinstance(compared, LeftOut):
+            left_out[compared] += 1
             continue
         blocks += compared.blocks
         transactions += compared.transactions
         _add(found, compared.differences)
     progress("windows of blocks, compared with the node", len(windows), len(windows))
     if windows and not blocks:
-        raise NothingCommon(f"the node has none of {network.name}'s blocks to compare")
+        raise NothingCommon(f"no block of {network.name} was compared with the node: {in_words(left_out)}")
     indexed_blocks = position.block_no - position.first_block_no + 1
     return Compared(
         blocks,
@@ -107,6 +116,11 @@ async def compare(
         left_out,
         [CheckResult(check, differences) for check, differences in found.items()],
     )
+
+
+def in_words(left_out: "Counter[LeftOut]") -> str:
+    """What was left out, for the operator."""
+    return "; ".join(f"{count} ranges {why.value} were left out" for why, count in left_out.items())
 
 
 def _add(found: defaultdict[str, list[Difference]], more: list[tuple[str, Difference]]) -> None:
@@ -121,8 +135,8 @@ class _Differences(msgspec.Struct, frozen=True):
     differences: list[tuple[str, Difference]]
 
 
-async def _window(db: asyncpg.Connection, connect: Connect, network: Network, window: Window) -> _Differences | None:
-    """The differences in a window, up to the last common block; None if the chains differ in the whole window."""
+async def _window(db: asyncpg.Connection, connect: Connect, network: Network, window: Window) -> _Differences | LeftOut:
+    """The differences in a window, up to the last common block."""
     for _ in range(_MOST_TRIES):
         async with db.transaction(isolation="repeatable_read", readonly=True):
             node = await connect()
@@ -130,7 +144,7 @@ async def _window(db: asyncpg.Connection, connect: Connect, network: Network, wi
                 ahead = await _points_ahead.all(db, window.first_slot, window.next_slot)
                 common, _ = await node.intersect(ahead)
                 if common is None or common.slot_no < window.first_slot:
-                    return None
+                    return LeftOut.FORKED
                 read = await _read(node, network, await _points_before.all(db, window.first_slot), window, common)
             finally:
                 await node.close()
@@ -141,7 +155,7 @@ async def _window(db: asyncpg.Connection, connect: Connect, network: Network, wi
             compared = _Differences(len(read), sum(block.tx_count for block in read), found)
             if not found or await _has(connect, common):
                 return compared
-    return None
+    return LeftOut.UNSTEADY
 
 
 async def _has(connect: Connect, point: Point) -> bool:

@@ -133,6 +133,7 @@ def _log(network: Network, outcome: Round) -> None:
         "block_no": done.block_no,
         "node_blocks": done.node_blocks,
         "differing": done.differing,
+        "compared": outcome.said,
     }
     if not outcome.results:
         log.info("verify.matched", **fields)
@@ -159,7 +160,7 @@ async def _compare_with_node(
     compared = await against_node.compare(
         db, connect, options.network, tell, sample=options.sample, from_slot=options.from_slot
     )
-    left_out = f"; {compared.left_out} ranges on another fork were left out" if compared.left_out else ""
+    left_out = f"; {against_node.in_words(compared.left_out)}" if compared.left_out else ""
     node = await connect()
     try:
         of_ledger = await ledger_state.check(db, node, options.network, options.sample)

@@ -142,6 +142,18 @@ def test_recorded_blocks_equal_those_of_their_node(
         assert [result.check for result in finish(spoil())] == ["tx"]
 
 
+async def test_a_window_that_changes_whenever_it_is_read_is_not_called_another_fork(
+    indexed: Ledgerline, chain: Generated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def rolled_back(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(against_node, "_read", rolled_back)
+    told = "compared with the node: 1 ranges whose blocks changed"
+    with Node(chain) as node, pytest.raises(against_node.NothingCommon, match=told):
+        await compared(indexed.database_url, node.url, "preview")
+
+
 async def test_rewards_are_compared_in_parts(
     database_url: str, chain: Generated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
