@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 METHODS = ("acquireMempool", "nextTransaction", "hasTransaction", "sizeOfMempool", "releaseMempool")
 
 
+class _Params(msgspec.Struct):
+    """The parameters of all methods."""
+
+    fields: str | None = None
+    id: str | None = None
+
+
+_params = msgspec.json.Decoder(_Params)
+
+
 class Monitor:
     """One client's snapshot of the mempool, None before it acquires one."""
 
@@ -29,16 +39,20 @@ class Monitor:
         self._changed.set()
 
     async def answer(self, method: str, params: msgspec.Raw) -> Any:
-        """The result of a method. Raises Refusal. `acquireMempool` waits for a snapshot that the client has not had."""
+        """The result of a method. `acquireMempool` waits for a snapshot that the client has not had.
+
+        Raises Refusal and msgspec.DecodeError.
+        """
         if method == "acquireMempool":
             return await self._acquire()
         if self._snapshot is None:
             raise Refusal(4000, "You must acquire a mempool snapshot prior to accessing it.")
         match method:
             case "nextTransaction":
-                return {"transaction": self._next(msgspec.json.decode(params).get("fields") == "all")}
+                return {"transaction": self._next(_params.decode(params).fields == "all")}
             case "hasTransaction":
-                return any(tx.id == msgspec.json.decode(params).get("id") for tx in self._snapshot)
+                wanted = _params.decode(params).id
+                return any(tx.id == wanted for tx in self._snapshot)
             case "sizeOfMempool":
                 return {
                     "maxCapacity": {"bytes": CAPACITY_BYTES},

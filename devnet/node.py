@@ -139,7 +139,7 @@ class Node:
         match point:
             case "origin":
                 return -1
-            case {"slot": slot, "id": id_}:
+            case {"slot": slot, "id": str(id_)}:
                 index = self._index.get(id_)
                 return index if index is not None and self.blocks[index].slot == slot else None
             case _:

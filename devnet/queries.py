@@ -19,10 +19,36 @@ Json = dict[str, Any]
 _ERAS = tuple(parameters.PROTOCOL_MAJOR)
 
 
+class _Id(msgspec.Struct):
+    id: str
+
+
+class _OutputReference(msgspec.Struct):
+    transaction: _Id
+    index: int
+
+
+class Params(msgspec.Struct, rename="camel"):
+    """The parameters of all queries."""
+
+    era: str | None = None
+    keys: list[str] = []
+    scripts: list[str] = []
+    include_stake: bool = False
+    stake_pools: list[_Id] | None = None
+    proposals: list[Json] | None = None
+    output_references: list[_OutputReference] | None = None
+    addresses: list[str] | None = None
+    point: Json | str | None = None
+
+
+_params = msgspec.json.Decoder(Params)
+
+
 class LedgerQuery:
     """A query's parameters, the node, and the index of the block whose ledger state is queried."""
 
-    def __init__(self, node: Node, params: Json, index: int) -> None:
+    def __init__(self, node: Node, params: Params, index: int) -> None:
         self.node, self.params, self.index = node, params, index
 
     @property
@@ -47,8 +73,8 @@ class LedgerQuery:
 
 
 def answer(node: Node, acquired: Any, method: str, params: msgspec.Raw) -> Any:
-    """The result of a query by a client that acquired that point, or None; raises Refusal."""
-    query = LedgerQuery(node, msgspec.json.decode(params), len(node.blocks) - 1)
+    """The result of a query by a client that acquired that point, or None. Raises Refusal and msgspec.DecodeError."""
+    query = LedgerQuery(node, _params.decode(params), len(node.blocks) - 1)
     if method in NETWORK:
         return NETWORK[method](query)
     if method not in LEDGER:
@@ -64,8 +90,8 @@ def answer(node: Node, acquired: Any, method: str, params: msgspec.Raw) -> Any:
 
 
 def acquirable(node: Node, params: msgspec.Raw) -> Any:
-    """The point that `acquireLedgerState` names; raises Refusal if it is not on the chain."""
-    point = msgspec.json.decode(params).get("point")
+    """The point that `acquireLedgerState` names. Raises Refusal if it is not on the chain, and msgspec.DecodeError."""
+    point = _params.decode(params).point
     if node.index_of(point) is None:
         raise Refusal(2000, "Failed to acquire requested point.", "Unknown point.")
     return point
@@ -101,7 +127,7 @@ def _tip(query: LedgerQuery) -> Any:
 
 
 def _genesis_configuration(query: LedgerQuery) -> Json:
-    era = str(query.params.get("era"))
+    era = query.params.era or ""
     if era == "shelley" and query.node.syncing and query.era == "byron":
         raise Refusal(2002, "This query isn't available in the current era.")
     genesis = query.node.chain.genesis
@@ -141,8 +167,8 @@ def _reward_account_summaries(query: LedgerQuery) -> Any:
     """A list since 6.13, before that an object by credential; `stakePool` was called `delegate` before 6.12."""
     ledger = query.ledger
     asked = [
-        *(_credential("verificationKey", text) for text in query.params.get("keys", ())),
-        *(_credential("script", text) for text in query.params.get("scripts", ())),
+        *(_credential("verificationKey", text) for text in query.params.keys),
+        *(_credential("script", text) for text in query.params.scripts),
     ]
     found = {who: ledger.accounts[who] for who in dict.fromkeys(asked) if who in ledger.accounts}
     if query.version >= (6, 13):
@@ -160,17 +186,17 @@ def _stake_pools(query: LedgerQuery) -> Json:
     A pool that has just been reaped still votes: versions since 6.13 list it, with its id alone.
     """
     ledger = query.ledger
-    include_stake = query.params.get("includeStake")
+    include_stake = query.params.include_stake
     if include_stake and _ERAS.index(query.era) < _ERAS.index("conway"):
         raise Refusal(2002, "This query isn't available in the current era.")
-    asked = query.params.get("stakePools")
+    asked = query.params.stake_pools
     known: dict[str, Json] = {id_: dict(pool.parameters) for id_, pool in ledger.pools.items()}
     if include_stake:
         if query.version >= (6, 13):
             known = {id_: {"id": id_} for id_ in ledger.voting_stakes} | known
         for id_, pool in known.items():
             pool["stake"] = parameters.ada(ledger.voting_stakes.get(id_, 0))
-    return known if asked is None else {pool["id"]: known[pool["id"]] for pool in asked if pool["id"] in known}
+    return known if asked is None else {pool.id: known[pool.id] for pool in asked if pool.id in known}
 
 
 def _live_stake_distribution(query: LedgerQuery) -> Json:
@@ -191,7 +217,7 @@ def _governance_proposals(query: LedgerQuery) -> list[Json]:
     """The proposals that are voted on in this epoch: those that existed when it began. Votes are omitted."""
     if _ERAS.index(query.era) < _ERAS.index("conway"):
         raise Refusal(2002, "This query isn't available in the current era.")
-    asked = query.params.get("proposals")
+    asked = query.params.proposals
     return [
         {
             "proposal": {"transaction": {"id": transaction}, "index": index},
@@ -208,12 +234,12 @@ def _governance_proposals(query: LedgerQuery) -> list[Json]:
 def _utxo(query: LedgerQuery) -> list[Json]:
     """Unspent outputs: those named, those at the addresses named, or all."""
     ledger, params = query.ledger, query.params
-    if "outputReferences" in params:
-        named = [(each["transaction"]["id"], each["index"]) for each in params["outputReferences"]]
+    if params.output_references is not None:
+        named = [(each.transaction.id, each.index) for each in params.output_references]
         found = [reference for reference in dict.fromkeys(named) if reference in ledger.unspent]
-    elif "addresses" in params:
+    elif params.addresses is not None:
         found = [
-            reference for address in dict.fromkeys(params["addresses"]) for reference in ledger.wallets.get(address, ())
+            reference for address in dict.fromkeys(params.addresses) for reference in ledger.wallets.get(address, ())
         ]
     else:
         found = list(ledger.unspent)
@@ -274,7 +300,10 @@ def _summary(account: StakeAccount, pool_field: str) -> Json:
 
 
 def _credential(origin: str, text: str) -> LedgerCredential:
-    """Parses a credential: hex, bech32 (`stake_vkh1…`, `script1…`), or a stake address."""
-    if text.startswith(("stake1", "stake_test1")):
-        return addresses.reward_credential(text)
-    return LedgerCredential(origin, addresses.raw(text).hex() if "1" in text and len(text) != 56 else text)
+    """Parses a credential: hex, bech32 (`stake_vkh1…`, `script1…`), or a stake address. Raises Refusal."""
+    try:
+        if text.startswith(("stake1", "stake_test1")):
+            return addresses.reward_credential(text)
+        return LedgerCredential(origin, addresses.raw(text).hex() if "1" in text and len(text) != 56 else text)
+    except (ValueError, IndexError):
+        raise Refusal(-32602, f"Invalid request: {text!r} is not a credential.") from None

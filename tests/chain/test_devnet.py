@@ -308,6 +308,32 @@ async def test_an_invalid_request_is_refused_and_the_connection_stays(chain: Gen
         assert (await ogmios.ask("findIntersection", points="origin"))["code"] == -32602
 
 
+async def test_malformed_parameters_are_refused_and_the_connection_stays(chain: Generated) -> None:
+    async with NodeServer(chain) as node, client(node) as ogmios:
+        await ogmios.ask("acquireMempool")
+        for method, params in (
+            ("queryLedgerState/utxo", {"outputReferences": [{"index": 0}]}),
+            ("queryLedgerState/utxo", {"outputReferences": [{"transaction": "aa", "index": 0}]}),
+            ("queryLedgerState/utxo", {"addresses": [["addr"]]}),
+            ("queryLedgerState/rewardAccountSummaries", {"keys": [1]}),
+            ("queryLedgerState/rewardAccountSummaries", {"keys": ["stake1"]}),
+            ("queryLedgerState/stakePools", {"stakePools": ["pool1"]}),
+            ("queryLedgerState/governanceProposals", {"proposals": 5}),
+            ("queryNetwork/genesisConfiguration", {"era": 5}),
+            ("acquireLedgerState", {"point": 5}),
+            ("nextTransaction", {"fields": 5}),
+            ("hasTransaction", {"id": []}),
+            ("submitTransaction", {"transaction": {}}),
+        ):
+            assert (await ogmios.ask(method, **params))["code"] == -32602, (method, params)
+        await ogmios.socket.send_str('{"jsonrpc":"2.0","method":"queryLedgerState/utxo","params":[]}')
+        assert (await ogmios.receive())["error"]["code"] == -32602
+        odd = {"slot": 5, "id": []}
+        assert (await ogmios.ask("findIntersection", points=[odd]))["code"] == 1000
+        assert (await ogmios.ask("acquireLedgerState", point=odd))["code"] == 2000
+        assert (await ogmios.ask("queryNetwork/blockHeight")) == len(chain.blocks) - 1
+
+
 async def test_tests_can_drop_connections_and_delay_or_replace_answers(chain: Generated) -> None:
     async with NodeServer(chain) as node, client(node) as ogmios:
         node.inject(b"[1, 2")
