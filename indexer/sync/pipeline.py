@@ -14,6 +14,7 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import frames
 from indexer.rows import rows
+from indexer.rows.caches import UNCOMMITTED_BATCHES
 from indexer.rows.histories import Histories, HistoryEntries
 from indexer.rows.resolver import Resolver, new_resolver
 from indexer.rows.staking import boundaries
@@ -58,7 +59,7 @@ class Pipeline:
         self._progress, self._warnings, self._moved = progress, warnings, moved
         # One batch waits while another is written and a third is prepared. Together with the read-ahead of
         # block_source and batches, this bounds memory.
-        self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=1)
+        self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=UNCOMMITTED_BATCHES - 1)
         self.phase = session.phase
         self._tip: LastBlock | None = None
         self._first_block_no: int | None = None
