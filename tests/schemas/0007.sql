@@ -356,6 +356,7 @@ CREATE TABLE tip (
 COMMENT ON TABLE tip IS
     'At most one row: the last committed block. It moves in the commit that writes the rows of its blocks. Without a row, nothing is indexed.';
 COMMENT ON COLUMN tip.first_block_no IS 'If above 0, the index is partial: outputs from before this block are unknown.';
+COMMENT ON COLUMN tip.tx_count IS 'Transactions, sub-transactions included.';
 COMMENT ON COLUMN tip.phase IS 'bulk: histories are staged without indexes and nothing can be queried yet; live: complete.';
 COMMENT ON COLUMN tip.finalize_step IS 'How many steps from bulk to live are committed.';
 COMMENT ON COLUMN tip.numbering IS
@@ -383,6 +384,7 @@ CREATE TABLE block (
     hash     bytea   NOT NULL
 );
 COMMENT ON TABLE block IS 'All blocks except epoch boundary blocks.';
+COMMENT ON COLUMN block.tx_count IS 'Transactions, sub-transactions included.';
 COMMENT ON COLUMN block.pool_no IS 'The pool of the issuer''s verification key (also of genesis delegates); null in Byron.';
 CREATE INDEX block_block_no ON block (block_no);
 CREATE INDEX block_hash ON block USING hash (hash);
@@ -403,6 +405,7 @@ CREATE TABLE epoch (
     output   numeric NOT NULL
 );
 COMMENT ON TABLE epoch IS 'Sums over the indexed blocks of each epoch; no row for an epoch without one.';
+COMMENT ON COLUMN epoch.tx_count IS 'Transactions, sub-transactions included.';
 COMMENT ON COLUMN epoch.fees IS 'Lovelace, of the transactions whose fee is known.';
 COMMENT ON COLUMN epoch.output IS 'Lovelace in the outputs of its transactions, change included.';
 
@@ -444,7 +447,7 @@ CREATE TABLE spender (
 );
 COMMENT ON TABLE spender IS 'Which transactions spent the outputs of a slot, the genesis included. No row if none is spent.';
 COMMENT ON COLUMN spender.entries IS
-    'For each spent output, in the order of spending: the tx_id that spent it in 8 bytes, and the index of its transaction in the slot and of the output in 2 bytes each.';
+    '12 bytes per spent output, in spending order: tx_id of the spender (8), index in its block of the transaction that made the output (2), output index (2).';
 ALTER TABLE spender ALTER entries SET STORAGE EXTERNAL;
 
 -- Row numbers of byte strings. Never deleted and never reused, so that packed rows may hold them, and caches of them stay
@@ -515,7 +518,7 @@ COMMENT ON TABLE asset IS 'Native assets and their supply: quantity minted less 
 COMMENT ON COLUMN asset.fingerprint IS
     'The first 8 bytes of the digest in its fingerprint (CIP-14), as a signed number. Assets may share it; the fingerprint decides.';
 COMMENT ON COLUMN asset.first_tx_id IS 'The first transaction that moved it; null in bulk, and if a rollback removed all of them: the asset does not exist then.';
-COMMENT ON COLUMN asset.first_mint_tx_id IS 'The first transaction that minted it; null if it precedes the first indexed block.';
+COMMENT ON COLUMN asset.first_mint_tx_id IS 'The first indexed transaction that minted it; null in bulk, and if there is none.';
 CREATE INDEX asset_name ON asset (policy_no, name);
 CREATE INDEX asset_fingerprint ON asset (fingerprint);
 CREATE INDEX asset_supply ON asset (policy_no, (-supply), name) INCLUDE (supply) WHERE first_tx_id IS NOT NULL;
@@ -973,7 +976,7 @@ CREATE TABLE pool_epoch (
 );
 COMMENT ON TABLE pool_epoch IS 'Blocks and active stake of a pool in an epoch; no row if both are 0.';
 COMMENT ON COLUMN pool_epoch.active_stake IS
-    'Lovelace of its delegators, without rewards, in the snapshot that counts in this epoch. It was taken when the epoch before began.';
+    'In the snapshot taken at the start of the previous epoch, which counts in this one; without rewards, in lovelace.';
 CREATE INDEX pool_epoch_epoch_no ON pool_epoch (epoch_no);
 
 -- Data that blocks do not contain, as last read from the node's ledger. A rollback resets what later epochs read ------
