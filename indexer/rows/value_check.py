@@ -7,7 +7,7 @@ sub-transactions. Credits to reward accounts count as outputs.
 A certificate may name no amount. It then takes what the protocol parameters say, which governance may change, or gives
 back what was once paid. Blocks tell neither, so what is left must be an amount that such certificates can explain.
 
-Nothing here changes its arguments or queries the database; the resolver only names an asset in an error.
+The checks change nothing and do not query the database; the resolver only names an asset in an error.
 """
 
 from collections import Counter
@@ -29,7 +29,8 @@ class Unbalanced(Exception):
 class Surplus(msgspec.Struct, gc=False):
     """The excess of inputs and mints over outputs, for a transaction with its sub-transactions. rows.py adds it up.
 
-    `quantities` are by asset_no. `unknown` is an input whose source is unknown; the other fields are then meaningless.
+    Withdrawals are not included. `quantities` are by asset_no. `unknown` is an input whose source is unknown; the other
+    fields are then meaningless.
     """
 
     lovelace: int = 0
@@ -54,9 +55,8 @@ def checked_fee(
     if surplus.unknown is not None:
         if from_origin:
             tx_hash, index = packed.output_of(surplus.unknown)
-            raise _unbalanced(
-                host, at, f"spends {tx_hash.hex()}#{index}, which no block or genesis made, or which is spent"
-            )
+            origin = "which no block or genesis made, or which another input of the same batch spends"
+            raise _unbalanced(host, at, f"spends {tx_hash.hex()}#{index}, {origin}")
         return host.fee
     if host.fee is None:
         if surplus.lovelace < 0:

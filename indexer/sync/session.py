@@ -35,15 +35,17 @@ class NodeSession(msgspec.Struct, frozen=True):
 
 
 class NodeBehind(msgspec.Struct, frozen=True):
-    """The node is further behind us than any fork: it is still replaying its own chain."""
+    """The node is lower than our tip, and the last block that both have is more than SECURITY_PARAMETER blocks deep in
+    our chain: the node is probably still replaying its own.
+    """
 
     node_tip: frames.NodePoint | None
     block_no: int
 
     def __str__(self) -> str:
         return (
-            f"the node is at {_height(self.node_tip)} and the index at block {self.block_no}: waiting for the node, "
-            f"since only `python -m indexer resync` rolls back more than {SECURITY_PARAMETER} blocks"
+            f"the node is at {_height(self.node_tip)} and the index at block {self.block_no}: waiting for the node. "
+            f"While it is lower, only `python -m indexer resync` rolls back more than {SECURITY_PARAMETER} blocks"
         )
 
 

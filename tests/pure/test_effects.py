@@ -135,7 +135,7 @@ def test_numbers_beyond_64_bits_are_unreadable_and_name_the_transaction(part: di
 
 
 def test_an_output_is_spent_once() -> None:
-    with pytest.raises(Unbalanced, match=f"spends {_id(9)}#0, which no block or genesis made, or which is spent"):
+    with pytest.raises(Unbalanced, match=f"spends {_id(9)}#0, which no block or genesis made, or which another"):
         _fee(_only(_tx(inputs=[_spend(9), _spend(9)], outputs=[_output(190)])), 100)
 
 
