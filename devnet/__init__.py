@@ -34,5 +34,5 @@ The modules, from what a chain is to what serves it:
     node                                       the selected chain, which grows and forks
     queries, submission, monitor               answers of Ogmios
     session, server, control                   Ogmios in front of it, and a port to control it
-    demo                                       the whole service on a generated chain
+    demo, demo_folder, demo_process            the whole service on a generated chain: its files and its processes
 """

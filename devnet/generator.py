@@ -31,9 +31,9 @@ _TRIES = 8
 class Options(msgspec.Struct, frozen=True):
     """Options of a generated chain.
 
-    `density` is the mean number of transactions per block; one block in ten has none. `plain` is the share of everyday
-    payments; the other transactions are of random kinds. `eras` are (name, first epoch) in order: each lasts
-    `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends. With
+    `density` is about the mean number of transactions per block; some blocks have none, see _count. `plain` is the
+    share of everyday payments; the other transactions are of random kinds. `eras` are (name, first epoch) in order:
+    each lasts `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends. With
     `faucet`, the faucet key has ada from the first Shelley block on.
     """
 
@@ -201,7 +201,7 @@ def _exists(era: str, kind: TransactionKind) -> bool:
 
 
 def _count(random: Random, density: float) -> int:
-    """How many transactions to make: in 10 % of blocks none, in 2 % four times the mean, else up to twice the mean."""
+    """How many transactions to make: none in 10 % of blocks, four times the mean in 2 %, else 0 to twice the mean."""
     chance = random.random()
     if chance < 0.12:
         return 0 if chance < 0.1 else round(4 * density)

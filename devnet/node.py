@@ -35,12 +35,11 @@ class NodeClient(Protocol):
 
 
 class Node:
-    """Plays `chain` in the words of the Ogmios that `dialect` describes.
+    """Plays `chain` as the version of Ogmios writes it that `dialect` describes.
 
-    A `syncing` node knows only the ledger of its tip, so in Byron it refuses Shelley's genesis. Any other has seen more
-    of the chain than it plays. Every method that changes the chain tells the clients at once. For tests: `requests`
-    counts the requests by method, `delay_s` delays each answer, and `injected` holds raw answers for the next
-    `nextBlock` requests.
+    A `syncing` node refuses Shelley's genesis while its tip is in Byron, as a real one does; any other always has it.
+    Every method that changes the chain tells the clients at once. For tests: `requests` counts the requests by method,
+    `delay_s` delays each answer, and `injected` holds raw answers for the next `nextBlock` requests.
     """
 
     def __init__(self, chain: Chain, dialect: Dialect | None = None, *, syncing: bool = False) -> None:

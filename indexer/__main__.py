@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 
-# NOTE: before the other imports, which take most of a second. There is nothing to finish yet. SystemExit would be lost
-# if the signal came during a weakref callback.
+# NOTE: the other imports take most of a second, so this comes before them. There is nothing to finish yet: SIGTERM ends
+# the process at once, with status 0 if the command runs until SIGTERM. SystemExit would be lost in a weakref callback.
 signal.signal(signal.SIGTERM, lambda *_: os._exit(sys.argv[1:2] != ["run"] and "--every" not in sys.argv))
 
 import asyncio

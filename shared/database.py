@@ -46,9 +46,11 @@ async def create_pool(
 
     Postgres cancels a statement after `within_s`.
 
-    Connections to a network's chain plan each statement once, as a look-up, and wait no longer than LOCK_TIMEOUT for a
-    lock: only the indexer holds one for long, on histories that it is building. Pools without a network replace all
-    their connections as soon as one of them sees a read-only server: another one may be the primary now.
+    A pool for a network's chain plans each statement once, as a look-up. It waits no longer than LOCK_TIMEOUT for a
+    lock: only the indexer holds one for long, on histories that it is building.
+
+    Pools without a network replace all their connections as soon as one of them sees a read-only server: another one
+    may be the primary now.
     """
     settings = {} if network is None else _LOOK_UPS | {"lock_timeout": LOCK_TIMEOUT}
     if within_s is not None:
@@ -102,7 +104,7 @@ _writing_pools: defaultdict[str, list[asyncpg.Pool]] = defaultdict(list)
 async def become_writer(connection: asyncpg.Connection, network: Network) -> bool:
     """Take the advisory lock that makes this connection the network's only writer; False while another one holds it.
 
-    All commits go through the same connection: a writer that loses the lock has lost its connection, too.
+    Blocks are committed on the same connection, so a writer that loses the lock has lost its connection, too.
     """
     return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", WRITER_LOCK, network.network_id))
 

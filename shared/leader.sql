@@ -27,9 +27,9 @@ LEFT JOIN pg_locks held
     AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND held.pid = leader.backend_pid
 
 -- name: beat
--- A heartbeat of the session $3, if it holds the lock of network $2. Like every commit of a writer it requires schema
--- version $5; a single statement is a commit. Without a tip of the node ($9, $10, unchanged for $11 seconds) the last one
--- stays, and an unchanged tip keeps its time, also if another session reported it.
+-- Record a heartbeat of the session $3, if it holds the lock of network $2 and the schema has version $5. The node's tip is
+-- $9 and $10, and has not moved for $11 seconds. If it is null, the last known tip stays. An unchanged tip keeps the time at
+-- which it moved, even if another session reported that.
 INSERT INTO partner.leader AS last (network_id, backend_pid, beat_at, failing, version, node_connected, node_since,
                                     node_slot_no, node_block_no, node_moved_at, sync_left_s, finishing)
 SELECT $2::smallint, $3, clock_timestamp(), $4, $6, $7, clock_timestamp() - make_interval(secs => $8),

@@ -79,8 +79,8 @@ def run(main: Callable[[asyncio.Event], Awaitable[int | None]], *, once: bool = 
             service_manager.notify(service_manager.STOPPING)
             stop.set()
             loop.call_later(STOP_WITHIN_S, work.cancel)
-            # NOTE: not of the loop. A frozen server may delay even the cleanup of a cancelled task, and Python waits
-            # for the threads of executors, one of which may be importing packages, after the loop has ended.
+            # NOTE: a thread, since the loop may not end in time: a frozen server delays even the cleanup of a cancelled
+            # task. After the loop, Python waits for executors, one of which may be importing packages.
             last = threading.Timer(STOP_WITHIN_S + _CLOSE_WITHIN_S, os._exit, (int(once),))
             last.daemon = True
             last.start()

@@ -1,7 +1,7 @@
 """The three networks: their identity, and the conversion between slots, time and epochs.
 
 The figures come from each network's genesis files and from its hard fork from Byron to Shelley, after which a slot
-lasts one second. `indexer.blocks.eras` checks them against the node's era summaries at every start.
+lasts one second. `indexer.blocks.eras` compares them with the era summaries of each node that the indexer connects to.
 """
 
 from datetime import UTC, datetime, timedelta

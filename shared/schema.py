@@ -1,8 +1,8 @@
 """Create or migrate the database, refuse a newer schema, and keep old programs from writing into a migrated one.
 
-Every writer commits through `commit`, which first reads the schema version. The read locks the version's table until
-the commit ends, and `migrate` needs an exclusive lock on that table: no migration can fall between a writer's check and
-its commit (docs/decisions/0018).
+Writers commit through `commit`, which first reads the schema version. The read locks the version's table until the
+commit ends, and `migrate` needs an exclusive lock on that table: no migration can fall between a writer's check and its
+commit (docs/decisions/0018). A heartbeat is a single statement that reads the version itself (leader.sql).
 """
 
 import re
@@ -59,7 +59,7 @@ async def migrate(connection: asyncpg.Connection) -> None:
 async def commit(connection: sql.Connection) -> AsyncIterator[None]:
     """One commit of a writer: all of it is written, or none, and only into the schema of this program.
 
-    Raises WrongSchema. All other transactions only read.
+    Raises WrongSchema.
     """
     async with connection.transaction():
         await check(connection)

@@ -1,8 +1,7 @@
 """Background tasks that are restarted after any failure.
 
-Long-running background tasks run here; those that end with their caller, or feed the watchdog, are plain tasks. Any end
-of a task, by exception or return, is logged with its cause, counted, reported by `failing`, and followed by a restart
-after a pause.
+A task that ends, by an exception or by returning, is logged with its cause, counted, reported by `failing`, and
+restarted after a pause. Tasks that end with their caller, or feed the watchdog, are plain asyncio tasks instead.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Compare the node's start time and eras with shared/network.py, at every start."""
+"""Compare the start time and the eras of a node with shared/network.py, whenever a session with it begins."""
 
 from datetime import datetime
 

@@ -21,7 +21,7 @@ NEAR_TIP_BLOCKS = 100
 
 
 class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An output.
+    """An output that waits for the row numbers of its address and assets.
 
     `address` is a place in Lookups.addresses; `assets` has quantities by place in Lookups.assets, of which
     `reference_tokens` are CIP-68 reference tokens.
@@ -90,7 +90,7 @@ class Observations(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class PackedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A block as in effects.BlockEffects, and the tip of the node when it arrived.
 
-    `tx_count` does not count sub-transactions.
+    `tx_count` does not count sub-transactions; the column of that name does.
     """
 
     point: Point

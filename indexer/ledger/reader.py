@@ -1,9 +1,9 @@
 """Read data that blocks do not contain from the node's ledger state: rewards, reserves, protocol parameters.
 
 Once per epoch it reads the protocol parameters and the reward of every registered account, in batches that a restart
-resumes, and between batches the rewards that have changed. It uses separate connections to the node and the database,
-and shares the writer only for the moment of a write, so that it never delays following the tip. Queries that the node
-can't answer are retried later.
+resumes, and between batches the rewards that have changed. It has its own connections to the node and the database, and
+takes a turn at the writer only to write: following the tip waits for one write at most, of 1,000 rewards or of an
+epoch's figures. Queries that the node can't answer are retried later.
 
 Once an epoch's rewards are read, active stake gets them from one of two sources (docs/decisions/0010):
 

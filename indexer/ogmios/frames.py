@@ -1,8 +1,8 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
-`blocks/` replaces Ogmios' names by ours, with these exceptions: `NodePoint` is used as far as `sync/`, `Certificate` as
-far as `rows/`, and answers show the types of certificates by Ogmios' names. Unknown fields are skipped. The schema is
-in Ogmios' `cardano.json` and `ogmios.json`.
+`blocks/` translates Ogmios' names into ours. Three go further: `sync/` also uses `NodePoint`, `rows/` uses
+`Certificate`, and answers show the types of certificates as Ogmios names them. Fields that we do not use are skipped.
+The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json
@@ -200,7 +200,7 @@ class Block(_Struct, frozen=True):
 
 
 class NodePoint(_Struct, frozen=True):
-    """A point of the chain; `height` is only set for a tip."""
+    """A point of the chain. Ogmios sends a `height` only for a tip."""
 
     slot: _Number
     id: Hash

@@ -189,7 +189,7 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
 
 
 def _pack(output: ResolvedOutput) -> bytes:
-    """As in the row of its transaction, and behind it what the row does not say."""
+    """The output as the row of its transaction has it, followed by the facts that the row lacks."""
     return output.packed + _BESIDE.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
 
 

@@ -16,7 +16,11 @@ from shared.sql import Connection
 
 
 class SupplyChange(msgspec.Struct):
-    """The change of an asset's supply and counts, and its first transactions where the index had none before."""
+    """The change of an asset's supply and counts, with the first transactions that moved and that minted it.
+
+    `first_tx_id` is set only if the index has no transaction of the asset yet. `first_mint_tx_id` is the first of the
+    batch; the asset keeps an earlier one. A rollback has neither.
+    """
 
     quantity: int = 0
     mint_count: int = 0

@@ -1,6 +1,6 @@
 """From blocks to rows of every table and moved amounts.
 
-`of` does not change its arguments: the outputs that it spends are part of its result, for the caller to apply.
+`of` does not apply the outputs that are made and spent: they are part of its result, for the caller to apply.
 """
 
 import asyncio
@@ -197,7 +197,7 @@ class _BlockRows:
         return packed.pack_mint(minted)
 
     def _spend(self, output: OutputKey) -> ResolvedOutput | None:
-        """The output that an input names; None if it is from before the first indexed block, or spent before."""
+        """The output that an input names; None if no indexed block made it, or if one of these blocks has spent it."""
         outputs, spent = self._rows.outputs, self._unspent.spent
         source = outputs.made.pop(output, None)
         if source is None and output not in spent:

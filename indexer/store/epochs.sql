@@ -2,7 +2,7 @@
 
 -- name: snapshot
 -- Snapshot taken at the start of epoch $1, active in epoch $1 + 1: for each pool the lovelace of its delegators in
--- outputs and, separately, in rewards as last read. Bulk keeps no lists of delegators and so has no rewards here.
+-- outputs and, separately, in rewards as last read. In bulk no rewards are recorded.
 -- Cost: one pass over all delegations, see bench/pools.py.
 WITH balances AS MATERIALIZED (
     SELECT pool_no, sum(balance)::bigint AS lovelace FROM stake WHERE pool_no IS NOT NULL GROUP BY pool_no

@@ -103,7 +103,7 @@ async def _copy(db: asyncpg.Connection, rows: Sequence[UtxoRow]) -> None:
 
 
 class _Lists:
-    """The lists of unspent outputs by address or by account; `owner_no` is the column that says whose they are."""
+    """The lists of unspent outputs by address or by account; `owner_no` is the column of their owner."""
 
     def __init__(self, owner_no: str, utxo_bucket: str, utxo_asset: str) -> None:
         self.owner_no, self._utxo_bucket = owner_no, utxo_bucket

@@ -1,7 +1,7 @@
 -- Supplies of assets, the number of assets of each policy, and the buckets of its list (by supply, greatest first, then name).
 
 -- name: move_supplies
--- A first transaction stays until a rollback removes it, so the arguments have one only for assets without.
+-- An asset keeps its first transaction and its first mint until a rollback removes them.
 WITH moved AS (
     SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
         AS moved (asset_no, quantity, mints, burns, first_tx_id, first_mint_tx_id)

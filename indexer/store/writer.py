@@ -1,8 +1,8 @@
-"""Writes the blocks of a chain: each batch is one commit, and the tip moves inside it.
+"""Writes the blocks of a chain: each commit has consecutive blocks of one epoch, and moves the tip to the last of them.
 
-`stage` writes batches in bulk and `append` in a live index; `rollback` undoes blocks in both, up to MAX_UNDONE_BLOCKS
-in a commit. Others write too: finish_bulk.py turns a staged index into a live one, `ledger/reader.py` keeps what the
-node says of its ledger, and `snapshot/restore.py` fills an empty chain.
+`stage` writes blocks in bulk and `append` in a live index; `rollback` undoes blocks in both, up to MAX_UNDONE_BLOCKS in
+a commit. Others write too: finish_bulk.py turns a staged index into a live one, `ledger/reader.py` keeps what the node
+says of its ledger, and `snapshot/restore.py` fills an empty chain.
 """
 
 from collections import Counter

@@ -1,11 +1,11 @@
--- The statements that write the blocks of a chain. Each batch is one commit, and so is each part of a rollback.
+-- The statements that write the blocks of a chain and roll them back, inside commits of writer.py.
 
 -- name: position
 SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_step FROM tip
 
 -- name: points
 -- Points of our chain, newest first: dense near the tip, twice as far apart each step towards the origin.
--- A block comes before the epoch boundary block of its slot, whose number is lower.
+-- In one slot the block is newer than the epoch boundary block, and has the higher number.
 SELECT slot_no, hash AS block_hash
 FROM (
     SELECT b.slot_no, b.block_no, b.hash
@@ -21,7 +21,7 @@ FROM (
 ORDER BY slot_no DESC, block_no DESC
 
 -- name: boundary_at
--- Whether a point is an epoch boundary block, which comes before the block of the same slot.
+-- The epoch boundary block at a point, if there is one. It is older than the block of the same slot.
 SELECT slot_no, hash AS block_hash FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 
 -- name: block_at

@@ -1,4 +1,4 @@
-"""Group blocks into batches, one commit per epoch in each; a rollback is always on its own."""
+"""Group the messages of a node: consecutive blocks into batches, a rollback on its own."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -35,7 +35,7 @@ async def group(
             async for message in messages:
                 heard(message.node_tip if isinstance(message, PackedBlock) else message.tip)
                 await queue.put(message)
-                # NOTE: neither statement above waits while there is input, and the writer must get its turns.
+                # NOTE: neither await above suspends while input is ready, so this one lets the writer run.
                 await asyncio.sleep(0)
 
     reader = asyncio.create_task(fill())

@@ -146,7 +146,7 @@ async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Netw
                 raise ConnectionResetError(f"the node has left {point}")
             async for message in read_in_process(node, network):
                 await queue.put(msgspec.Raw(_encode(message)) if isinstance(message, PackedBlock) else message)
-                # NOTE: neither statement above waits while there is input, and deliveries must get their turns.
+                # NOTE: neither await above suspends while input is ready, so this one lets `_deliver` run.
                 await asyncio.sleep(0)
         finally:
             await node.close()

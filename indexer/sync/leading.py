@@ -17,7 +17,9 @@ log = structlog.get_logger()
 POLL_S = 1.0
 _REPORT_FATAL_WITHIN_S = 2.0
 _SILENT_POLLS_BEFORE_TAKEOVER = 2
-"""One would not do: when a database that hung goes on, a poll may come before the leader's next heartbeat."""
+"""In how many polls in a row a leader must be silent. After a database has hung, the first poll may come before the
+leader's next heartbeat, so one is not enough.
+"""
 
 
 async def take_the_lead(db: asyncpg.Connection, network: Network) -> None:

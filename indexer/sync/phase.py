@@ -5,11 +5,11 @@ An index is in one of four phases. The database has no row in `tip` (empty), or 
 
     EMPTY      Nothing is indexed. The first batch decides: BULK if the node's tip is far ahead of it, else LIVE.
     BULK       Rows are staged without indexes, and nothing can be queried. A second process decodes.
-    FINISHING  Some of the steps that end bulk are committed. The others follow before anything else is written.
+    FINISHING  Some of the steps that end bulk are committed. The others follow before any block is written or undone.
     LIVE       Each commit leaves every table current. Only erasing the index returns it to EMPTY.
 
-Bulk ends SECURITY_PARAMETER blocks before the node's tip, so that no rollback reaches into it. A rollback never changes
-the phase.
+Bulk ends SECURITY_PARAMETER blocks before the node's tip, so that the rollbacks of a node that follows the protocol do
+not reach into it. A rollback to the origin erases the index; any other leaves the phase as it is.
 """
 
 from enum import Enum, auto

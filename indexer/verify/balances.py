@@ -37,10 +37,10 @@ def _certificates(row: Row) -> list[packed.Certificate]:
 
 
 def _groups(rows: Sequence[Row], flows: Flows) -> Iterator[slice]:
-    """Each transaction behind its sub-transactions (Dijkstra), which have no fee and balance together with it. Leaves
-    out those that balance on their own and have no certificate.
+    """Transactions that balance together: one and, before it, its sub-transactions (Dijkstra), which have no fee. Those
+    that balance alone and have no certificate are left out.
 
-    NOTE: some of Byron have no fee either. They balance on their own, and so add nothing to a group.
+    NOTE: some of Byron have no fee either. They balance alone, and so add nothing to a group.
     """
     first = 0
     for place, (row, lovelace, assets) in enumerate(zip(rows, flows.lovelace_left, flows.assets_left, strict=True)):

@@ -81,7 +81,10 @@ def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flow
 
 
 def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequence[Moved | None]) -> None:
-    """NOTE: long on purpose, like the next one. A call for each output would cost more than the sums."""
+    """Add what transactions pay.
+
+    NOTE: long on purpose, like _add_inputs. A call for each output would cost more than the sums.
+    """
     keys, address_keys = flows.asset_keys, Keys()
     unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.carrying.append
     asset_tx = holder = spending = utxo = 0
@@ -127,6 +130,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequ
 
 
 def _add_inputs(flows: Flows, rows: Sequence[Row], moved_by: Sequence[Moved | None]) -> None:
+    """Add what transactions spend."""
     keys, unpack = flows.asset_keys, packed.unpack_inputs
     spending = all_inputs = 0
     for place, (row, touched, moved) in enumerate(zip(rows, flows.touched, moved_by, strict=True)):

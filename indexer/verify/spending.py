@@ -108,8 +108,8 @@ def marks_of(rows: Sequence[Row]) -> Marks:
     return marks
 
 
-# NOTE: Python's hash of integers is the same in every process. It is one modulo 2**61 - 1, and the sum of assets may be
-# larger, so its upper bits are hashed apart.
+# NOTE: Python hashes integers alike in every process, and takes each modulo 2**61 - 1. A sum of assets may exceed that,
+# so its bits from the 61st on are hashed as another integer.
 
 
 def mark_of(tx_hash: bytes, index: int, output: Output | None) -> int:

@@ -1,7 +1,8 @@
-"""Compare stake, pools and epochs with their histories: a part of verify.
+"""Compare delegations, lists of delegators, blocks of pools and snapshots with what they derive from: a part of verify.
 
-Certificates are history and need no check here. The last two snapshots, which answers show now or in the next epoch,
-are recomputed from current balances and later changes: memory grows with the addresses that moved in two epochs.
+certificates.py and consistency.py check the events from which delegations derive. The last two snapshots, which answers
+show now or in the next epoch, are recomputed from current balances and later changes: memory grows with the addresses
+that moved in two epochs.
 
 NOTE: older snapshots appear in no answer and are not checked. That would take another pass over all transactions in
 order, with every balance in memory, and a pass over all delegations per epoch.
@@ -47,7 +48,7 @@ async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
 
 
 async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
-    """Compare pools and delegations with their certificates, in the open snapshot."""
+    """Run all checks of this module but that of snapshots, in the open snapshot."""
     ends = await _ends.one(db)
     assert ends is not None, "only an index that is live is verified"
     epoch_no = network.epoch_of(ends.last_slot_no)

@@ -1,4 +1,4 @@
--- Checks of stake, pools and epochs; each returns the first $1 differences.
+-- Checks of delegations, lists of delegators, blocks of pools and snapshots; each returns the first $1 differences.
 
 -- name: check_delegation
 -- A credential's delegation is that of its last stake_event.
