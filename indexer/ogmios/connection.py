@@ -59,17 +59,22 @@ class Ogmios:
 
     async def call(self, method: str, kind: type[Any], **params: object) -> Any:
         """The result of a call as `kind`. Raises Refused if Ogmios answers with an error."""
-        answer = await self._ask(method, kind, params)
+        request = {"jsonrpc": "2.0", "method": method, "params": params, "id": method}
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self._ws.send_str(msgspec.json.encode(request).decode())
+                frame = await self._receive()
+        except TimeoutError:
+            raise TimeoutError(f"no answer to {method} within {ANSWER_WITHIN_S:.0f} s") from None
+        answer = frames.read_result(frame, method, kind)
         if isinstance(answer, frames.Fault):
-            raise Refused(f"{method}: {answer.message} (code {answer.code})")
+            raise _refused(method, answer)
         return answer
 
     async def intersect(self, points: list[Point]) -> tuple[Point | None, frames.NodePoint | None]:
         """The first of our points that is in the node's chain (None: only the origin is), and the node's tip."""
         wanted: list[object] = [{"slot": point.slot_no, "id": point.block_hash.hex()} for point in points]
-        answer = await self._ask("findIntersection", frames.Intersection, {"points": [*wanted, "origin"]})
-        if isinstance(answer, frames.Fault):
-            raise Refused(f"findIntersection: {answer.message} (code {answer.code})")
+        answer = await self.call("findIntersection", frames.Intersection, points=[*wanted, "origin"])
         return _point(answer.intersection), _tip(answer.tip)
 
     async def messages(self) -> AsyncGenerator[Message, None]:
@@ -99,16 +104,6 @@ class Ogmios:
                 waiting = IN_FLIGHT
             yield await self._receive()
             waiting -= 1
-
-    async def _ask(self, method: str, kind: type[Any], params: dict[str, object]) -> Any:
-        request = {"jsonrpc": "2.0", "method": method, "params": params, "id": method}
-        try:
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                await self._ws.send_str(msgspec.json.encode(request).decode())
-                answer = await self._receive()
-        except TimeoutError:
-            raise TimeoutError(f"no answer to {method} within {ANSWER_WITHIN_S:.0f} s") from None
-        return frames.read_result(answer, method, kind)
 
     async def _receive(self) -> bytes:
         message = await self._ws.receive()
@@ -151,8 +146,12 @@ def _read(frame: bytes) -> frames.NextBlock:
     """An answer to `nextBlock`. Raises Refused and frames.Unreadable."""
     answer = frames.read(frame)
     if isinstance(answer, frames.Fault):
-        raise Refused(f"nextBlock: {answer.message} (code {answer.code})")
+        raise _refused("nextBlock", answer)
     return answer
+
+
+def _refused(method: str, fault: frames.Fault) -> Refused:
+    return Refused(f"{method}: {fault.message} (code {fault.code})")
 
 
 def _message(answer: frames.NextBlock) -> Message:
