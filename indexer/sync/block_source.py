@@ -69,7 +69,7 @@ async def read_in_child(connect: Connect, network: Network, point: Point | None)
                         yield delivery.back
                     if delivery.failure is not None:
                         kind, message = delivery.failure
-                        raise _FAILURES.get(kind, RuntimeError)(message)
+                        raise _FAILURES[kind](message)
         except (asyncio.IncompleteReadError, ConnectionResetError):
             raise ConnectionResetError("the process that reads ahead ended") from None
         finally:
@@ -96,12 +96,9 @@ class _Delivery(msgspec.Struct, frozen=True, array_like=True, gc=False):
     failure: tuple[str, str] | None
 
 
-# Errors that the parent raises as they are; any other becomes a RuntimeError, which is retried.
+# The errors that the parent raises, by name.
 _FAILURES: dict[str, type[Exception]] = {
-    "Refused": ogmios.Refused,
-    "Unreadable": frames.Unreadable,
-    "ConnectionError": ConnectionError,
-    "AssertionError": AssertionError,
+    kind.__name__: kind for kind in (ogmios.Refused, frames.Unreadable, ConnectionError, AssertionError, RuntimeError)
 }
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Delivery).decode
@@ -153,11 +150,11 @@ async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Netw
     except (ogmios.Refused, frames.Unreadable) as cause:
         await queue.put((type(cause).__name__, str(cause)))
     except (OSError, aiohttp.ClientError) as cause:
-        await queue.put(("ConnectionError", str(cause) or type(cause).__name__))
+        await queue.put((ConnectionError.__name__, str(cause) or type(cause).__name__))
     except AssertionError:  # a bug: the parent stops
-        await queue.put(("AssertionError", traceback.format_exc()))
-    except Exception:  # noqa: BLE001 - the parent logs it
-        await queue.put(("fault", traceback.format_exc()))
+        await queue.put((AssertionError.__name__, traceback.format_exc()))
+    except Exception:  # noqa: BLE001 - the parent logs it, and retries
+        await queue.put((RuntimeError.__name__, traceback.format_exc()))
 
 
 async def _deliver(queue: "asyncio.Queue[_Packed]", writer: asyncio.StreamWriter) -> None:
