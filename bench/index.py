@@ -254,7 +254,7 @@ async def follow_node(
 ) -> None:
     """Session after session, as the indexer has them. `moved` is called after each commit that moves the tip."""
     while True:
-        opened = await session.opened(await connect(), network, writer)
+        opened = await session.open_session(await connect(), network, writer)
         assert isinstance(opened, session.NodeSession), "the node is never behind"
         pipeline = Pipeline(opened, writer, reader, asyncio.Lock(), progress, NodeWarnings(), moved)
         await pipeline.load()

@@ -213,20 +213,20 @@ def resync(
         return 0
 
     try:
-        status = _run_on_database(network, partial(go_back, None if yes else SECURITY_PARAMETER), create=embedded)
+        exit_status = _run_on_database(network, partial(go_back, None if yes else SECURITY_PARAMETER), create=embedded)
     except _Unconfirmed as large:
         if not sys.stdin.isatty():
             raise typer.Exit(lifecycle.fail(f"{large}: add --yes to confirm")) from large
         # NOTE: after the loop, because the prompt would block it and keep it from seeing a signal.
         typer.confirm(f"{large}. Continue?", abort=True, err=True)
-        status = _run_on_database(network, partial(go_back, None))
-    raise typer.Exit(status)
+        exit_status = _run_on_database(network, partial(go_back, None))
+    raise typer.Exit(exit_status)
 
 
 @asynccontextmanager
 async def _leading(db: asyncpg.Connection, url: str, network: Network) -> AsyncIterator[None]:
     """Lead the network on this connection until the block ends. Raises _CommandFailed while an indexer leads."""
-    if not await database.become_writer(db, network):
+    if not await database.try_to_lead(db, network):
         raise _CommandFailed(f"an indexer is running for {network.name}: stop it first")
     async with leading.sending_heartbeats(url, network, db):
         yield
@@ -242,7 +242,7 @@ async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, mos
     if present is None:
         raise _CommandFailed(f"nothing is indexed for {network.name}")
     point = None if from_slot == 0 else await store.last_at_or_before(db, from_slot)
-    gone = await store.size_after(db, point)
+    gone = await store.counts_after(db, point)
     removed = f"{gone.blocks:,} blocks with {gone.transactions:,} transactions of {network.name}"
     if most_blocks is not None and gone.blocks > most_blocks:
         raise _Unconfirmed(f"this removes {removed}")

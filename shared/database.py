@@ -23,7 +23,7 @@ Chain queries are look-ups, but sums of usage may cover months.
 APPLICATION = "ledgerline"
 """The prefix of our connections' names in `pg_stat_activity`; network, host and process follow."""
 
-WRITER_LOCK = 0x4C454447  # arbitrary; the first half of the advisory lock's key, the network is the second
+LEADER_LOCK = 0x4C454447  # arbitrary; the first half of the advisory lock's key, the network is the second
 
 
 async def connect(url: str, network: Network | None = None) -> asyncpg.Connection:
@@ -101,12 +101,12 @@ _writing_pools: defaultdict[str, list[asyncpg.Pool]] = defaultdict(list)
 """The pools of this process that write, by address: if one detects a failover, all reconnect."""
 
 
-async def become_writer(connection: asyncpg.Connection, network: Network) -> bool:
-    """Take the advisory lock that makes this connection the network's only writer; False while another one holds it.
+async def try_to_lead(connection: asyncpg.Connection, network: Network) -> bool:
+    """Take the advisory lock by which this connection leads the network; False while another one holds it.
 
     Blocks are committed on the same connection, so a writer that loses the lock has lost its connection, too.
     """
-    return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", WRITER_LOCK, network.network_id))
+    return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", LEADER_LOCK, network.network_id))
 
 
 class SharedSession(ConnectionError):

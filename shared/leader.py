@@ -38,7 +38,7 @@ class Leader(msgspec.Struct, frozen=True):
 
 async def leaders(db: sql.Connection) -> dict[int, Leader]:
     """The leader of each network that has one, by network_id."""
-    return {each.network_id: each for each in await _leaders.all(db, database.WRITER_LOCK)}
+    return {each.network_id: each for each in await _leaders.all(db, database.LEADER_LOCK)}
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ class LastHeartbeat(msgspec.Struct, frozen=True):
 
 async def last_heartbeats(db: sql.Connection) -> dict[int, LastHeartbeat]:
     """The last heartbeat of each network's leader, by network_id. Locks are not replicated: ask the primary."""
-    return {each.network_id: each for each in await _last_heartbeats.all(db, database.WRITER_LOCK)}
+    return {each.network_id: each for each in await _last_heartbeats.all(db, database.LEADER_LOCK)}
 
 
 async def beat(
@@ -103,7 +103,7 @@ async def beat(
     """
     written = await _beat.run(
         db,
-        database.WRITER_LOCK,
+        database.LEADER_LOCK,
         network.network_id,
         backend_pid,
         failing,
@@ -137,7 +137,7 @@ async def unretire(db: sql.Connection, network: Network) -> bool:
 
 async def terminate(db: sql.Connection, leader: Leader) -> None:
     """End the session of a leader, if it still leads. Its uncommitted work is lost."""
-    await _terminate.run(db, database.WRITER_LOCK, leader.network_id, leader.backend_pid)
+    await _terminate.run(db, database.LEADER_LOCK, leader.network_id, leader.backend_pid)
 
 
 _sql = sql.beside(__file__)

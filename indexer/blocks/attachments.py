@@ -11,7 +11,7 @@ from indexer.ogmios.frames import hash_bytes
 from shared.ledger import HASH28_BYTES, NATIVE, SCRIPT_LANGUAGES, datum_hash_of, script_hash_of
 from shared.packed import Attached
 
-Script = tuple[int, bytes]
+HashedScript = tuple[int, bytes]
 """The place of the language in SCRIPT_LANGUAGES, and the bytes that are hashed."""
 
 
@@ -20,7 +20,7 @@ class Attachments(msgspec.Struct, frozen=True, gc=False):
 
     attached: list[Attached] = []
     datums: dict[bytes, bytes] = {}
-    scripts: dict[bytes, Script] = {}
+    scripts: dict[bytes, HashedScript] = {}
 
 
 def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int = 0) -> Attachments:
@@ -48,7 +48,7 @@ def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int
     return Attachments(attached, datums, scripts)
 
 
-def _witnessed(scripts: dict[str, frames.Script]) -> dict[bytes, Script]:
+def _witnessed(scripts: dict[str, frames.Script]) -> dict[bytes, HashedScript]:
     """Scripts by the hash that the node gives.
 
     A script that the node sends only as JSON is left out if our encoding of it has another hash.
@@ -61,7 +61,7 @@ def _witnessed(scripts: dict[str, frames.Script]) -> dict[bytes, Script]:
     return found
 
 
-def _read(script: frames.Script) -> tuple[bytes, Script] | None:
+def _read(script: frames.Script) -> tuple[bytes, HashedScript] | None:
     """A script and its hash; None if its language is unknown, or if its bytes are."""
     if script.language not in SCRIPT_LANGUAGES:
         return None
@@ -73,7 +73,7 @@ def _read(script: frames.Script) -> tuple[bytes, Script] | None:
 
 
 @lru_cache(maxsize=4_096)
-def _native(json: bytes) -> tuple[bytes, Script] | None:
+def _native(json: bytes) -> tuple[bytes, HashedScript] | None:
     """A native script that the node sends as JSON only; None for a clause that is not in the CDDL's `native_script`.
 
     NOTE: it is encoded as the common libraries do, with definite lengths: the same bytes as on the chain, with few

@@ -6,7 +6,7 @@ Of the indexer's later code only the value check asks whether scripts failed.
 import msgspec
 
 from indexer.blocks import attachments
-from indexer.blocks.attachments import Script
+from indexer.blocks.attachments import HashedScript
 from indexer.ogmios import frames
 from indexer.ogmios.frames import hash_bytes
 from shared import address, metadata, packed
@@ -55,7 +55,7 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     other_payments: int
     attached: list[packed.Attached]
     datums: dict[bytes, bytes]
-    scripts: dict[bytes, Script]
+    scripts: dict[bytes, HashedScript]
 
 
 class BlockEffects(msgspec.Struct, frozen=True, gc=False):
@@ -100,7 +100,7 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
         fee = None if tx.fee is None or era == "byron" else frames.lovelace(tx.fee)
         return [*(_valid(sub, era, 0) for sub in tx.sub_transactions), _valid(tx, era, fee)]
     declared = [] if tx.collateral_return is None else [tx.collateral_return]
-    shown = attachments.of(tx, declared, first_index=len(tx.outputs))
+    found = attachments.of(tx, declared, first_index=len(tx.outputs))
     return [
         Effects(
             tx_hash=hash_bytes(tx.id),
@@ -113,15 +113,15 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
             extra=_extra(tx, valid=False),
             certificates=[],
             other_payments=0,
-            attached=shown.attached,
-            datums=shown.datums,
-            scripts=shown.scripts,
+            attached=found.attached,
+            datums=found.datums,
+            scripts=found.scripts,
         )
     ]
 
 
 def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
-    shown = attachments.of(tx, tx.outputs)
+    found = attachments.of(tx, tx.outputs)
     return Effects(
         tx_hash=hash_bytes(tx.id),
         inputs=_inputs(tx.inputs),
@@ -133,9 +133,9 @@ def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
         extra=_extra(tx),
         certificates=tx.certificates,
         other_payments=_other_payments(tx) if tx.credits or tx.proposals or tx.treasury else 0,
-        attached=shown.attached,
-        datums=shown.datums,
-        scripts=shown.scripts,
+        attached=found.attached,
+        datums=found.datums,
+        scripts=found.scripts,
     )
 
 

@@ -8,7 +8,7 @@ rows are made (docs/decisions/0015).
 import msgspec
 
 from indexer.blocks import certificates
-from indexer.blocks.attachments import Script
+from indexer.blocks.attachments import HashedScript
 from indexer.blocks.effects import Assets, BlockEffects, Effects, described, reference_tokens
 from indexer.ogmios import frames
 from shared import packed
@@ -55,7 +55,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     other_payments: int
     reference_outputs: list[tuple[int, int, bytes | None]]
     datums: dict[bytes, bytes]
-    scripts: dict[bytes, Script]
+    scripts: dict[bytes, HashedScript]
     attached: bytes | None
     extra: bytes | None
 
@@ -175,8 +175,8 @@ def _fields(tx: Effects, addresses: _Places, assets: _Places, network: Network) 
     """The fields of Transaction."""
     extra = tx.extra
     if tx.certificates:
-        shown = certificates.packed_of(tx.certificates, tx.tx_hash, network)
-        extra = msgspec.structs.replace(extra, certificates=shown)
+        packed_certificates = certificates.packed_of(tx.certificates, tx.tx_hash, network)
+        extra = msgspec.structs.replace(extra, certificates=packed_certificates)
     payments: list[tuple[object, ...]] = []
     references: list[tuple[int, int]] = []
     for index, output in enumerate(tx.outputs, tx.first_index):

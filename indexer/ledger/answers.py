@@ -37,7 +37,9 @@ class Share(msgspec.Struct, frozen=True):
     stake: str
 
 
-class Treasury(msgspec.Struct, frozen=True):
+class TreasuryAndReserves(msgspec.Struct, frozen=True):
+    """The two pots of ada that belong to nobody."""
+
     treasury: frames.Lovelace
     reserves: frames.Lovelace
 

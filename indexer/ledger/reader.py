@@ -42,7 +42,7 @@ _CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, which block other tasks
 _SCRIPT_ACCOUNT = 0xF0  # the header of a script's reward account, less its network (CIP-19)
 
 
-def moved_by(transactions: list[packed.Extra]) -> Counter[bytes]:
+def taken_from_accounts(transactions: list[packed.Extra]) -> Counter[bytes]:
     """How much some transactions took out of reward accounts: withdrawals less credits."""
     moved: Counter[bytes] = Counter()
     for extra in transactions:
@@ -123,7 +123,7 @@ class LedgerReader:
         return True
 
     async def _begin_epoch(self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int) -> None:
-        treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.Treasury)
+        treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.TreasuryAndReserves)
         parameters = await or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
         configurations = await self._new_configurations(node, db)
         async with self._turn, schema.commit(self._writer):
@@ -179,7 +179,7 @@ class LedgerReader:
                 self._network, node, db, point, epoch_no, with_previous=with_previous
             )
         async with db.transaction(isolation="repeatable_read", readonly=True):
-            position = await self._settled_position(db, reported.point, epoch_no)
+            position = await self._position_with_all_rewards(db, reported.point, epoch_no)
             if position is None:
                 return
             ours = {row.pool_id: row.lovelace for row in await _live_stakes.all(db)}
@@ -208,7 +208,7 @@ class LedgerReader:
                 difference_lovelace=compared.difference,
             )
 
-    async def _settled_position(
+    async def _position_with_all_rewards(
         self, db: asyncpg.Connection, point: Point, epoch_no: int
     ) -> store.IndexPosition | None:
         """Our tip in the open snapshot, if all rewards are read there and `point` is still in our chain."""
@@ -226,7 +226,7 @@ class LedgerReader:
         """Compare our live stakes at a tip with the node's; None if the node does not report them. Raises NotThere."""
         await acquire(node, position.point)
         shares = await or_none(node, "queryLedgerState/liveStakeDistribution", dict[str, answers.Share])
-        treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.Treasury)
+        treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.TreasuryAndReserves)
         if shares is None or treasury is None:
             return None
         return answers.compare(ours, answers.live_stakes_of(shares, frames.lovelace(treasury.reserves)))
@@ -297,7 +297,7 @@ async def _rewards_in(
     log.info("ledger_state.snapshot", network=network.name, epoch_no=opened + 1, reported_pools=len(snapshot))
     if not complete:
         first_tx_id = _first_tx_id(network, opened)
-        moved = await _moved_from(db, first_tx_id)
+        moved = await _taken_from(db, first_tx_id)
         for reaped in range(opened, reported.epoch_no + 1):
             for retired in await _reaped.all(db, reaped, _first_tx_id(network, reaped)):
                 account = packed.unpack_pool_parameters(retired.parameters).reward_account
@@ -359,11 +359,11 @@ async def rewards_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, int]:
     return answers.rewards_of(summaries)
 
 
-async def _moved_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[bytes]:
+async def _taken_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[bytes]:
     """Withdrawals less credits by reward account, in all transactions from `first_tx_id` on."""
     moved: Counter[bytes] = Counter()
     while found := await _extras_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
-        moved.update(moved_by([packed.unpack_extra(row.extra) for row in found]))
+        moved.update(taken_from_accounts([packed.unpack_extra(row.extra) for row in found]))
         first_tx_id = TxId(found[-1].tx_id + 1)
     return moved
 
@@ -373,7 +373,7 @@ async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], sl
     some = {stake_no: lovelace for stake_no, lovelace in rewards.items() if lovelace > 0}
     await _delete_rewards.run(db, sorted(rewards.keys() - some.keys()), slot_no)
     await _store_rewards.run(db, list(some), list(some.values()), slot_no)
-    await _settle_rewards.run(db, list(rewards), slot_no)
+    await _clear_rewards_due.run(db, list(rewards), slot_no)
     await epochs.refresh(db, rewards)
 
 
@@ -432,7 +432,7 @@ _due = _sql.query("due", _RewardAccount)
 _registered = _sql.query("registered", _RewardAccount)
 _delete_rewards = _sql.command("delete_rewards")
 _store_rewards = _sql.command("store_rewards")
-_settle_rewards = _sql.command("settle_rewards")
+_clear_rewards_due = _sql.command("clear_rewards_due")
 _set_next_stake_no = _sql.command("set_next_stake_no")
 _outputs_in_snapshot = _sql.query("outputs_in_snapshot", _PoolOutputs)
 _delegations_at = _sql.query("delegations_at", _Delegation)

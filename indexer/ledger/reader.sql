@@ -49,7 +49,7 @@ FROM unnest($1::integer[], $2::bigint[]) AS found (stake_no, lovelace)
 WHERE NOT EXISTS (SELECT FROM reward_due WHERE reward_due.stake_no = found.stake_no AND reward_due.slot_no > $3)
 ON CONFLICT (stake_no) DO UPDATE SET lovelace = excluded.lovelace, slot_no = excluded.slot_no
 
--- name: settle_rewards
+-- name: clear_rewards_due
 DELETE FROM reward_due WHERE stake_no = ANY ($1::integer[]) AND slot_no <= $2
 
 -- name: set_next_stake_no

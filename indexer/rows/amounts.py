@@ -9,7 +9,7 @@ from indexer.rows.caches import ResolvedOutput
 from shared.ledger import AddressNo, AssetNo, StakeNo
 
 
-class Moved(msgspec.Struct, frozen=True, gc=False):
+class OutputTotals(msgspec.Struct, frozen=True, gc=False):
     """The sum of some outputs: their address_no and stake_no, lovelace, and quantities by asset_no."""
 
     addresses: set[AddressNo]
@@ -29,8 +29,8 @@ class Amounts:
         self.holders: defaultdict[tuple[AssetNo, AddressNo], int] = defaultdict(int)
         self.accounts: dict[AddressNo, int] = {}
 
-    def move(self, outputs: Iterable[ResolvedOutput], sign: int) -> Moved:
-        """Add the outputs made (`sign` 1) or spent (-1)."""
+    def move(self, outputs: Iterable[ResolvedOutput], sign: int) -> OutputTotals:
+        """Add the outputs made (`sign` 1) or spent (-1). Returns their totals, without the sign."""
         stakes, holders = self.stakes, self.holders
         addresses, accounts = set[AddressNo](), set[StakeNo]()
         total_lovelace, total = 0, dict[AssetNo, int]()
@@ -46,4 +46,4 @@ class Amounts:
                 for asset_no, quantity in output.quantities.items():
                     holders[asset_no, address_no] += sign * quantity
                     total[asset_no] = total.get(asset_no, 0) + quantity
-        return Moved(addresses, accounts, total_lovelace, total)
+        return OutputTotals(addresses, accounts, total_lovelace, total)

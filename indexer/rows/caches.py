@@ -190,17 +190,17 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
 
 def _pack(output: ResolvedOutput) -> bytes:
     """The output as the row of its transaction has it, followed by the facts that the row lacks."""
-    return output.packed + _BESIDE.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
+    return output.packed + _FACTS.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
 
 
 def _unpack(data: bytes) -> ResolvedOutput:
-    in_row = data[: -_BESIDE.size]
+    in_row = data[: -_FACTS.size]
     output = packed.unpack_output(in_row)
-    tx_id, index, stake_no, tokens = _BESIDE.unpack_from(data, len(in_row))
+    tx_id, index, stake_no, tokens = _FACTS.unpack_from(data, len(in_row))
     return ResolvedOutput(
         tx_id, index, in_row, output.lovelace, output.address_no, stake_no or None, output.quantities, tokens
     )
 
 
 # tx_id, index, stake_no (0 for none: numbers begin at 1) and reference_tokens.
-_BESIDE = Struct(">qHIH")
+_FACTS = Struct(">qHIH")

@@ -102,17 +102,20 @@ class Histories:
         supplies = self._supplies(rows)
         return HistoryEntries(
             address_txs=Chunks(
-                ((address_no, key.to_bytes(8)) for address_no, key in rows.address_txs), self._addresses
+                ((address_no, tx_id.to_bytes(8)) for address_no, tx_id in rows.address_txs), self._addresses
             ),
-            account_txs=Chunks(((stake_no, key.to_bytes(8)) for stake_no, key in rows.account_txs), self._accounts),
+            account_txs=Chunks(((stake_no, tx_id.to_bytes(8)) for stake_no, tx_id in rows.account_txs), self._accounts),
             withdrawals=Chunks(
-                ((stake_no, key.to_bytes(8) + lovelace.to_bytes(10)) for stake_no, key, lovelace in rows.withdrawals),
+                (
+                    (stake_no, tx_id.to_bytes(8) + lovelace.to_bytes(10))
+                    for stake_no, tx_id, lovelace in rows.withdrawals
+                ),
                 self._withdrawals,
             ),
             asset_txs=Chunks(
                 (
-                    (asset_no, key.to_bytes(8) + _quantity_of(small, large).to_bytes(10))
-                    for asset_no, key, small, large in rows.asset_txs
+                    (asset_no, tx_id.to_bytes(8) + _quantity_of(small, large).to_bytes(10))
+                    for asset_no, tx_id, small, large in rows.asset_txs
                 ),
                 self._assets,
             ),
@@ -136,12 +139,12 @@ class Histories:
         An asset has none if it is new, or if a rollback took all of its transactions.
         """
         supplies: dict[AssetNo, SupplyChange] = {}
-        for asset_no, key, small, large, _ in rows.mints:
+        for asset_no, tx_id, small, large, _ in rows.mints:
             supply = supplies.setdefault(asset_no, SupplyChange())
             quantity = _quantity_of(small, large)
             supply.mint(quantity, 1)
             if quantity > 0 and supply.first_mint_tx_id is None:
-                supply.first_mint_tx_id = key
+                supply.first_mint_tx_id = tx_id
         for asset_no, tx_id in [*(row[:2] for row in rows.asset_txs), *(row[:2] for row in rows.mints)]:
             if self._assets[asset_no] == 0 and self._mints[asset_no] == 0:
                 supply = supplies.setdefault(asset_no, SupplyChange())

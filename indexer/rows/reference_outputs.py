@@ -18,12 +18,12 @@ class ReferenceOutputs(msgspec.Struct):
     spent_references: list[tuple[bytes, int, TxId]] = []
     spent_tokens: int = 0
 
-    def spend(self, key: TxId, output: packed.OutputKey, tokens: int) -> None:
+    def spend(self, tx_id: TxId, output: packed.OutputKey, tokens: int) -> None:
         """A transaction spends an output that holds so many reference tokens."""
-        self.spent_references.append((*packed.output_of(output), key))
+        self.spent_references.append((*packed.output_of(output), tx_id))
         self.spent_tokens += tokens
 
-    def add(self, key: TxId, tx: Transaction, assets: list[AssetNo]) -> None:
+    def add(self, tx_id: TxId, tx: Transaction, assets: list[AssetNo]) -> None:
         """Add the reference outputs of one transaction; `assets` are those of its block's Lookups."""
         for place, index, datum_hash in tx.reference_outputs:
-            self.reference_outputs.append((assets[place], key, index, datum_hash))
+            self.reference_outputs.append((assets[place], tx_id, index, datum_hash))

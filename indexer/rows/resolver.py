@@ -129,14 +129,14 @@ class Resolver:
 
 
 def outputs_paid(
-    key: TxId, tx: Transaction, addresses: list[AddressNumbers], assets: list[AssetNo]
+    tx_id: TxId, tx: Transaction, addresses: list[AddressNumbers], assets: list[AssetNo]
 ) -> list[ResolvedOutput]:
     """The outputs of a transaction, given the numbers of the addresses and assets in its block's Lookups."""
     paid = []
     for index, one in enumerate(tx.payments, tx.first_index):
         address_no, stake_no = addresses[one.address]
         quantities = by_number(one.assets, assets) if one.assets else _NOTHING
-        paid.append(_resolved(key, index, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
+        paid.append(_resolved(tx_id, index, address_no, stake_no, one.lovelace, quantities, one.reference_tokens))
     return paid
 
 
@@ -147,7 +147,7 @@ async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> li
     addresses = {output.address_no for _, _, output in outputs}
     assets = {asset_no for _, _, output in outputs for asset_no in output.quantities}
     stakes, tokens = dict[AddressNo, StakeNo](), set[int]()
-    for row in await _beside.all(db, list(addresses), list(assets), REFERENCE_PREFIX):
+    for row in await _output_facts.all(db, list(addresses), list(assets), REFERENCE_PREFIX):
         if row.stake_no is None:
             tokens.add(row.number)
         else:
@@ -238,7 +238,9 @@ class _GenesisSource(msgspec.Struct, frozen=True):
     lovelace: int
 
 
-class _Beside(msgspec.Struct, frozen=True):
+class _OutputFact(msgspec.Struct, frozen=True):
+    """An address_no and its stake_no or, if that is None, the asset_no of a reference token."""
+
     number: int
     stake_no: StakeNo | None
 
@@ -247,7 +249,7 @@ _NOTHING: Quantities = {}
 _sql = sql.beside(__file__)
 _sources = _sql.query("sources", _Source)
 _genesis_sources = _sql.query("genesis_sources", _GenesisSource)
-_beside = _sql.query("beside", _Beside)
+_output_facts = _sql.query("output_facts", _OutputFact)
 _addresses = _sql.query("addresses", AddressRow)
 stake_nos: "sql.Query[NumberRow[StakeNo]]" = _sql.query("stakes", NumberRow)
 _pools: "sql.Query[NumberRow[PoolNo]]" = _sql.query("pools", NumberRow)

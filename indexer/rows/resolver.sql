@@ -13,7 +13,7 @@ FROM unnest($1::bytea[]) AS wanted (hash) JOIN genesis_output g ON g.tx_hash = w
 SELECT a.raw AS key, a.address_no AS number, a.stake_no
 FROM unnest($1::bytea[]) AS wanted (raw) JOIN address a ON a.raw = wanted.raw
 
--- name: beside
+-- name: output_facts
 -- Stake numbers of addresses $1 that have one; and, as rows with a null stake_no, the reference tokens among assets $2,
 -- whose names begin with $3.
 SELECT address_no AS number, stake_no FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL

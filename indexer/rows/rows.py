@@ -123,11 +123,11 @@ class _BlockRows:
             surplus = value_check.Surplus()
             for tx in group:
                 key = tx_id(slot_no, index)
-                effects = self._add_transaction(key, tx, surplus)
+                packed_columns = self._add_transaction(key, tx, surplus)
                 fee: int | None = 0
                 if tx is group[-1]:
                     fee = value_check.checked_fee(group, surplus, resolver, block.point, from_origin=self._from_origin)
-                rows.txs.append((key, fee, tx.size, tx.tx_hash, *effects, tx.extra, tx.attached))
+                rows.txs.append((key, fee, tx.size, tx.tx_hash, *packed_columns, tx.extra, tx.attached))
                 for datum_hash, datum in tx.datums.items():
                     rows.datums.setdefault(datum_hash, (key, datum))
                 for script_hash, script in tx.scripts.items():

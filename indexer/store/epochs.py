@@ -37,8 +37,9 @@ async def change_delegations(db: asyncpg.Connection, staking: Staking) -> None:
         await _delegate.run(db, *sql.columns(changed))
 
 
-async def mark_rewards_due(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
-    """Mark the rewards that changed up to `slot_no`, and update the lists of delegators of a live index.
+async def apply_reward_changes(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
+    """Delete rewards that are withdrawn, mark those that changed up to `slot_no` to be read again, and update the lists
+    of delegators of a live index.
 
     `moved` are the stake credentials whose balance the batch has changed already. A withdrawal empties a reward
     account (Shelley ledger specification, DELEGS); the actual reward after it is read from the ledger later.
@@ -75,7 +76,7 @@ async def undo(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]], dele
         await _restore_delegations.run(db, sorted(delegations), ACTIVE_AFTER_EPOCHS)
 
 
-async def mark_rewards_due_again(
+async def undo_reward_changes(
     db: asyncpg.Connection, point: Point, *, changed: set[StakeNo], paid: set[StakeNo], moved: set[StakeNo]
 ) -> None:
     """Mark the rewards that must be read again at `point`, and update the lists of delegators of a live index.

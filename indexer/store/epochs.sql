@@ -84,22 +84,22 @@ UPDATE reward_due SET slot_no = $1 WHERE slot_no > $1
 -- name: refresh_delegators
 -- Bring the lists of delegators and their buckets up to date for stake credentials $1: pool, balance and reward.
 WITH moved AS MATERIALIZED (
-    SELECT stake_no, d.ctid AS place, d.pool_no AS left_pool_no, d.bucket AS left_bucket, d.amount AS left_amount,
+    SELECT stake_no, d.ctid AS row_ctid, d.pool_no AS left_pool_no, d.bucket AS left_bucket, d.amount AS left_amount,
            stake.pool_no, stake.balance + coalesce(reward.lovelace, 0) AS amount
     FROM unnest($1::integer[]) AS wanted (stake_no)
     JOIN stake USING (stake_no) LEFT JOIN reward USING (stake_no) LEFT JOIN delegator d USING (stake_no)
 ), removed AS (
-    DELETE FROM delegator d USING moved m WHERE d.ctid = m.place AND m.pool_no IS NULL
+    DELETE FROM delegator d USING moved m WHERE d.ctid = m.row_ctid AND m.pool_no IS NULL
 ), changed AS (
     UPDATE delegator d SET pool_no = m.pool_no, amount = m.amount FROM moved m
-    WHERE d.ctid = m.place AND m.pool_no IS NOT NULL AND (m.pool_no <> m.left_pool_no OR m.amount <> m.left_amount)
+    WHERE d.ctid = m.row_ctid AND m.pool_no IS NOT NULL AND (m.pool_no <> m.left_pool_no OR m.amount <> m.left_amount)
 ), added AS (
     INSERT INTO delegator (stake_no, pool_no, amount)
-    SELECT stake_no, pool_no, amount FROM moved WHERE place IS NULL AND pool_no IS NOT NULL
+    SELECT stake_no, pool_no, amount FROM moved WHERE row_ctid IS NULL AND pool_no IS NOT NULL
 ), step AS MATERIALIZED (
     SELECT pool_no, delegator_bucket_of(amount, stake_no) AS bucket, 1 AS delegators, amount FROM moved WHERE pool_no IS NOT NULL
     UNION ALL
-    SELECT left_pool_no, left_bucket, -1, -left_amount FROM moved WHERE place IS NOT NULL
+    SELECT left_pool_no, left_bucket, -1, -left_amount FROM moved WHERE row_ctid IS NOT NULL
 ), total AS (
     INSERT INTO live_stake AS present (lovelace) SELECT coalesce(sum(amount), 0) FROM step
     ON CONFLICT (one) DO UPDATE SET lovelace = present.lovelace + excluded.lovelace

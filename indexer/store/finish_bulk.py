@@ -31,7 +31,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
             _log("bulk.step_completed", began, table=table, step=step, steps=len(_STEPS))
     began = time.monotonic()
     async with schema.commit(db):
-        await store.settle_balances(db)
+        await store.add_up_staged_balances(db)
         await store.count_addresses(db)
         await supplies.fill(db)
         await holders.fill(db)

@@ -35,7 +35,7 @@ async def fill(db: asyncpg.Connection) -> None:
         await holders.fill(db)
 
 
-class _Moved(msgspec.Struct, frozen=True):
+class _HolderChange(msgspec.Struct, frozen=True):
     """The quantity of an asset or policy that an owner, an address or account, received (above 0) or spent."""
 
     of_policy: bool
@@ -48,7 +48,7 @@ class _Holders:
     """The holders of assets and of policies by address or by account."""
 
     def __init__(self, holder: str, owner_no: str) -> None:
-        self._move = _sql.query("move_holders", _Moved, holder=holder, owner_no=owner_no)
+        self._move = _sql.query("move_holders", _HolderChange, holder=holder, owner_no=owner_no)
         of_assets = {"holder": holder, "held_no": "asset_no", "owner_no": owner_no}
         of_policies = {"holder": f"policy_{holder}", "held_no": "policy_no", "owner_no": owner_no}
         self._move_buckets = [_sql.command("move_holder_buckets", **parts) for parts in (of_assets, of_policies)]

@@ -10,27 +10,27 @@ WITH moved AS MATERIALIZED (
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)
     GROUP BY asset_no, policy_no, {owner_no}
 ), of_assets AS MATERIALIZED (
-    SELECT asset_no, {owner_no}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    SELECT asset_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
     FROM moved LEFT JOIN {holder} h USING (asset_no, {owner_no})
     WHERE moved.quantity <> 0
 ), of_policies AS MATERIALIZED (
-    SELECT policy_no, {owner_no}, moved.quantity AS moved, h.ctid AS place, coalesce(h.quantity, 0) + moved.quantity AS quantity
+    SELECT policy_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
     FROM (SELECT policy_no, {owner_no}, sum(quantity) AS quantity FROM moved GROUP BY policy_no, {owner_no}) moved
     LEFT JOIN policy_{holder} h USING (policy_no, {owner_no})
     WHERE moved.quantity <> 0
 ), removed AS (
-    DELETE FROM {holder} h USING of_assets m WHERE h.ctid = m.place AND m.quantity = 0
+    DELETE FROM {holder} h USING of_assets m WHERE h.ctid = m.row_ctid AND m.quantity = 0
 ), changed AS (
-    UPDATE {holder} h SET quantity = m.quantity FROM of_assets m WHERE h.ctid = m.place AND m.quantity <> 0
+    UPDATE {holder} h SET quantity = m.quantity FROM of_assets m WHERE h.ctid = m.row_ctid AND m.quantity <> 0
 ), added AS (
-    INSERT INTO {holder} (asset_no, {owner_no}, quantity) SELECT asset_no, {owner_no}, quantity FROM of_assets WHERE place IS NULL
+    INSERT INTO {holder} (asset_no, {owner_no}, quantity) SELECT asset_no, {owner_no}, quantity FROM of_assets WHERE row_ctid IS NULL
 ), removed_of_policies AS (
-    DELETE FROM policy_{holder} h USING of_policies m WHERE h.ctid = m.place AND m.quantity = 0
+    DELETE FROM policy_{holder} h USING of_policies m WHERE h.ctid = m.row_ctid AND m.quantity = 0
 ), changed_of_policies AS (
-    UPDATE policy_{holder} h SET quantity = m.quantity FROM of_policies m WHERE h.ctid = m.place AND m.quantity <> 0
+    UPDATE policy_{holder} h SET quantity = m.quantity FROM of_policies m WHERE h.ctid = m.row_ctid AND m.quantity <> 0
 ), added_of_policies AS (
     INSERT INTO policy_{holder} (policy_no, {owner_no}, quantity)
-    SELECT policy_no, {owner_no}, quantity FROM of_policies WHERE place IS NULL
+    SELECT policy_no, {owner_no}, quantity FROM of_policies WHERE row_ctid IS NULL
 )
 SELECT false AS of_policy, asset_no AS held_no, {owner_no} AS owner, moved::text AS quantity
 FROM (SELECT *, bool_or(opens_bucket({owner_no})) OVER (PARTITION BY asset_no) AS opened FROM of_assets) m

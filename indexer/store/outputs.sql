@@ -8,12 +8,12 @@ WHERE u.address_no = removed.address_no AND u.tx_id = removed.tx_id AND u.output
 
 -- name: add_spenders
 WITH added AS MATERIALIZED (
-    SELECT slot_no, added.entries, s.ctid AS place
+    SELECT slot_no, added.entries, s.ctid AS row_ctid
     FROM unnest($1::bigint[], $2::bytea[]) AS added (slot_no, entries) LEFT JOIN spender s USING (slot_no)
 ), begun AS (
-    INSERT INTO spender (slot_no, entries) SELECT slot_no, entries FROM added WHERE place IS NULL
+    INSERT INTO spender (slot_no, entries) SELECT slot_no, entries FROM added WHERE row_ctid IS NULL
 )
-UPDATE spender s SET entries = s.entries || added.entries FROM added WHERE s.ctid = added.place
+UPDATE spender s SET entries = s.entries || added.entries FROM added WHERE s.ctid = added.row_ctid
 
 -- name: cut_spenders
 -- Remove the last $2 entries of slots $1.

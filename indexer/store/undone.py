@@ -50,7 +50,10 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     supplies = _unminted([packed.unpack_mint(row.mint) for row in rows])
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     numbers = await _account_numbers(db, extras)
-    touched = [*((output.tx_id, output) for output in outputs), *zip((key for key, _ in spent), sources, strict=True)]
+    touched = [
+        *((output.tx_id, output) for output in outputs),
+        *zip((tx_id for tx_id, _ in spent), sources, strict=True),
+    ]
     return Undone(
         transactions=len(rows),
         lovelace_out=_lovelace_out(rows, outputs),
@@ -91,7 +94,7 @@ async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[Tx
     earlier = {spent.tx_hash for _, spent, _ in known} - made_by.keys()
     if earlier:
         made_by |= {row.tx_hash: row.tx_id for row in await _made_by.all(db, list(earlier))}
-    return [(key, (made_by[spent.tx_hash], spent.output_index, source)) for key, spent, source in known]
+    return [(tx_id, (made_by[spent.tx_hash], spent.output_index, source)) for tx_id, spent, source in known]
 
 
 def _lovelace_out(rows: "list[_Packed]", outputs: list[ResolvedOutput]) -> list[tuple[TxId, int]]:
@@ -110,7 +113,7 @@ def _unspent(outputs: list[ResolvedOutput], sources: list[ResolvedOutput]) -> li
 
 def _address_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[AddressNo]:
     """How many transactions of each address there are."""
-    return Counter(address_no for _, address_no in {(key, output.address_no) for key, output in touched})
+    return Counter(address_no for _, address_no in {(tx_id, output.address_no) for tx_id, output in touched})
 
 
 def _asset_txs(outputs: list[ResolvedOutput]) -> Counter[AssetNo]:
@@ -121,7 +124,7 @@ def _asset_txs(outputs: list[ResolvedOutput]) -> Counter[AssetNo]:
 
 def _account_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[StakeNo]:
     """How many transactions of each stake credential there are."""
-    found = {(key, output.stake_no) for key, output in touched}
+    found = {(tx_id, output.stake_no) for tx_id, output in touched}
     return Counter(stake_no for _, stake_no in found if stake_no is not None)
 
 

@@ -60,8 +60,8 @@ class IndexPosition(msgspec.Struct, frozen=True):
         return self.phase == "bulk"
 
 
-class Size(msgspec.Struct, frozen=True):
-    """A part of the chain."""
+class Counts(msgspec.Struct, frozen=True):
+    """How many blocks lie after a point, and how many transactions are in them."""
 
     blocks: int
     transactions: int
@@ -83,7 +83,7 @@ async def points(db: sql.Connection) -> list[Point]:
 async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, node_tip: frames.NodePoint) -> None:
     """Write blocks of a live index: this commit leaves every table current."""
     async with schema.commit(db):
-        await _relax_durability_far_from(db, node_tip, rows)
+        await _skip_fsync_far_from_tip(db, node_tip, rows)
         await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, entries)
         await _spend(db, rows.reference_outputs)
@@ -93,16 +93,16 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
         await supplies.move(db, entries.supplies)
         await epochs.add_blocks(db, rows)
         await epochs.change_delegations(db, rows.staking)
-        await epochs.mark_rewards_due(db, rows.staking, rows.tip.slot_no, set(rows.amounts.stakes))
+        await epochs.apply_reward_changes(db, rows.staking, rows.tip.slot_no, set(rows.amounts.stakes))
         await _advance(db, rows, "live")
 
 
 async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) -> None:
     """Write blocks in bulk: histories, balances and held quantities are staged for finish_bulk.py."""
     async with schema.commit(db):
-        await _relax_durability_far_from(db, node_tip, rows)
+        await _skip_fsync_far_from_tip(db, node_tip, rows)
         if rows.staking.crossed:
-            await settle_balances(db)
+            await add_up_staged_balances(db)
         await epochs.cross(db, rows.staking.crossed)
         await copy_staged(db, rows)
         await _spend(db, rows.reference_outputs)
@@ -154,8 +154,8 @@ async def _copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
     await _copy(db, "pool_retirement", ("tx_id", "pool_no", "epoch_no", "place"), staking.pool_retirements)
 
 
-async def _relax_durability_far_from(db: asyncpg.Connection, node_tip: frames.NodePoint, rows: Rows) -> None:
-    """Far from the tip, do not wait for the disk: commits that a crash of Postgres loses are indexed again."""
+async def _skip_fsync_far_from_tip(db: asyncpg.Connection, node_tip: frames.NodePoint, rows: Rows) -> None:
+    """Far from the node's tip, do not wait for the disk: commits that a crash of Postgres loses are indexed again."""
     if node_tip.height - rows.tip_block_no > NEAR_TIP_BLOCKS:
         await db.execute("SET LOCAL synchronous_commit = off")
 
@@ -193,7 +193,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         staking = of_genesis(genesis, resolver)
         await _copy_staking(db, staking)
         await epochs.change_delegations(db, staking)
-        await epochs.mark_rewards_due(db, staking, 0, set(amounts.stakes))
+        await epochs.apply_reward_changes(db, staking, 0, set(amounts.stakes))
         await epochs.cross(db, staking.crossed)
 
 
@@ -203,9 +203,9 @@ async def renumber(db: asyncpg.Connection) -> None:
         await _renumber.run(db)
 
 
-async def settle_balances(db: asyncpg.Connection) -> None:
+async def add_up_staged_balances(db: asyncpg.Connection) -> None:
     """Add up the balances staged in bulk, because an epoch begins or bulk ends. Runs inside a commit."""
-    await _settle_balances.run(db)
+    await _add_up_staged_balances.run(db)
     await db.execute("TRUNCATE balance_staged")
 
 
@@ -228,7 +228,7 @@ async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by
     # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
     assert not present.finalize_step, "complete the end of bulk first"
     depth = present.block_no - await block_no_at(db, point)
-    first_slot = point.slot_no if await is_boundary(db, point) else point.slot_no + 1
+    first_slot = point.slot_no if await is_boundary_block(db, point) else point.slot_no + 1
     while len(above := await _newest_above.all(db, first_slot, MAX_UNDONE_BLOCKS + 1)) > MAX_UNDONE_BLOCKS:
         part = above[-1]
         await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=present.is_bulk, by_node=by_node)
@@ -267,7 +267,7 @@ async def _undo(
             await _move(db, undone.amounts, await histories.cut(db, undone), -1)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             moved = set(undone.amounts.stakes)
-            await epochs.mark_rewards_due_again(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
+            await epochs.undo_reward_changes(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
             await outputs.change(db, undone.made, undone.restored)
             await outputs.cut_spenders(db, undone.spent)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
@@ -348,9 +348,9 @@ async def holds(db: sql.Connection, point: Point) -> bool:
     return await _block_at.one(db, point.slot_no, point.block_hash) is not None
 
 
-async def is_boundary(db: sql.Connection, point: Point) -> bool:
+async def is_boundary_block(db: sql.Connection, point: Point) -> bool:
     """Whether the block of our chain at this point is an epoch boundary block."""
-    return await _boundary_at.one(db, point.slot_no, point.block_hash) is not None
+    return await _boundary_block_at.one(db, point.slot_no, point.block_hash) is not None
 
 
 async def block_no_at(db: sql.Connection, point: Point) -> int:
@@ -365,9 +365,9 @@ async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
     return await _last_at_or_before.one(db, slot_no)
 
 
-async def size_after(db: sql.Connection, point: Point | None) -> Size:
+async def counts_after(db: sql.Connection, point: Point | None) -> Counts:
     """The blocks after a point (None: all) and their transactions. Takes about a second for ten million blocks."""
-    size = await _size_after.one(db, -1 if point is None else point.slot_no)
+    size = await _counts_after.one(db, -1 if point is None else point.slot_no)
     assert size is not None, "an aggregate is one row"
     return size
 
@@ -440,14 +440,14 @@ class _Follows(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
-_boundary_at = _sql.query("boundary_at", Point)
+_boundary_block_at = _sql.query("boundary_block_at", Point)
 _block_at = _sql.query("block_at", _BlockNo)
 _last_at_or_before = _sql.query("last_at_or_before", Point)
-_size_after = _sql.query("size_after", Size)
+_counts_after = _sql.query("counts_after", Counts)
 _newest_above = _sql.query("newest_above", Point)
 _move_balances = _sql.command("move_balances")
 _count_addresses = _sql.command("count_addresses")
-_settle_balances = _sql.command("settle_balances")
+_add_up_staged_balances = _sql.command("add_up_staged_balances")
 _forget_verification = _sql.command("forget_verification")
 _spend_references = _sql.command("spend_references")
 _add_datums = _sql.command("add_datums")

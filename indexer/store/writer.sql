@@ -20,7 +20,7 @@ FROM (
 ) points
 ORDER BY slot_no DESC, block_no DESC
 
--- name: boundary_at
+-- name: boundary_block_at
 -- The epoch boundary block at a point, if there is one. It is older than the block of the same slot.
 SELECT slot_no, hash AS block_hash FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 
@@ -34,7 +34,7 @@ SELECT block_no FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 -- The last block at or before a slot.
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no <= $1 ORDER BY slot_no DESC LIMIT 1
 
--- name: size_after
+-- name: counts_after
 -- What lies after a slot. Reads every block there.
 SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FROM block WHERE slot_no > $1
 
@@ -77,7 +77,7 @@ FROM (
 ) counted
 WHERE stake.stake_no = counted.stake_no AND stake.address_count <> counted.addresses
 
--- name: settle_balances
+-- name: add_up_staged_balances
 UPDATE stake SET balance = stake.balance + moved.lovelace
 FROM (SELECT stake_no, sum(lovelace) AS lovelace FROM balance_staged GROUP BY stake_no) moved
 WHERE stake.stake_no = moved.stake_no AND moved.lovelace <> 0

@@ -8,7 +8,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager, suppress
-from enum import Enum
+from enum import Enum, auto
 from functools import partial
 
 import aiohttp
@@ -54,14 +54,11 @@ _PLAIN = (
 
 
 class Outcome(Enum):
-    """Why a chase returned."""
+    """Why a chase returned: the first batch of an empty index is staged, bulk has ended, or the index is erased."""
 
-    BULK_BEGAN = "the first batch of an empty index is staged"
-    BULK_ENDED = "the index is live"
-    ERASED = "the node went back to the origin"
-
-    def __str__(self) -> str:
-        return self.value
+    BULK_BEGAN = auto()
+    BULK_ENDED = auto()
+    ERASED = auto()
 
 
 async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
@@ -117,7 +114,7 @@ class Follower(msgspec.Struct, frozen=True):
             before = self.progress.blocks
             try:
                 async with self._writer(stop) as writer, self._reader(stop) as reader:
-                    cause: object = await self._sessions(writer, reader, stop)
+                    cause = await self._sessions(writer, reader, stop)
                     traceback = None
             except (*FATAL, AssertionError, lifecycle.Stopped):
                 raise
@@ -127,7 +124,7 @@ class Follower(msgspec.Struct, frozen=True):
             log.warning(
                 "follow.interrupted",
                 network=self.network.name,
-                cause=str(cause),
+                cause=cause,
                 after=self.progress.at,
                 exc_info=traceback,
             )
@@ -137,20 +134,20 @@ class Follower(msgspec.Struct, frozen=True):
             if stop.is_set():
                 raise lifecycle.Stopped
 
-    async def _sessions(
-        self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
-    ) -> Outcome | NodeBehind:
+    async def _sessions(self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event) -> str:
         """Run node sessions on the same database connections while bulk begins or ends.
 
-        Returns for ERASED and NodeBehind, after which everything is reopened.
+        Returns why everything must be reopened: the index is erased, or the node is behind it.
         """
         while True:
             async with self._node(stop) as node:
                 outcome: Outcome | NodeBehind = await lifecycle.first_of(
                     self._session(node, writer, reader, stop), _lost(writer), _lost(reader)
                 )
-                if outcome not in (Outcome.BULK_BEGAN, Outcome.BULK_ENDED):
-                    return outcome
+                if isinstance(outcome, NodeBehind):
+                    return str(outcome)
+                if outcome is Outcome.ERASED:
+                    return "the node went back to the origin"
 
     async def _session(
         self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
@@ -159,16 +156,16 @@ class Follower(msgspec.Struct, frozen=True):
         self.progress.signals.stands_at(present, phase.of(present))  # opening may take long: it may have to end bulk
         if present is not None:
             self.progress.at = str(present.point)
-        opened = await lifecycle.unless_stopped(session.opened(node, self.network, writer), stop)
+        opened = await lifecycle.unless_stopped(session.open_session(node, self.network, writer), stop)
         self.progress.signals.heard(opened.node_tip)
         if isinstance(opened, NodeBehind):
             return opened
         turn = asyncio.Lock()
-        rewards = ledger.LedgerReader(self.network, self.ogmios_url, self.database_url, writer, turn)
-        pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, rewards.notify)
+        ledger_reader = ledger.LedgerReader(self.network, self.ogmios_url, self.database_url, writer, turn)
+        pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, ledger_reader.notify)
         await pipeline.load()  # before the ledger reader, which also uses `writer`
-        async with tasks.background("ledger state", rewards.run):
-            rewards.notify()
+        async with tasks.background("ledger state", ledger_reader.run):
+            ledger_reader.notify()
             connect = partial(ogmios.connect, self.ogmios_url)
             chasing = _until_stopped(chase(opened, pipeline, connect), pipeline, stop)
             outcome: Outcome = await lifecycle.first_of(chasing, pipeline.write_forever())

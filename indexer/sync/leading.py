@@ -28,7 +28,7 @@ async def take_the_lead(db: asyncpg.Connection, network: Network) -> None:
     Raises WrongSchema.
     """
     standby, silence = False, _Silence()
-    while not await database.become_writer(db, network):
+    while not await database.try_to_lead(db, network):
         if not standby:
             what = "the indexer that serves this network"
             lifecycle.log_waiting(what, level=logging.INFO, network=network.name)

@@ -30,7 +30,7 @@ from shared.ledger import Point
 
 
 class _Prepared(msgspec.Struct, frozen=True):
-    """A batch that waits to be written; `entries` is None in bulk."""
+    """A batch, or its part of one epoch, that waits to be written; `entries` is None in bulk."""
 
     rows: rows.Rows
     entries: HistoryEntries | None
@@ -42,7 +42,7 @@ class Pipeline:
     """Turns the batches of one session into commits.
 
     `writer` is the connection with the network's lock; while it commits a batch, `reader` looks up the next. Other
-    users of `writer` must hold `turn`. `moved` is called after each commit that moves the tip.
+    users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back, and after bulk.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class Pipeline:
         turn: asyncio.Lock,
         progress: Progress,
         warnings: NodeWarnings,
-        moved: Callable[[], None],
+        on_commit: Callable[[], None],
     ) -> None:
         self._session, self._writer, self._reader, self._turn = session, writer, reader, turn
-        self._progress, self._warnings, self._moved = progress, warnings, moved
+        self._progress, self._warnings, self._on_commit = progress, warnings, on_commit
         # One batch waits while another is written and a third is prepared. Together with the read-ahead of
         # block_source and batches, this bounds memory.
         self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=UNCOMMITTED_BATCHES - 1)
@@ -73,7 +73,7 @@ class Pipeline:
         self._progress.at = "the beginning" if position is None else str(position.point)
         self.phase, self._tip, self._first_block_no = phase.of(position), None, None
         if position is not None:
-            ebb = await store.is_boundary(self._writer, position.point)
+            ebb = await store.is_boundary_block(self._writer, position.point)
             self._tip, self._first_block_no = LastBlock(position.point, position.block_no, ebb), position.first_block_no
         self._progress.signals.stands_at(position, self.phase)
         self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
@@ -93,7 +93,7 @@ class Pipeline:
                 else:
                     await store.append(self._writer, batch.rows, batch.entries, batch.node_tip)
                 took_s = time.perf_counter() - began
-            self._moved()
+            self._on_commit()
             if batch.rows.staking.crossed:
                 gc.collect()  # once per epoch: automatic collection is off
             tip, block_no, transactions = batch.rows.tip, batch.rows.tip_block_no, len(batch.rows.txs)
@@ -134,7 +134,7 @@ class Pipeline:
             await store.rollback(self._writer, self._session.network, point, by_node=True)
             await self.load()
             self._progress.signals.rolled_back(block_no - self._tip.block_no)
-        self._moved()
+        self._on_commit()
         return True
 
     async def finish_bulk(self) -> None:
@@ -144,7 +144,7 @@ class Pipeline:
             assert position is not None, "bulk has written its first batch"
             self._progress.signals.stands_at(position, Phase.FINISHING)
             await finish_bulk.finalize(self._writer, position.finalize_step)
-        self._moved()
+        self._on_commit()
 
     async def drain(self) -> None:
         """Wait until all prepared batches are written."""

@@ -49,7 +49,7 @@ class NodeBehind(msgspec.Struct, frozen=True):
         )
 
 
-async def opened(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> NodeSession | NodeBehind:
+async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> NodeSession | NodeBehind:
     """Check the node's eras and genesis, complete an interrupted end of bulk, and find the intersection.
 
     Raises genesis.WrongNetwork, and the errors of the node and the database.

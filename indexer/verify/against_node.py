@@ -182,8 +182,8 @@ async def _read(
                     return None
                 begun = True  # NOTE: Ogmios' first answer after an intersection goes back to that very point
                 continue
-            packed = packed_block.pack(effects.of_block(message.block), message.tip, network)
-            block = packed_block.placed(packed, at, network)
+            unplaced = packed_block.pack(effects.of_block(message.block), message.tip, network)
+            block = packed_block.placed(unplaced, at, network)
             at = block.point
             if at.slot_no >= window.next_slot:
                 break

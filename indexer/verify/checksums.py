@@ -171,8 +171,8 @@ _MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "
 _accounts = _sql.query("accounts", _Accounts)
 _reference_tokens = _sql.query("reference_tokens", _AssetNo)
 _TABLES = {
-    "policy_holder": _sql.query("policy_holders", _Total, holder="holder", holder_no="address_no"),
-    "policy_account_holder": _sql.query("policy_holders", _Total, holder="account_holder", holder_no="account_no"),
+    "policy_holder": _sql.query("policy_holders", _Total, holder="holder", owner_no="address_no"),
+    "policy_account_holder": _sql.query("policy_holders", _Total, holder="account_holder", owner_no="account_no"),
 } | {
     name: _sql.query(name, _Total)
     for name in (

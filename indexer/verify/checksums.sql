@@ -26,8 +26,8 @@ $$
 
 -- name: make_holding_of
 -- The key of a holder, which may be negative, and what it holds.
-CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, holder_no integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-SELECT hashint8extended(held_no::bigint << 32 | (holder_no & 4294967295), 0)
+CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, owner_no integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+SELECT hashint8extended(held_no::bigint << 32 | (owner_no & 4294967295), 0)
 $$
 
 -- name: account_withdrawal
@@ -148,8 +148,8 @@ WHERE asset_count <> coalesce(counted.assets, 0)
 -- name: policy_holders
 -- For a table of holders by policy and the {holder} that it sums up, the difference of two sums, which is 0 if they match.
 SELECT (
-    (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {holder_no}) * quantity), 0) FROM policy_{holder})
-    - (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {holder_no}) * quantity), 0) FROM {holder} JOIN asset USING (asset_no))
+    (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {owner_no}) * quantity), 0) FROM policy_{holder})
+    - (SELECT coalesce(sum(pg_temp.holding_of(policy_no, {owner_no}) * quantity), 0) FROM {holder} JOIN asset USING (asset_no))
 )::text AS total
 
 -- name: account_holder

@@ -23,7 +23,7 @@ Carrying = tuple[Row, int, packed.Quantities, int | None]
 """An output with assets: its transaction, its index there, the assets, and the tx_id that spent it, None if unspent."""
 
 
-Moved = defaultdict[AddressNo, int]
+NetLovelace = defaultdict[AddressNo, int]
 """Lovelace that addresses received, less what they spent."""
 
 
@@ -35,8 +35,8 @@ class Flows(msgspec.Struct):
     and mints beyond what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its
     asset. `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
     For inputs without one, `unresolved` has the transaction hashes that they name and `before` their marks. Every asset
-    that moves has its key in `asset_keys`. `moved` has an entry for each snapshot: the net lovelace that addresses
-    received from there on, up to the next one.
+    that moves has its key in `asset_keys`. `net_lovelace` has an entry for each snapshot: what addresses received less
+    what they spent from there on, up to the next one.
     """
 
     weights: list[int] = []
@@ -52,7 +52,7 @@ class Flows(msgspec.Struct):
     carrying: list[Carrying] = []
     described: list[tuple[int, packed.Quantities, packed.Extra]] = []
     withdrawals: list[tuple[bytes, int, int]] = []
-    moved: list[Moved] = []
+    net_lovelace: list[NetLovelace] = []
     # Sums, see checksums.Sums.
     asset_tx: int = 0
     mint: int = 0
@@ -71,16 +71,16 @@ def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flow
 
     `spent` tells what spent their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
     """
-    flows = Flows(moved=[Moved(int) for _ in snapshots])
-    moved = [None, *flows.moved]
-    moved_by = [moved[bisect_right(snapshots, row.tx_id)] for row in rows] if snapshots else [None] * len(rows)
-    _add_outputs(flows, rows, spent, moved_by)
-    _add_inputs(flows, rows, moved_by)
+    flows = Flows(net_lovelace=[NetLovelace(int) for _ in snapshots])
+    nets = [None, *flows.net_lovelace]
+    net_of_rows = [nets[bisect_right(snapshots, row.tx_id)] for row in rows] if snapshots else [None] * len(rows)
+    _add_outputs(flows, rows, spent, net_of_rows)
+    _add_inputs(flows, rows, net_of_rows)
     _add_rest(flows, rows)
     return flows
 
 
-def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequence[Moved | None]) -> None:
+def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: Sequence[NetLovelace | None]) -> None:
     """Add what transactions pay.
 
     NOTE: long on purpose, like _add_inputs. A call for each output would cost more than the sums.
@@ -88,7 +88,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequ
     keys, address_keys = flows.asset_keys, Keys()
     unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.carrying.append
     asset_tx = holder = spending = utxo = 0
-    for row, moved in zip(rows, moved_by, strict=True):
+    for row, net in zip(rows, net_of_rows, strict=True):
         hash_part = int.from_bytes(row.hash[:8])
         weight, square = weight_of(row.tx_id), square_of(row.tx_id)
         first_no = row.tx_id << 16
@@ -99,8 +99,8 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequ
             address_no, lovelace, quantities = output.address_no, output.lovelace, output.quantities
             touched.add(address_no)
             paid += lovelace
-            if moved is not None:
-                moved[address_no] += lovelace
+            if net is not None:
+                net[address_no] += lovelace
             value = held = 0
             spent_by = spender_of(first_no | index)  # NOTE: spenders.output_no, without a call for each
             if quantities:
@@ -129,11 +129,11 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, moved_by: Sequ
     flows.asset_tx, flows.utxo, flows.spending, flows.holder = asset_tx, utxo, -spending, holder
 
 
-def _add_inputs(flows: Flows, rows: Sequence[Row], moved_by: Sequence[Moved | None]) -> None:
+def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLovelace | None]) -> None:
     """Add what transactions spend."""
     keys, unpack = flows.asset_keys, packed.unpack_inputs
     spending = all_inputs = 0
-    for place, (row, touched, moved) in enumerate(zip(rows, flows.touched, moved_by, strict=True)):
+    for place, (row, touched, net) in enumerate(zip(rows, flows.touched, net_of_rows, strict=True)):
         tx_id, taken, value_of_all = row.tx_id, 0, 0
         inputs = unpack(row.inputs)
         all_inputs += len(inputs)
@@ -147,8 +147,8 @@ def _add_inputs(flows: Flows, rows: Sequence[Row], moved_by: Sequence[Moved | No
             address_no, lovelace, quantities = source.address_no, source.lovelace, source.quantities
             touched.add(address_no)
             taken += lovelace
-            if moved is not None:
-                moved[address_no] -= lovelace
+            if net is not None:
+                net[address_no] -= lovelace
             value = 0
             if quantities:
                 for asset_no, quantity in quantities.items():

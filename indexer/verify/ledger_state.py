@@ -57,7 +57,7 @@ async def check(db: asyncpg.Connection, node: Ogmios, network: Network, sample: 
 
 
 async def _wrong_state(node: Ogmios, state: "_State") -> list[Difference]:
-    treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.Treasury)
+    treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.TreasuryAndReserves)
     parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
     figures: list[tuple[str, int | None, int]] = []
     if treasury is not None:

@@ -96,9 +96,9 @@ async def check_all(
     position = await store.position(db)
     assert position is not None, "something is indexed"
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
-        buckets = spending.buckets_of(history.transactions)
+        partitions = spending.partitions_of(history.transactions)
         snapshots = await stake.snapshots(db, network)
-        context = _Context(Path(folder), buckets, network.name, position.first_block_no == 0, snapshots)
+        context = _Context(Path(folder), partitions, network.name, position.first_block_no == 0, snapshots)
         try:
             found = await _check_all(db, history, network, context, progress)
         except spending.UnreadableRow as unreadable:
@@ -226,7 +226,7 @@ async def _of_histories(
 async def _compare_marks(history: "History", context: "_Context") -> set[int]:
     """Suspect marks among those that were kept."""
     suspects = set[int]()
-    async for some, _ in history.each(partial(_compared, context), range(context.buckets)):
+    async for some, _ in history.each(partial(_compared, context), range(context.partitions)):
         suspects |= some
     return suspects
 
@@ -236,7 +236,7 @@ async def _suspects(
 ) -> set[int]:
     """Suspect marks of all outputs and inputs, if their sums differ."""
     done = 0
-    spending.keep(spending.of_genesis(genesis), context.folder, context.buckets)
+    spending.keep(spending.of_genesis(genesis), context.folder, context.partitions)
     async for _, transactions in history.read(partial(_marked, context)):
         done += transactions
         progress("transactions, to match inputs with outputs", done, history.transactions)
@@ -283,7 +283,7 @@ async def _recompute(db: asyncpg.Connection, history: "History", progress: Progr
     await db.execute(
         "ANALYZE recomputed_address, recomputed_account, recomputed_asset, recomputed_holder, recomputed_stake"
     )
-    wrong = frozenset(sorted(bucket for bucket, total in spent.items() if total)[:MOST_SHOWN])
+    wrong = frozenset(sorted(partition for partition, total in spent.items() if total)[:MOST_SHOWN])
     if not wrong:
         return []
     return await _wrong_spenders(history, wrong, spenders.seen_of_genesis(genesis, of_genesis, wrong), progress)
@@ -292,7 +292,7 @@ async def _recompute(db: asyncpg.Connection, history: "History", progress: Progr
 async def _wrong_spenders(
     history: "History", wrong: frozenset[int], seen: spenders.Seen, progress: Progress
 ) -> list[Difference]:
-    """The first outputs whose spenders differ, of these buckets; `seen` are the spendings of genesis outputs."""
+    """The first outputs whose spenders differ, of these partitions; `seen` are the spendings of genesis outputs."""
     done = 0
     async for part, transactions in history.read(partial(_spenders_seen, wrong)):
         seen.add(part)
@@ -483,26 +483,26 @@ async def _read(context: "_Context", db: asyncpg.Connection, part: TransactionRa
     except (msgspec.MsgspecError, AssertionError):
         spending.refuse_unreadable(rows)
         raise
-    spending.keep(spending.Marks(before=flowing.before), context.folder, context.buckets)
+    spending.keep(spending.Marks(before=flowing.before), context.folder, context.partitions)
     wrong = await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
     if context.from_origin:
         wrong += balances.unbalanced(rows, flowing)
     certified = await certificates.wrong(db, rows, *ends, network)
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
-    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], of_epochs, flowing.moved)
+    return _Read(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], of_epochs, flowing.net_lovelace)
 
 
 async def _marked(context: "_Context", db: asyncpg.Connection, part: TransactionRange) -> None:
     rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
-    spending.keep(spending.marks_of(rows), context.folder, context.buckets)
+    spending.keep(spending.marks_of(rows), context.folder, context.partitions)
 
 
 async def _hashed(db: asyncpg.Connection, part: TransactionRange) -> hashes.Wrong:
     return await hashes.wrong(db, part.first_tx_id, part.next_tx_id)
 
 
-async def _compared(context: "_Context", _: asyncpg.Connection, bucket: int) -> set[int]:
-    return spending.compare(context.folder, bucket)
+async def _compared(context: "_Context", _: asyncpg.Connection, partition: int) -> set[int]:
+    return spending.compare(context.folder, partition)
 
 
 async def _sightings(wanted: set[int], db: asyncpg.Connection, part: TransactionRange) -> list[spending.Sighting]:
@@ -514,8 +514,8 @@ async def _recomputed(db: asyncpg.Connection, part: TransactionRange) -> recompu
     return recompute.of(transactions, await recompute.look_up(db, transactions, rows))
 
 
-async def _spenders_seen(buckets: frozenset[int], db: asyncpg.Connection, part: TransactionRange) -> spenders.Seen:
-    return spenders.seen(*await _rows_of(db, part), buckets)
+async def _spenders_seen(partitions: frozenset[int], db: asyncpg.Connection, part: TransactionRange) -> spenders.Seen:
+    return spenders.seen(*await _rows_of(db, part), partitions)
 
 
 async def _rows_of(
@@ -527,14 +527,14 @@ async def _rows_of(
 
 
 class _Context(msgspec.Struct, frozen=True):
-    """What the processes need to know: the folder and buckets of the marks of outputs and inputs, the network, whether
-    it is indexed from the origin, and the snapshots of stakes to compare.
+    """What the processes need to know: the folder of the marks of outputs and inputs and the number of its partitions,
+    the network, whether it is indexed from the origin, and the snapshots of stakes to compare.
 
     Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
     """
 
     folder: Path
-    buckets: int
+    partitions: int
     network_name: str
     from_origin: bool
     snapshots: list[stake.Snapshot]
@@ -591,8 +591,8 @@ def _list_check(kind: str, table: str, owner_no: str) -> Check:
     return table, _sql.query(f"check_utxo_{kind}", Difference, **parts)
 
 
-def _holder_bucket_check(holder: str, held_no: str, holder_no: str) -> Check:
-    query = _sql.query("check_holder_bucket", Difference, holder=holder, held_no=held_no, holder_no=holder_no)
+def _holder_bucket_check(holder: str, held_no: str, owner_no: str) -> Check:
+    query = _sql.query("check_holder_bucket", Difference, holder=holder, held_no=held_no, owner_no=owner_no)
     return f"{holder}_bucket", query
 
 

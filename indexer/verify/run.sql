@@ -469,25 +469,25 @@ ORDER BY policy_no, account_no
 LIMIT $1
 
 -- name: check_holder_bucket
--- Of {holder}, by {held_no} of the asset or policy and {holder_no} of the address or account.
+-- Of {holder}, by {held_no} of the asset or policy and {owner_no} of the address or account.
 WITH list AS (
-    SELECT {held_no} FROM {holder} WHERE opens_bucket({holder_no}) GROUP BY {held_no} HAVING count(*) >= 4
+    SELECT {held_no} FROM {holder} WHERE opens_bucket({owner_no}) GROUP BY {held_no} HAVING count(*) >= 4
 ), numbered AS (
-    SELECT {held_no}, quantity, {holder_no}, count(*) FILTER (WHERE opens_bucket({holder_no})) OVER (
-        PARTITION BY {held_no} ORDER BY quantity, {holder_no}
+    SELECT {held_no}, quantity, {owner_no}, count(*) FILTER (WHERE opens_bucket({owner_no})) OVER (
+        PARTITION BY {held_no} ORDER BY quantity, {owner_no}
     ) AS bucket
     FROM {holder} JOIN list USING ({held_no})
 ), counted AS (
     SELECT {held_no}, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
-           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg({holder_no} ORDER BY quantity, {holder_no}))[1] END AS lowest_{holder_no},
+           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg({owner_no} ORDER BY quantity, {owner_no}))[1] END AS lowest_{owner_no},
            count(*)::integer AS holders
     FROM numbered GROUP BY {held_no}, bucket
 )
-SELECT format('{holder}_bucket of {held_no} %s from quantity %s, {holder_no} %s', {held_no}, lowest_quantity, lowest_{holder_no}) AS what,
+SELECT format('{holder}_bucket of {held_no} %s from quantity %s, {owner_no} %s', {held_no}, lowest_quantity, lowest_{owner_no}) AS what,
        NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
-FROM {holder}_bucket b FULL JOIN counted USING ({held_no}, lowest_quantity, lowest_{holder_no})
-WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_{holder_no} <> 0)
-ORDER BY {held_no}, lowest_quantity, lowest_{holder_no}
+FROM {holder}_bucket b FULL JOIN counted USING ({held_no}, lowest_quantity, lowest_{owner_no})
+WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_{owner_no} <> 0)
+ORDER BY {held_no}, lowest_quantity, lowest_{owner_no}
 LIMIT $1
 
 -- name: check_stake

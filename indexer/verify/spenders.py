@@ -2,7 +2,7 @@
 
 A row of `spender` belongs to the slot whose outputs were spent, so the process that reads these transactions can add
 up what it says, with their hashes at hand. Inputs name the same hashes, and the two sums must be equal. Only if they
-differ, both are added up again in buckets by hash, and the rows of a few wrong buckets are compared one by one.
+differ, both are added up again in partitions by hash, and the rows of a few wrong partitions are compared one by one.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from shared import packed, sql
 from shared.ledger import slot_of
 from shared.sql import Connection
 
-_BUCKETS = 1 << 14
+_PARTITIONS = 1 << 14
 _PRIME = (1 << 61) - 1
 _LOWEST_SLOT = -(1 << 47)
 
@@ -41,13 +41,13 @@ class SpentOutput(msgspec.Struct, frozen=True, order=True):
     spent_by: int
 
     @property
-    def bucket(self) -> int:
-        """One of _BUCKETS, by the hash."""
-        return int.from_bytes(self.tx_hash[:2]) % _BUCKETS
+    def partition(self) -> int:
+        """One of _PARTITIONS, by the hash."""
+        return int.from_bytes(self.tx_hash[:2]) % _PARTITIONS
 
     @property
     def term(self) -> int:
-        """Its term in the sum of its bucket."""
+        """Its term in the sum of its partition."""
         return int.from_bytes(self.tx_hash[:8]) * (self.index + 1) * (self.spent_by + 1) % _PRIME
 
 
@@ -83,12 +83,12 @@ def spent_in(rows: Sequence[SpenderRow]) -> tuple[Spent, int]:
 
 
 def sums(transactions: Sequence[Row], rows: Sequence[SpenderRow]) -> dict[int, int]:
-    """By bucket, the sum over the inputs of some transactions, less that over the entries for their outputs."""
+    """By partition, the sum over the inputs of some transactions, less that over the entries for their outputs."""
     total = Counter[int]()
     for spending in _of_inputs(transactions):
-        total[spending.bucket] += spending.term
+        total[spending.partition] += spending.term
     for spending in _of_entries({row.tx_id: row.hash for row in transactions}, rows):
-        total[spending.bucket] -= spending.term
+        total[spending.partition] -= spending.term
     return total
 
 
@@ -96,12 +96,12 @@ def sums_of_genesis(outputs: Sequence[GenesisOutput], rows: Sequence[SpenderRow]
     """The same for the genesis, which has no inputs."""
     total = Counter[int]()
     for spending in _of_entries({output.tx_id: output.tx_hash for output in outputs}, rows):
-        total[spending.bucket] -= spending.term
+        total[spending.partition] -= spending.term
     return total
 
 
 class Seen(msgspec.Struct):
-    """The spendings in some buckets: those of inputs, and those of entries in `spender`."""
+    """The spendings in some partitions: those of inputs, and those of entries in `spender`."""
 
     inputs: list[SpentOutput] = []
     entries: list[SpentOutput] = []
@@ -126,19 +126,19 @@ class Seen(msgspec.Struct):
         ]
 
 
-def seen(transactions: Sequence[Row], rows: Sequence[SpenderRow], buckets: Collection[int]) -> Seen:
-    """The spendings of these buckets in some transactions and in the entries for their outputs."""
+def seen(transactions: Sequence[Row], rows: Sequence[SpenderRow], partitions: Collection[int]) -> Seen:
+    """The spendings of these partitions in some transactions and in the entries for their outputs."""
     hashes = {row.tx_id: row.hash for row in transactions}
     return Seen(
-        inputs=[spending for spending in _of_inputs(transactions) if spending.bucket in buckets],
-        entries=[spending for spending in _of_entries(hashes, rows) if spending.bucket in buckets],
+        inputs=[spending for spending in _of_inputs(transactions) if spending.partition in partitions],
+        entries=[spending for spending in _of_entries(hashes, rows) if spending.partition in partitions],
     )
 
 
-def seen_of_genesis(outputs: Sequence[GenesisOutput], rows: Sequence[SpenderRow], buckets: Collection[int]) -> Seen:
+def seen_of_genesis(outputs: Sequence[GenesisOutput], rows: Sequence[SpenderRow], partitions: Collection[int]) -> Seen:
     """The same for the genesis."""
     hashes = {output.tx_id: output.tx_hash for output in outputs}
-    return Seen(entries=[spending for spending in _of_entries(hashes, rows) if spending.bucket in buckets])
+    return Seen(entries=[spending for spending in _of_entries(hashes, rows) if spending.partition in partitions])
 
 
 def _of_inputs(transactions: Sequence[Row]) -> Iterator[SpentOutput]:

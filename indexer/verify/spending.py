@@ -4,9 +4,9 @@
 names must equal the sum over all outputs that are spent (docs/decisions/0045). flows.py adds both up.
 
 Only if they differ, history is read again to name the inputs. An output, or the input that spends it, is marked by 64
-bits: a hash of its transaction's hash, its index and what it holds. Marks go to files, in buckets by value, so that one
-bucket at a time fits into memory for a chain of any length. Each mark of an input must be among those of the outputs,
-and each mark must occur once. Marks that fail are looked up in history once more, to report their rows
+bits: a hash of its transaction's hash, its index and what it holds. Marks go to files, in partitions by value, so that
+one partition at a time fits into memory for a chain of any length. Each mark of an input must be among those of the
+outputs, and each mark must occur once. Marks that fail are looked up in history once more, to report their rows
 (docs/decisions/0019). Inputs from before the first indexed block have no output to match, so they are always marked.
 """
 
@@ -25,7 +25,7 @@ from shared.ledger import AddressNo
 from shared.packed import Output
 
 _MOST_SUSPECTS = 50
-_BUCKET_TRANSACTIONS = 250_000
+_PARTITION_TRANSACTIONS = 250_000
 
 KINDS = ("made", "spent", "before")
 """Marks of outputs, of the inputs that spend them, and of inputs from before the first indexed block."""
@@ -87,9 +87,9 @@ class Sighting(msgspec.Struct, frozen=True):
     spends: bool
 
 
-def buckets_of(transactions: int) -> int:
-    """How many buckets a history needs: some 110 MB of memory for each process."""
-    return transactions // _BUCKET_TRANSACTIONS + 1
+def partitions_of(transactions: int) -> int:
+    """How many partitions a history needs: some 110 MB of memory for each process."""
+    return transactions // _PARTITION_TRANSACTIONS + 1
 
 
 def of_genesis(outputs: list[GenesisOutput]) -> Marks:
@@ -135,26 +135,26 @@ def _value_of(output: Output) -> int:
     return sum(key_of(asset_no) * quantity for asset_no, quantity in output.quantities.items())
 
 
-def keep(marks: Marks, folder: Path, buckets: int) -> None:
-    """Append marks to the files of their buckets."""
+def keep(marks: Marks, folder: Path, partitions: int) -> None:
+    """Append marks to the files of their partitions."""
     for kind in KINDS:
         of_kind: array[int] = getattr(marks, kind)
-        if buckets == 1:
+        if partitions == 1:
             _append(folder, kind, 0, of_kind)
             continue
-        cut: list[array[int]] = [array("q") for _ in range(buckets)]
+        cut: list[array[int]] = [array("q") for _ in range(partitions)]
         for mark in of_kind:
-            cut[mark % buckets].append(mark)
-        for bucket, some in enumerate(cut):
-            _append(folder, kind, bucket, some)
+            cut[mark % partitions].append(mark)
+        for partition, some in enumerate(cut):
+            _append(folder, kind, partition, some)
 
 
-def compare(folder: Path, bucket: int) -> set[int]:
-    """Suspect marks of one bucket: wrong ones, and some that are equal by chance.
+def compare(folder: Path, partition: int) -> set[int]:
+    """Suspect marks of one partition: wrong ones, and some that are equal by chance.
 
     At most `_MOST_SUSPECTS` of each kind are returned.
     """
-    made, spent, before = (_read(folder, kind, bucket) for kind in KINDS)
+    made, spent, before = (_read(folder, kind, partition) for kind in KINDS)
     known = set(made)
     suspects = set[int]()
     if len(known) < len(made):
@@ -266,18 +266,18 @@ def _twice(marks: Iterable[int]) -> list[int]:
     return sorted(twice)[:_MOST_SUSPECTS]
 
 
-def _append(folder: Path, kind: str, bucket: int, marks: "array[int]") -> None:
+def _append(folder: Path, kind: str, partition: int, marks: "array[int]") -> None:
     if not marks:
         return
     # NOTE: one write each, at the end of a file that other processes append to as well.
-    with (folder / f"{kind}.{bucket}").open("ab", buffering=0) as file:
+    with (folder / f"{kind}.{partition}").open("ab", buffering=0) as file:
         written = file.write(marks)
         assert written == len(marks) * marks.itemsize, f"{written} bytes of {len(marks)} marks were written"
 
 
-def _read(folder: Path, kind: str, bucket: int) -> "array[int]":
+def _read(folder: Path, kind: str, partition: int) -> "array[int]":
     marks = array("q")
-    path = folder / f"{kind}.{bucket}"
+    path = folder / f"{kind}.{partition}"
     if path.exists():
         marks.frombytes(path.read_bytes())
     return marks

@@ -183,7 +183,7 @@ async def _read_ledger(chain: asyncpg.Connection) -> None:
 
 async def _ask_about_service(asking: Recorder, url: str) -> None:
     writer = await database.connect(url, PREVIEW)
-    assert await database.become_writer(writer, PREVIEW)
+    assert await database.try_to_lead(writer, PREVIEW)
     await Indexer(writer).beats(node_slot_no=_LAST_SLOT)
     for operation, path in (
         ("get_home", "/"),

@@ -193,7 +193,7 @@ async def aggregator(environment: dict[str, str]) -> AsyncIterator[Callable[[], 
 async def indexer(database_url: str) -> AsyncIterator[Indexer]:
     """An indexer of preview that leads."""
     writer = await database.connect(database_url, PREVIEW)
-    assert await database.become_writer(writer, PREVIEW)
+    assert await database.try_to_lead(writer, PREVIEW)
     yield Indexer(writer)
     await writer.close()
 

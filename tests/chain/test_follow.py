@@ -93,7 +93,7 @@ async def test_a_standby_that_loses_its_connections_still_takes_over_at_once(
 ) -> None:
     monkeypatch.setattr(leading, "POLL_S", 0.02)
     monkeypatch.setattr(lifecycle, "LONGEST_PAUSE_S", 0.2)
-    assert await database.become_writer(db, PREVIEW)
+    assert await database.try_to_lead(db, PREVIEW)
     before, lost = interruptions(), set[int]()
     async with NodeServer(Generated(Options(seed=3), 5)) as node, following(database_url, node) as task:
         async with asyncio.timeout(20):

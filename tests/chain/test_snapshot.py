@@ -27,7 +27,7 @@ COIN = b"Coin".hex()
 async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     """The connection that leads preview."""
     connection = await database.connect(database_url, PREVIEW)
-    assert await database.become_writer(connection, PREVIEW)
+    assert await database.try_to_lead(connection, PREVIEW)
     yield connection
     await connection.close()
 

@@ -107,7 +107,7 @@ async def test_each_connection_reads_its_own_chain_with_session_pooling(bouncer:
     second = await database.connect(url, MAINNET)
     assert await first.fetchval("SHOW search_path") == "chain_preview"
     assert await second.fetchval("SHOW search_path") == "chain_mainnet"
-    assert await database.become_writer(first, PREVIEW)
+    assert await database.try_to_lead(first, PREVIEW)
     await first.close()
     await second.close()
 

@@ -262,7 +262,7 @@ async def test_a_rolled_back_chain_is_shown(site: Site) -> None:
 
 async def test_a_replica_that_lags_is_left_out_and_ready_names_it(site: Site) -> None:
     writer = await database.connect(site.environment["DATABASE_URL"], PREVIEW)
-    assert await database.become_writer(writer, PREVIEW)
+    assert await database.try_to_lead(writer, PREVIEW)
     assert await leader.beat(writer, PREVIEW, writer.get_server_pid(), [], leader.Report(node_connected=True))
     async with site.api(site.second, REPLICA_LAG_S="1", READY_LAG_S="999999999") as client:
         ready = await client.get("/ready")

@@ -131,4 +131,4 @@ def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: int) -> No
 
 def test_what_addresses_moved_is_kept_by_snapshot() -> None:
     rows = [msgspec.structs.replace(transaction({}), tx_id=slot << 16) for slot in (1, 2, 3, 4)]
-    assert flows.of(rows, {}, [2 << 16, 4 << 16]).moved == [{OWNER: -20}, {OWNER: -10}]
+    assert flows.of(rows, {}, [2 << 16, 4 << 16]).net_lovelace == [{OWNER: -20}, {OWNER: -10}]

@@ -17,14 +17,14 @@ from indexer.ledger.answers import (
     Proposal,
     Share,
     Summaries,
-    Treasury,
+    TreasuryAndReserves,
     compare,
     deposits_of,
     live_stakes_of,
     rewards_of,
     snapshot_of,
 )
-from indexer.ledger.reader import moved_by
+from indexer.ledger.reader import taken_from_accounts
 from indexer.ogmios import frames
 from shared.encoding import bech32_encode, bech32_payload
 from shared.network import MAINNET, MAX_SUPPLY, PREPROD, PREVIEW
@@ -79,7 +79,7 @@ def test_invalid_ids_are_unreadable_and_name_the_answer() -> None:
 
 def test_golden_treasuries_and_parameters_are_read() -> None:
     read = 0
-    for said, found in _answers("TreasuryAndReserves", Treasury):
+    for said, found in _answers("TreasuryAndReserves", TreasuryAndReserves):
         assert frames.lovelace(found.reserves) == said["reserves"]["ada"]["lovelace"]
         assert frames.lovelace(found.treasury) == said["treasury"]["ada"]["lovelace"]
         read += 1
@@ -139,7 +139,7 @@ def test_voting_stakes_less_deposits_of_proposals_are_the_snapshot() -> None:
 def test_withdrawals_less_credits_give_the_earlier_reward() -> None:
     one, two = HASHES[:2]
     extras = [Extra(withdrawals={one: 5}), Extra(withdrawals={one: 2, two: 0}, credits={two: 3}), Extra()]
-    assert moved_by(extras) == {one: 7, two: -3}
+    assert taken_from_accounts(extras) == {one: 7, two: -3}
 
 
 def _era(first_epoch: int, last_epoch: int | None, slots: int, slot_ms: int, **bounds: tuple[int, int]) -> EraSummary:
