@@ -42,15 +42,6 @@ _CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, which block other tasks
 _SCRIPT_ACCOUNT = 0xF0  # the header of a script's reward account, less its network (CIP-19)
 
 
-def taken_from_accounts(transactions: list[packed.Extra]) -> Counter[bytes]:
-    """How much some transactions took out of reward accounts: withdrawals less credits."""
-    moved: Counter[bytes] = Counter()
-    for extra in transactions:
-        moved.update(extra.withdrawals)
-        moved.subtract(extra.credits)
-    return moved
-
-
 class LedgerReader:
     """Reads for one network. It must be stopped with its `writer`; `turn` is the lock on `writer`."""
 
@@ -232,6 +223,18 @@ class LedgerReader:
         return answers.compare(ours, answers.live_stakes_of(shares, frames.lovelace(treasury.reserves)))
 
 
+async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], slot_no: int) -> None:
+    """Store rewards at a slot, by stake_no, in the open commit."""
+    some = {stake_no: lovelace for stake_no, lovelace in rewards.items() if lovelace > 0}
+    await _delete_rewards.run(db, sorted(rewards.keys() - some.keys()), slot_no)
+    await _store_rewards.run(db, list(some), list(some.values()), slot_no)
+    await _clear_rewards_due.run(db, list(rewards), slot_no)
+    await epochs.refresh(db, rewards)
+
+
+# Snapshots ------------------------------------------------------------------------------------------------------------
+
+
 async def pool_rewards(
     network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int
 ) -> dict[PoolNo, int] | None:
@@ -297,15 +300,33 @@ async def _rewards_in(
     log.info("ledger_state.snapshot", network=network.name, epoch_no=opened + 1, reported_pools=len(snapshot))
     if not complete:
         first_tx_id = _first_tx_id(network, opened)
-        moved = await _taken_from(db, first_tx_id)
+        taken = await _taken_from(db, first_tx_id)
         for reaped in range(opened, reported.epoch_no + 1):
             for retired in await _reaped.all(db, reaped, _first_tx_id(network, reaped)):
                 account = packed.unpack_pool_parameters(retired.parameters).reward_account
                 if account is not None:
-                    moved[account] -= reported.pool_deposit
-        by_account = await _account_rewards.all(db, first_tx_id, list(moved.keys()), list(moved.values()))
+                    taken[account] -= reported.pool_deposit
+        by_account = await _account_rewards.all(db, first_tx_id, list(taken.keys()), list(taken.values()))
         rewards = {row.pool_no: row.lovelace for row in by_account} | rewards
     return {pool_no: lovelace for pool_no, lovelace in rewards.items() if lovelace}
+
+
+async def _taken_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[bytes]:
+    """Withdrawals less credits by reward account, in all transactions from `first_tx_id` on."""
+    taken: Counter[bytes] = Counter()
+    while found := await _extras_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
+        taken.update(taken_from_accounts([packed.unpack_extra(row.extra) for row in found]))
+        first_tx_id = TxId(found[-1].tx_id + 1)
+    return taken
+
+
+def taken_from_accounts(transactions: list[packed.Extra]) -> Counter[bytes]:
+    """How much some transactions took out of reward accounts: withdrawals less credits."""
+    taken: Counter[bytes] = Counter()
+    for extra in transactions:
+        taken.update(extra.withdrawals)
+        taken.subtract(extra.credits)
+    return taken
 
 
 def _first_tx_id(network: Network, epoch_no: int) -> TxId:
@@ -319,6 +340,9 @@ class _NodeSnapshots(msgspec.Struct, frozen=True):
     epoch_no: int
     snapshots: dict[int, dict[bytes, int]]
     pool_deposit: int
+
+
+# Queries of the node, for verify, too ---------------------------------------------------------------------------------
 
 
 class NotThere(Exception):
@@ -359,22 +383,7 @@ async def rewards_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, int]:
     return answers.rewards_of(summaries)
 
 
-async def _taken_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[bytes]:
-    """Withdrawals less credits by reward account, in all transactions from `first_tx_id` on."""
-    moved: Counter[bytes] = Counter()
-    while found := await _extras_from.all(db, first_tx_id, _CHUNK_TRANSACTIONS):
-        moved.update(taken_from_accounts([packed.unpack_extra(row.extra) for row in found]))
-        first_tx_id = TxId(found[-1].tx_id + 1)
-    return moved
-
-
-async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], slot_no: int) -> None:
-    """Store rewards at a slot, by stake_no, in the open commit."""
-    some = {stake_no: lovelace for stake_no, lovelace in rewards.items() if lovelace > 0}
-    await _delete_rewards.run(db, sorted(rewards.keys() - some.keys()), slot_no)
-    await _store_rewards.run(db, list(some), list(some.values()), slot_no)
-    await _clear_rewards_due.run(db, list(rewards), slot_no)
-    await epochs.refresh(db, rewards)
+# Rows -----------------------------------------------------------------------------------------------------------------
 
 
 class _State(msgspec.Struct, frozen=True):
