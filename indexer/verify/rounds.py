@@ -12,7 +12,7 @@ import structlog
 from indexer.blocks import eras, genesis
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.verify import against_node, ledger_state, record, run
+from indexer.verify import against_node, ledger_state, readers, record, run
 from indexer.verify.record import Verification
 from indexer.verify.results import CheckResult
 from shared import database, lifecycle, schema
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 _AGAIN_AFTER_S = 60.0
 """The pause after a round that failed."""
 
-INCOMPLETE = (run.NotComplete, run.HelperEnded, against_node.NothingCommon)
+INCOMPLETE = (run.NotComplete, readers.HelperEnded, against_node.NothingCommon)
 """Why a round proves nothing, in one line for the operator."""
 
 _PLAIN = (

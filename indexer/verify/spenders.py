@@ -149,7 +149,7 @@ def _of_inputs(transactions: Sequence[Row]) -> Iterator[SpentOutput]:
 
 
 def _of_entries(hashes: Mapping[int, bytes], rows: Sequence[SpenderRow]) -> Iterator[SpentOutput]:
-    """The entries for outputs of transactions with these hashes. Of others, check_spender in run.sql tells."""
+    """The entries for outputs of transactions with these hashes. Of others, check_spender in checks.sql tells."""
     for row in rows:
         for tx_id, index, spent_by in unpack_spenders(row.slot_no, row.entries):
             if tx_id in hashes:

@@ -10,8 +10,8 @@ import asyncpg
 from indexer.ogmios import connection as ogmios
 from indexer.verify import against_node, ledger_state
 from indexer.verify import run as verify
+from indexer.verify.readers import Answer, Item, Readers, TransactionRange, Work, parts_of
 from indexer.verify.results import CheckResult
-from indexer.verify.run import Answer, History, Item, Work
 from shared.network import Network
 
 Find = Callable[[asyncpg.Connection], Awaitable[dict[str, list[str]]]]
@@ -55,10 +55,10 @@ class InTurns(asyncpg.Connection):  # type: ignore[misc]
             return await super().execute(*args, **kwargs)
 
 
-class Here(History):
-    """History, read on the connection of the snapshot, so that its uncommitted changes are visible."""
+class Here(Readers):
+    """Reads on the connection of the snapshot, so that its uncommitted changes are visible."""
 
-    def __init__(self, db: InTurns, parts: list[verify.TransactionRange]) -> None:
+    def __init__(self, db: InTurns, parts: list[TransactionRange]) -> None:
         super().__init__(parts)
         self._db = db
 
@@ -71,8 +71,8 @@ class Here(History):
 
 async def within(db: InTurns, network: Network) -> dict[str, list[str]]:
     """The differences that verify finds in the open transaction, by check."""
-    history = Here(db, await verify.parts_of(db))
-    return told(await verify.check_all(db, history, network, lambda *_: None))
+    readers = Here(db, await parts_of(db))
+    return told(await verify.check_all(db, readers, network, lambda *_: None))
 
 
 async def against(db: asyncpg.Connection, network: Network, url: str) -> dict[str, list[str]]:

@@ -7,14 +7,14 @@ import asyncpg
 import pytest
 
 from indexer.store import writer as store
-from indexer.verify import run as verify
+from indexer.verify import checks
 from shared import address, database
 from shared.network import PREVIEW
 from tests.chain.written import Written, mints, pays, person, tx
 
 COIN = b"Coin".hex()
 MANY = 6_000
-CHECKS = [query for name, query in verify.CHECKS if name.endswith("holder_bucket")]
+CHECKS = [query for name, query in checks.CHECKS if name.endswith("holder_bucket")]
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import pytest
 
 from api.chain import assets
 from indexer.store import writer as store
-from indexer.verify import run as verify
+from indexer.verify import checks
 from shared import database
 from shared.network import PREVIEW
 from tests.chain.written import POLICY, Written, mints, pays, person, tx
 
 MANY = 6_000
-CHECK = dict(verify.CHECKS)["asset_bucket"]
+CHECK = dict(checks.CHECKS)["asset_bucket"]
 ALL = "SELECT name, supply::text FROM asset WHERE first_tx_id IS NOT NULL"
 
 

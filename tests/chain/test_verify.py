@@ -13,6 +13,7 @@ import pytest
 from indexer.store.outputs import opens
 from indexer.verify import checksums, flows, histories, spenders, spending
 from indexer.verify import run as verify
+from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
 from shared import database
 from shared.ledger import tx_id
 from shared.network import PREVIEW
@@ -262,7 +263,7 @@ PLANTED: dict[str, tuple[str, str]] = {
 
 async def test_an_error_in_each_derived_table_is_found_and_named(database_url: str, db: asyncpg.Connection) -> None:
     await write(Written(db))
-    assert {name for name, _ in verify.CHECKS} <= PLANTED.keys(), "each check has an error planted for it"
+    assert {name for name, _ in CHECKS} <= PLANTED.keys(), "each check has an error planted for it"
     for statement, _ in PLANTED.values():
         assert int((await db.execute(statement)).split()[-1]) >= 1, statement
     found = await verified(database_url)
@@ -350,7 +351,7 @@ async def test_no_single_error_escapes_the_checksums(db: asyncpg.Connection) -> 
     await write(Written(db))
     await verify.make_tables(db)
     correct = await summed(db)
-    alone = {*verify.WITHOUT_CHECKSUM, "fingerprint", "datum", "script"}
+    alone = {*WITHOUT_CHECKSUM, "fingerprint", "datum", "script"}
     planted = [statement for check, (statement, _) in PLANTED.items() if check not in alone]
     for statement in (None, *planted, *SUBTLE):
         undone = db.transaction()
@@ -379,7 +380,7 @@ async def test_an_error_in_any_column_of_a_long_list_is_found(database_url: str,
     await pay_exchange(chain)
     assert await verified(database_url) == {}
     columns = "SELECT column_name FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2"
-    checks = dict(verify.CHECKS)
+    checks = dict(CHECKS)
     for table in sorted(LONG_LISTS):
         names = [row["column_name"] for row in await db.fetch(columns, PREVIEW.schema, table)]
         assert len(names) >= 4
@@ -437,14 +438,14 @@ async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Co
 # Verifies until its processes are at work, and then waits.
 _AT_WORK = """
 import asyncio, sys
-from indexer.verify import run as verify
+from indexer.verify import parts, readers
 from shared import database
 from shared.network import PREVIEW
 
 async def main(url):
     db = await database.connect(url, PREVIEW)
-    async with db.transaction(isolation="repeatable_read"), verify._history(db, url, PREVIEW, 1) as history:
-        async for _ in history.read(verify._recomputed):
+    async with db.transaction(isolation="repeatable_read"), readers.in_processes(db, url, PREVIEW, 1) as reading:
+        async for _ in reading.read(parts.recomputed_rows):
             print("at work", flush=True)
             await asyncio.sleep(60)
 

@@ -1,0 +1,112 @@
+"""What verify does with a part of history, in the processes of readers.py."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import asyncpg
+import msgspec
+
+from indexer.verify import (
+    balances,
+    certificates,
+    checksums,
+    epochs,
+    flows,
+    hashes,
+    recompute,
+    spenders,
+    spending,
+    stake,
+)
+from indexer.verify.readers import TransactionRange
+from indexer.verify.results import MOST_SHOWN, Difference
+from shared.ledger import AddressNo
+from shared.network import by_name
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What the processes need to know: the folder of the marks of outputs and inputs and the number of its partitions,
+    the network, whether it is indexed from the origin, and the snapshots of stakes to compare.
+
+    Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
+    """
+
+    folder: Path
+    partitions: int
+    network_name: str
+    from_origin: bool
+    snapshots: list[stake.Snapshot]
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """The results from a part of history or all of it: the checksums, the first transactions that don't balance or lack
+    a source that is indexed, the first certificates that differ from what they changed, and the sums of epochs; see
+    Flows for `net_lovelace`.
+    """
+
+    sums: checksums.Sums
+    value: list[Difference]
+    certified: list[Difference]
+    of_epochs: dict[int, epochs.Sums]
+    net_lovelace: Sequence[Mapping[AddressNo, int]]
+
+
+async def examine(context: Context, db: asyncpg.Connection, part: TransactionRange) -> Findings:
+    """Compare a part with itself, and add up its checksums. Keeps its marks of inputs without a source."""
+    network = by_name[context.network_name]
+    ends = part.first_tx_id, part.next_tx_id
+    rows, spender_rows = await _rows_of(db, part)
+    try:
+        spent, disordered = spenders.spent_in(spender_rows)
+        flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
+        sums = await checksums.of(db, flowing, disordered)
+    except (msgspec.MsgspecError, AssertionError):
+        spending.refuse_unreadable(rows)
+        raise
+    spending.keep(spending.Marks(before=flowing.before), context.folder, context.partitions)
+    wrong = await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
+    if context.from_origin:
+        wrong += balances.unbalanced(rows, flowing)
+    certified = await certificates.wrong(db, rows, *ends, network)
+    of_epochs = epochs.of(rows, flowing.lovelace_out, network)
+    return Findings(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], of_epochs, flowing.net_lovelace)
+
+
+async def keep_marks(context: Context, db: asyncpg.Connection, part: TransactionRange) -> None:
+    """Keep the marks of all outputs and inputs of a part."""
+    rows = await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id)
+    spending.keep(spending.marks_of(rows), context.folder, context.partitions)
+
+
+async def suspect_marks(context: Context, _: asyncpg.Connection, partition: int) -> set[int]:
+    """The suspect marks of a partition."""
+    return spending.compare(context.folder, partition)
+
+
+async def sightings(wanted: set[int], db: asyncpg.Connection, part: TransactionRange) -> list[spending.Sighting]:
+    """Where suspect marks come from, in a part."""
+    return spending.sightings(await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id), wanted)
+
+
+async def wrong_hashes(db: asyncpg.Connection, part: TransactionRange) -> hashes.Wrong:
+    """The wrong hashes of datums and scripts that a part showed first."""
+    return await hashes.wrong(db, part.first_tx_id, part.next_tx_id)
+
+
+async def recomputed_rows(db: asyncpg.Connection, part: TransactionRange) -> recompute.RecomputedRows:
+    """What a part adds to the recomputed tables."""
+    transactions, rows = await _rows_of(db, part)
+    return recompute.of(transactions, await recompute.look_up(db, transactions, rows))
+
+
+async def spenders_seen(partitions: frozenset[int], db: asyncpg.Connection, part: TransactionRange) -> spenders.Seen:
+    """The spendings of some partitions, in a part."""
+    return spenders.seen(*await _rows_of(db, part), partitions)
+
+
+async def _rows_of(
+    db: asyncpg.Connection, part: TransactionRange
+) -> tuple[list[spending.Row], list[spenders.SpenderRow]]:
+    """The transactions of a part, and what spent their outputs."""
+    ends = part.first_tx_id, part.next_tx_id
+    return await spending.rows_of.all(db, *ends), await spenders.of_slots(db, *ends)
