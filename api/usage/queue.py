@@ -94,7 +94,7 @@ class BreakdownSum(msgspec.Struct, array_like=True):
 
 
 class UsageBatch(msgspec.Struct, frozen=True):
-    """The records between two offsets of a spool, named `<spool>:<offset>`.
+    """The sums of the records between two offsets of a spool.
 
     A batch that is queued again may end later, as the spool has grown: the mark admits one of the two.
     """

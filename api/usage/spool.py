@@ -116,7 +116,7 @@ class Spool:
 
     @property
     def name(self) -> str:
-        """The name of the spool, as in the names of its batches."""
+        """The name of the spool, by which its batches and its mark refer to it."""
         return self.path.stem
 
     @property

@@ -115,7 +115,7 @@ class _Lists:
         self._fill_assets = _sql.command("fill_assets", **of_buckets, utxo_asset=utxo_asset)
 
     def of(self, rows: Sequence[UtxoRow]) -> set[int]:
-        """Whose lists these outputs are in."""
+        """The owners of the lists that these outputs are in."""
         return {owner for row in rows if (owner := self._owner_of(row)) is not None}
 
     async def move(
