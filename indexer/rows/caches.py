@@ -22,7 +22,7 @@ No = TypeVar("No", bound=int)
 """The row numbers of one kind."""
 
 UNCOMMITTED_BATCHES = 2
-"""How many batches before the one being prepared the database may not show yet: one is being written, one is queued."""
+"""How many batches may not be committed yet while the next one is prepared: one is being written, the rest wait."""
 
 MOST_OUTPUTS = 500_000
 MOST_NUMBERS = 500_000
