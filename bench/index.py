@@ -34,7 +34,7 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.rows import rows
+from indexer.rows import rows, value_check
 from indexer.rows.histories import Histories
 from indexer.rows.resolver import new_resolver
 from indexer.store import writer as store
@@ -51,6 +51,7 @@ _MODES = ("bulk", "always-on")
 _GOALS = {"bulk": 0.30, "always-on": 0.45}
 _GOAL_CPU_US = 35
 _BUFFER_BYTES = 1 << 20
+_RULES = value_check.Rules(value_check.Deposits({2_000_000}, {500_000_000}), from_origin=True)
 _BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
 # How far the node is ahead of each block: too far for histories to be written with their indexes, or near enough,
 # but not so near that batches become single blocks.
@@ -188,7 +189,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
             if not blocks:
                 break
             first_seen = await resolver.look_up(reader, [block.lookups for block in blocks])
-            built = await rows.of(blocks, first_seen, [], resolver, from_origin=True)
+            built = await rows.of(blocks, first_seen, [], resolver, _RULES)
             resolver.apply(built.unspent)
             entries = None if in_bulk else await histories.number(reader, built.rows)
             prepare_cpu_s += time.process_time() - began_cpu

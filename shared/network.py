@@ -11,8 +11,8 @@ import msgspec
 MAX_SUPPLY = 45_000_000_000_000_000
 """Maximum supply in lovelace, the same on all three networks (`maxLovelaceSupply`, Shelley genesis)."""
 
-POOL_DEPOSIT = 500_000_000
-"""The deposit in lovelace of a pool, the same on all three networks since Shelley."""
+STAKE_DEPOSIT, POOL_DEPOSIT = 2_000_000, 500_000_000
+"""The first deposits in lovelace of a stake credential and of a pool, the same on all three networks."""
 
 
 class Network(msgspec.Struct, frozen=True):

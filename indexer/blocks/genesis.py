@@ -1,4 +1,4 @@
-"""The state before the first block, from the node's genesis configurations: outputs, pools, delegations."""
+"""The state before the first block, from the node's genesis configurations: outputs, deposits, pools, delegations."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ from indexer.blocks.certificates import parameters_of, parse_pool_id
 from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios
 from shared import address, packed
-from shared.network import Network
+from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
 
 GenesisOutput = tuple[bytes, bytes, int]
 """Transaction hash, raw address, lovelace; the index is 0."""
@@ -25,11 +25,14 @@ class WrongNetwork(Exception):
 
 
 class Genesis(msgspec.Struct, frozen=True):
-    """Genesis outputs. Private networks may also begin with pools, by pool_id, and with delegations to them, by reward
-    account.
+    """Genesis outputs, and the first deposits in lovelace of a stake credential and of a pool.
+
+    Private networks may begin with pools, by pool_id, and with delegations to them, by reward account.
     """
 
     outputs: list[GenesisOutput]
+    stake_deposit: int = STAKE_DEPOSIT
+    pool_deposit: int = POOL_DEPOSIT
     pools: dict[bytes, packed.PoolParameters] = {}
     delegations: dict[bytes, bytes] = {}
 
@@ -68,6 +71,8 @@ async def load(node: Ogmios, network: Network) -> Genesis:
         outputs=sorted(
             (hashlib.blake2b(raw, digest_size=32).digest(), raw, lovelace) for raw, lovelace in funds + vouchers
         ),
+        stake_deposit=frames.lovelace(shelley.initial_parameters.stake_credential_deposit),
+        pool_deposit=frames.lovelace(shelley.initial_parameters.stake_pool_deposit),
         pools=pools,
         delegations=delegations,
     )
@@ -96,6 +101,15 @@ class _Byron(msgspec.Struct, frozen=True, rename="camel"):
     initial_vouchers: dict[str, frames.Lovelace] = {}
 
 
+def _ada(lovelace: int) -> frames.Lovelace:
+    return {"ada": {"lovelace": lovelace}}
+
+
+class _InitialParameters(msgspec.Struct, frozen=True, rename="camel"):
+    stake_credential_deposit: frames.Lovelace = msgspec.field(default_factory=lambda: _ada(STAKE_DEPOSIT))
+    stake_pool_deposit: frames.Lovelace = msgspec.field(default_factory=lambda: _ada(POOL_DEPOSIT))
+
+
 class _InitialStakePools(msgspec.Struct, frozen=True, rename="camel"):
     """Pools by id, and the pool's id by the hash of a stake key."""
 
@@ -106,5 +120,6 @@ class _InitialStakePools(msgspec.Struct, frozen=True, rename="camel"):
 class _Shelley(msgspec.Struct, frozen=True, rename="camel"):
     network_magic: int | None = None
     start_time: datetime | None = None
+    initial_parameters: _InitialParameters = _InitialParameters()
     initial_funds: dict[str, frames.Lovelace] = {}
     initial_stake_pools: _InitialStakePools = _InitialStakePools()

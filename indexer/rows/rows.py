@@ -69,13 +69,12 @@ async def of(
     first_seen: FirstSeen,
     crossed: list[Boundary],
     resolver: Resolver,
-    *,
-    from_origin: bool,
+    rules: value_check.Rules,
 ) -> Built:
     """The rows of consecutive blocks of one epoch.
 
-    `first_seen` comes from Resolver.look_up; `crossed` are the epoch boundaries before the first block. `from_origin`
-    says where the index begins. Raises value_check.Unbalanced for a transaction that breaks the ledger's rules.
+    `first_seen` comes from Resolver.look_up; `crossed` are the epoch boundaries before the first block. Raises
+    value_check.Unbalanced for a transaction that breaks the ledger's rules.
     """
     last = blocks[-1]
     rows = Rows(
@@ -91,7 +90,7 @@ async def of(
         if block.ebb:
             rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
         else:
-            _BlockRows(rows, unspent, resolver, block, from_origin=from_origin).add()
+            _BlockRows(rows, unspent, resolver, rules, block).add()
         # NOTE: yields after each block, otherwise Postgres would wait until all of these rows are made.
         await asyncio.sleep(0)
     return Built(rows, unspent)
@@ -106,10 +105,9 @@ class _BlockRows:
     """One block whose rows are being made."""
 
     def __init__(
-        self, rows: Rows, unspent: UnspentChange, resolver: Resolver, block: PackedBlock, *, from_origin: bool
+        self, rows: Rows, unspent: UnspentChange, resolver: Resolver, rules: value_check.Rules, block: PackedBlock
     ) -> None:
-        self._rows, self._unspent, self._resolver, self._block = rows, unspent, resolver, block
-        self._from_origin = from_origin
+        self._rows, self._unspent, self._resolver, self._rules, self._block = rows, unspent, resolver, rules, block
         self._addresses: list[AddressNumbers] = resolver.addresses.of(block.lookups.addresses)
         self._assets: list[AssetNo] = resolver.assets.of(block.lookups.assets)
 
@@ -126,7 +124,7 @@ class _BlockRows:
                 packed_columns = self._add_transaction(key, tx, surplus)
                 fee: int | None = 0
                 if tx is group[-1]:
-                    fee = value_check.checked_fee(group, surplus, resolver, block.point, from_origin=self._from_origin)
+                    fee = value_check.checked_fee(group, surplus, resolver, self._rules, block.point)
                 rows.txs.append((key, fee, tx.size, tx.tx_hash, *packed_columns, tx.extra, tx.attached))
                 for datum_hash, datum in tx.datums.items():
                     rows.datums.setdefault(datum_hash, (key, datum))

@@ -5,13 +5,12 @@ minted = outputs + fee + deposits + burned + donation. A Dijkstra transaction ba
 sub-transactions. Credits to reward accounts count as outputs.
 
 A certificate may name no amount. It then takes what the protocol parameters say, which governance may change, or gives
-back what was once paid. Blocks tell neither, so what is left must be an amount that such certificates can explain.
+back what was once paid. Blocks tell neither, so any deposit that is known is accepted.
 
 The checks change nothing and do not query the database; the resolver only names an asset in an error.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 import msgspec
 
@@ -24,6 +23,39 @@ from shared.ledger import HASH28_BYTES, AssetNo, Point
 
 class Unbalanced(Exception):
     """A transaction that breaks the ledger's rules: either we or the node have a bug, so indexing must stop."""
+
+
+class Deposits(msgspec.Struct, frozen=True):
+    """The known deposits in lovelace of a stake credential and of a pool: governance may change them."""
+
+    stake: Set[int]
+    pool: Set[int]
+
+    def totals(self, unnamed: Iterable[str]) -> set[int]:
+        """What certificates of these types, which name no amount, can have paid as deposits less refunds.
+
+        NOTE: a pool that is registered already changes its parameters and pays nothing.
+        """
+        amounts = {
+            "stakeCredentialRegistration": self.stake,
+            "stakeCredentialDeregistration": {-deposit for deposit in self.stake},
+            "stakePoolRegistration": {0, *self.pool},
+        }
+        totals = {0}
+        for kind in unnamed:
+            if kind in amounts:
+                totals = {total + amount for total in totals for amount in amounts[kind]}
+        return totals
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """The parameters of the check: the known deposits, and whether the index begins at the origin.
+
+    A partial index can't know the value of all inputs: it only refuses a computed fee below 0.
+    """
+
+    deposits: Deposits
+    from_origin: bool
 
 
 class Surplus(msgspec.Struct, gc=False):
@@ -43,17 +75,14 @@ class Surplus(msgspec.Struct, gc=False):
             self.quantities[asset_no] = self.quantities.get(asset_no, 0) + sign * quantity
 
 
-def checked_fee(
-    group: list[Transaction], surplus: Surplus, resolver: Resolver, at: Point, *, from_origin: bool
-) -> int | None:
+def checked_fee(group: list[Transaction], surplus: Surplus, resolver: Resolver, rules: Rules, at: Point) -> int | None:
     """The fee in lovelace of a transaction with its sub-transactions, which must balance.
 
-    A fee that the node does not send is computed; None where it depends on an unknown input. An index that does not
-    begin at the origin can't know the value of all inputs: it only refuses a computed fee below 0. Raises Unbalanced.
+    A fee that the node does not send is computed; None where it depends on an unknown input. Raises Unbalanced.
     """
     host = group[-1]
     if surplus.unknown is not None:
-        if from_origin:
+        if rules.from_origin:
             tx_hash, index = packed.output_of(surplus.unknown)
             origin = "which no block or genesis made, or which another input of the same batch spends"
             raise _unbalanced(host, at, f"spends {tx_hash.hex()}#{index}, {origin}")
@@ -62,24 +91,9 @@ def checked_fee(
         if surplus.lovelace < 0:
             raise _unbalanced(host, at, f"pays {-surplus.lovelace} lovelace more than it spends")
         return surplus.lovelace
-    if from_origin:
-        _check(group, host.fee, surplus, resolver, at)
+    if rules.from_origin:
+        _check(group, host.fee, surplus, resolver, rules.deposits, at)
     return host.fee
-
-
-def explains(unnamed: Iterable[str], lovelace: int) -> bool:
-    """Whether certificates of these types, which name no amount, can have paid this lovelace as deposits less refunds.
-
-    Each registration of a stake credential pays the same, each refund is of any amount, and each pool pays or, if it is
-    registered already, pays nothing.
-    """
-    count = Counter(unnamed)
-    registrations, refunds = count["stakeCredentialRegistration"], count["stakeCredentialDeregistration"]
-    if lovelace < 0:
-        return refunds > 0
-    if lovelace > 0 and not count["stakePoolRegistration"]:
-        return registrations > 0 and (refunds > 0 or lovelace % registrations == 0)
-    return True
 
 
 def deposit(kind: str, named: int | None) -> int:
@@ -92,14 +106,17 @@ def deposit(kind: str, named: int | None) -> int:
     return 0
 
 
-def _check(group: list[Transaction], fee: int, surplus: Surplus, resolver: Resolver, at: Point) -> None:
+def _check(
+    group: list[Transaction], fee: int, surplus: Surplus, resolver: Resolver, deposits: Deposits, at: Point
+) -> None:
     """Raises Unbalanced unless fee, deposits, refunds and withdrawals make up for the surplus."""
     host, expected = group[-1], fee
     if host.valid:
         for tx in group:
             if tx.other_payments or tx.certificates or tx.withdrawals:
                 expected += _taken(tx)
-    if surplus.lovelace != expected and not explains(_unnamed(group), surplus.lovelace - expected):
+    unnamed = _unnamed(group) if host.valid else []
+    if surplus.lovelace - expected not in (deposits.totals(unnamed) if unnamed else (0,)):
         made = f"{surplus.lovelace} lovelace where fee, deposits, refunds and withdrawals make {expected}"
         raise _unbalanced(host, at, f"leaves {made}")
     for asset_no, quantity in surplus.quantities.items():

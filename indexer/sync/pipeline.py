@@ -18,6 +18,7 @@ from indexer.rows.caches import UNCOMMITTED_BATCHES
 from indexer.rows.histories import Histories, HistoryEntries
 from indexer.rows.resolver import Resolver, new_resolver
 from indexer.rows.staking import boundaries
+from indexer.rows.value_check import Rules
 from indexer.store import finish_bulk
 from indexer.store import writer as store
 from indexer.sync import phase
@@ -166,7 +167,8 @@ class Pipeline:
         assert self._first_block_no is not None, "forward has set it"
         first_seen = await self._resolver.look_up(self._reader, [block.lookups for block in blocks])
         crossed = boundaries(before, blocks[0].point, self._session.network)
-        built = await rows.of(blocks, first_seen, crossed, self._resolver, from_origin=self._first_block_no == 0)
+        rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
+        built = await rows.of(blocks, first_seen, crossed, self._resolver, rules)
         self._resolver.apply(built.unspent)
         entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))

@@ -7,8 +7,10 @@ import msgspec
 import structlog
 
 from indexer.blocks import eras, genesis
+from indexer.ledger import answers, reader
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
+from indexer.rows.value_check import Deposits
 from indexer.store import finish_bulk
 from indexer.store import writer as store
 from indexer.sync import phase
@@ -24,7 +26,8 @@ class NodeSession(msgspec.Struct, frozen=True):
     """The facts of a connection to a node.
 
     `intersection` is the last block that the node's chain and ours share, None for the origin; the node continues from
-    there, and `node_tip` was its tip. `phase` is the phase of the index when the session opened.
+    there, and `node_tip` was its tip. `phase` is the phase of the index when the session opened. `deposits` are those
+    of the genesis and those of today.
     """
 
     network: Network
@@ -32,6 +35,7 @@ class NodeSession(msgspec.Struct, frozen=True):
     intersection: Point | None
     node_tip: frames.NodePoint | None
     phase: Phase
+    deposits: Deposits
 
 
 class NodeBehind(msgspec.Struct, frozen=True):
@@ -61,6 +65,7 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
         asyncio.Event(),  # the caller cancels the session
         (ogmios.Refused,),
     )
+    deposits = await _deposits(node, configured)
     position = await store.position(writer)
     present = phase.of(position)
     if position is None:
@@ -76,7 +81,21 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
         if behind is not None:
             return behind
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
-    return NodeSession(network, node, point, node_tip, present)
+    return NodeSession(network, node, point, node_tip, present, deposits)
+
+
+async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposits:
+    """The deposits of the genesis and, if the node reports its protocol parameters, those of today.
+
+    NOTE: a change by governance during a session stops the indexer at the first certificate that it concerns; the
+    session after the restart knows it.
+    """
+    stake, pool = {configured.stake_deposit}, {configured.pool_deposit}
+    today = await reader.or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
+    if today is not None:
+        stake.add(frames.lovelace(today.stake_credential_deposit))
+        pool.add(frames.lovelace(today.stake_pool_deposit))
+    return Deposits(stake, pool)
 
 
 async def _behind(

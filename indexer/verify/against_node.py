@@ -28,11 +28,12 @@ from indexer.store import writer as store
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
 from shared.ledger import AssetNo, Point, PoolNo, StakeNo, tx_id
-from shared.network import Network
+from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
 
 WINDOW_BLOCKS = 500
 _MOST_TRIES = 5
 _MOST_SHOWN_BYTES = 40
+_RULES = value_check.Rules(value_check.Deposits({STAKE_DEPOSIT}, {POOL_DEPOSIT}), from_origin=False)
 
 _Row = TypeVar("_Row", bound=msgspec.Struct)
 
@@ -205,7 +206,7 @@ async def _differences(
     resolver = await new_resolver(db, network)
     try:
         first_seen = await resolver.look_up(db, [block.lookups for block in read])
-        rebuilt = (await rows.of(read, first_seen, [], resolver, from_origin=False)).rows
+        rebuilt = (await rows.of(read, first_seen, [], resolver, _RULES)).rows
     except (value_check.Unbalanced, msgspec.MsgspecError, AssertionError) as failure:
         # The rows of older transactions, of which these are made, are wrong.
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from what they spend"

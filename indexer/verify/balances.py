@@ -3,15 +3,34 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from indexer.rows import value_check
 from indexer.verify.flows import Flows
 from indexer.verify.results import Difference
 from indexer.verify.spending import Row
-from shared import packed
+from shared import packed, sql
 from shared.ledger import AssetNo, slot_of
+from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT
+from shared.sql import Connection
 
 
-def unbalanced(rows: Sequence[Row], flows: Flows) -> list[Difference]:
+class _Deposits(msgspec.Struct, frozen=True):
+    """Those of an epoch, in lovelace."""
+
+    stake: int
+    pool: int
+
+
+async def deposits(db: Connection) -> value_check.Deposits:
+    """The deposits that every network began with, and those of the epochs whose protocol parameters are stored."""
+    known = await _deposits.all(db)
+    return value_check.Deposits(
+        {STAKE_DEPOSIT}.union(each.stake for each in known), {POOL_DEPOSIT}.union(each.pool for each in known)
+    )
+
+
+def unbalanced(rows: Sequence[Row], flows: Flows, known: value_check.Deposits) -> list[Difference]:
     """Transactions of whole blocks of an index from the origin that don't balance.
 
     The index does not store proposals and donations, so lovelace that one of them can have taken is accepted.
@@ -25,7 +44,7 @@ def unbalanced(rows: Sequence[Row], flows: Flows) -> list[Difference]:
         unnamed = [each.type for each in certificates if each.deposit is None]
         if host.fee is None:
             found.append(Difference(f"fee of tx {host.hash.hex()}", None, None, "known"))
-        elif left < 0 and not value_check.explains(unnamed, left):
+        elif left < min(known.totals(unnamed)):
             found.append(Difference(f"lovelace that tx {host.hash.hex()} leaves", None, str(left), "0"))
         if sum(flows.assets_left[group]):
             found += _assets_left(rows[group])
@@ -75,3 +94,7 @@ def _assets_left(group: Sequence[Row]) -> list[Difference]:
         for asset_no, quantity in left.items()
         if quantity
     ]
+
+
+_sql = sql.beside(__file__)
+_deposits = _sql.query("deposits", _Deposits)

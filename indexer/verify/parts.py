@@ -6,6 +6,7 @@ from pathlib import Path
 import asyncpg
 import msgspec
 
+from indexer.rows import value_check
 from indexer.verify import (
     balances,
     certificates,
@@ -26,7 +27,7 @@ from shared.network import by_name
 
 class Context(msgspec.Struct, frozen=True):
     """What the processes need to know: the folder of the marks of outputs and inputs and the number of its partitions,
-    the network, whether it is indexed from the origin, and the snapshots of stakes to compare.
+    the network, whether it is indexed from the origin, the known deposits, and the snapshots of stakes to compare.
 
     Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
     """
@@ -35,6 +36,7 @@ class Context(msgspec.Struct, frozen=True):
     partitions: int
     network_name: str
     from_origin: bool
+    deposits: value_check.Deposits
     snapshots: list[stake.Snapshot]
 
 
@@ -66,7 +68,7 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
     spending.keep(spending.Marks(before=flowing.before), context.folder, context.partitions)
     wrong = await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
     if context.from_origin:
-        wrong += balances.unbalanced(rows, flowing)
+        wrong += balances.unbalanced(rows, flowing, context.deposits)
     certified = await certificates.wrong(db, rows, *ends, network)
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
     return Findings(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], of_epochs, flowing.net_lovelace)

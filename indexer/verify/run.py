@@ -23,6 +23,7 @@ import msgspec
 from indexer.store import writer as store
 from indexer.store.writer import IndexPosition
 from indexer.verify import (
+    balances,
     checksums,
     consistency,
     epochs,
@@ -76,7 +77,10 @@ async def check_all(
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
         partitions = spending.partitions_of(readers.transactions)
         snapshots = await stake.snapshots(db, network)
-        context = parts.Context(Path(folder), partitions, network.name, position.first_block_no == 0, snapshots)
+        deposits = await balances.deposits(db)
+        context = parts.Context(
+            Path(folder), partitions, network.name, position.first_block_no == 0, deposits, snapshots
+        )
         try:
             found = await _check_all(db, readers, network, context, progress)
         except spending.UnreadableRow as unreadable:

@@ -13,7 +13,9 @@ from devnet.server import NodeServer
 from devnet.session import Session
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ledger import reader
+from indexer.ogmios import connection as ogmios
 from indexer.rows import caches
+from indexer.rows.value_check import Deposits
 from indexer.store import writer as store
 from indexer.sync import batches, leading, session
 from indexer.sync.follow import Follower
@@ -133,6 +135,21 @@ async def test_impossible_figures_do_not_stop_following(db: asyncpg.Connection, 
         node.grow(5)
         await reaches(db, node, task)
         assert not task.done()
+
+
+async def test_a_session_knows_the_deposits_of_the_genesis_and_of_today(db: asyncpg.Connection) -> None:
+    class Governed(NodeServer):
+        def query(self, session: Session, method: str, params: Any) -> Any:
+            told = super().query(session, method, params)
+            changed = {"stakeCredentialDeposit": {"ada": {"lovelace": 3_000_000}}}
+            return told | changed if method == "queryLedgerState/protocolParameters" else told
+
+    async with Governed(Generated(Options(seed=3), 5)) as node:
+        connection = await ogmios.connect(node.url)
+        opened = await session.open_session(connection, PREVIEW, db)
+        await connection.close()
+    assert isinstance(opened, session.NodeSession)
+    assert opened.deposits == Deposits({2_000_000, 3_000_000}, {500_000_000})
 
 
 async def test_a_fault_of_a_background_task_does_not_stop_following(

@@ -11,7 +11,7 @@ import asyncpg
 
 from indexer.blocks import effects, packed_block
 from indexer.ogmios import frames
-from indexer.rows import rows, staking
+from indexer.rows import rows, staking, value_check
 from indexer.rows.histories import Histories
 from indexer.rows.resolver import new_resolver
 from indexer.store import finish_bulk
@@ -22,6 +22,8 @@ from shared.network import PREVIEW
 Json = dict[str, Any]
 POLICY = hashlib.blake2b(b"policy", digest_size=28).hexdigest()
 ADA = 1_000_000
+
+_RULES = value_check.Rules(value_check.Deposits({2 * ADA}, {500 * ADA}), from_origin=False)
 
 
 def hash_of(name: str) -> str:
@@ -99,7 +101,7 @@ class Written:
         resolver = await new_resolver(self._db, PREVIEW)
         first_seen = await resolver.look_up(self._db, [packed.lookups])
         crossed = staking.boundaries(tip, packed.point, PREVIEW)
-        built = await rows.of([packed], first_seen, crossed, resolver, from_origin=False)
+        built = await rows.of([packed], first_seen, crossed, resolver, _RULES)
         if self.bulk:
             await store.stage(self._db, built.rows, node_tip)
         else:

@@ -3,12 +3,14 @@
 import msgspec
 import pytest
 
+from indexer.rows.value_check import Deposits
 from indexer.verify import balances, flows, spenders
 from indexer.verify.spending import Row
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
 
 OWNER, COIN, OTHER = AddressNo(1), AssetNo(5), AssetNo(6)
+KNOWN = Deposits({1, 2}, {5})
 
 
 def transaction(
@@ -31,7 +33,7 @@ def test_nothing_is_left_of_a_transaction_that_balances() -> None:
     rows = [transaction({COIN: 10})]
     found = flows.of(rows, {})
     assert (found.lovelace_left, found.assets_left, found.lovelace_out) == ([0], [0], [90])
-    assert balances.unbalanced(rows, found) == []
+    assert balances.unbalanced(rows, found, KNOWN) == []
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_nothing_is_left_of_a_transaction_that_balances() -> None:
     ids=["too few", "from nothing", "of another asset", "a lovelace too many", "without a fee"],
 )
 def test_what_is_left_of_a_transaction_is_named(row: Row, left: dict[str, str | None]) -> None:
-    wrong = balances.unbalanced([row], flows.of([row], {}))
+    wrong = balances.unbalanced([row], flows.of([row], {}), KNOWN)
     named = {what: each.indexed for each in wrong for what in left if each.what.startswith(what)}
     assert (named, len(wrong)) == (left, len(left))
 
@@ -69,17 +71,20 @@ REGISTRATION, DEREGISTRATION = "stakeCredentialRegistration", "stakeCredentialDe
         ([certificate("delegateRepresentativeRetirement", 5)], 95, None),
         ([certificate("delegateRepresentativeRetirement", 5)], 96, "-1"),
         ([certificate(REGISTRATION)], 89, None),
-        ([certificate(REGISTRATION)], 91, "-1"),
+        ([certificate(REGISTRATION)], 90, "0"),
+        ([certificate("stakePoolRegistration")], 90, None),
         ([certificate("stakePoolRegistration")], 91, "-1"),
-        ([certificate(DEREGISTRATION)], 91, None),
-        ([certificate(DEREGISTRATION), certificate(REGISTRATION, 2)], 91, None),
+        ([certificate(DEREGISTRATION)], 92, None),
+        ([certificate(DEREGISTRATION)], 93, "-3"),
+        ([certificate(DEREGISTRATION), certificate(REGISTRATION, 2)], 90, None),
+        ([certificate(DEREGISTRATION), certificate(REGISTRATION, 2)], 91, "-3"),
     ],
 )
-def test_certificates_explain_what_they_name_and_without_an_amount_what_they_can(
+def test_certificates_take_what_they_name_and_without_an_amount_a_known_deposit(
     certificates: list[packed.Certificate], lovelace: int, left: str | None
 ) -> None:
     row = transaction({COIN: 10}, *certificates, lovelace=lovelace)
-    wrong = balances.unbalanced([row], flows.of([row], {}))
+    wrong = balances.unbalanced([row], flows.of([row], {}), KNOWN)
     assert [each.indexed for each in wrong] == ([] if left is None else [left])
 
 
