@@ -106,7 +106,7 @@ class Api:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request. It counts for its credential once it is admitted or exceeds a limit, even if it fails."""
-        trail = _Trail.of(request)
+        trail, refusal = _Trail.of(request), None
         try:
             response = cors.preflight(request)
             if response is None:
@@ -115,14 +115,17 @@ class Api:
                     trail.by = await self._authenticate(trail.route, request)
                     response = await self._call(trail, parameters, request)
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
-            response = _failed(_refusal_of(fault, trail.route), request)
+            refusal = _refusal_of(fault, trail.route)
+            response = _failed(refusal, request)
         if isinstance(trail.by, caller.Admission):
             assert trail.route is not None, "a route says that a request needs a key"
             endpoint, credential_id = trail.route.number, trail.by.key.credential_id
+            # NOTE: the native status also where Blockfrost has another: requests with 429 spend no quota.
+            status = response.status if refusal is None else refusal.status
             try:
-                self._services.spools.count(credential_id, endpoint, response.status, trail.took_s())
-            except Refusal as refusal:
-                response = _failed(refusal, request)
+                self._services.spools.count(credential_id, endpoint, status, trail.took_s())
+            except Refusal as uncounted:
+                response = _failed(uncounted, request)
             response.headers.update(trail.by.headers)
             if REQUESTS_COUNTED in trail.route.headers:
                 response.headers[REQUESTS_COUNTED] = "1"

@@ -14,6 +14,7 @@ from api.blockfrost.not_answered import REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
 from api.restrictions import GRANTED_ONLY, SCOPES
+from api.usage.spool import Spool, spools_in
 from shared import database
 from shared.network import PREVIEW
 from tests.api.chains import Chain
@@ -222,6 +223,27 @@ async def test_limits_are_told_by_blockfrosts_statuses(
     await db.execute("UPDATE partner.credential SET quota_requests = 1, quota_per = 'day'")
     assert (await get(api, "/blocks/latest", key)).status == 200
     assert failure(await get(api, "/blocks/latest", key))[:2] == (402, "Project Over Limit")
+
+
+async def test_a_request_above_the_quota_does_not_spend_it(
+    api: Client, chain: Chain, key: str, db: asyncpg.Connection, data_dir: Path
+) -> None:
+    """Usage leaves requests with 429 out of the quota, and knows no 402."""
+    await chain.append(10, pays("a", ALICE))
+    await db.execute("UPDATE partner.credential SET quota_requests = 1, quota_per = 'day'")
+    statuses = [(await get(api, "/blocks/latest", key)).status for _ in range(3)]
+    assert statuses == [200, 402, 402]
+    assert spooled_statuses(data_dir) == [200, 429, 429]
+
+
+def spooled_statuses(data_dir: Path) -> list[int]:
+    """The statuses of all requests that the API has counted."""
+    [path] = spools_in(data_dir / "usage")
+    spool = Spool.look_at(path)
+    assert spool is not None
+    statuses = [record.status for record in spool.records(0, spool.size_bytes)]
+    spool.close()
+    return statuses
 
 
 async def test_a_route_needs_the_scope_of_its_native_twin(
