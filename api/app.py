@@ -129,6 +129,9 @@ class Api:
             response.headers.update(trail.by.headers)
             if REQUESTS_COUNTED in trail.route.headers:
                 response.headers[REQUESTS_COUNTED] = "1"
+        if trail.route is not None and trail.route.access == "api key":
+            # A cache must not give the answer to another key, which may be of another network.
+            response.headers["Vary"] = shape.KEY_HEADERS if shape.covers(trail.route.path) else "Authorization"
         response.headers.update(cors.headers(trail.route, request.rel_url.raw_path))
         await compression.apply(response, request.headers.get("Accept-Encoding"))
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:

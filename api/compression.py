@@ -38,7 +38,8 @@ async def apply(response: web.Response, accepted: str | None) -> None:
     body = response.body
     if not isinstance(body, bytes) or len(body) <= SMALLEST or "Content-Encoding" in response.headers:
         return
-    response.headers["Vary"] = "Accept-Encoding"
+    varies = response.headers.get("Vary")
+    response.headers["Vary"] = "Accept-Encoding" if varies is None else f"{varies}, Accept-Encoding"
     encoding = None if accepted is None else chosen(accepted)
     if encoding is None:
         return

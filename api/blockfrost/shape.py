@@ -15,6 +15,7 @@ FOLDER = "/blockfrost/"
 ROOT = f"{FOLDER}api/v0"
 
 _KEY_HEADER = "project_id"
+KEY_HEADERS = f"Authorization, {_KEY_HEADER}"
 _UNKNOWN = "The requested component has not been found."
 _REFUSED: dict[str, tuple[int, str]] = {
     "missing_api_key": (403, "Missing project token. Please include project_id in your request."),

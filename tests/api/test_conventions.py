@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from api import compression, cors, error_reference
+from api.blockfrost.shape import ROOT
 from api.openapi import document
 from api.routes import ROUTES
 from api.usage import disk
@@ -175,6 +176,22 @@ async def test_a_transaction_below_all_rollbacks_never_changes(
     assert (again.status, again.headers["Cache-Control"]) == (304, "private, max-age=31536000, immutable")
 
 
+async def test_a_cache_gives_no_answer_to_another_key(api: Client, paid: Chain, key: str) -> None:  # noqa: ARG001
+    """Keys of different networks get different answers from the same URL."""
+    known = {"If-None-Match": (await api.get("/v1/blocks/latest", key)).headers["ETag"]}
+    for reply in (
+        await api.get("/v1/blocks/latest", key),
+        await api.call("GET", "/v1/blocks/latest", key, headers=known),
+        await api.get("/v1/blocks/nonsense", key),
+        await api.get("/v1/blocks/latest"),
+    ):
+        assert reply.headers["Vary"] == "Authorization", reply.status
+    for given in ({"project_id": key}, {"Authorization": f"Bearer {key}"}):
+        reply = await api.call("GET", f"{ROOT}/blocks/latest", headers=given)
+        assert (reply.status, reply.headers["Vary"]) == (200, "Authorization, project_id")
+    assert "Vary" not in (await api.get("/health")).headers
+
+
 async def test_an_answer_with_a_key_is_not_stored(partner: Partner) -> None:
     body = {"name": "x", "user_account_id": (await partner.user())["id"], "network_id": 1}
     made = await partner.call("POST", "/credentials", body)
@@ -206,7 +223,7 @@ async def test_a_long_answer_is_compressed_where_asked(
     async with plain.get(f"http://127.0.0.1:{api.port}{HISTORY}", headers=sent) as reply:
         body = await reply.read()
     whole = await api.call("GET", HISTORY, key, headers={"Accept-Encoding": "identity"})
-    assert (reply.headers["Content-Encoding"], reply.headers["Vary"]) == (encoding, "Accept-Encoding")
+    assert (reply.headers["Content-Encoding"], reply.headers["Vary"]) == (encoding, "Authorization, Accept-Encoding")
     assert len(body) == int(reply.headers["Content-Length"]) < int(whole.headers["Content-Length"]) / 2
     assert reply.headers["ETag"] == whole.headers["ETag"]
     if encoding == "gzip":
