@@ -19,6 +19,7 @@ import msgspec
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.payload import Payload
 from aiohttp.web_protocol import RequestHandler
 from multidict import MultiDict, MultiMapping
 
@@ -125,6 +126,7 @@ class Api:
             try:
                 self._services.spools.count(credential_id, endpoint, status, trail.took_s())
             except Refusal as uncounted:
+                await _free(response)
                 response = _failed(uncounted, request)
             response.headers.update(trail.by.headers)
             if REQUESTS_COUNTED in trail.route.headers:
@@ -436,6 +438,12 @@ def _failed(refusal: Refusal, request: web.BaseRequest) -> web.Response:
     return web.Response(status=refusal.status, body=answers.failure(refusal), headers=headers)
 
 
+async def _free(response: web.StreamResponse) -> None:
+    """Free what the body of an answer holds, such as a file."""
+    if isinstance(response, web.Response) and isinstance(response.body, Payload):
+        await response.body.close()
+
+
 class _Deadlines:
     """Limits each request to LONGEST_REQUEST_S. Cheaper than `asyncio.timeout`, which sets a timer for each request.
 
@@ -497,6 +505,15 @@ class _Connection(RequestHandler):
             log.debug("request.malformed", cause=message)
         refusal = errors.malformed_request() if status < 500 else errors.internal_error()
         return self._api.refuse_malformed(request, refusal)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer. What its body holds is freed also if aiohttp does not send it, as for HEAD."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            await _free(resp)
 
     def log_exception(self, *words: Any, **details: Any) -> None:
         """Log the error that ended a connection. An incomplete body that is not read is the client's fault."""

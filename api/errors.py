@@ -659,17 +659,13 @@ def bootstrap_key_not_revocable() -> Refusal:
     return Refusal(400, "bootstrap_key_refused", "The bootstrap admin key cannot be revoked")
 
 
-def too_many_at_once() -> Refusal:
-    """A request that waited too long behind others of the same or of other admin keys.
+def too_many_at_once(requests: str) -> Refusal:
+    """An admin request or a download that waited too long behind others of the same or of other keys.
 
     Send fewer requests at a time; wait for as long as `Retry-After` says.
     """
-    return Refusal(
-        503,
-        "too_many_concurrent_requests",
-        "Too many admin requests are under way: try again later",
-        {"Retry-After": "10"},
-    )
+    message = f"Too many {requests} are under way: try again later"
+    return Refusal(503, "too_many_concurrent_requests", message, {"Retry-After": "10"})
 
 
 def external_id_in_use() -> Refusal:

@@ -54,6 +54,7 @@ _OF_THE_NODE = (
     partial(errors.value_not_conserved, "In and out value not conserved. (3123)"),
     partial(errors.transaction_refused, "Some outputs have too little ada. (3125)"),
 )
+_TOO_MANY_DOWNLOADS = partial(errors.too_many_at_once, "downloads")
 _OF_AN_ASSET = (
     errors.asset_without_dot,
     partial(errors.invalid_fingerprint, "its checksum is wrong, so at least one character is"),
@@ -252,7 +253,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=_OF_AN_ASSET,
+        errors=(*_OF_AN_ASSET, _TOO_MANY_DOWNLOADS),
     ),
     Route(
         "GET",
@@ -262,7 +263,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=_OF_AN_ASSET,
+        errors=(*_OF_AN_ASSET, _TOO_MANY_DOWNLOADS),
     ),
     Route(
         "GET",
@@ -272,7 +273,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(errors.fingerprint_of_no_policy,),
+        errors=(errors.fingerprint_of_no_policy, _TOO_MANY_DOWNLOADS),
     ),
     Route(
         "GET",
@@ -282,7 +283,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(errors.fingerprint_of_no_policy,),
+        errors=(errors.fingerprint_of_no_policy, _TOO_MANY_DOWNLOADS),
     ),
     # Addresses and stake accounts ----------------------------------------------------------------------------------
     Route(

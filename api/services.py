@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import asyncpg
 import msgspec
@@ -38,7 +39,7 @@ _COUNT_EVERY_S = 5.0
 # Postgres grants 100 connections by default: enough for two API processes, the indexers and the worker. A pool for each
 # kind of work keeps a slow kind from blocking the others (docs/decisions/0022).
 KEY_CONNECTIONS = 3
-ADMIN_CONNECTIONS = 6
+ADMIN_CONNECTIONS, ADMIN_TURNS_EACH = 6, 4
 QUEUE_CONNECTIONS = 1
 SUBMISSION_CONNECTIONS = len(NETWORKS)  # a node takes one transaction at a time
 
@@ -53,6 +54,9 @@ _STATUS_KEPT_S = 1.0
 MOST_EXPORTS = 2
 """Each holds one of a network's connections (CONNECTIONS in chain_servers.py) for some seconds; the others answer
 requests."""
+
+MOST_DOWNLOADS, MOST_DOWNLOADS_EACH = 8, 2
+"""The downloads under way in a process and with one credential. Each holds a file in DATA_DIR until it is sent."""
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -71,6 +75,7 @@ class Services(msgspec.Struct, frozen=True):
     waiting: Waiting
     registry: Registry
     status: SharedReading  # of /v1/status
+    downloads: Turns[Path]  # in DATA_DIR
     exports: asyncio.Semaphore  # of whole lists that may be read at a time
     count_connections: Callable[[], None]
 
@@ -115,7 +120,7 @@ async def opened(
             settings=settings,
             servers=servers,
             keys=keys,
-            admin=Turns(admin, ADMIN_CONNECTIONS),
+            admin=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
             chain_servers=opened_servers,
             nodes=nodes,
             submissions=submissions,
@@ -124,6 +129,7 @@ async def opened(
             spools=spools,
             waiting=Waiting(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
             status=SharedReading(_STATUS_KEPT_S),
+            downloads=Turns(settings.data_dir, MOST_DOWNLOADS, MOST_DOWNLOADS_EACH, "downloads"),
             exports=asyncio.Semaphore(MOST_EXPORTS),
             count_connections=pools.count,
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),

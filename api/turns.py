@@ -10,9 +10,6 @@ import asyncpg
 
 from api import errors
 
-MOST_EACH = 4
-"""The turns that one key may have at a time."""
-
 WAIT_S = 10.0
 """How long a request waits for its turn."""
 
@@ -38,13 +35,14 @@ class FairPool:
 
 
 class Turns(Generic[Shared]):
-    """Shares `shared` among keys: `most` turns at a time, MOST_EACH of them with one key.
+    """Shares `shared` among keys: `most` turns at a time, `most_each` of them with one key.
 
     A free turn goes to the next waiting key, so a key with many requests delays another key by one turn only.
     """
 
-    def __init__(self, shared: Shared, most: int) -> None:
-        self._shared, self._free = shared, most
+    def __init__(self, shared: Shared, most: int, most_each: int, requests: str) -> None:
+        """`requests` says in refusals what the turns are for."""
+        self._shared, self._free, self._most_each, self._requests = shared, most, most_each, requests
         self._taken: Counter[Hashable] = Counter()
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next key first
 
@@ -59,7 +57,7 @@ class Turns(Generic[Shared]):
                 await turn
         except TimeoutError as cause:
             self._leave(key, turn)
-            raise errors.too_many_at_once() from cause
+            raise errors.too_many_at_once(self._requests) from cause
         except BaseException:
             self._leave(key, turn)
             raise
@@ -71,7 +69,7 @@ class Turns(Generic[Shared]):
     def _give(self) -> None:
         """Give free turns to waiting requests, to one key after the other."""
         while self._free:
-            key = next((key for key in self._waiting if self._taken[key] < MOST_EACH), None)
+            key = next((key for key in self._waiting if self._taken[key] < self._most_each), None)
             if key is None:
                 return
             waiting = self._waiting.pop(key)

@@ -1,11 +1,16 @@
 """Whole lists of holders as CSV, each from one snapshot."""
 
+import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from contextlib import AsyncExitStack
+from typing import IO, Annotated
 
 import msgspec
+import structlog
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.payload import IOBasePayload
 
 from api import errors
 from api.ask import ChainAsk
@@ -15,8 +20,12 @@ from api.parameters import Question
 from shared import sql
 from shared.network import Network
 
+log = structlog.get_logger()
+
 MEDIA_TYPES = ("text/csv",)
 _ROWS_AT_ONCE = 1_000
+_BYTES_AT_ONCE = 65_536
+_READ_WITHIN_S = 30.0  # the time in which a caller reads so many bytes
 
 _HOLDER, _ACCOUNT_HOLDER = (kind.__struct_fields__ for kind in (assets.Holder, assets.AccountHolder))
 Show = Callable[[Sequence[HolderEntry], Network], Sequence[msgspec.Struct]]
@@ -78,21 +87,49 @@ async def _csv(
 ) -> web.Response:
     """The holders of an asset or of a policy as a file: read from one snapshot to disk, then sent from there.
 
-    So a slow client holds neither a connection nor a snapshot, memory is bounded, and an error has a status.
-    Addresses and digits need no quotes.
+    So a slow client holds neither a connection nor a snapshot, memory is bounded, and an error has a status. It holds
+    one of a few turns until the file is sent, so that disk is bounded, too. Addresses and digits need no quotes.
     """
-    file = tempfile.TemporaryFile(dir=ask.services.settings.data_dir)  # noqa: SIM115 - it is sent after this function
-    file.write(_lines([columns]))
-    async with ask.services.exports, ask.snapshot() as db:
-        last = await tip.read(db)
-        if isinstance(held, AssetId) and await assets.one(db, held, ask.network) is None:
-            raise errors.asset_not_found()
-        key = (held.policy_id, held.asset_name) if isinstance(held, AssetId) else (held,)
-        async for rows in query.parts(db, *key, rows=_ROWS_AT_ONCE):
-            file.write(_lines([msgspec.structs.astuple(each) for each in show(rows, ask.network)]))
-    file.seek(0)
-    name = f'attachment; filename="holders-{last.slot_no}.csv"'
-    return web.Response(body=file, headers={"Content-Type": "text/csv;charset=utf-8", "Content-Disposition": name})
+    async with AsyncExitStack() as stack:
+        folder = await stack.enter_async_context(ask.services.downloads.turn(ask.key.credential_id))
+        file = stack.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115 - the stack closes it
+        file.write(_lines([columns]))
+        async with ask.services.exports, ask.snapshot() as db:
+            last = await tip.read(db)
+            if isinstance(held, AssetId) and await assets.one(db, held, ask.network) is None:
+                raise errors.asset_not_found()
+            key = (held.policy_id, held.asset_name) if isinstance(held, AssetId) else (held,)
+            async for rows in query.parts(db, *key, rows=_ROWS_AT_ONCE):
+                file.write(_lines([msgspec.structs.astuple(each) for each in show(rows, ask.network)]))
+        file.seek(0)
+        name = f'attachment; filename="holders-{last.slot_no}.csv"'
+        headers = {"Content-Type": "text/csv;charset=utf-8", "Content-Disposition": name}
+        return web.Response(body=_Download(file, stack.pop_all()), headers=headers)
+
+
+class _Download(IOBasePayload):
+    """A file as the body of an answer. Its turn ends with it, which the server closes after every request."""
+
+    def __init__(self, file: IO[bytes], held: AsyncExitStack) -> None:
+        """`held` are the file and its turn."""
+        super().__init__(file)
+        self._held = held
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Send the file. Raises ConnectionError if the caller has stopped reading."""
+        while part := await asyncio.to_thread(self._value.read, _BYTES_AT_ONCE):
+            try:
+                async with asyncio.timeout(_READ_WITHIN_S):
+                    await writer.write(part)
+            except TimeoutError as cause:
+                log.warning("download.not_read", within_s=_READ_WITHIN_S)
+                if writer.transport is not None:
+                    writer.transport.abort()  # to close it would send the rest first
+                raise ConnectionError("the caller has stopped reading") from cause
+
+    async def close(self) -> None:
+        """End the turn, and give the file's space back."""
+        await self._held.aclose()
 
 
 def _lines(rows: Sequence[Sequence[str | None]]) -> bytes:

@@ -12,8 +12,8 @@ from api import retention, turns
 from api.admin import usage
 from api.errors import Refusal
 from api.retention import Pruned
-from api.services import ADMIN_CONNECTIONS
-from api.turns import MOST_EACH, FairPool, Turns
+from api.services import ADMIN_CONNECTIONS, ADMIN_TURNS_EACH
+from api.turns import FairPool, Turns
 from shared import database
 from tests.api.client import Client
 from tests.api.conftest import Use
@@ -203,7 +203,7 @@ class Works:
     """Counts the holders of turns."""
 
     def __init__(self, most: int) -> None:
-        self.turns = Turns("shared", most)
+        self.turns = Turns("shared", most, 4, "requests")
         self.order: list[str] = []
         self.running: list[str] = []
         self.most: dict[str, int] = {}
@@ -226,7 +226,7 @@ async def test_a_key_has_four_turns_at_a_time_and_keys_take_turns() -> None:
         *(works.work("b") for _ in range(8)),
         *(works.work("c") for _ in range(2)),
     )
-    assert works.most["a"] == MOST_EACH
+    assert works.most["a"] == 4
     assert works.order.count("a") == 40
     assert max(index for index, key in enumerate(works.order) if key == "c") < 14
     assert max(index for index, key in enumerate(works.order) if key == "b") < 24
@@ -234,7 +234,7 @@ async def test_a_key_has_four_turns_at_a_time_and_keys_take_turns() -> None:
 
 async def test_a_request_waits_a_bounded_time_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "WAIT_S", 0.05)
-    shared = Turns("shared", 1)
+    shared = Turns("shared", 1, 1, "requests")
     async with shared.turn("a"):
         with pytest.raises(Refusal) as refused:
             async with shared.turn("b"):
@@ -324,4 +324,4 @@ async def test_one_process_prunes_at_a_time(database_url: str) -> None:
 
 
 def test_no_admin_key_has_all_connections() -> None:
-    assert MOST_EACH < ADMIN_CONNECTIONS
+    assert ADMIN_TURNS_EACH < ADMIN_CONNECTIONS

@@ -1,6 +1,10 @@
 """Addresses, accounts and outputs: long lists at every depth, several at once, and whole lists as CSV."""
 
-from collections.abc import Callable
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -240,3 +244,59 @@ async def test_a_download_has_every_holder_in_the_order_of_the_list(
             ]
     missing = await api.get(f"/v1/assets/{POLICY}.00/holders.csv", key)
     assert (missing.status, missing.error) == (404, "Asset not found")
+
+
+async def test_a_download_holds_its_file_until_it_is_sent_or_not_read(
+    api: Client, key: str, issue_key: IssueKey, db: asyncpg.Connection, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Written(db).append(10, tx("spread", pays(OTHER, (COIN, 1)), mint=mints((COIN, 1))))
+    await db.execute(
+        """
+        WITH more AS (
+            INSERT INTO address SELECT 1000 + n, NULL, '\\x60' || substr(sha256(n::text::bytea), 5)
+            FROM generate_series(1, 10000) AS n RETURNING address_no
+        )
+        INSERT INTO holder SELECT asset_no, more.address_no, 1 FROM holder, more
+        """
+    )
+    path = f"/v1/assets/{POLICY}.{COIN}/holders.csv"
+    for _ in range(3):
+        assert (await api.call("HEAD", path, key)).status == 200
+    monkeypatch.setattr("api.turns.WAIT_S", 0.2)
+    with unread(api, path, key) as first, unread(api, path, key):
+        await until_held(data_dir, 2)
+        refused = await api.get(path, key)
+        assert (refused.status, refused.error) == (503, "Too many downloads are under way: try again later")
+        assert (await api.get(path, await issue_key())).status == 200
+        first.close()
+        await until_held(data_dir, 1)
+        assert (await api.get(path, key)).body.count(b"\n") == 10_002
+        monkeypatch.setattr("api.chain.exports._READ_WITHIN_S", 0.2)
+        with unread(api, path, key):
+            await until_held(data_dir, 2)
+            await until_held(data_dir, 1)
+    await until_held(data_dir, 0)
+
+
+def unread(api: Client, path: str, key: str) -> socket.socket:
+    """A connection that asks for a path and does not read the answer. Its buffers are small."""
+    asking = socket.socket()
+    asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    asking.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+    asking.connect(("127.0.0.1", api.port))
+    asking.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+    return asking
+
+
+async def until_held(folder: Path, files: int) -> None:
+    """Wait until this process holds so many files in a folder; they have no names."""
+    async with asyncio.timeout(20):
+        while sum(parent == folder for parent in held()) != files:
+            await asyncio.sleep(0.02)
+
+
+def held() -> Iterator[Path]:
+    """The folders of all open files."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            yield descriptor.readlink().parent
