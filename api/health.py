@@ -2,10 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator, Sequence
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
 
-import asyncpg
 import msgspec
 import structlog
 from redis.exceptions import RedisError
@@ -15,18 +14,18 @@ from api.answers import Answer
 from api.ask import Nothing, OpenAsk
 from api.parameters import Question, Text
 from api.services import Services
+from api.shared_reading import in_time
 from api.usage import spool_host
 from shared import network_state, schema, tasks
-from shared.lifecycle import UNREACHABLE
 from shared.network import by_name
 from shared.network_state import NetworkState
 
 log = structlog.get_logger()
-Found = TypeVar("Found")
 
 _ANSWER_WITHIN_S = 3.0
 _LONGEST_NAME = 100
 _NOT_COUNTED = "usage cannot be recorded"
+_WITHOUT_DATABASE = "ready.without_database"
 
 USAGE_QUEUED_WITHIN_S = 15.0
 """How long usage may stay unqueued before `/ready` reports it."""
@@ -69,20 +68,20 @@ async def ready(ask: OpenAsk[Nothing]) -> Answer[Ready]:
     """Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
 
     With status 200, `reasons` lists the problems that do not affect requests; if there are any, `status` is `degraded`.
+    An answer is up to a second old.
     """
     services = ask.services
-    queue, looked = await asyncio.gather(_queue_faults(services), _within(_look(services)))
-    if looked is None:
-        raise errors.not_ready("; ".join([errors.database_not_available().message, *queue]))
-    found, newer = looked
-    shown = [each for each in found if not each.retired]
+    looked = await services.readings.get("ready", lambda: _look(services))
+    if looked.networks is None:
+        raise errors.not_ready("; ".join([errors.database_not_available().message, *looked.queue_faults]))
+    shown = [each for each in looked.networks if not each.retired]
     reasons = [
-        *queue,
-        *newer,
+        *looked.queue_faults,
+        *looked.schema_faults,
         *(reason for each in shown for reason in network_state.reasons(each)),
-        *_reasons(services),
+        *_reasons(services, looked),
     ]
-    if faults := list(_faults(services, found)):
+    if faults := list(_faults(services, looked.networks)):
         raise errors.not_ready("; ".join([*faults, *reasons]))
     return Answer(data=Ready("degraded" if reasons else "ready", reasons, shown))
 
@@ -90,12 +89,15 @@ async def ready(ask: OpenAsk[Nothing]) -> Answer[Ready]:
 async def ready_network(ask: OpenAsk[OneNetwork]) -> Answer[NetworkReady]:
     """Check whether chain requests of one network are answered from a recent block, and counted; if not, 503.
 
-    The last block may be READY_LAG_S old, 300 seconds unless configured.
+    The last block may be READY_LAG_S old, 300 seconds unless configured. An answer is up to a second old.
     """
     services, network = ask.services, by_name.get(ask.question.network)
     if network is None:
         raise errors.not_found()
-    found = await _within(network_states.of(services, network))
+    found = await services.readings.get(
+        f"ready {network.name}",
+        lambda: in_time(network_states.of(services, network), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
+    )
     if found is None:
         raise errors.not_ready(errors.database_not_available().message)
     reasons = network_state.reasons(found)
@@ -116,14 +118,14 @@ def _faults(services: Services, found: Sequence[NetworkState]) -> Iterator[str]:
         yield "no network is available yet"
 
 
-def _reasons(services: Services) -> Iterator[str]:
+def _reasons(services: Services, looked: "_Looked") -> Iterator[str]:
     """Problems of this process that do not affect requests; any of these makes /ready report `degraded`.
 
     /ready is open: they contain neither host names nor texts of exceptions, which are in the log.
     """
     for failure in tasks.failing():
         yield f"the background task {failure.task} fails"
-    if spool_host.others(services.settings.data_dir):
+    if looked.shares_folder:
         yield "DATA_DIR is shared with another host: see the log"
     if services.spools.unusable:
         yield f"{len(services.spools.unusable)} files in the usage folder are unusable: see the log"
@@ -143,22 +145,28 @@ async def _schema_faults(services: Services) -> list[str]:
     return []
 
 
-async def _look(services: Services) -> tuple[list[NetworkState], list[str]]:
+class _Looked(msgspec.Struct, frozen=True):
+    """What `/ready` reads elsewhere. `networks` is None if the database does not answer."""
+
+    networks: list[NetworkState] | None
+    schema_faults: list[str]
+    queue_faults: list[str]
+    shares_folder: bool
+
+
+async def _look(services: Services) -> _Looked:
+    found, queue_faults, others = await asyncio.gather(
+        in_time(_look_at_database(services), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
+        _queue_faults(services),
+        asyncio.to_thread(spool_host.others, services.settings.data_dir),
+    )
+    networks, schema_faults = found or (None, [])
+    return _Looked(networks, schema_faults, queue_faults, bool(others))
+
+
+async def _look_at_database(services: Services) -> tuple[list[NetworkState], list[str]]:
     """The states of the networks, and problems of the schema."""
     return await network_states.network_states(services), await _schema_faults(services)
-
-
-async def _within(look: Coroutine[None, None, Found]) -> Found | None:
-    """The result of a database check; None if the database does not answer in time."""
-    looking = asyncio.create_task(look)
-    looking.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-    try:
-        async with asyncio.timeout(_ANSWER_WITHIN_S):
-            return await asyncio.shield(looking)
-    except (*UNREACHABLE, asyncpg.InterfaceError, TimeoutError) as cause:
-        looking.cancel()  # NOTE: its end is not awaited: a frozen server may delay that, too
-        log.warning("ready.without_database", cause=f"{type(cause).__name__}: {cause}")
-        return None
 
 
 async def _queue_faults(services: Services) -> list[str]:

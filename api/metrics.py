@@ -6,13 +6,10 @@ PROMETHEUS_MULTIPROC_DIR, which their parent sets; the process that is scraped s
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
 
-import asyncpg
 import msgspec
-import structlog
 from aiohttp import web
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -31,13 +28,11 @@ from api import network_states
 from api.ask import Nothing, OpenAsk
 from api.route import Route
 from api.services import Services
+from api.shared_reading import in_time
 from api.usage.waiting import Gauges
 from shared import gauges, sql
-from shared.lifecycle import UNREACHABLE
 from shared.network import by_name
 from shared.network_state import NetworkState, RollbackDepth
-
-log = structlog.get_logger()
 
 _NO_ROUTE = "none"
 _MEASURED_WITHIN_S = 6.0  # of the 10 s after which Prometheus gives up by default
@@ -82,28 +77,20 @@ async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # it has no hints
     now = CollectorRegistry()
-    for measured in await asyncio.gather(
-        _in_time(_usage_metrics(ask.services), "metrics.without_usage"),
-        _in_time(_chain_metrics(ask.services), "metrics.without_database"),
-        _in_time(_expiring_credentials(ask.services), "metrics.without_database"),
-    ):
-        if measured is not None:
-            now.register(measured)
+    for measured in await ask.services.readings.get("metrics", lambda: _measured(ask.services)):
+        now.register(measured)
     text = generate_latest(registry) + generate_latest(now)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-async def _in_time(measuring: Coroutine[Any, Any, Collector], otherwise: str) -> Collector | None:
-    """What is measured; None, and the log line `otherwise`, if a server does not answer in time."""
-    task = asyncio.create_task(measuring)
-    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-    try:
-        async with asyncio.timeout(_MEASURED_WITHIN_S):
-            return await asyncio.shield(task)
-    except (*UNREACHABLE, asyncpg.InterfaceError, TimeoutError) as cause:
-        task.cancel()  # NOTE: its end is not awaited: a frozen server may delay that, too
-        log.warning(otherwise, cause=f"{type(cause).__name__}: {cause}")
-        return None
+async def _measured(services: Services) -> list[Collector]:
+    """What the servers say, without those that do not answer in time."""
+    found = await asyncio.gather(
+        in_time(_usage_metrics(services), _MEASURED_WITHIN_S, "metrics.without_usage"),
+        in_time(_chain_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
+        in_time(_expiring_credentials(services), _MEASURED_WITHIN_S, "metrics.without_database"),
+    )
+    return [collector for collector in found if collector is not None]
 
 
 async def _usage_metrics(services: Services) -> Collector:

@@ -16,7 +16,7 @@ from api.caller import Callers
 from api.chain_servers import ChainServers
 from api.nodes import Nodes
 from api.registry import Registry
-from api.shared_reading import SharedReading
+from api.shared_reading import SharedReadings
 from api.turns import FairPool, Turns
 from api.usage import queue as usage_queue
 from api.usage import spool_host
@@ -49,7 +49,8 @@ ADMIN_ANSWER_WITHIN_S = 10.0
 SUBMISSION_STATEMENT_WITHIN_S = 10.0
 """The time limit of a statement for a submission. The slowest waits for another one with the same idempotency key."""
 
-_STATUS_KEPT_S = 1.0
+KEPT_S = 1.0
+"""How long what open endpoints show is kept."""
 
 MOST_EXPORTS = 2
 """Each holds one of a network's connections (CONNECTIONS in chain_servers.py) for some seconds; the others answer
@@ -64,7 +65,7 @@ class Services(msgspec.Struct, frozen=True):
 
     settings: Settings
     servers: Servers
-    keys: FairPool  # for authentication and readiness: never shared with slower work
+    keys: FairPool  # for authentication, and for `readings`, which are short and few
     admin: Turns[asyncpg.Pool]
     chain_servers: ChainServers
     nodes: Nodes
@@ -74,7 +75,7 @@ class Services(msgspec.Struct, frozen=True):
     spools: Spools
     waiting: Waiting
     registry: Registry
-    status: SharedReading  # of /v1/status
+    readings: SharedReadings  # of open endpoints
     downloads: Turns[Path]  # in DATA_DIR
     exports: asyncio.Semaphore  # of whole lists that may be read at a time
     count_connections: Callable[[], None]
@@ -128,7 +129,7 @@ async def opened(
             callers=callers,
             spools=spools,
             waiting=Waiting(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
-            status=SharedReading(_STATUS_KEPT_S),
+            readings=SharedReadings(KEPT_S),
             downloads=Turns(settings.data_dir, MOST_DOWNLOADS, MOST_DOWNLOADS_EACH, "downloads"),
             exports=asyncio.Semaphore(MOST_EXPORTS),
             count_connections=pools.count,

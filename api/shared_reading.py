@@ -1,28 +1,63 @@
-"""Cache one database read for all callers, so that open endpoints have a fixed cost."""
+"""Read what open endpoints show: at most once at a time and once a second, however many callers ask for it.
+
+Anyone may call them, so their cost must not grow with the number of requests.
+"""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import asyncpg
+import structlog
+
+from shared.lifecycle import UNREACHABLE
+
+log = structlog.get_logger()
+Found = TypeVar("Found")
 
 
-class SharedReading:
-    """The result of a reading, kept for `kept_s` seconds. Callers that come during a reading wait for the same one."""
+class SharedReadings:
+    """The results of readings, by name, each kept for `kept_s` seconds.
+
+    Callers that come during a reading wait for the same one.
+    """
 
     def __init__(self, kept_s: float) -> None:
         self._kept_s = kept_s
-        self._reading: asyncio.Task[Any] | None = None
-        self._ended_at = 0.0
+        self._readings: dict[str, asyncio.Task[Any]] = {}
+        self._ended_at: dict[str, float] = {}
 
-    async def get(self, read: Callable[[], Awaitable[Any]]) -> Any:
-        """The kept result, or a new one. An error is kept like a result."""
-        reading = self._reading
-        if reading is None or (reading.done() and time.monotonic() - self._ended_at > self._kept_s):
-            reading = self._reading = asyncio.ensure_future(read())
-            reading.add_done_callback(self._end)
-        return await asyncio.shield(reading)  # another caller may wait for it when this one is gone
+    async def get(self, name: str, read: Callable[[], Awaitable[Found]]) -> Found:
+        """The kept result of the reading with this name, or a new one. An error is kept like a result."""
+        reading = self._readings.get(name)
+        if reading is None or (reading.done() and time.monotonic() - self._ended_at[name] > self._kept_s):
+            reading = self._readings[name] = asyncio.create_task(self._read(name, read))
+            reading.add_done_callback(_see)
+        found: Found = await asyncio.shield(reading)  # another caller may wait for it when this one is gone
+        return found
 
-    def _end(self, reading: asyncio.Task[Any]) -> None:
-        self._ended_at = time.monotonic()
-        if not reading.cancelled():
-            reading.exception()  # seen, even if no caller is left
+    async def _read(self, name: str, read: Callable[[], Awaitable[Found]]) -> Found:
+        try:
+            return await read()
+        finally:
+            self._ended_at[name] = time.monotonic()
+
+
+async def in_time(work: Coroutine[Any, Any, Found], within_s: float, otherwise: str) -> Found | None:
+    """The result of `work`; None, and the log line `otherwise`, if a server does not answer in time."""
+    working = asyncio.create_task(work)
+    working.add_done_callback(_see)
+    try:
+        async with asyncio.timeout(within_s):
+            return await asyncio.shield(working)
+    except (*UNREACHABLE, asyncpg.InterfaceError, TimeoutError) as cause:
+        working.cancel()  # NOTE: its end is not awaited: a frozen server may delay that, too
+        log.warning(otherwise, cause=f"{type(cause).__name__}: {cause}")
+        return None
+
+
+def _see(ended: asyncio.Task[Any]) -> None:
+    """Take note of an error that nobody may be left to see, so that asyncio does not log it."""
+    if not ended.cancelled():
+        ended.exception()

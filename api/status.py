@@ -83,7 +83,7 @@ class Status(msgspec.Struct, frozen=True):
 async def status(ask: OpenAsk[Nothing]) -> Answer[Status]:
     """Get the state of each network and of usage. An answer is up to a second old."""
     services = ask.services
-    found: Status = await services.status.get(lambda: _read(services))
+    found: Status = await services.readings.get("status", lambda: _read(services))
     return Answer(data=found)
 
 

@@ -3,8 +3,9 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
+from unittest.mock import patch
 
 import aiohttp
 import msgspec
@@ -85,8 +86,11 @@ def _declared(method: str, path: str) -> set[str]:
 
 
 @asynccontextmanager
-async def serving(environment: Mapping[str, str]) -> AsyncIterator[Client]:
-    """An API on a free port, with the settings of `environment`, which names its servers."""
+async def serving(environment: Mapping[str, str], kept_s: float = -1.0) -> AsyncIterator[Client]:
+    """An API on a free port, with the settings of `environment`, which names its servers.
+
+    Open endpoints keep what they show for `kept_s` seconds; unless given, each request shows the present.
+    """
     settings = read(environment)
     assert settings.database_url is not None
     assert settings.redis_url is not None
@@ -94,7 +98,9 @@ async def serving(environment: Mapping[str, str]) -> AsyncIterator[Client]:
     servers = Servers(settings.database_url, replicas, settings.redis_url)
     stop = asyncio.Event()
     endpoints = {route.number: route.name for route in EVERY_ROUTE}
-    async with services.opened(settings, servers, endpoints, stop) as opened:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(patch.object(services, "KEPT_S", kept_s))
+        opened = await stack.enter_async_context(services.opened(settings, servers, endpoints, stop))
         with socket.create_server(("127.0.0.1", 0)) as listening:
             served = asyncio.create_task(Api(opened, EVERY_ROUTE).serve(listening, stop))
             try:

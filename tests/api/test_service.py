@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from api import metrics
+from api.blockfrost.shape import ROOT
 from shared import database, leader, network_state, schema, tasks, version
 from shared.network import PREVIEW
 from tests.api.chains import Chain
@@ -232,6 +234,29 @@ async def reasons(api: Client) -> list[str]:
     assert data["status"] == ("degraded" if data["reasons"] else "ready")
     found: list[str] = data["reasons"]
     return found
+
+
+@pytest.mark.usefixtures("no_worker")
+async def test_open_endpoints_read_the_database_once_for_all_callers(
+    environment: dict[str, str], chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anyone may call them, and they use the connections that authenticate requests."""
+    await chain.append(slot_now(), pays("a", ALICE))
+    readings = 0
+    read = leader.last_heartbeats
+
+    async def counted(db: asyncpg.Connection) -> dict[int, leader.LastHeartbeat]:
+        nonlocal readings
+        readings += 1
+        return await read(db)
+
+    monkeypatch.setattr(leader, "last_heartbeats", counted)
+    async with serving(environment, kept_s=60.0) as api:
+        paths = ("/ready", "/ready/preview", "/metrics", "/v1/status", f"{ROOT}/health")
+        for path, most in zip(paths, (1, 2, 3, 4, 4), strict=True):
+            replies = await asyncio.gather(*(api.get(path) for _ in range(20)))
+            assert {reply.status for reply in replies} == {200}
+            assert readings == most, path
 
 
 @pytest.mark.usefixtures("no_worker")

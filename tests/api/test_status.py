@@ -5,7 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from api.shared_reading import SharedReading
+from api.shared_reading import SharedReadings
 from shared import schema, version
 from tests.api.chains import Chain
 from tests.api.client import Client
@@ -64,13 +64,14 @@ async def test_callers_share_a_reading_and_its_error() -> None:
             raise ConnectionError
         return readings
 
-    kept = SharedReading(60.0)
-    first, gone = asyncio.create_task(kept.get(read)), asyncio.create_task(kept.get(read))
+    kept = SharedReadings(60.0)
+    first, gone = asyncio.create_task(kept.get("a", read)), asyncio.create_task(kept.get("a", read))
     await asyncio.sleep(0)
     gone.cancel()
     gate.set()
-    assert (await first, await kept.get(read), readings) == (1, 1, 1)
-    brief = SharedReading(-1.0)
+    assert (await first, await kept.get("a", read), readings) == (1, 1, 1)
+    brief = SharedReadings(-1.0)
     with pytest.raises(ConnectionError):
-        await brief.get(read)
-    assert await brief.get(read) == 3
+        await brief.get("a", read)
+    assert await brief.get("a", read) == 3
+    assert (await kept.get("b", read), await kept.get("a", read)) == (4, 1)

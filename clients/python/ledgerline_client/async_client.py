@@ -1854,7 +1854,7 @@ class AsyncLedgerline(AsyncHttp):
         """Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
 
         With status 200, `reasons` lists the problems that do not affect requests; if there are any, `status`
-        is `degraded`.
+        is `degraded`. An answer is up to a second old.
         """
         answer: types.ReadyAnswer = await self.call("GET", "/ready", {}, {}, None, key="none", json=True)
         return answer
@@ -1863,7 +1863,7 @@ class AsyncLedgerline(AsyncHttp):
         """Check whether chain requests of one network are answered from a recent block, and counted; if not,
         503.
 
-        The last block may be READY_LAG_S old, 300 seconds unless configured.
+        The last block may be READY_LAG_S old, 300 seconds unless configured. An answer is up to a second old.
         """
         answer: types.NetworkReadyAnswer = await self.call(
             "GET", "/ready/{network}", {"network": network}, {}, None, key="none", json=True

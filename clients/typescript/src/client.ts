@@ -1561,7 +1561,7 @@ export class Ledgerline extends Http {
    * Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
    *
    * With status 200, `reasons` lists the problems that do not affect requests; if there are any, `status` is
-   * `degraded`.
+   * `degraded`. An answer is up to a second old.
    */
   getReadiness(call: CallOptions = {}): Promise<types.ReadyAnswer> {
     return this.call(operations.getReadiness, {}, {}, call);
@@ -1570,7 +1570,7 @@ export class Ledgerline extends Http {
   /**
    * Check whether chain requests of one network are answered from a recent block, and counted; if not, 503.
    *
-   * The last block may be READY_LAG_S old, 300 seconds unless configured.
+   * The last block may be READY_LAG_S old, 300 seconds unless configured. An answer is up to a second old.
    */
   getNetworkReadiness(network: string, call: CallOptions = {}): Promise<types.NetworkReadyAnswer> {
     return this.call(operations.getNetworkReadiness, { network }, {}, call);
