@@ -41,6 +41,7 @@ _COUNT_EVERY_S = 5.0
 KEY_CONNECTIONS = 3
 ADMIN_CONNECTIONS, ADMIN_TURNS_EACH = 6, 4
 QUEUE_CONNECTIONS = 1
+RETENTION_CONNECTIONS = 1  # a deletion may be slow, and usage must not wait for it
 SUBMISSION_CONNECTIONS = len(NETWORKS)  # a node takes one transaction at a time
 
 ADMIN_ANSWER_WITHIN_S = 10.0
@@ -95,13 +96,14 @@ async def opened(
         keys = FairPool(key_pool, KEY_CONNECTIONS)
         admin = await pools.open("admin", ADMIN_CONNECTIONS, within_s=ADMIN_ANSWER_WITHIN_S)
         queue = await pools.open("queue", QUEUE_CONNECTIONS)
+        pruning = await pools.open("retention", RETENTION_CONNECTIONS)
         submissions = await pools.open("submissions", SUBMISSION_CONNECTIONS, within_s=SUBMISSION_STATEMENT_WITHIN_S)
         opened_servers = await stack.enter_async_context(
             chain_servers.opened(
                 servers.database_url,
                 servers.read_database_urls,
                 settings.replica_lag_s,
-                [key_pool, admin, queue, submissions],
+                [key_pool, admin, queue, pruning, submissions],
                 pools.add,
             )
         )
@@ -110,7 +112,7 @@ async def opened(
         callers = Callers(keys, valkey, settings.bootstrap_admin_key)
         await stack.enter_async_context(tasks.background("connections", pools.count_endlessly))
         await stack.enter_async_context(tasks.background("heartbeats", callers.beat))
-        await stack.enter_async_context(tasks.background("retention", lambda: retention.run(queue, settings)))
+        await stack.enter_async_context(tasks.background("retention", lambda: retention.run(pruning, settings)))
         spools = await stack.enter_async_context(
             usage_queue.spooling(settings.data_dir, servers.redis_url, queue, endpoints)
         )

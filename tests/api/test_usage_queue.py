@@ -18,10 +18,11 @@ from api.usage import queue
 from api.usage.queue import UsageBatch, batch_of
 from api.usage.spool import RECORD, Spools
 from shared import database, settings
-from tests.api.client import Client
+from tests.api.client import Client, serving
 from tests.api.counting import (
     ENDPOINTS,
     HISTORY,
+    VISIBLE_WITHIN_S,
     figure,
     until_counted,
 )
@@ -102,6 +103,23 @@ async def test_a_worker_that_cannot_start_does_not_end_the_others(
         await processes.supervise(2, settings.read(environment), None, None, stop)  # type: ignore[arg-type] # handed on
     assert sorted(finished) == [2, 3]
     assert "api_process.failed" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("no_worker")
+async def test_usage_does_not_wait_for_a_slow_pruning(
+    environment: dict[str, str], key: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.retention._FIRST_WITHIN_S", 0.0)
+    async with db.transaction():
+        await db.execute("LOCK TABLE partner.usage_kept")
+        async with serving(environment) as api:
+            async with asyncio.timeout(10):
+                while not await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                    await asyncio.sleep(0.02)
+            await api.get(CHAIN_PATH, key)
+            async with asyncio.timeout(VISIBLE_WITHIN_S):
+                while figure((await api.get("/metrics")).body, "ledgerline_usage_queued") != 1:
+                    await asyncio.sleep(0.1)
 
 
 async def test_a_background_task_that_fails_is_named_by_ready_and_metrics(
