@@ -516,9 +516,14 @@ class _Connection(RequestHandler):
             await _free(resp)
 
     def log_exception(self, *words: Any, **details: Any) -> None:
-        """Log the error that ended a connection. An incomplete body that is not read is the client's fault."""
+        """Log the error that ended a connection. An incomplete body that is not read is the client's fault.
+
+        An answer that is sent in parts may end early for want of a turn or a database.
+        """
         fault = details.get("exc_info")
         if isinstance(fault, HttpProcessingError | web.RequestPayloadError):
             log.debug("request.malformed", cause=f"{type(fault).__name__}: {fault}")
+        elif isinstance(fault, (Refusal, asyncpg.QueryCanceledError, TimeoutError, *_DATABASE_AWAY)):
+            log.warning("answer.cut_off", cause=f"{type(fault).__name__}: {fault}")
         else:
             log.error("connection.failed", words=str(words[0]), exc_info=fault)

@@ -1,5 +1,6 @@
 """Usage by period, endpoint and status: sums are exact, percentiles are close, an export is complete."""
 
+import asyncio
 import csv
 import io
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import aiohttp
 import asyncpg
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from api import errors, worker
 from api.admin import breakdown
+from api.services import ADMIN_TURNS_EACH
 from api.usage import durations
 from api.usage.queue import BreakdownSum, UsageBatch
 from tests.api.partners import Partner
@@ -162,3 +165,32 @@ async def test_an_export_has_every_line_once(
     assert Counter({tuple(line[name] for name in columns): line["total_requests"] for line in objects}) == expected
     assert {line["external_id"] for line in objects} == {"=1+1"}
     assert (await rival.get(f"/usage/export?{period}")).body.count(b"\n") == 2
+
+
+async def test_an_export_waits_for_its_turn_and_is_cut_off_in_the_end(
+    partner: Partner,
+    took: Took,
+    db: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It has begun, so that it can't be refused."""
+    credential, _ = await partner.issued(await partner.user())
+    await took(credential, "2026-03-01T10:00", HASH, 200, [1_000])
+    path = "/usage/export?start_date=2026-03-01&end_date=2026-03-09"
+    monkeypatch.setattr("api.turns.WAIT_S", 0.1)
+    async with db.transaction():
+        await db.execute("LOCK TABLE partner.user_account")
+        waiting = [asyncio.create_task(partner.get("/users")) for _ in range(ADMIN_TURNS_EACH)]
+        while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < len(waiting):
+            await asyncio.sleep(0.02)
+        exporting = asyncio.create_task(partner.get(path))
+        await asyncio.sleep(0.5)
+        with monkeypatch.context() as patched:
+            patched.setattr("api.turns.WAIT_BETWEEN_PARTS_S", 0.1)
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await partner.get(path)
+    assert (await exporting).body.count(b"\n") == 2
+    assert {reply.status for reply in await asyncio.gather(*waiting)} == {200}
+    told = capsys.readouterr().out
+    assert "answer.cut_off" in told and "Traceback" not in told
