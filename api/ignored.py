@@ -1,7 +1,7 @@
 """The header `Ignored-Fields`: the parameters and body fields of a request that its route does not know.
 
 It is a list of strings (RFC 8941). A field that another endpoint can change has that endpoint as parameter `use`:
-`"status";use="POST /v1/admin/users/{id}/suspend", "nmae"`.
+`"status";use="POST /v1/admin/users/{id}/suspend", "nmae"`. If not all names fit, the token `more` ends the list.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,8 @@ from api.parameters import Field
 
 HEADER = "Ignored-Fields"
 
-_MOST, _LONGEST = 20, 100
+_LONGEST_NAME, _LONGEST = 100, 1_000  # a proxy may have room for 4,000 bytes of headers
+_MORE = "more"
 _PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"  # printable ASCII without the quote, the backslash and the percent sign
 
 
@@ -22,11 +23,20 @@ def fields(known: Sequence[Field], sent: Iterable[str]) -> list[str]:
 
 
 def header(ignored: Sequence[str], elsewhere: Mapping[str, str]) -> str:
-    """The value of the header, for the first _MOST names. `elsewhere` are the endpoints for some of them."""
-    return ", ".join(_item(name, elsewhere.get(name)) for name in ignored[:_MOST])
+    """The value of the header, with the first names that fit. `elsewhere` are the endpoints for some of them."""
+    items: list[str] = []
+    room = _LONGEST - len(_MORE)
+    for name in ignored:
+        item = _item(name, elsewhere.get(name))
+        room -= len(item) + len(", ")
+        if room < 0:
+            items.append(_MORE)
+            break
+        items.append(item)
+    return ", ".join(items)
 
 
 def _item(name: str, endpoint: str | None) -> str:
     """One name; characters that a header can't carry are percent-encoded."""
-    shown = f'"{quote(name[:_LONGEST], safe=_PLAIN, errors="surrogateescape")}"'
+    shown = f'"{quote(name[:_LONGEST_NAME], safe=_PLAIN, errors="surrogateescape")}"'
     return shown if endpoint is None else f'{shown};use="{endpoint}"'
