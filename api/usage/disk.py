@@ -7,6 +7,7 @@ writes.
 import fcntl
 import os
 import stat
+import time
 from pathlib import Path
 
 
@@ -31,6 +32,14 @@ def open_to_read(path: Path) -> int:
 def size_bytes(file: int) -> int:
     """The length of a file."""
     return os.fstat(file).st_size
+
+
+def age_s(path: Path) -> float:
+    """The time since a file was written last; 0 if it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def is_linked(file: int) -> bool:

@@ -38,6 +38,7 @@ HEADER_BYTES = len(_MAGIC) + 16
 """The header of a file: _MAGIC and the UUID that is its name. Offsets of records count from its end."""
 
 _SUFFIX = ".spool"
+_UNFINISHED, _UNFINISHED_FOR_S = ".new", 60.0
 
 _unrecorded = Counter("ledgerline_usage_unrecorded", "Requests refused because they could not be counted.")
 
@@ -75,7 +76,7 @@ class Spool:
     def create(cls, folder: Path) -> "Spool":
         """A new, empty spool. Raises OSError."""
         path = folder / f"{uuid4().hex}{_SUFFIX}"
-        unlocked = path.with_suffix(".new")  # a name that no process takes over
+        unlocked = path.with_suffix(_UNFINISHED)  # a name that no process takes over
         file = disk.create(unlocked)
         try:
             disk.write(file, _header_of(path), 0)
@@ -182,6 +183,7 @@ class Spools:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_unfinished(folder)
         self._current = Spool.create(folder)
         self.rolled_over: list[Spool] = []
         self.fault: str | None = None  # why requests are refused now
@@ -272,6 +274,17 @@ class Spools:
 def spools_in(folder: Path) -> list[Path]:
     """The files of a folder that are named like spools. Raises OSError."""
     return [path for path in disk.names(folder) if path.suffix == _SUFFIX]
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove the files of processes that were killed while they made a spool. Raises OSError."""
+    for path in disk.names(folder):
+        # NOTE: a young one may be about to be locked by its process.
+        if path.suffix == _UNFINISHED and disk.age_s(path) > _UNFINISHED_FOR_S:
+            with suppress(OSError):  # another process removes it, too
+                file = disk.open_locked(path)
+                disk.remove(path)
+                disk.close(file)
 
 
 def _header_of(path: Path) -> bytes:

@@ -114,6 +114,20 @@ time.sleep(60)
     rival.close()
 
 
+def test_files_of_processes_that_were_killed_while_they_made_a_spool_are_removed(data_dir: Path) -> None:
+    folder = data_dir / "usage"
+    folder.mkdir(parents=True)
+    left, young, living = (folder / f"{uuid4().hex}.new" for _ in range(3))
+    for path in (left, young, living):
+        path.touch()
+    for path in (left, living):
+        os.utime(path, (0, 0))
+    file = disk.open_locked(living)
+    Spools(folder).close()
+    assert set(folder.iterdir()) == {young, living}
+    disk.close(file)
+
+
 def test_a_full_disk_refuses_requests_and_leaves_no_partial_record(
     spools: Spools, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,7 @@
 """A disk in memory that replaces `api.usage.disk`: a power loss loses, tears, zeroes and reorders unsynced writes."""
 
 import errno
+import math
 import random
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -51,6 +52,9 @@ class SimulatedDisk:
 
     def size_bytes(self, file: int) -> int:
         return len(self._open[file][1].seen)
+
+    def age_s(self, _path: Path) -> float:
+        return math.inf  # a killed process left it long ago
 
     def is_linked(self, file: int) -> bool:
         return self._open[file][1].names > 0
