@@ -18,10 +18,9 @@ from shared.version import VERSION
 PRIVATE, NOT_STORED = "private, no-cache", "no-store"
 IMMUTABLE = "private, max-age=31536000, immutable"
 
-_TIP = f'"{VERSION}-t'
-
-
 METADATA_WARNING = "Metadata-Warning"
+
+_TIP = f'"{VERSION}-t'
 
 
 def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> web.Response:

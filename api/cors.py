@@ -11,13 +11,14 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from api.blockfrost import shape
+from api.caching import METADATA_WARNING
 from api.route import Route
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {
-    "Access-Control-Expose-Headers": "Error-Code, ETag, Idempotent-Replayed, Ignored-Fields, Link, Metadata-Warning, "
-    "RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Requests-Counted, "
-    "Retry-After, X-Request-Id"
+    "Access-Control-Expose-Headers": "Error-Code, ETag, Idempotent-Replayed, Ignored-Fields, Link, "
+    f"{METADATA_WARNING}, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, "
+    "Requests-Counted, Retry-After, X-Request-Id"
 }
 _PREFLIGHT = ANY_ORIGIN | {
     "Access-Control-Allow-Methods": "GET, HEAD, POST",

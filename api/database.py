@@ -1,12 +1,18 @@
 """Wait for the database and migrate it, for every command of this package."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import asyncpg
+import typer
 
 from shared import database, lifecycle, schema, settings
+from shared.command import name_database
+from shared.servers import ServersError, running
+
+Answer = TypeVar("Answer")
 
 
 @asynccontextmanager
@@ -24,6 +30,31 @@ async def migrated(url: str, stop: asyncio.Event, *, once: bool = False) -> Asyn
         yield connection
     finally:
         await connection.close()
+
+
+def on_database(work: Callable[[asyncpg.Connection], Awaitable[Answer]], *, create: bool) -> Answer:
+    """Run `work` with a connection to the database, whose name it prints.
+
+    Creates an embedded database only if `create` is set. Ends the process on failure.
+    """
+    answers: list[Answer] = []
+
+    async def main(stop: asyncio.Event) -> None:
+        effective = settings.read()
+        async with (
+            running(effective, valkey=False, create=create) as servers,
+            migrated(servers.database_url, stop, once=True) as db,
+        ):
+            name_database(effective)
+            answers.append(await work(db))
+
+    try:
+        status = lifecycle.run(main, once=True)
+    except (settings.SettingsError, ServersError, schema.WrongSchema) as cause:
+        raise typer.Exit(lifecycle.fail(cause)) from cause
+    if not answers:
+        raise typer.Exit(status)
+    return answers[0]
 
 
 async def _connect(url: str) -> asyncpg.Connection:

@@ -158,7 +158,7 @@ async def _look(services: Services) -> _Looked:
     found, queue_faults, others = await asyncio.gather(
         in_time(_look_at_database(services), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
         _queue_faults(services),
-        asyncio.to_thread(spool_host.others, services.settings.data_dir),
+        asyncio.to_thread(spool_host.others, services.spools.folder),
     )
     networks, schema_faults = found or (None, [])
     return _Looked(networks, schema_faults, queue_faults, bool(others))

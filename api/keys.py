@@ -1,10 +1,8 @@
 """`python -m api keys`: manage admin keys on the command line, without a bootstrap key."""
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated
 from uuid import UUID
 
 import asyncpg
@@ -15,17 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from api import database
 from api.admin import admin_keys
 from api.admin.admin_keys import AdminKeyRecord
 from api.caller import PERMISSIONS
+from api.database import on_database
 from api.errors import Refusal
 from shared import lifecycle, schema
-from shared import settings as environment
-from shared.command import EmbeddedOption, name_database
-from shared.servers import ServersError, running
-
-Answer = TypeVar("Answer")
+from shared.command import EmbeddedOption
 
 commands = typer.Typer(help="Issue, list and revoke admin keys.", no_args_is_help=True)
 
@@ -125,28 +119,3 @@ def revoke(admin_key_id: Annotated[UUID, typer.Argument(metavar="ID")], embedded
     except Refusal as refusal:
         raise typer.Exit(lifecycle.fail(f"{admin_key_id}: {refusal.message}")) from refusal
     typer.echo(f"revoked {record.id} of {record.entity_name}")
-
-
-def on_database(work: Callable[[asyncpg.Connection], Awaitable[Answer]], *, create: bool) -> Answer:
-    """Run `work` with a connection to the database, whose name it prints.
-
-    Creates an embedded database only if `create` is set. Ends the process on failure.
-    """
-    answers: list[Answer] = []
-
-    async def main(stop: asyncio.Event) -> None:
-        settings = environment.read()
-        async with (
-            running(settings, valkey=False, create=create) as servers,
-            database.migrated(servers.database_url, stop, once=True) as db,
-        ):
-            name_database(settings)
-            answers.append(await work(db))
-
-    try:
-        status = lifecycle.run(main, once=True)
-    except (environment.SettingsError, ServersError, schema.WrongSchema) as cause:
-        raise typer.Exit(lifecycle.fail(cause)) from cause
-    if not answers:
-        raise typer.Exit(status)
-    return answers[0]

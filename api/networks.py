@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from api.keys import on_database
+from api.database import on_database
 from shared import leader, lifecycle, network_state
 from shared import settings as environment
 from shared.command import EmbeddedOption

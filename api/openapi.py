@@ -14,6 +14,7 @@ from aiohttp import web
 from api import answers, error_reference, errors, idempotency, path_examples
 from api.admin.audit import Action
 from api.ask import ChainChange, Nothing, OpenAsk
+from api.caching import METADATA_WARNING
 from api.errors import Refusal
 from api.parameters import Field, JsonSchema
 from api.route import JSON, Handler, Route
@@ -183,7 +184,7 @@ _HEADERS = {
     ),
     "Retry-After": ("integer", "Seconds to wait before the next request."),
     "ETag": ("string", "Tag of this answer, for `If-None-Match`."),
-    "Metadata-Warning": (
+    METADATA_WARNING: (
         "string",
         'Only if the token registry failed: `source_failed;source="registry"`. `metadata` is its cached entry or null.',
     ),

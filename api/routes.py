@@ -9,6 +9,7 @@ from http import HTTPStatus
 from api import docs, errors, health, metrics, openapi, own_key, status
 from api.admin import admin_keys, audit, breakdown, credentials, limits, usage, users
 from api.blockfrost.routes import FACADE
+from api.caching import METADATA_WARNING
 from api.chain import (
     accounts,
     addresses,
@@ -172,7 +173,7 @@ ROUTES: tuple[Route, ...] = (
         assets.info,
         "api key",
         scope="assets",
-        headers=("Metadata-Warning",),
+        headers=(METADATA_WARNING,),
         errors=_OF_AN_ASSET,
     ),
     Route(

@@ -65,7 +65,6 @@ class Services(msgspec.Struct, frozen=True):
     """Everything that a handler may use besides the request."""
 
     settings: Settings
-    servers: Servers
     keys: FairPool  # for authentication, and for `readings`, which are short and few
     admin: Turns[asyncpg.Pool]
     chain_servers: ChainServers
@@ -116,12 +115,11 @@ async def opened(
         spools = await stack.enter_async_context(
             usage_queue.spooling(settings.data_dir, servers.redis_url, queue, endpoints)
         )
-        await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(settings.data_dir)))
+        await stack.enter_async_context(tasks.background("spool host", lambda: spool_host.watch(spools.folder)))
         nodes = Nodes.at(settings.ogmios_urls)
         stack.callback(nodes.close)
         yield Services(
             settings=settings,
-            servers=servers,
             keys=keys,
             admin=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
             chain_servers=opened_servers,

@@ -28,16 +28,15 @@ def identity() -> str:
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else f"{uuid.getnode():x}"
 
 
-async def watch(data_dir: Path) -> None:
+async def watch(folder: Path) -> None:
     """Touch the file of this machine endlessly, and log recent files of other machines."""
-    folder = data_dir / "usage"
     own = folder / f"{identity()}{_SUFFIX}"
     reported: list[str] = []
     while True:
         if not own.exists():
             own.write_text(socket.gethostname())
         os.utime(own)
-        if (found := others(data_dir)) != reported:
+        if (found := others(folder)) != reported:
             reported = found
             if found:
                 log.error(
@@ -46,10 +45,10 @@ async def watch(data_dir: Path) -> None:
         await asyncio.sleep(_BEAT_EVERY_S)
 
 
-def others(data_dir: Path) -> list[str]:
+def others(folder: Path) -> list[str]:
     """The names of other machines that have written to the folder of spools within the last minute."""
     found, ours = [], f"{identity()}{_SUFFIX}"
-    for path in (data_dir / "usage").glob(f"*{_SUFFIX}"):
+    for path in folder.glob(f"*{_SUFFIX}"):
         try:
             with path.open() as file:  # NOTE: on a network file system, opening reads the server's current state
                 age_s, name = time.time() - os.fstat(file.fileno()).st_mtime, file.read(255)
