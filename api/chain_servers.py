@@ -48,6 +48,7 @@ _AWAY = (
 )
 
 _UNTRIED = "it has not answered yet"
+_NO_TIP = -1
 
 _left_out = Gauge(
     "ledgerline_replica_left_out",
@@ -71,7 +72,10 @@ class _Away(Exception):
 
 
 class ChainServer:
-    """A server that answers chain requests."""
+    """A server that answers chain requests.
+
+    `tips` are the slots of its tips by network, as last seen: what it answers is of that tip or a later one.
+    """
 
     def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool], others: Sequence[asyncpg.Pool] = ()) -> None:
         """`pools` are by network_id; `others` are further pools of connections to this server."""
@@ -79,6 +83,7 @@ class ChainServer:
         self.name = parts.netloc.rpartition("@")[2] or parts.path
         self.url = url
         self._pools, self._others = pools, others
+        self.tips: dict[int, int] = {}
         self._fair = {network_id: FairPool(pool, CONNECTIONS) for network_id, pool in pools.items()}
 
     def connection(self, network: Network) -> AbstractAsyncContextManager[asyncpg.Connection]:
@@ -93,14 +98,13 @@ class ChainServer:
 
 class _Replica(ChainServer):
     """A replica. `number` is its place in READ_DATABASE_URL, from 1; `left_out` is the reason if it gets no requests,
-    in words for anyone; `behind` are the networks for which this process has already answered from a later tip.
+    in words for anyone.
     """
 
     def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool], number: int) -> None:
         super().__init__(url, pools)
         self.number = number
         self.left_out: str | None = _UNTRIED
-        self.behind: set[int] = set()
         self._used: set[asyncpg.Connection] = set()
 
     @asynccontextmanager
@@ -156,7 +160,7 @@ class ChainServers:
         self._primary, self._replicas, self._lag_s = primary, replicas, lag_s
         self._histories = {network.network_id: _TipHistory() for network in NETWORKS}
         self._turn = itertools.count()
-        self._newest: dict[int, int] = {}  # the latest tip in an answer, by network: its slot
+        self._newest: dict[int, int] = {}  # the latest tip that an answer was of, by network: its slot
 
     def left_out(self) -> dict[int, str]:
         """The replicas that get no requests, by their place in READ_DATABASE_URL, with the reasons."""
@@ -173,17 +177,19 @@ class ChainServers:
         """The result of `work` on one server, repeated on another if that one fails or its tip is too old.
 
         `on_primary` skips the replicas, for what was written a moment ago. The tip of an answer is never older than
-        that of a previous one, unless the chain was rolled back on the primary. Raises the primary's errors.
+        that of a previous one, unless the chain was rolled back on the primary. An answer that does not say its tip
+        counts with that of its server's last check: a later answer may lack a block that arrived in between. Raises
+        the primary's errors.
         """
         failed: list[_Replica] = []
         while True:
             replica = None if on_primary else self._next(network, failed)
-            before = self._newest.get(network.network_id, 0)
+            before = self._newest_of(network)
             if replica is None:
                 found = await work(self._primary)
                 # NOTE: if another answer had a newer tip since this read began, this one is outdated, not rolled back.
-                if self._shows_progress(network, found) or self._newest[network.network_id] == before:
-                    self._note(network, found)
+                if self._shows_progress(network, found) or self._newest_of(network) == before:
+                    self._note(network, found, self._primary)
                     return found
                 continue
             try:
@@ -192,7 +198,7 @@ class ChainServers:
                 log.warning("replica.failed", replica=replica.name, cause=f"{type(cause).__name__}: {cause}")
             else:
                 if self._shows_progress(network, found):
-                    self._note(network, found)
+                    self._note(network, found, replica)
                     return found
             failed.append(replica)
 
@@ -221,35 +227,42 @@ class ChainServers:
         """The next usable replica; None for the primary."""
         if not self._replicas:
             return None
+        newest = self._newest_of(network)
         usable = [
             replica
             for replica in self._replicas
-            if replica.left_out is None and network.network_id not in replica.behind and replica not in failed
+            if replica.left_out is None and _tip_at(replica, network) >= newest and replica not in failed
         ]
         return usable[next(self._turn) % len(usable)] if usable else None
 
     def _shows_progress(self, network: Network, found: object) -> bool:
         slot_no = _tip_of(found)
-        return slot_no is None or slot_no >= self._newest.get(network.network_id, 0)
+        return slot_no is None or slot_no >= self._newest_of(network)
 
-    def _note(self, network: Network, found: object) -> None:
+    def _note(self, network: Network, found: object, source: ChainServer) -> None:
+        """Note the tip of an answer; if it does not say its tip, that of its server's last check."""
         slot_no = _tip_of(found)
-        if slot_no is not None:
-            self._newest[network.network_id] = slot_no
+        if slot_no is None:
+            slot_no = max(_tip_at(source, network), self._newest_of(network))
+        else:
+            source.tips[network.network_id] = slot_no
+        self._newest[network.network_id] = slot_no
 
-    async def _look(self, source: ChainServer, tips: Mapping[int, int]) -> None:
+    def _newest_of(self, network: Network) -> int:
+        return self._newest.get(network.network_id, _NO_TIP)
+
+    async def _look(self, source: ChainServer, tips: dict[int, int]) -> None:
+        source.tips = tips
         if not isinstance(source, _Replica):
             for network_id, slot_no in tips.items():
                 self._histories[network_id].add(slot_no, self._lag_s)
             return
-        lags = {network_id: history.lag_s(tips.get(network_id, -1)) for network_id, history in self._histories.items()}
+        lags = {key: history.lag_s(tips.get(key, _NO_TIP)) for key, history in self._histories.items()}
         longest_s = max(lags.values())
         if longest_s > self._lag_s:
             how = "since before this process began" if math.isinf(longest_s) else f"for {longest_s:.0f} s"
             self._leave_out(source, f"it has lacked blocks {how}")
             return
-        newest = self._newest
-        source.behind = {key for key in newest if tips.get(key, -1) < newest[key]}
         if source.left_out is not None:
             log.info("replica.in_use", replica=source.name)
         source.left_out = None
@@ -314,6 +327,11 @@ async def _patiently(work: Awaitable[Any]) -> Any:
     finally:
         working.cancel()
     raise TimeoutError("it does not answer")
+
+
+def _tip_at(source: ChainServer, network: Network) -> int:
+    """The slot of the tip of a server, as last seen."""
+    return source.tips.get(network.network_id, _NO_TIP)
 
 
 def _tip_of(found: object) -> int | None:

@@ -8,6 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from api import chain_servers
+from api.blockfrost.shape import ROOT
 from api.services import ADMIN_ANSWER_WITHIN_S
 from devnet import faucet
 from devnet.generator import Generated, Options
@@ -213,6 +215,23 @@ async def test_the_tip_in_answers_never_goes_back(site: Site) -> None:
                 assert tip >= newest
                 newest = tip
         assert newest == site.slot_no
+
+
+async def test_an_answer_without_a_tip_does_not_go_back_either(site: Site) -> None:
+    """Those of the façade do not say their tip."""
+    async with site.api(site.first, site.second) as client:
+        await asyncio.to_thread(site.second.execute, "SELECT pg_wal_replay_pause()")
+
+        async def latest() -> int:
+            slot_no: int = (await client.get(f"{ROOT}/blocks/latest", site.key)).body["slot"]
+            return slot_no
+
+        for _ in range(5):
+            await site.block()
+            await asyncio.to_thread(site.first.catches_up_with, site.primary)
+            await asyncio.sleep(2 * chain_servers._LOOK_EVERY_S)
+            slots = [await latest() for _ in range(8)]
+            assert slots == sorted(slots) and slots[-1] == site.slot_no
 
 
 class Sent(Tx, frozen=True, kw_only=True):
