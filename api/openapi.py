@@ -310,6 +310,7 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
         "responses": {str(route.status): success, **_failures(route, failure)},
     }
     if route.body is not None:
+        # NOTE: without `route.raw`: openapi-python-client refuses other media types. The body's description has it.
         operation["requestBody"] = {
             "required": True,
             "content": {JSON: {"schema": _body(route.body, route.body_fields)}},
