@@ -24,8 +24,8 @@ from shared import schema, servers, settings
 
 Finish = Callable[[Coroutine[Any, Any, Any]], Any]
 
-# Databases of Valkey that belong to one worker of a parallel run. It has 16, so three workers can share it.
-REDIS_DATABASES = 4  # for `redis_url`, since a service may use several
+# Databases of Valkey that belong to one worker of a parallel run. It has 16, so four workers can share it.
+REDIS_DATABASES = 3  # for `redis_url`, since a test may run several services
 _WORKER_DATABASES = REDIS_DATABASES + 1  # and one for `service_redis_url`
 FOLDER = "LEDGERLINE_TEST_FOLDER"
 # A new database has 800 files. Creating a file takes a disk up to 0.7 ms and memory 0.03 ms.
