@@ -51,7 +51,7 @@ _MODES = ("bulk", "always-on")
 _GOALS = {"bulk": 0.30, "always-on": 0.45}
 _GOAL_CPU_US = 35
 _BUFFER_BYTES = 1 << 20
-_RULES = value_check.Rules(value_check.Deposits({2_000_000}, {500_000_000}), from_origin=True)
+_RULES = value_check.Rules(value_check.Deposits(2_000_000, 500_000_000), from_origin=True)
 _BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
 # How far the node is ahead of each block: too far for histories to be written with their indexes, or near enough,
 # but not so near that batches become single blocks.

@@ -5,12 +5,14 @@ minted = outputs + fee + deposits + burned + donation. A Dijkstra transaction ba
 sub-transactions. Credits to reward accounts count as outputs.
 
 A certificate may name no amount. It then takes what the protocol parameters say, which governance may change, or gives
-back what was once paid. Blocks tell neither, so any deposit that is known is accepted.
+back what was once paid. Blocks tell neither: once governance has changed a deposit, any amount is accepted.
 
 The checks change nothing and do not query the database; the resolver only names an asset in an error.
 """
 
-from collections.abc import Iterable, Set
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -26,30 +28,36 @@ class Unbalanced(Exception):
 
 
 class Deposits(msgspec.Struct, frozen=True):
-    """The known deposits in lovelace of a stake credential and of a pool: governance may change them."""
+    """The first deposits in lovelace of a stake credential and of a pool; `changed` if governance has set others."""
 
-    stake: Set[int]
-    pool: Set[int]
+    stake: int
+    pool: int
+    changed: bool = False
 
-    def totals(self, unnamed: Iterable[str]) -> set[int]:
-        """What certificates of these types, which name no amount, can have paid as deposits less refunds.
+    def least(self, unnamed: Iterable[str]) -> float:
+        """The least lovelace that certificates of these types, which name no amount, take as deposits less refunds."""
+        count = Counter(unnamed)
+        registrations, refunds = count["stakeCredentialRegistration"], count["stakeCredentialDeregistration"]
+        if self.changed:
+            return -math.inf if refunds else 0
+        return (registrations - refunds) * self.stake
+
+    def explain(self, unnamed: Sequence[str], lovelace: int) -> bool:
+        """Whether such certificates can have taken this lovelace.
 
         NOTE: a pool that is registered already changes its parameters and pays nothing.
         """
-        amounts = {
-            "stakeCredentialRegistration": self.stake,
-            "stakeCredentialDeregistration": {-deposit for deposit in self.stake},
-            "stakePoolRegistration": {0, *self.pool},
-        }
-        totals = {0}
-        for kind in unnamed:
-            if kind in amounts:
-                totals = {total + amount for total in totals for amount in amounts[kind]}
-        return totals
+        count = Counter(unnamed)
+        pools = count["stakePoolRegistration"]
+        if not self.changed:
+            return lovelace - self.least(unnamed) in {number * self.pool for number in range(pools + 1)}
+        if lovelace > 0:
+            return pools > 0 or count["stakeCredentialRegistration"] > 0
+        return lovelace >= self.least(unnamed)
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The parameters of the check: the known deposits, and whether the index begins at the origin.
+    """The parameters of the check: deposits, and whether the index begins at the origin.
 
     A partial index can't know the value of all inputs: it only refuses a computed fee below 0.
     """
@@ -116,7 +124,7 @@ def _check(
             if tx.other_payments or tx.certificates or tx.withdrawals:
                 expected += _taken(tx)
     unnamed = _unnamed(group) if host.valid else []
-    if surplus.lovelace - expected not in (deposits.totals(unnamed) if unnamed else (0,)):
+    if (unnamed or surplus.lovelace != expected) and not deposits.explain(unnamed, surplus.lovelace - expected):
         made = f"{surplus.lovelace} lovelace where fee, deposits, refunds and withdrawals make {expected}"
         raise _unbalanced(host, at, f"leaves {made}")
     for asset_no, quantity in surplus.quantities.items():

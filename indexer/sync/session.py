@@ -27,7 +27,7 @@ class NodeSession(msgspec.Struct, frozen=True):
 
     `intersection` is the last block that the node's chain and ours share, None for the origin; the node continues from
     there, and `node_tip` was its tip. `phase` is the phase of the index when the session opened. `deposits` are those
-    of the genesis and those of today.
+    of the genesis.
     """
 
     network: Network
@@ -85,17 +85,17 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
 
 
 async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposits:
-    """The deposits of the genesis and, if the node reports its protocol parameters, those of today.
+    """The deposits of the genesis, and whether today's are others, if the node reports its protocol parameters.
 
-    NOTE: a change by governance during a session stops the indexer at the first certificate that it concerns; the
-    session after the restart knows it.
+    NOTE: a change during a session stops the indexer at the first certificate that it concerns; the session after the
+    restart knows of it.
     """
-    stake, pool = {configured.stake_deposit}, {configured.pool_deposit}
+    first = configured.stake_deposit, configured.pool_deposit
     today = await reader.or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
-    if today is not None:
-        stake.add(frames.lovelace(today.stake_credential_deposit))
-        pool.add(frames.lovelace(today.stake_pool_deposit))
-    return Deposits(stake, pool)
+    if today is None:
+        return Deposits(*first)
+    last = frames.lovelace(today.stake_credential_deposit), frames.lovelace(today.stake_pool_deposit)
+    return Deposits(*first, changed=last != first)
 
 
 async def _behind(

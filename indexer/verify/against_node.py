@@ -33,7 +33,7 @@ from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
 WINDOW_BLOCKS = 500
 _MOST_TRIES = 5
 _MOST_SHOWN_BYTES = 40
-_RULES = value_check.Rules(value_check.Deposits({STAKE_DEPOSIT}, {POOL_DEPOSIT}), from_origin=False)
+_RULES = value_check.Rules(value_check.Deposits(STAKE_DEPOSIT, POOL_DEPOSIT), from_origin=False)
 
 _Row = TypeVar("_Row", bound=msgspec.Struct)
 

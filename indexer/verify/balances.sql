@@ -1,9 +1,9 @@
 -- The deposits that transactions may have paid.
 
--- name: deposits
--- Those of each epoch whose protocol parameters are stored.
-SELECT DISTINCT (parameters #>> '{stakeCredentialDeposit,ada,lovelace}')::bigint AS stake,
-       (parameters #>> '{stakePoolDeposit,ada,lovelace}')::bigint AS pool
-FROM epoch_parameters
-WHERE json_typeof(parameters #> '{stakeCredentialDeposit,ada,lovelace}') = 'number'
-  AND json_typeof(parameters #> '{stakePoolDeposit,ada,lovelace}') = 'number'
+-- name: changed_deposits
+-- Whether an epoch whose protocol parameters are stored has another deposit than $1 of a stake credential or $2 of a pool.
+SELECT EXISTS (
+    SELECT FROM epoch_parameters
+    WHERE parameters #>> '{stakeCredentialDeposit,ada,lovelace}' <> $1::bigint::text
+       OR parameters #>> '{stakePoolDeposit,ada,lovelace}' <> $2::bigint::text
+) AS any

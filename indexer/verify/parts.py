@@ -27,7 +27,7 @@ from shared.network import by_name
 
 class Context(msgspec.Struct, frozen=True):
     """What the processes need to know: the folder of the marks of outputs and inputs and the number of its partitions,
-    the network, whether it is indexed from the origin, the known deposits, and the snapshots of stakes to compare.
+    the network, whether it is indexed from the origin, the deposits, and the snapshots of stakes to compare.
 
     Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
     """

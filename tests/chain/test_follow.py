@@ -137,7 +137,7 @@ async def test_impossible_figures_do_not_stop_following(db: asyncpg.Connection, 
         assert not task.done()
 
 
-async def test_a_session_knows_the_deposits_of_the_genesis_and_of_today(db: asyncpg.Connection) -> None:
+async def test_a_session_knows_whether_governance_has_changed_deposits(db: asyncpg.Connection) -> None:
     class Governed(NodeServer):
         def query(self, session: Session, method: str, params: Any) -> Any:
             told = super().query(session, method, params)
@@ -149,7 +149,7 @@ async def test_a_session_knows_the_deposits_of_the_genesis_and_of_today(db: asyn
         opened = await session.open_session(connection, PREVIEW, db)
         await connection.close()
     assert isinstance(opened, session.NodeSession)
-    assert opened.deposits == Deposits({2_000_000, 3_000_000}, {500_000_000})
+    assert opened.deposits == Deposits(2_000_000, 500_000_000, changed=True)
 
 
 async def test_a_fault_of_a_background_task_does_not_stop_following(

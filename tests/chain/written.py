@@ -23,7 +23,7 @@ Json = dict[str, Any]
 POLICY = hashlib.blake2b(b"policy", digest_size=28).hexdigest()
 ADA = 1_000_000
 
-_RULES = value_check.Rules(value_check.Deposits({2 * ADA}, {500 * ADA}), from_origin=False)
+_RULES = value_check.Rules(value_check.Deposits(2 * ADA, 500 * ADA), from_origin=False)
 
 
 def hash_of(name: str) -> str:

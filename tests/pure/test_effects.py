@@ -21,7 +21,8 @@ from shared.network import PREVIEW
 PAYMENT = address.show(b"\x60" + bytes(28))
 POLICY = "ab" * 28
 AT = Point(7, bytes(32))
-RULES = Rules(Deposits({2_000_000, 1_500_000}, {500_000_000}), from_origin=True)
+RULES = Rules(Deposits(2_000_000, 500_000_000), from_origin=True)
+CHANGED = Rules(Deposits(2_000_000, 500_000_000, changed=True), from_origin=True)
 PARTIAL = msgspec.structs.replace(RULES, from_origin=False)
 
 
@@ -146,8 +147,8 @@ def _source(lovelace: int, **assets: int) -> Output:
     return Output(bytes(29), lovelace, held)
 
 
-def _fee(tx: Effects, spent: int) -> int | None:
-    return _fee_of([tx], {int(packed.output_of(key)[0].hex(), 16): _source(spent) for key in tx.inputs})
+def _fee(tx: Effects, spent: int, rules: Rules = RULES) -> int | None:
+    return _fee_of([tx], {int(packed.output_of(key)[0].hex(), 16): _source(spent) for key in tx.inputs}, rules)
 
 
 def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RULES) -> int | None:
@@ -215,28 +216,50 @@ def test_value_is_preserved_by_every_kind_of_deposit_and_refund(parts: dict[str,
 @pytest.mark.parametrize(
     ("certificates", "taken", "not_taken"),
     [
-        ([REGISTRATION], [2_000_000, 1_500_000], [-1, 0, 1_500_001, 3_000_000]),
-        ([REGISTRATION, REGISTRATION], [4_000_000, 3_000_000], [2_000_000, 3_000_001]),
-        ([DEREGISTRATION], [-2_000_000, -1_500_000], [0, 1, -500_000]),
-        ([REGISTRATION, DEREGISTRATION], [0, 500_000, -500_000], [1, 2_000_000]),
+        ([REGISTRATION], [2_000_000], [-1, 0, 1_500_000, 2_000_001]),
+        ([REGISTRATION, REGISTRATION], [4_000_000], [2_000_000, 3_999_999]),
+        ([DEREGISTRATION], [-2_000_000], [0, 1, -1_500_000]),
+        ([REGISTRATION, DEREGISTRATION], [0], [1, -500_000, 2_000_000]),
         ([POOL], [0, 500_000_000], [-1, 250_000_000, 1_000_000_000]),
         ([POOL, POOL], [0, 500_000_000, 1_000_000_000], [-1, 1_500_000_000]),
-        ([POOL, REGISTRATION, DEREGISTRATION], [0, 500_500_000], [500_500_001]),
-        ([{**REGISTRATION, "deposit": _ada(3)}, REGISTRATION], [2_000_003, 1_500_003], [3, 4_000_000]),
+        ([POOL, REGISTRATION, DEREGISTRATION], [0, 500_000_000], [500_000_001]),
+        ([{**REGISTRATION, "deposit": _ada(3)}, REGISTRATION], [2_000_003], [3, 4_000_000]),
         ([{**REGISTRATION, "deposit": _ada(3)}], [3], [2, 4, 2_000_000]),
         ([DREP], [500], [499, 501]),
         ([], [0], [-1, 1, 2_000_000, 500_000_000]),
     ],
 )
-def test_certificates_without_an_amount_take_a_known_deposit(
+def test_certificates_without_an_amount_take_the_deposits_of_the_genesis(
     certificates: list[dict[str, Any]], taken: list[int], not_taken: list[int]
 ) -> None:
+    balances(RULES, certificates, taken, not_taken)
+
+
+@pytest.mark.parametrize(
+    ("certificates", "taken", "not_taken"),
+    [
+        ([REGISTRATION], [2_000_000, 1, 0], [-1]),
+        ([DEREGISTRATION], [-2_000_000, -3_000_000], [1]),
+        ([POOL], [0, 250_000_000], [-1]),
+        ([{**REGISTRATION, "deposit": _ada(3)}], [3], [2, 4]),
+        ([DREP], [500], [499, 501]),
+        ([], [0], [-1, 1]),
+    ],
+)
+def test_they_may_take_any_once_governance_has_changed_deposits(
+    certificates: list[dict[str, Any]], taken: list[int], not_taken: list[int]
+) -> None:
+    balances(CHANGED, certificates, taken, not_taken)
+
+
+def balances(rules: Rules, certificates: list[dict[str, Any]], taken: list[int], not_taken: list[int]) -> None:
+    """A transaction with these certificates balances if it leaves one of the amounts taken, and with no other."""
     tx = _only(_tx(certificates=certificates, outputs=[_output(5_000_000)]))
     for lovelace in taken:
-        assert _fee(tx, 5_000_010 + lovelace) == 10
+        assert _fee(tx, 5_000_010 + lovelace, rules) == 10
     for lovelace in not_taken:
         with pytest.raises(Unbalanced):
-            _fee(tx, 5_000_010 + lovelace)
+            _fee(tx, 5_000_010 + lovelace, rules)
 
 
 @pytest.mark.parametrize("spent", [{"aa": 4}, {"aa": 6}, {"bb": 5}, {}])
