@@ -252,10 +252,12 @@ class ChainServers:
         return self._newest.get(network.network_id, _NO_TIP)
 
     async def _look(self, source: ChainServer, tips: dict[int, int]) -> None:
-        source.tips = tips
+        before, source.tips = source.tips, tips
         if not isinstance(source, _Replica):
             for network_id, slot_no in tips.items():
                 self._histories[network_id].add(slot_no, self._lag_s)
+                if slot_no < before.get(network_id, _NO_TIP):  # rolled back: replicas need not be further
+                    self._newest[network_id] = min(slot_no, self._newest.get(network_id, _NO_TIP))
             return
         lags = {key: history.lag_s(tips.get(key, _NO_TIP)) for key, history in self._histories.items()}
         longest_s = max(lags.values())

@@ -217,21 +217,40 @@ async def test_the_tip_in_answers_never_goes_back(site: Site) -> None:
         assert newest == site.slot_no
 
 
+async def latest(client: Client, site: Site) -> int:
+    """The last block's slot, in an answer that does not say its tip, as those of the façade."""
+    slot_no: int = (await client.get(f"{ROOT}/blocks/latest", site.key)).body["slot"]
+    return slot_no
+
+
 async def test_an_answer_without_a_tip_does_not_go_back_either(site: Site) -> None:
-    """Those of the façade do not say their tip."""
     async with site.api(site.first, site.second) as client:
         await asyncio.to_thread(site.second.execute, "SELECT pg_wal_replay_pause()")
-
-        async def latest() -> int:
-            slot_no: int = (await client.get(f"{ROOT}/blocks/latest", site.key)).body["slot"]
-            return slot_no
-
         for _ in range(5):
             await site.block()
             await asyncio.to_thread(site.first.catches_up_with, site.primary)
             await asyncio.sleep(2 * chain_servers._LOOK_EVERY_S)
-            slots = [await latest() for _ in range(8)]
+            slots = [await latest(client, site) for _ in range(8)]
             assert slots == sorted(slots) and slots[-1] == site.slot_no
+
+
+async def test_replicas_answer_again_after_a_rollback_that_no_answer_has_told(site: Site) -> None:
+    async with site.api(site.first, site.second) as client:
+
+        async def is_told() -> None:
+            for replica in (site.first, site.second):
+                await asyncio.to_thread(replica.catches_up_with, site.primary)
+            await asyncio.sleep(2 * chain_servers._LOOK_EVERY_S)
+            assert await latest(client, site) == site.slot_no
+
+        await site.block()
+        await is_told()
+        site.slot_no -= 15
+        await site.chain.append(site.slot_no)
+        await is_told()
+        site.primary.freeze()
+        assert await latest(client, site) == site.slot_no
+        site.primary.thaw()
 
 
 class Sent(Tx, frozen=True, kw_only=True):
