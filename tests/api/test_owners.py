@@ -271,7 +271,8 @@ async def test_a_download_holds_its_file_until_it_is_sent_or_not_read(
         first.close()
         await until_held(data_dir, 1)
         assert (await api.get(path, key)).body.count(b"\n") == 10_002
-        monkeypatch.setattr("api.chain.exports._READ_WITHIN_S", 0.2)
+        monkeypatch.setattr("api.chain.exports._GRACE_S", 0.2)
+        monkeypatch.setattr("api.chain.exports._SLOWEST_BYTES_S", 10**9)
         with unread(api, path, key):
             await until_held(data_dir, 2)
             await until_held(data_dir, 1)
