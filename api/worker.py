@@ -20,6 +20,7 @@ import msgspec
 import structlog
 from dramatiq.brokers.redis import RedisBroker
 
+from api import valkey
 from api.database import migrated
 from api.usage.queue import ACTOR, LONGEST_QUEUED_S, QUEUE, BreakdownSum, UsageBatch, broker_at
 from shared import database, lifecycle, schema, servers, service_manager, settings, sql
@@ -136,6 +137,8 @@ class _Aggregator(dramatiq.Middleware):
             )
         self._open.push_async_callback(pool.close)
         self._pool = pool
+        async with valkey.opened(running.redis_url) as queue:
+            await lifecycle.wait_for("valkey", queue.ping, self._stop, lifecycle.WAITED_FOR)
         log.info("aggregator.ready", queue=QUEUE)
 
     def _end_if_failed(self, connecting: Future[None]) -> None:

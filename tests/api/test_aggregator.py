@@ -143,8 +143,9 @@ async def test_names_are_forgotten_only_long_after_their_spool(
     [
         ({}, ("aggregator.ready",)),
         ({"DATABASE_URL": "postgresql://postgres@127.0.0.1:1/nowhere"}, ("waiting", "postgres")),
+        ({"REDIS_URL": "redis://127.0.0.1:1/0"}, ("waiting", "valkey")),
     ],
-    ids=["at work", "waiting for Postgres"],
+    ids=["at work", "waiting for Postgres", "waiting for Valkey"],
 )
 def test_the_aggregator_stops_orderly_on_sigterm(
     environment: dict[str, str], tmp_path: Path, settings: dict[str, str], says: tuple[str, ...]
