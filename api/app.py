@@ -106,7 +106,7 @@ class Api:
                 await runner.cleanup()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request. It counts for its credential once it is admitted or exceeds a limit, even if it fails."""
+        """Answer one request. It counts, even if it fails later, as soon as it is admitted or exceeds a limit."""
         trail, refusal = _Trail.of(request), None
         try:
             response = cors.preflight(request)
@@ -121,7 +121,8 @@ class Api:
         if isinstance(trail.by, caller.Admission):
             assert trail.route is not None, "a route says that a request needs a key"
             endpoint, credential_id = trail.route.number, trail.by.key.credential_id
-            # NOTE: the native status also where Blockfrost has another: requests with 429 spend no quota.
+            # NOTE: also below /blockfrost, where a 429 may be sent as another status: usage must know it as 429, which
+            # spends no quota.
             status = response.status if refusal is None else refusal.status
             try:
                 self._services.spools.count(credential_id, endpoint, status, trail.took_s())

@@ -1,4 +1,4 @@
-"""Authenticate a bearer token: the result is an ApiKey, an AdminKey or a refusal.
+"""Authenticate a bearer token: the result is an Admission of an API key, an AdminKey or a refusal.
 
 Postgres is authoritative. Valkey caches an API key for a few seconds and never beyond a change of it; see
 docs/decisions/0004-no-key-outlives-its-revocation.md.

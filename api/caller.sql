@@ -1,6 +1,6 @@
+-- name: api_key_by_hash
 -- What decides on a request with an API key: the current key of its credential, or a former one. One row or none, since hashes
 -- are unique. Cost: two look-ups and, with a quota, the days of its period.
--- name: api_key_by_hash
 SELECT key.key_hash, credential.id AS credential_id, credential.network_id,
        credential.rate_limit_per_minute AS limit, key.expires_at,
        credential.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,
@@ -27,24 +27,24 @@ LEFT JOIN LATERAL (
     WHERE credential_id = credential.id AND day >= (period.since AT TIME ZONE 'UTC')::date
 ) AS used ON credential.quota_per IS NOT NULL
 
--- A partner's admin key, unless it is revoked. Never the bootstrap key, which is defined by the setting alone.
 -- name: admin_key_by_hash
+-- A partner's admin key, unless it is revoked. Never the bootstrap key, which is defined by the setting alone.
 SELECT key_hash, id, entity_name, permissions,
        last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS use_is_due
 FROM partner.admin_key
 WHERE key_hash = $1 AND revoked_at IS NULL AND NOT is_bootstrap
 
--- Whether a key was ever issued to a partner.
 -- name: was_issued
+-- Whether a key was ever issued to a partner.
 SELECT EXISTS (SELECT FROM partner.admin_key WHERE key_hash = $1 AND NOT is_bootstrap) AS found
 
--- At most once a minute (use_is_due): precise enough for people, and it saves a new row version per request.
 -- name: touch_admin_key
+-- At most once a minute (use_is_due): precise enough for people, and it saves a new row version per request.
 UPDATE partner.admin_key SET last_used_at = now()
 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 
--- Store the current bootstrap key in the operator's record. No row if another request has just done so.
 -- name: bootstrap_admin_key
+-- Store the current bootstrap key in the operator's record. No row if another request has just done so.
 WITH changed AS (
     UPDATE partner.admin_key SET key_prefix = $1, key_hash = $2, last_used_at = now() WHERE is_bootstrap
     RETURNING id, entity_name

@@ -35,7 +35,7 @@ ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}
 _FINGERPRINT_PATTERN = "asset1[02-9ac-hj-np-z]{38}|ASSET1[02-9AC-HJ-NP-Z]{38}"
 
 Source = Literal["cip68", "cip25", "registry"]
-Described = tuple[Metadata | None, Source | None]
+MetadataAndSource = tuple[Metadata | None, Source | None]
 _REGISTRY_FAILED = 'source_failed;source="registry"'
 
 
@@ -330,7 +330,7 @@ async def cip25(db: Connection, asset: AssetId) -> dict[Any, Any] | None:
     return metadata.Described(packed.unpack_extra(row.named_extra)).entry(asset.policy_id, asset.asset_name)
 
 
-def _asset_in(row: _AssetRow, asset: AssetId, described: Described, network: Network) -> Asset:
+def _asset_in(row: _AssetRow, asset: AssetId, described: MetadataAndSource, network: Network) -> Asset:
     assert row.supply is not None, "the asset exists"
     first_slot = None if row.first_mint_tx_id is None else slot_of(row.first_mint_tx_id)
     return Asset(
@@ -448,7 +448,8 @@ QuestionT = TypeVar("QuestionT", bound=Question)
 async def asset_of(ask: ChainAsk[QuestionT], named: AssetId | Fingerprint) -> AssetId:
     """The asset that a caller names. Raises Refusal for an unknown fingerprint.
 
-    NOTE: a look-up by fingerprint needs no snapshot with the answer: policy and name of a number never change.
+    NOTE: a look-up by fingerprint needs no snapshot with the answer: a fingerprint always stands for the same policy
+    and name.
     """
     if isinstance(named, AssetId):
         return named
@@ -472,7 +473,7 @@ async def find(db: Connection, named: AssetId | Fingerprint) -> AssetId | None:
     return None
 
 
-async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow) -> Described:
+async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow) -> MetadataAndSource:
     """The metadata of an asset from the source that the question names, and that source."""
     wanted = ask.question.metadata_source
     described = _on_chain(asked, row, wanted)
@@ -483,7 +484,7 @@ async def _describe(ask: ChainAsk[InfoQuestion], asked: AssetId, row: _AssetRow)
     return result.metadata, None if result.metadata is None else "registry"
 
 
-def _on_chain(asset: AssetId, row: _AssetRow, wanted: str) -> Described:
+def _on_chain(asset: AssetId, row: _AssetRow, wanted: str) -> MetadataAndSource:
     """The metadata of an asset that the chain has, and its source."""
     found: Metadata | None = None
     if wanted in ("auto", "cip68") and row.datum is not None:

@@ -1,10 +1,12 @@
 -- Assets. Each statement is one snapshot, and returns no row if the network is not served. A list returns a single row
--- with nulls if the page is empty.
+-- with nulls if the page is empty. All of this except `all_holders`, which reads no tip.
 --
 -- Placeholders of lists by amount, which are read in either direction:
 --   {order} {compare} {edge}  the direction, the comparison that keeps the rows ahead, the bound before all rows
---   {lag} {over}  empty where a bucket begins, in this direction, at its own bound; the window function where it begins at
---     the bound of the one before it
+--   {lag} {over}  empty when reading upwards, where a bucket begins at its own bound; `lag` and `OVER in_order` when reading
+--     downwards, where it begins at the previous bucket's bound. A column of `bucket` is then one of
+--       coalesce((lowest_quantity), '-Infinity') AS quantity
+--       coalesce(lag(lowest_quantity) OVER in_order, 'Infinity') AS quantity
 -- of lists of holders:
 --   {holder} {held_no}  the table, and its column for what is held: an asset or a policy
 --   {owner_no} {raw}  its column for who holds it, an address or an account, and the bytes of that address or account

@@ -9,5 +9,5 @@ FROM partner.usage_batch WHERE spool = ANY($1::text[])
 UPDATE partner.usage_batch SET closed_at = now() WHERE spool = $1
 
 -- name: forget
--- Names of spools that can have no further batch: the file is deleted, and a message is dropped unread after a day.
+-- Forget spools whose file was deleted 30 days ago. A message lives for a day, so none can still arrive.
 DELETE FROM partner.usage_batch WHERE closed_at < now() - interval '30 days'
