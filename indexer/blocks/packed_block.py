@@ -90,7 +90,7 @@ class Observations(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class PackedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A block as in effects.BlockEffects, and the tip of the node when it arrived.
 
-    `tx_count` does not count sub-transactions; the column of that name does.
+    `host_count` is the number of transactions without their sub-transactions; the column `tx_count` counts these, too.
     """
 
     point: Point
@@ -99,7 +99,7 @@ class PackedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ebb: bool
     pool_id: bytes | None
     node_tip: frames.NodePoint
-    tx_count: int
+    host_count: int
     lookups: Lookups
     observations: Observations
     packed: bytes

@@ -85,15 +85,15 @@ async def of(
         first_block_no=blocks[0].block_no,
         epoch_no=resolver.network.epoch_of(last.point.slot_no),
     )
-    unspent = UnspentChange(rows.outputs.made, set())
+    spent = set[OutputKey]()
     for block in blocks:
         if block.ebb:
             rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
         else:
-            _BlockRows(rows, unspent, resolver, rules, block).add()
+            _BlockRows(rows, spent, resolver, rules, block).add()
         # NOTE: yields after each block, otherwise Postgres would wait until all of these rows are made.
         await asyncio.sleep(0)
-    return Built(rows, unspent)
+    return Built(rows, UnspentChange(rows.outputs.made, spent))
 
 
 def quantity_columns(quantity: int) -> QuantityColumns:
@@ -105,9 +105,9 @@ class _BlockRows:
     """One block whose rows are being made."""
 
     def __init__(
-        self, rows: Rows, unspent: UnspentChange, resolver: Resolver, rules: value_check.Rules, block: PackedBlock
+        self, rows: Rows, spent: set[OutputKey], resolver: Resolver, rules: value_check.Rules, block: PackedBlock
     ) -> None:
-        self._rows, self._unspent, self._resolver, self._rules, self._block = rows, unspent, resolver, rules, block
+        self._rows, self._spent, self._resolver, self._rules, self._block = rows, spent, resolver, rules, block
         self._addresses: list[AddressNumbers] = resolver.addresses.of(block.lookups.addresses)
         self._assets: list[AssetNo] = resolver.assets.of(block.lookups.assets)
 
@@ -196,7 +196,7 @@ class _BlockRows:
 
     def _spend(self, output: OutputKey) -> ResolvedOutput | None:
         """The output that an input names; None if no indexed block made it, or if one of these blocks has spent it."""
-        outputs, spent = self._rows.outputs, self._unspent.spent
+        outputs, spent = self._rows.outputs, self._spent
         source = outputs.made.pop(output, None)
         if source is None and output not in spent:
             source = self._resolver.unspent.find(output)

@@ -86,7 +86,7 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
         await _skip_fsync_far_from_tip(db, node_tip, rows)
         await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, entries)
-        await _spend(db, rows.reference_outputs)
+        await _mark_references_spent(db, rows.reference_outputs)
         await _move(db, rows.amounts, [address_no for address_no, chunk in entries.address_txs.begun if not chunk], 1)
         await outputs.change(db, rows.outputs.spent_rows(), rows.outputs.made_rows())
         await outputs.add_spenders(db, rows.outputs.spenders)
@@ -105,7 +105,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
             await add_up_staged_balances(db)
         await epochs.cross(db, rows.staking.crossed)
         await copy_staged(db, rows)
-        await _spend(db, rows.reference_outputs)
+        await _mark_references_spent(db, rows.reference_outputs)
         await epochs.add_blocks(db, rows)
         await epochs.change_delegations(db, rows.staking)
         await _advance(db, rows, "bulk")
@@ -126,7 +126,7 @@ async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
     await _copy(db, "account_withdrawal_staged", ("stake_no", "tx_id", "lovelace"), rows.withdrawals)
     await _copy(db, "mint_staged", ("asset_no", "tx_id", "quantity", "large", "named"), rows.mints)
     await _copy(db, "spender_staged", ("slot_no", "entries"), list(rows.outputs.spenders.items()))
-    await _stage(db, rows.amounts)
+    await _stage_amounts(db, rows.amounts)
 
 
 async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
@@ -260,7 +260,7 @@ async def _undo(
             await _note_submitted(db, network, first_tx_id)
         changed = await _delete(db, network, point, first_slot, undone)
         if bulk:
-            await _stage(db, undone.amounts)
+            await _stage_amounts(db, undone.amounts)
             await outputs.cut_staged_spenders(db, first_tx_id)
             await _delete_staged.run(db, first_tx_id)
         else:
@@ -382,13 +382,13 @@ async def _tables(db: asyncpg.Connection) -> str:
 # Amounts and rows -----------------------------------------------------------------------------------------------------
 
 
-async def _spend(db: asyncpg.Connection, references: ReferenceOutputs) -> None:
+async def _mark_references_spent(db: asyncpg.Connection, references: ReferenceOutputs) -> None:
     if references.spent_references:
         tag = await _spend_references.run(db, *sql.columns(references.spent_references))
         assert int(tag.split()[-1]) == references.spent_tokens, f"{tag} of {references.spent_references}"
 
 
-async def _stage(db: asyncpg.Connection, amounts: Amounts) -> None:
+async def _stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:
     """Stage the changes of balances and held quantities."""
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
     held = [(*key, *quantity_columns(quantity)) for key, quantity in amounts.holders.items() if quantity]

@@ -54,7 +54,7 @@ async def group(
                 yield message
                 continue
             held.append(message)
-            transactions += message.tx_count
+            transactions += message.host_count
             if len(held) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS:
                 yield Batch(held)
                 held, transactions = [], 0

@@ -111,7 +111,7 @@ class Pipeline:
             self.phase, self._first_block_no = phase.begun_by(batch), batch.blocks[0].block_no
         self._warnings.look(batch.blocks)
         network, before = self._session.network, None if self._tip is None else self._tip.point
-        followed = [self._follow(block) for block in batch.blocks]
+        followed = [self._check_next(block) for block in batch.blocks]
         # NOTE: a boundary is in the commit of the first block after it: balances are then those of the epoch before.
         for _, of_epoch in groupby(followed, lambda block: network.epoch_of(block.point.slot_no)):
             blocks = list(of_epoch)
@@ -158,7 +158,8 @@ class Pipeline:
         async with self._turn:
             yield
 
-    def _follow(self, block: PackedBlock) -> PackedBlock:
+    def _check_next(self, block: PackedBlock) -> PackedBlock:
+        """The next block, which must follow the last one. Raises NotFollowing."""
         block, self._tip = followed_by(self._tip, block, self._session.network)
         return block
 

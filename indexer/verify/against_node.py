@@ -153,7 +153,7 @@ async def _window(db: asyncpg.Connection, connect: Connect, network: Network, wi
                 continue
             last_slot = min(window.next_slot - 1, common.slot_no)
             found = await _differences(db, network, read, window.first_slot, last_slot)
-            compared = _Differences(len(read), sum(block.tx_count for block in read), found)
+            compared = _Differences(len(read), sum(block.host_count for block in read), found)
             if not found or await _has(connect, common):
                 return compared
     return LeftOut.UNSTEADY

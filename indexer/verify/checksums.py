@@ -12,7 +12,7 @@ import asyncpg
 import msgspec
 
 from indexer.verify import recompute, spenders
-from indexer.verify.flows import Carrying, Flows
+from indexer.verify.flows import Flows, WithAssets
 from indexer.verify.keys import key_of, sum_of_squares, weight_of
 from indexer.verify.spending import GenesisOutput, spending_of
 from shared import metadata, sql
@@ -62,7 +62,7 @@ async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
     """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
     assets = list(flows.asset_keys)
     tokens = {found.asset_no for found in await _reference_tokens.all(db, assets, metadata.REFERENCE_PREFIX)}
-    paid, spent = _of_tokens(flows.carrying, tokens) if tokens else (0, 0)
+    paid, spent = _of_tokens(flows.with_assets, tokens) if tokens else (0, 0)
     return Sums(
         address_tx=flows.address_tx,
         account_tx=await _of_accounts(db, flows),
@@ -116,7 +116,7 @@ async def _named(db: Connection, flows: Flows) -> int:
     return total
 
 
-def _of_tokens(outputs: Sequence[Carrying], tokens: set[AssetNo]) -> tuple[int, int]:
+def _of_tokens(outputs: Sequence[WithAssets], tokens: set[AssetNo]) -> tuple[int, int]:
     """The sum over the reference tokens in some outputs, and that over those of them which are spent."""
     paid = spent = 0
     for made_by, index, quantities, spent_by in outputs:

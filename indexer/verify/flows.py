@@ -19,7 +19,7 @@ from indexer.verify.spending import Row, mark_of_missing
 from shared import packed
 from shared.ledger import AddressNo
 
-Carrying = tuple[Row, int, packed.Quantities, int | None]
+WithAssets = tuple[Row, int, packed.Quantities, int | None]
 """An output with assets: its transaction, its index there, the assets, and the tx_id that spent it, None if unspent."""
 
 
@@ -49,7 +49,7 @@ class Flows(msgspec.Struct):
     before: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     unresolved: list[bytes] = []
     asset_keys: Keys = msgspec.field(default_factory=Keys)
-    carrying: list[Carrying] = []
+    with_assets: list[WithAssets] = []
     described: list[tuple[int, packed.Quantities, packed.Extra]] = []
     withdrawals: list[tuple[bytes, int, int]] = []
     net_lovelace: list[NetLovelace] = []
@@ -86,7 +86,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: S
     NOTE: long on purpose, like _add_inputs. A call for each output would cost more than the sums.
     """
     keys, address_keys = flows.asset_keys, Keys()
-    unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.carrying.append
+    unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.with_assets.append
     asset_tx = holder = spending = utxo = 0
     for row, net in zip(rows, net_of_rows, strict=True):
         hash_part = int.from_bytes(row.hash[:8])
