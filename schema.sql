@@ -33,7 +33,7 @@ COMMENT ON COLUMN partner.leader.node_slot_no IS 'The node''s tip as last report
 COMMENT ON COLUMN partner.leader.node_moved_at IS 'When the node''s tip last changed.';
 COMMENT ON COLUMN partner.leader.sync_left_s IS 'Seconds until the index reaches the node''s tip at the present rate; null at the tip or if unknown.';
 COMMENT ON COLUMN partner.leader.finishing IS 'Whether the end of bulk is under way, during which no message of the node is read.';
-COMMENT ON COLUMN partner.leader.refused IS 'Why the indexer stopped by itself, for operators; null unless it did.';
+COMMENT ON COLUMN partner.leader.refused IS 'Why the indexer stopped by itself, in words that anyone may read; null unless it did.';
 
 CREATE TABLE partner.retired_network (
     network_id smallint    PRIMARY KEY,

@@ -278,7 +278,7 @@ def verify(
         typer.Option("--every", parser=_duration, metavar="24h", help="Verify again and again until SIGTERM."),
     ] = None,
 ) -> None:
-    """Recompute all derived tables from history and compare them with the index.
+    """Compare all derived tables with history, and history with itself.
 
     May run beside the indexer. Prints the differences; if there are any, the exit status is 1. With --every (30m, 24h,
     7d) it repeats at that interval, from start to start, and logs the differences.

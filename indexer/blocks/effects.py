@@ -1,6 +1,6 @@
 """The effects of a transaction, valid or not, in one form. No side effects.
 
-Of the indexer's later code only the value check asks whether scripts failed.
+After this step, only the value check still asks whether scripts failed.
 """
 
 import msgspec
@@ -22,7 +22,7 @@ Assets = dict[bytes, dict[bytes, int]]
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
-    """An output as the node reports it: raw address bytes, lovelace and native assets."""
+    """An output: the bytes of its address, lovelace and native assets."""
 
     address: bytes
     lovelace: int

@@ -68,7 +68,10 @@ class Recent(dict[Key, Value]):
         return list(map(self.__getitem__, keys))
 
     def trim(self) -> None:
-        """Forget older entries; call it once per batch. Entries of the last UNCOMMITTED_BATCHES are kept."""
+        """Forget older entries; call it once per prepared part of a batch.
+
+        Entries of the last UNCOMMITTED_BATCHES parts are kept.
+        """
         self._batches += 1
         if len(self) > self._most // 2 and self._batches >= UNCOMMITTED_BATCHES:
             self._older, self._batches = dict(self), 0

@@ -89,7 +89,7 @@ class Histories:
         self._mints = Lengths[AssetNo]()
 
     async def number(self, db: Connection, rows: Rows) -> HistoryEntries:
-        """Number the rows of a batch. Call it once per batch, in order."""
+        """Number the rows of a batch's part of one epoch. Call it once for each part, in order."""
         assets = {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints}
         await self._look_up(
             db,

@@ -153,7 +153,7 @@ def _taken(tx: Transaction) -> int:
 
 
 def _named(certificate: frames.Certificate) -> int | None:
-    """The amount that a certificate names; those of Conway may."""
+    """The amount that a certificate names, None if it names none. Only certificates since Conway name one."""
     return None if certificate.deposit is None else frames.lovelace(certificate.deposit)
 
 

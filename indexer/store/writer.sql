@@ -39,7 +39,7 @@ SELECT slot_no, hash AS block_hash FROM block WHERE slot_no <= $1 ORDER BY slot_
 SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FROM block WHERE slot_no > $1
 
 -- name: newest_above
--- The blocks above a point, newest first, as many as one commit may undo.
+-- The newest $2 blocks from slot $1 on, newest first.
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_no DESC LIMIT $2
 
 -- name: move_balances
@@ -128,8 +128,8 @@ WITH deleted_address_tx AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
 DELETE FROM mint_staged WHERE tx_id >= $1
 
 -- name: delete_blocks
--- Delete the blocks from slot $1 on, except the epoch boundary block $2 of that slot if it is the new tip, and all rows with a
--- tx_id from $3 on, found by primary key or BRIN range. $4 is the epoch of the new tip, and $5 the first slot after that
+-- Delete all rows with a tx_id from $3 on, found by primary key or BRIN range, and the blocks from slot $1 on. If the new tip
+-- is the epoch boundary block of that slot ($2), keep it. $4 is the epoch of the new tip, and $5 the first slot after that
 -- epoch. What was derived in later epochs is deleted, too. $6 is the lovelace of the outputs in the deleted blocks of
 -- epoch $4.
 --

@@ -135,7 +135,7 @@ class Follower(msgspec.Struct, frozen=True):
                 raise lifecycle.Stopped
 
     async def _sessions(self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event) -> str:
-        """Run node sessions on the same database connections while bulk begins or ends.
+        """Run one node session after another on the same database connections: a new one when bulk begins or ends.
 
         Returns why everything must be reopened: the index is erased, or the node is behind it.
         """
@@ -175,6 +175,9 @@ class Follower(msgspec.Struct, frozen=True):
     async def _writer(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
         """The connection that writes, once it leads the network; a standby waits here."""
         signals = self.progress.signals
+        # NOTE: a connection that is lost while another indexer leads counts as waiting, not as an interruption: the
+        # pauses after interruptions grow, and a standby could be late to take over. If it is lost between two looks,
+        # asyncpg raises InterfaceError.
         db = await lifecycle.wait_for(
             "postgres", self._connect_leader, stop, (*lifecycle.WAITED_FOR, asyncpg.InterfaceError)
         )
@@ -193,12 +196,7 @@ class Follower(msgspec.Struct, frozen=True):
             db.terminate()
 
     async def _connect_leader(self) -> asyncpg.Connection:
-        """A connection that leads the network.
-
-        NOTE: a connection that is lost while another indexer leads counts as waiting, not as an interruption: the
-        pauses after interruptions grow, and a standby could be late to take over. If it is lost between two looks,
-        asyncpg raises InterfaceError.
-        """
+        """A connection that leads the network."""
         db = await database.connect(self.database_url, self.network)
         try:
             await schema.migrate(db)

@@ -4,7 +4,8 @@ An index is in one of four phases. The database has no row in `tip` (empty), or 
 `finalize_step` 0 (bulk) or above (finishing), or 'live':
 
     EMPTY      Nothing is indexed. The first batch decides: BULK if the node's tip is far ahead of it, else LIVE.
-    BULK       Rows are staged without indexes, and nothing can be queried. A second process decodes.
+    BULK       Histories and amounts are staged without indexes, and nothing can be queried. After the first batch a
+               second process decodes.
     FINISHING  Some of the steps that end bulk are committed. The others follow before any block is written or undone.
     LIVE       Each commit leaves every table current. Only erasing the index returns it to EMPTY.
 

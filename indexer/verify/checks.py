@@ -1,4 +1,4 @@
-"""The comparisons of derived tables with recomputed ones, one for each table."""
+"""Comparisons of derived tables, most with recomputed ones. stake.py, epochs.py and certificates.py compare others."""
 
 from indexer.verify.results import Difference
 from shared import sql
@@ -44,7 +44,7 @@ CHECKS: tuple[Check, ...] = (
     _holder_bucket_check("policy_account_holder", "policy_no", "account_no"),
     *map(_check, ("stake", "address_count", "reference_output")),
 )
-"""Every derived table, in dependency order: the first difference explains those after it."""
+"""The derived tables that are compared here, in dependency order: the first difference explains those after it."""
 
 WITHOUT_CHECKSUM = {
     *("tip", "block", "address", "asset_bucket"),

@@ -29,7 +29,8 @@ class Context(msgspec.Struct, frozen=True):
     """What the processes need to know: the folder of the marks of outputs and inputs and the number of its partitions,
     the network, whether it is indexed from the origin, the deposits, and the snapshots of stakes to compare.
 
-    Marks of inputs from before the first block are kept at once, the others only if inputs and outputs differ.
+    The first reading keeps only the marks of inputs from before the first block. If inputs and outputs differ, a second
+    one keeps all marks.
     """
 
     folder: Path
@@ -41,9 +42,11 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """The results from a part of history or all of it: the checksums, the first transactions that don't balance or lack
-    a source that is indexed, the first certificates that differ from what they changed, and the sums of epochs; see
-    Flows for `net_lovelace`.
+    """What is found in a part of history, or in all of it.
+
+    `sums` are the checksums. `value` has the first transactions that don't balance, and the first inputs without a
+    source that should have one; `certified` has the first certificates that differ from what they changed. `of_epochs`
+    are the sums of each epoch. `net_lovelace` is as in Flows.
     """
 
     sums: checksums.Sums

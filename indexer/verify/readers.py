@@ -69,7 +69,7 @@ async def in_processes(db: asyncpg.Connection, url: str, network: Network, proce
     except BrokenProcessPool as cause:
         raise HelperEnded(f"{network.name}: a process that reads history ended, so nothing is verified") from cause
     else:
-        # One that was started last and got no work may not have opened the snapshot yet, which ends with this block.
+        # Wait for all processes: one without work may still be opening the snapshot, which is gone after this block.
         await asyncio.to_thread(pool.shutdown)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -94,7 +94,7 @@ class _ProcessReaders(Readers):
 
 
 async def parts_of(db: asyncpg.Connection) -> list[TransactionRange]:
-    """All transactions, in parts of some thousand, cut between blocks."""
+    """All transactions, in parts of about PART_TRANSACTIONS, cut between blocks."""
     return await _parts.all(db, PART_TRANSACTIONS)
 
 

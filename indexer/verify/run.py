@@ -1,4 +1,4 @@
-"""Recompute all derived tables from history and compare, in one snapshot beside a live indexer.
+"""Compare all derived tables with history, and history with itself, in one snapshot beside a live indexer.
 
 Processes, one per core, read the packed transactions part by part and add up the checksums that the derived tables must
 have (`checksums`), while Postgres adds up those of the tables. Only if two differ, the tables are recomputed key by key
@@ -43,7 +43,7 @@ from shared.ledger import AddressNo
 from shared.network import Network
 
 Progress = Callable[[str, int, int], None]
-"""Called before each step with its name, the completed amount and the total."""
+"""Called as work is done, with the name of the step, the completed amount and the total."""
 
 
 class NotComplete(Exception):
