@@ -46,8 +46,8 @@ class TreasuryAndReserves(msgspec.Struct, frozen=True):
 
 class Parameters(msgspec.Struct, frozen=True, rename="camel"):
     desired_number_of_stake_pools: int
-    stake_credential_deposit: frames.Lovelace
     stake_pool_deposit: frames.Lovelace
+    stake_credential_deposit: frames.Lovelace | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True):

@@ -90,12 +90,16 @@ async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposit
     NOTE: a change during a session stops the indexer at the first certificate that it concerns; the session after the
     restart knows of it.
     """
-    first = configured.stake_deposit, configured.pool_deposit
-    today = await reader.or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
-    if today is None:
-        return Deposits(*first)
-    last = frames.lovelace(today.stake_credential_deposit), frames.lovelace(today.stake_pool_deposit)
-    return Deposits(*first, changed=last != first)
+    first = Deposits(configured.stake_deposit, configured.pool_deposit)
+    try:
+        today = await reader.or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
+    except frames.Unreadable as cause:  # following does not need them
+        log.warning("deposits.unknown", cause=str(cause))
+        return first
+    if today is None or today.stake_credential_deposit is None:
+        return first
+    last = Deposits(frames.lovelace(today.stake_credential_deposit), frames.lovelace(today.stake_pool_deposit))
+    return msgspec.structs.replace(first, changed=last != first)
 
 
 async def _behind(

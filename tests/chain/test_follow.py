@@ -137,19 +137,29 @@ async def test_impossible_figures_do_not_stop_following(db: asyncpg.Connection, 
         assert not task.done()
 
 
-async def test_a_session_knows_whether_governance_has_changed_deposits(db: asyncpg.Connection) -> None:
+@pytest.mark.parametrize(
+    ("told", "changed"),
+    [
+        ({}, False),
+        ({"stakeCredentialDeposit": {"ada": {"lovelace": 3_000_000}}}, True),
+        ({"stakeCredentialDeposit": "nonsense"}, False),
+        ({"stakeCredentialDeposit": None}, False),
+    ],
+)
+async def test_a_session_knows_whether_governance_has_changed_deposits(
+    db: asyncpg.Connection, told: dict[str, Any], changed: bool
+) -> None:
     class Governed(NodeServer):
         def query(self, session: Session, method: str, params: Any) -> Any:
-            told = super().query(session, method, params)
-            changed = {"stakeCredentialDeposit": {"ada": {"lovelace": 3_000_000}}}
-            return told | changed if method == "queryLedgerState/protocolParameters" else told
+            found = super().query(session, method, params)
+            return found | told if method == "queryLedgerState/protocolParameters" else found
 
     async with Governed(Generated(Options(seed=3), 5)) as node:
         connection = await ogmios.connect(node.url)
         opened = await session.open_session(connection, PREVIEW, db)
         await connection.close()
     assert isinstance(opened, session.NodeSession)
-    assert opened.deposits == Deposits(2_000_000, 500_000_000, changed=True)
+    assert opened.deposits == Deposits(2_000_000, 500_000_000, changed=changed)
 
 
 async def test_a_fault_of_a_background_task_does_not_stop_following(
