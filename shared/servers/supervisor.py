@@ -88,7 +88,7 @@ async def _supervise(server: Server, users: FileLock) -> None:
 
 
 def _bound(log: Path) -> None:
-    """Empty a log that is too long. NOTE: whoever writes it appends, and so goes on at the new end."""
+    """Empty a log that is too long. NOTE: its writers append, so they continue at the new end."""
     with suppress(FileNotFoundError):
         if log.stat().st_size > LOG_BYTES:
             os.truncate(log, 0)
