@@ -115,6 +115,7 @@ class _Link(asyncio.Protocol):
         self._transport = writer.transport
         self._replies = hiredis.Reader(replyError=_error, notEnoughData=_NOT_YET)
         self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._unwritten: list[bytes] = []
         self._loop = asyncio.get_running_loop()
         self._sent = self._answered = 0
         self._sent_before = deque([0] * _PATIENCE_TICKS, _PATIENCE_TICKS)
@@ -123,14 +124,20 @@ class _Link(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     def send(self, command: bytes) -> asyncio.Future[Any]:
-        """Send a command; returns its future reply. uvloop writes the commands of a loop iteration in one call."""
+        """Send a command; returns its future reply.
+
+        The commands of one iteration of the event loop are written together: a system call for each took as much CPU
+        as all else that the limit of a request costs.
+        """
         reply: asyncio.Future[Any] = self._loop.create_future()
         if self.lost:
             reply.set_exception(LostConnection("the connection is lost"))
             return reply
         self._sent += 1
         self._waiting.append(reply)
-        self._transport.write(command)
+        if not self._unwritten:
+            self._loop.call_soon(self._write)
+        self._unwritten.append(command)
         return reply
 
     async def close(self) -> None:
@@ -152,6 +159,11 @@ class _Link(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Either side has closed the connection."""
         self._lose(LostConnection(f"the connection is lost: {exc or 'closed by the server'}"))
+
+    def _write(self) -> None:
+        commands, self._unwritten = self._unwritten, []
+        if not self.lost:
+            self._transport.write(b"".join(commands))
 
     def _give(self, waiting: asyncio.Future[Any], reply: Any) -> None:
         if waiting.done():  # the caller was cancelled
