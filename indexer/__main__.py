@@ -223,11 +223,21 @@ def resync(
     raise typer.Exit(exit_status)
 
 
+_LOCK_FREED_WITHIN_S = 2.0
+_TRY_LOCK_EVERY_S = 0.1
+
+
 @asynccontextmanager
 async def _leading(db: asyncpg.Connection, url: str, network: Network) -> AsyncIterator[None]:
-    """Lead the network on this connection until the block ends. Raises _CommandFailed while an indexer leads."""
-    if not await database.try_to_lead(db, network):
-        raise _CommandFailed(f"an indexer is running for {network.name}: stop it first")
+    """Lead the network on this connection until the block ends. Raises _CommandFailed while an indexer leads.
+
+    NOTE: Postgres may notice the end of an indexer a moment later. Until then its session holds the lock.
+    """
+    deadline = time.monotonic() + _LOCK_FREED_WITHIN_S
+    while not await database.try_to_lead(db, network):
+        if time.monotonic() > deadline:
+            raise _CommandFailed(f"an indexer is running for {network.name}: stop it first")
+        await asyncio.sleep(_TRY_LOCK_EVERY_S)
     async with leading.sending_heartbeats(url, network, db):
         yield
 

@@ -14,7 +14,8 @@ import pytest
 
 from devnet.dialect import Dialect
 from devnet.generator import Generated, options_of
-from shared import schema
+from shared import database, schema
+from shared.network import by_name
 from shared.version import VERSION
 from tests.chain.fixtures import execute
 from tests.chain.harness import ROOT, Json, Ledgerline, Node, Process, until
@@ -150,6 +151,29 @@ def test_a_resync_that_removes_much_asks_first(ledgerline: Ledgerline) -> None:
     assert told.returncode == 0, told.stderr
 
 
+@pytest.mark.parametrize(
+    ("held_s", "refusal"),
+    [(0.5, "nothing is indexed for preview"), (4, "an indexer is running for preview: stop it first")],
+)
+def test_a_resync_waits_a_moment_for_the_lock_of_an_indexer(
+    ledgerline: Ledgerline, held_s: float, refusal: str
+) -> None:
+    """The session of an indexer may outlive its process by a moment."""
+
+    async def refused() -> str:
+        leader = await database.connect(ledgerline.database_url)
+        assert await database.try_to_lead(leader, by_name["preview"])
+        await leader.execute("SELECT 1")
+        resync = ledgerline.start("indexer", "resync", "--network", "preview", "--from-slot", "0")
+        await asyncio.to_thread(until, "it tries", lambda: ledgerline.rows("preview", TRIED_TO_LEAD))
+        await asyncio.sleep(held_s)
+        leader.terminate()
+        assert await asyncio.to_thread(resync.ends, 10) == 1
+        return resync.output().splitlines()[-1]
+
+    assert asyncio.run(refused()) == refusal
+
+
 def test_sigterm_ends_a_resync_that_waits_for_postgres(
     ledgerline: Ledgerline, indexer: Callable[[str], Process], blocks: list[Json]
 ) -> None:
@@ -173,4 +197,5 @@ def test_sigterm_ends_a_resync_that_waits_for_postgres(
     assert ledgerline.tip_is("preview", blocks[29])
 
 
+TRIED_TO_LEAD = "SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_try_advisory_lock(%'"
 WAITING = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
