@@ -34,7 +34,7 @@ WORKDIR /opt/ledgerline/service
 ENV PATH=/opt/ledgerline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DATA_DIR=/data LOG_FORMAT=json
 USER ledgerline
 EXPOSE 8080
-# Of the API, which is the image's default command. compose.yaml has one for each other service.
+# For the API, the image's default command. compose.yaml has the health checks of the other services.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8080/health', timeout=4)"]
 CMD ["python", "-m", "api", "--host", "0.0.0.0", "--workers", "2"]
