@@ -23,7 +23,7 @@ _PROCESSES = {
 
 async def table(url: str, redis_url: str, folder: Path) -> Table:
     """Start each process once to warm up, and once more."""
-    shown = Table("process", "start s", "of CPU s", "memory MB", title="start of each process")
+    shown = Table("process", "start s", "CPU s", "memory MB", title="start of each process")
     for column in shown.columns[1:]:
         column.justify = "right"
     environment = os.environ | {
