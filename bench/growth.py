@@ -339,7 +339,7 @@ def _piece_path(folder: Path, number: int) -> Path:
 
 def main(
     transactions: Annotated[int, typer.Option(min=100_000, help="Length of the chain.")] = 30_000_000,
-    seed: Annotated[int, typer.Option(help="The chain that is made.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the chain.")] = 1,
     live_blocks: Annotated[int, typer.Option(min=100, help="Blocks that each checkpoint takes at the tip.")] = 2_160,
 ) -> None:
     """Measure what grows with the index."""
