@@ -176,7 +176,7 @@ def main(
     ] = 1_500_000,
     rounds: Annotated[int, typer.Option(min=5, help="Readings of each page.")] = 60,
 ) -> None:
-    """Measure pages of one address' transactions."""
+    """Measure pages of an address' transactions, and of the lists of an owner with many entries."""
     asyncio.run(_measure(count, rounds))
 
 
