@@ -1,4 +1,4 @@
-"""Ledger concepts that the indexer and the API share: points, transaction row keys, fingerprints, CIP-67 labels."""
+"""Ledger concepts that the indexer and the API share: points, tx_ids, fingerprints, CIP-67 labels."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ AssetNo = NewType("AssetNo", int)
 
 MAX_BLOCK_TRANSACTIONS = 1 << 16
 HIGHEST_SLOT = (1 << 47) - 1
-"""The last slot whose row keys fit into 63 bits, four million years from now."""
+"""The last slot whose tx_ids fit into 63 bits, four million years from now."""
 
 SECURITY_PARAMETER = 2_160
 """The longest rollback, in blocks, of a node that follows the protocol (k in the Shelley genesis).
@@ -60,18 +60,18 @@ _BECH32 = re.compile("[A-Za-z_]+1[02-9ac-hj-np-zAC-HJ-NP-Z]*")
 
 
 def tx_id(slot_no: int, index: int) -> TxId:
-    """The row key of transaction number `index` in the block at `slot_no`."""
+    """The tx_id of the transaction at `index` in the block at `slot_no`."""
     return TxId(slot_no << 16 | index)
 
 
-def slot_of(key: int) -> int:
-    """The slot of the transaction with this row key."""
-    return key >> 16
+def slot_of(tx_id: int) -> int:
+    """The slot of the transaction with this tx_id."""
+    return tx_id >> 16
 
 
-def index_of(key: int) -> int:
-    """The index in its block of the transaction with this row key."""
-    return key & (MAX_BLOCK_TRANSACTIONS - 1)
+def index_of(tx_id: int) -> int:
+    """The index in its block of the transaction with this tx_id."""
+    return tx_id & (MAX_BLOCK_TRANSACTIONS - 1)
 
 
 def fingerprint(policy_id: bytes, asset_name: bytes) -> str:

@@ -81,7 +81,7 @@ class Recent(dict[Key, Value]):
 class NumberRow(msgspec.Struct, Generic[No], frozen=True):
     """A byte string and its row number."""
 
-    key: bytes
+    raw: bytes
     number: No
 
 
@@ -92,21 +92,21 @@ class Numbers(Recent[bytes, No]):
         super().__init__(MOST_NUMBERS)
         self._query, self._next = query, next_number
 
-    async def look_up(self, db: Connection, keys: Iterable[bytes]) -> list[tuple[No, bytes]]:
-        """Look up the number of each key. Returns (number, key) for those that get one now."""
+    async def look_up(self, db: Connection, raws: Iterable[bytes]) -> list[tuple[No, bytes]]:
+        """Look up the number of each byte string. Returns (number, byte string) for those that get one now."""
         self.trim()
-        missing = self.unknown(keys)
+        missing = self.unknown(raws)
         if not missing:
             return []
-        self.update((row.key, row.number) for row in await self._query.all(db, list(missing)))
+        self.update((row.raw, row.number) for row in await self._query.all(db, list(missing)))
         new = cast("list[tuple[No, bytes]]", list(enumerate(sorted(self.unknown(missing)), start=self._next)))
-        self.update((key, number) for number, key in new)
+        self.update((raw, number) for number, raw in new)
         self._next = cast("No", self._next + len(new))
         return new
 
-    def key_of(self, number: No) -> bytes | None:
+    def raw_of(self, number: No) -> bytes | None:
         """The byte string of a number, None if it is not cached. It scans the cache: for error messages only."""
-        return next((key for keys in (self, self._older) for key, known in keys.items() if known == number), None)
+        return next((raw for cached in (self, self._older) for raw, known in cached.items() if known == number), None)
 
 
 class Lengths(Recent[No, int]):
@@ -129,7 +129,7 @@ AddressNumbers = tuple[AddressNo, StakeNo | None]
 class AddressRow(msgspec.Struct, frozen=True):
     """An address and its numbers."""
 
-    key: bytes
+    raw: bytes
     number: AddressNo
     stake_no: StakeNo | None
 
@@ -146,13 +146,12 @@ class Addresses(Recent[bytes, AddressNumbers]):
     ) -> tuple[list[tuple[AddressNo, StakeNo | None, bytes]], list[tuple[StakeNo, bytes]]]:
         """Look up the numbers of these addresses with their stake credentials, and of further reward accounts.
 
-        Returns (number, stake number, key) of the addresses and (number, key) of the reward accounts that get a number
-        now.
+        Returns (address_no, stake_no, address) and (stake_no, reward account) for those that get a number now.
         """
         self.trim()
         missing = self.unknown(addresses)
         if missing:
-            self.update((row.key, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))
+            self.update((row.raw, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))
             missing = self.unknown(missing)
         staked = {raw: stake_of(raw) for raw in sorted(missing)}
         new_stakes = await self._stakes.look_up(db, reward_accounts.union(filter(None, staked.values())))

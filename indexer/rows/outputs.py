@@ -32,10 +32,10 @@ class Outputs(msgspec.Struct):
     spent: list[ResolvedOutput] = []
     spenders: dict[int, bytes] = {}
 
-    def add_spender(self, key: TxId, output: ResolvedOutput) -> None:
+    def add_spender(self, spent_by: TxId, output: ResolvedOutput) -> None:
         """A transaction spends an output."""
         slot_no = slot_of(output.tx_id)
-        self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(key, output.tx_id, output.index)
+        self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(spent_by, output.tx_id, output.index)
 
     def spent_rows(self) -> list[UtxoRow]:
         """The rows of the outputs that are spent."""
@@ -52,9 +52,9 @@ def utxo_row(output: ResolvedOutput) -> UtxoRow:
     return UtxoRow(output.tx_id, output.index, output.lovelace, output.address_no, output.stake_no, asset_nos)
 
 
-def pack_spender(key: TxId, made_by: TxId, index: int) -> bytes:
+def pack_spender(spent_by: TxId, made_by: TxId, index: int) -> bytes:
     """An entry of `spender`: the transaction that spends, and the output."""
-    return _SPENDER.pack(key, index_of(made_by), index)
+    return _SPENDER.pack(spent_by, index_of(made_by), index)
 
 
 def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, TxId]]:

@@ -18,9 +18,9 @@ class ReferenceOutputs(msgspec.Struct):
     spent_references: list[tuple[bytes, int, TxId]] = []
     spent_tokens: int = 0
 
-    def spend(self, tx_id: TxId, output: packed.OutputKey, tokens: int) -> None:
+    def spend(self, tx_id: TxId, key: packed.OutputKey, tokens: int) -> None:
         """A transaction spends an output that holds so many reference tokens."""
-        self.spent_references.append((*packed.output_of(output), tx_id))
+        self.spent_references.append((*packed.output_of(key), tx_id))
         self.spent_tokens += tokens
 
     def add(self, tx_id: TxId, tx: Transaction, assets: list[AssetNo]) -> None:

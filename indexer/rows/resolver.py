@@ -110,11 +110,11 @@ class Resolver:
             assets=[
                 (
                     number,
-                    self.policies[key[:HASH28_BYTES]],
-                    fingerprint_number(fingerprint_digest(key)),
-                    key[HASH28_BYTES:],
+                    self.policies[asset[:HASH28_BYTES]],
+                    fingerprint_number(fingerprint_digest(asset)),
+                    asset[HASH28_BYTES:],
                 )
-                for number, key in new_assets
+                for number, asset in new_assets
             ],
         )
 
@@ -255,4 +255,4 @@ stake_nos: "sql.Query[NumberRow[StakeNo]]" = _sql.query("stakes", NumberRow)
 _pools: "sql.Query[NumberRow[PoolNo]]" = _sql.query("pools", NumberRow)
 _policies: "sql.Query[NumberRow[PolicyNo]]" = _sql.query("policies", NumberRow)
 _assets: "sql.Query[NumberRow[AssetNo]]" = _sql.query("assets", NumberRow)
-_first_free = _sql.query("next_numbers", FirstFree)
+_first_free = _sql.query("first_free", FirstFree)

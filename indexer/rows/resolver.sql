@@ -10,7 +10,7 @@ SELECT g.tx_hash, g.tx_id, g.address, g.lovelace
 FROM unnest($1::bytea[]) AS wanted (hash) JOIN genesis_output g ON g.tx_hash = wanted.hash
 
 -- name: addresses
-SELECT a.raw AS key, a.address_no AS number, a.stake_no
+SELECT a.raw, a.address_no AS number, a.stake_no
 FROM unnest($1::bytea[]) AS wanted (raw) JOIN address a ON a.raw = wanted.raw
 
 -- name: output_facts
@@ -21,29 +21,29 @@ UNION ALL
 SELECT asset_no, NULL FROM asset WHERE asset_no = ANY ($2::integer[]) AND substring(name FOR 4) = $3
 
 -- name: stakes
-SELECT s.raw AS key, s.stake_no AS number FROM unnest($1::bytea[]) AS wanted (raw) JOIN stake s ON s.raw = wanted.raw
+SELECT s.raw, s.stake_no AS number FROM unnest($1::bytea[]) AS wanted (raw) JOIN stake s ON s.raw = wanted.raw
 
 -- name: pools
-SELECT p.pool_id AS key, p.pool_no AS number FROM unnest($1::bytea[]) AS wanted (pool_id)
+SELECT p.pool_id AS raw, p.pool_no AS number FROM unnest($1::bytea[]) AS wanted (pool_id)
 JOIN pool p ON p.pool_id = wanted.pool_id
 
 -- name: policies
-SELECT p.policy_id AS key, p.policy_no AS number FROM unnest($1::bytea[]) AS wanted (policy_id)
+SELECT p.policy_id AS raw, p.policy_no AS number FROM unnest($1::bytea[]) AS wanted (policy_id)
 JOIN policy p ON p.policy_id = wanted.policy_id
 
 -- name: assets
 -- By policy id and name in one byte string. Each name is a separate look-up: joined, Postgres may read all assets of a
 -- policy for each of its names.
-SELECT key, asset_no AS number
+SELECT raw, asset_no AS number
 FROM (
-    SELECT wanted.key,
-           (SELECT a.asset_no FROM asset a WHERE a.policy_no = p.policy_no AND a.name = substring(wanted.key FROM 29)) AS asset_no
-    FROM unnest($1::bytea[]) AS wanted (key)
-    JOIN policy p ON p.policy_id = substring(wanted.key FOR 28)
+    SELECT wanted.raw,
+           (SELECT a.asset_no FROM asset a WHERE a.policy_no = p.policy_no AND a.name = substring(wanted.raw FROM 29)) AS asset_no
+    FROM unnest($1::bytea[]) AS wanted (raw)
+    JOIN policy p ON p.policy_id = substring(wanted.raw FOR 28)
 ) looked_up
 WHERE asset_no IS NOT NULL
 
--- name: next_numbers
+-- name: first_free
 -- The first unassigned number of each kind.
 SELECT (SELECT coalesce(max(address_no), 0) + 1 FROM address) AS address_no,
        (SELECT coalesce(max(stake_no), 0) + 1 FROM stake) AS stake_no,

@@ -15,8 +15,8 @@ from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import FirstSeen, Resolver, UnspentChange, by_number, outputs_paid
 from indexer.rows.staking import Boundary, Staking
-from shared import packed
-from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, StakeNo, TxId, tx_id
+from shared import ledger, packed
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, StakeNo, TxId
 from shared.packed import OutputKey
 
 _MAX_INT8 = (1 << 63) - 1
@@ -120,20 +120,20 @@ class _BlockRows:
         for group in block.unpack():
             surplus = value_check.Surplus()
             for tx in group:
-                key = tx_id(slot_no, index)
-                packed_columns = self._add_transaction(key, tx, surplus)
+                tx_id = ledger.tx_id(slot_no, index)
+                packed_columns = self._add_transaction(tx_id, tx, surplus)
                 fee: int | None = 0
                 if tx is group[-1]:
                     fee = value_check.checked_fee(group, surplus, resolver, self._rules, block.point)
-                rows.txs.append((key, fee, tx.size, tx.tx_hash, *packed_columns, tx.extra, tx.attached))
+                rows.txs.append((tx_id, fee, tx.size, tx.tx_hash, *packed_columns, tx.extra, tx.attached))
                 for datum_hash, datum in tx.datums.items():
-                    rows.datums.setdefault(datum_hash, (key, datum))
+                    rows.datums.setdefault(datum_hash, (tx_id, datum))
                 for script_hash, script in tx.scripts.items():
-                    rows.scripts.setdefault(script_hash, (key, *script))
+                    rows.scripts.setdefault(script_hash, (tx_id, *script))
                 if tx.certificates or tx.withdrawals or tx.credits:
-                    rows.staking.add(key, tx, epoch_no, resolver)
+                    rows.staking.add(tx_id, tx, epoch_no, resolver)
                     rows.withdrawals += [
-                        (resolver.stakes[account], key, lovelace) for account, lovelace in tx.withdrawals.items()
+                        (resolver.stakes[account], tx_id, lovelace) for account, lovelace in tx.withdrawals.items()
                     ]
                 index += 1
         assert index <= MAX_BLOCK_TRANSACTIONS, f"a block of {index} transactions"
@@ -142,13 +142,13 @@ class _BlockRows:
         rows.staking.add_block(block, epoch_no, resolver)
 
     def _add_transaction(
-        self, key: TxId, tx: Transaction, surplus: value_check.Surplus
+        self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus
     ) -> tuple[bytes, bytes, bytes | None]:
         """Add what a transaction spends, pays and mints. Returns its outputs, inputs and mint, packed."""
         rows = self._rows
-        inputs, sources = self._add_inputs(key, tx, surplus)
+        inputs, sources = self._add_inputs(tx_id, tx, surplus)
         spent = rows.amounts.move(sources, -1)
-        paid = outputs_paid(key, tx, self._addresses, self._assets)
+        paid = outputs_paid(tx_id, tx, self._addresses, self._assets)
         rows.outputs.made.update((packed.output_key(tx.tx_hash, output.index), output) for output in paid)
         received = rows.amounts.move(paid, 1)
         rows.lovelace_out += received.lovelace
@@ -156,51 +156,51 @@ class _BlockRows:
         if tx.mint or spent.quantities != received.quantities:
             surplus.add(spent.quantities, 1)
             surplus.add(received.quantities, -1)
-        rows.address_txs += [(address_no, key) for address_no in spent.addresses | received.addresses]
-        rows.account_txs += [(stake_no, key) for stake_no in spent.accounts | received.accounts]
+        rows.address_txs += [(address_no, tx_id) for address_no in spent.addresses | received.addresses]
+        rows.account_txs += [(stake_no, tx_id) for stake_no in spent.accounts | received.accounts]
         if received.quantities:
-            rows.asset_txs += [(asset_no, key, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
-        mint = self._add_mint(key, tx, surplus) if tx.mint else None
+            rows.asset_txs += [(asset_no, tx_id, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
+        mint = self._add_mint(tx_id, tx, surplus) if tx.mint else None
         if tx.reference_outputs:
-            rows.reference_outputs.add(key, tx, self._assets)
+            rows.reference_outputs.add(tx_id, tx, self._assets)
         return packed.pack_outputs(tx.first_index, [output.packed for output in paid]), packed.pack_inputs(inputs), mint
 
     def _add_inputs(
-        self, key: TxId, tx: Transaction, surplus: value_check.Surplus
+        self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus
     ) -> tuple[list[bytes], list[ResolvedOutput]]:
         """Add what a transaction spends. Returns its inputs, packed, and the outputs of those that are known."""
         rows = self._rows
         inputs, sources = [], []
-        for output in tx.inputs:
-            source = self._spend(output)
+        for key in tx.inputs:
+            source = self._spend(key)
             if source is None:
-                surplus.unknown = output
-                inputs.append(packed.pack_input(output, None))
+                surplus.unknown = key
+                inputs.append(packed.pack_input(key, None))
             else:
                 sources.append(source)
-                rows.outputs.add_spender(key, source)
-                inputs.append(packed.pack_input(output, source.packed))
+                rows.outputs.add_spender(tx_id, source)
+                inputs.append(packed.pack_input(key, source.packed))
                 if source.reference_tokens:
-                    rows.reference_outputs.spend(key, output, source.reference_tokens)
+                    rows.reference_outputs.spend(tx_id, key, source.reference_tokens)
         return inputs, sources
 
-    def _add_mint(self, key: TxId, tx: Transaction, surplus: value_check.Surplus) -> bytes | None:
+    def _add_mint(self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus) -> bytes | None:
         """Add what a transaction mints and burns. Returns it packed."""
         minted = by_number(tx.mint, self._assets)
         surplus.add(minted, 1)
         named = {self._assets[place] for place in tx.named}
         self._rows.mints += [
-            (asset_no, key, *quantity_columns(quantity), asset_no in named) for asset_no, quantity in minted.items()
+            (asset_no, tx_id, *quantity_columns(quantity), asset_no in named) for asset_no, quantity in minted.items()
         ]
         return packed.pack_mint(minted)
 
-    def _spend(self, output: OutputKey) -> ResolvedOutput | None:
+    def _spend(self, key: OutputKey) -> ResolvedOutput | None:
         """The output that an input names; None if no indexed block made it, or if one of these blocks has spent it."""
         outputs, spent = self._rows.outputs, self._spent
-        source = outputs.made.pop(output, None)
-        if source is None and output not in spent:
-            source = self._resolver.unspent.find(output)
+        source = outputs.made.pop(key, None)
+        if source is None and key not in spent:
+            source = self._resolver.unspent.find(key)
             if source is not None:
                 outputs.spent.append(source)
-        spent.add(output)
+        spent.add(key)
         return source

@@ -8,8 +8,8 @@ from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange,
 from indexer.blocks.genesis import Genesis
 from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows.resolver import Resolver
-from shared import packed
-from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId, tx_id
+from shared import ledger, packed
+from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId
 from shared.network import Network
 
 _GENESIS = TxId(-1)
@@ -44,7 +44,7 @@ class Staking(msgspec.Struct):
         if block.pool_id is not None:
             self.blocks[resolver.pools[block.pool_id], epoch_no] += 1
 
-    def add(self, key: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
+    def add(self, tx_id: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
         """Add the certificates, withdrawals and credits of one transaction."""
         self.withdrawn.update(resolver.stakes[account] for account in tx.withdrawals)
         self.credited.update(resolver.stakes[account] for account in tx.credits)
@@ -52,22 +52,22 @@ class Staking(msgspec.Struct):
             match change:
                 case StakeChange(kind, account, pool_id):
                     stake_no, pool_no = resolver.stakes[account], None if pool_id is None else resolver.pools[pool_id]
-                    self.stake_events.append((key, stake_no, pool_no, epoch_no, place, kind))
+                    self.stake_events.append((tx_id, stake_no, pool_no, epoch_no, place, kind))
                     active_epoch_no = None if pool_no is None else epoch_no + ACTIVE_AFTER_EPOCHS
                     self.delegations[stake_no] = (pool_no, active_epoch_no)
                 case VoteDelegation(voter, representative):
                     voter_no = None if voter is None else resolver.stakes[voter]
-                    self.vote_delegations.append((key, voter_no, place, representative))
+                    self.vote_delegations.append((tx_id, voter_no, place, representative))
                 case PoolUpdate(pool_id, parameters):
-                    row = (key, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters))
+                    row = (tx_id, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters))
                     self.pool_updates.append(row)
                 case PoolRetirement(pool_id, retiring_epoch_no):
-                    self.pool_retirements.append((key, resolver.pools[pool_id], retiring_epoch_no, place))
+                    self.pool_retirements.append((tx_id, resolver.pools[pool_id], retiring_epoch_no, place))
 
 
 def of_genesis(genesis: Genesis, resolver: Resolver) -> Staking:
     """The staking state before the first block: rows with the tx_id -1, and delegations from epoch 0 on."""
-    staking = Staking([Boundary(epoch_no, tx_id(0, 0)) for epoch_no in (-1, 0)])
+    staking = Staking([Boundary(epoch_no, ledger.tx_id(0, 0)) for epoch_no in (-1, 0)])
     for place, (pool_id, parameters) in enumerate(genesis.pools.items()):
         staking.pool_updates.append((_GENESIS, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters)))
     for account, pool_id in genesis.delegations.items():
@@ -82,4 +82,4 @@ def boundaries(before: Point | None, first: Point, network: Network) -> list[Bou
     if before is None:
         return []
     entered = range(network.epoch_of(before.slot_no) + 1, network.epoch_of(first.slot_no) + 1)
-    return [Boundary(epoch_no, tx_id(network.epoch_start(epoch_no), 0)) for epoch_no in entered]
+    return [Boundary(epoch_no, ledger.tx_id(network.epoch_start(epoch_no), 0)) for epoch_no in entered]

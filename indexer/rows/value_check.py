@@ -129,7 +129,7 @@ def _check(
         raise _unbalanced(host, at, f"leaves {made}")
     for asset_no, quantity in surplus.quantities.items():
         if quantity:
-            asset = resolver.assets.key_of(asset_no)
+            asset = resolver.assets.raw_of(asset_no)
             name = (
                 f"asset number {asset_no}"
                 if asset is None

@@ -131,7 +131,7 @@ def _account_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[StakeNo]
 async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -> dict[bytes, StakeNo]:
     """The numbers of the accounts of withdrawals and credits."""
     accounts = {account for extra in extras for account in (*extra.withdrawals, *extra.credits)}
-    return {row.key: row.number for row in await stake_nos.all(db, list(accounts))} if accounts else {}
+    return {row.raw: row.number for row in await stake_nos.all(db, list(accounts))} if accounts else {}
 
 
 def _unminted(mints: list[packed.Quantities]) -> dict[AssetNo, SupplyChange]:

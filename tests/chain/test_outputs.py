@@ -130,5 +130,5 @@ async def test_a_rollback_forgets_who_spent_an_output(db: asyncpg.Connection) ->
 @pytest.mark.parametrize("slot_no", [-3, 0, 1 << 40])
 def test_an_entry_of_spender_says_what_was_packed(slot_no: int) -> None:
     spent = [(TxId(slot_no << 16 | place), place, TxId(1 << 50 | place)) for place in (0, 1, 65_535)]
-    entries = b"".join(pack_spender(key, made_by, index) for made_by, index, key in spent)
+    entries = b"".join(pack_spender(spent_by, made_by, index) for made_by, index, spent_by in spent)
     assert list(unpack_spenders(slot_no, entries)) == spent
