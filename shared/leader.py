@@ -19,21 +19,15 @@ SILENT_AFTER_S = 20.0
 class Leader(msgspec.Struct, frozen=True):
     """The session that holds a network's lock.
 
-    `beat_age_s` is None until the session's first heartbeat. `failing` lists the background tasks that were failing at
-    that time. `now_s` is the database's clock when this was read, in seconds since 1970.
+    `beat_age_s` is None until the session's first heartbeat. `now_s` is the database's clock when this was read, in
+    seconds since 1970.
     """
 
     network_id: int
     backend_pid: int
     application: str
     beat_age_s: float | None
-    failing: list[str]
     now_s: float
-
-    @property
-    def alive(self) -> bool:
-        """Whether the last heartbeat is recent."""
-        return self.beat_age_s is not None and self.beat_age_s < SILENT_AFTER_S
 
 
 async def leaders(db: sql.Connection) -> dict[int, Leader]:

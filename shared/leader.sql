@@ -3,7 +3,6 @@
 -- session's. Locks are not replicated: ask the primary.
 SELECT held.objid::bigint AS network_id, held.pid AS backend_pid, session.application_name AS application,
        extract(epoch FROM clock_timestamp() - leader.beat_at)::float8 AS beat_age_s,
-       coalesce(leader.failing, '{}') AS failing,
        extract(epoch FROM clock_timestamp())::float8 AS now_s
 FROM pg_locks held
 JOIN pg_stat_activity session ON session.pid = held.pid

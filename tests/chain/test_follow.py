@@ -179,7 +179,7 @@ async def test_a_fault_of_a_background_task_does_not_stop_following(
         failing: list[list[str]] = []
         async with asyncio.timeout(20):
             while ["ledger state"] not in failing:
-                failing = [each.failing for each in (await leader.leaders(db)).values()]
+                failing = [each.failing for each in (await leader.last_heartbeats(db)).values()]
                 await asyncio.sleep(0.1)
 
 
