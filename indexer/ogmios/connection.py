@@ -15,7 +15,6 @@ from indexer.ogmios import frames
 from shared.ledger import Point
 
 IN_FLIGHT = 100
-_REFILL = IN_FLIGHT // 2
 CONNECT_WITHIN_S = 10.0
 # A ledger query about all pools may take a node a minute or two; after this time it will not answer.
 ANSWER_WITHIN_S = 300.0
@@ -96,14 +95,14 @@ class Ogmios:
 
     async def raw_frames(self) -> AsyncIterator[bytes]:
         """The answers to `nextBlock` as they arrive, with between IN_FLIGHT / 2 and IN_FLIGHT requests under way."""
-        waiting = 0
+        in_flight = 0
         while True:
-            if waiting <= IN_FLIGHT - _REFILL:
-                for _ in range(IN_FLIGHT - waiting):
+            if in_flight <= IN_FLIGHT // 2:
+                for _ in range(IN_FLIGHT - in_flight):
                     await self._ws.send_str(_NEXT_BLOCK)
-                waiting = IN_FLIGHT
+                in_flight = IN_FLIGHT
             yield await self._receive()
-            waiting -= 1
+            in_flight -= 1
 
     async def _receive(self) -> bytes:
         message = await self._ws.receive()

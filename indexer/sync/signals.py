@@ -77,9 +77,8 @@ class Signals:
 
     def heard(self, tip: frames.NodePoint | None) -> None:
         """Note the node's tip; None is the origin."""
-        named = None if tip is None else _Tip(tip.slot, tip.height)
-        if named is not None and named != self._node_tip:
-            self._node_tip, self._node_moved_at = named, time.monotonic()
+        if tip is not None and (moved_to := _Tip(tip.slot, tip.height)) != self._node_tip:
+            self._node_tip, self._node_moved_at = moved_to, time.monotonic()
 
     def stands_at(self, position: IndexPosition | None, phase: Phase) -> None:
         """Note the position and the phase of the index."""
@@ -119,7 +118,7 @@ class Signals:
         )
 
     def state(self) -> network_state.NetworkState | None:
-        """The state of the network as far as this process knows it, None if another process leads."""
+        """The state of the network as far as this process knows it, None while it does not lead."""
         if not self._leading:
             return None
         report, now, tip = self.report(), datetime.now(UTC), self._tip
