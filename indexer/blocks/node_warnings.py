@@ -2,38 +2,45 @@
 
 import structlog
 
-from indexer.blocks.packed_block import PackedBlock
+from indexer.blocks.packed_block import Observations, PackedBlock
 
 log = structlog.get_logger()
+
+_TRANSACTION_CBOR = "--include-transaction-cbor"
+_METADATA_CBOR = "--include-metadata-cbor (or --metadata-detailed-schema)"
+COSTS = {
+    _TRANSACTION_CBOR: "the size of transactions is unknown (null)",
+    _METADATA_CBOR: "metadata entries with bytes as key or value are lost",
+}
+"""What the index lacks without each flag of Ogmios."""
+
+
+def flags_set(observed: Observations) -> dict[str, bool | None]:
+    """Whether each flag of COSTS is set; None if the block does not show it."""
+    return {_TRANSACTION_CBOR: observed.sized, _METADATA_CBOR: None if observed.lossy is None else not observed.lossy}
 
 
 class NodeWarnings:
     """Warns of missing flags and unknown certificates, each once per process."""
 
     def __init__(self) -> None:
-        self._cbor_unseen = self._metadata_unseen = True
+        self._unseen_flags = set(COSTS)
         self._unknown_certificates: set[str] = set()
 
     def look(self, blocks: list[PackedBlock]) -> None:
         """Log new warnings about these blocks."""
         for observed in (block.observations for block in blocks):
-            if self._cbor_unseen and observed.sized is not None:
-                self._cbor_unseen = False
-                if not observed.sized:
-                    _tell("--include-transaction-cbor", "the size of transactions is unknown (null)")
-            if self._metadata_unseen and observed.lossy is not None:
-                self._metadata_unseen = False
-                if observed.lossy:
-                    _tell(
-                        "--include-metadata-cbor (or --metadata-detailed-schema)",
-                        "metadata entries with bytes as key or value are lost",
-                    )
+            if self._unseen_flags:
+                self._look_for_flags(observed)
             # An unknown certificate may change stake in a way that the index does not follow.
             for kind, tx_hash in observed.unknown_certificates.items():
                 if kind not in self._unknown_certificates:
                     self._unknown_certificates.add(kind)
                     log.warning("ogmios.certificate_unknown", kind=kind, transaction=tx_hash.hex())
 
-
-def _tell(flag: str, cost: str) -> None:
-    log.warning("ogmios.flag_missing", flag=flag, cost=cost)
+    def _look_for_flags(self, observed: Observations) -> None:
+        for flag, is_set in flags_set(observed).items():
+            if is_set is not None and flag in self._unseen_flags:
+                self._unseen_flags.remove(flag)
+                if not is_set:
+                    log.warning("ogmios.flag_missing", flag=flag, cost=COSTS[flag])

@@ -9,7 +9,7 @@ import aiohttp
 import asyncpg
 import msgspec
 
-from indexer.blocks import effects, eras, genesis, packed_block
+from indexer.blocks import effects, eras, genesis, node_warnings, packed_block
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios.connection import Ogmios, RollForward
 from indexer.store import writer as store
@@ -22,10 +22,6 @@ from shared.trials import Trial
 
 _BLOCKS_READ = 300
 _READ_WITHIN_S = 3.0
-_FLAGS = {
-    "--include-transaction-cbor": "the size of transactions is unknown (null)",
-    "--include-metadata-cbor (or --metadata-detailed-schema)": "metadata entries with bytes as key or value are lost",
-}
 
 
 class _Health(msgspec.Struct, frozen=True, rename="camel"):
@@ -98,7 +94,7 @@ async def _start(database_url: str, network: Network) -> list[Point]:
 async def _try_flags(trial: Trial, node: Ogmios, network: Network, points: list[Point]) -> None:
     """Read blocks until their transactions show which flags Ogmios has."""
     await node.intersect(points)
-    seen: dict[str, bool | None] = dict.fromkeys(_FLAGS)
+    seen: dict[str, bool | None] = dict.fromkeys(node_warnings.COSTS)
     blocks = 0
     try:
         async with asyncio.timeout(_READ_WITHIN_S):
@@ -106,15 +102,15 @@ async def _try_flags(trial: Trial, node: Ogmios, network: Network, points: list[
                 if isinstance(message, RollForward):
                     blocks += 1
                     of_block = packed_block.pack(effects.of_block(message.block), message.tip, network).observations
-                    lossless = None if of_block.lossy is None else not of_block.lossy
-                    for flag, has in zip(_FLAGS, (of_block.sized, lossless), strict=True):
-                        seen[flag] = has if seen[flag] is None else seen[flag]
+                    for flag, is_set in node_warnings.flags_set(of_block).items():
+                        seen[flag] = is_set if seen[flag] is None else seen[flag]
                 if None not in seen.values() or blocks == _BLOCKS_READ:
                     break
     except TimeoutError:
         pass  # the node is at its tip, or slow: what was seen until now counts
-    for flag, cost in _FLAGS.items():
-        has = seen[flag]
-        trial.facts[flag.partition(" ")[0]] = f"not seen in {blocks} blocks" if has is None else "yes" if has else "no"
-        if has is False:
+    for flag, cost in node_warnings.COSTS.items():
+        is_set = seen[flag]
+        unknown = f"not seen in {blocks} blocks"
+        trial.facts[flag.partition(" ")[0]] = unknown if is_set is None else "yes" if is_set else "no"
+        if is_set is False:
             trial.defects.append(f"{flag} is missing: {cost}")

@@ -214,8 +214,20 @@ def test_unknown_certificates_are_logged_once_by_type() -> None:
     assert told == ["neverHeardOf", "another"]
 
 
-def _block(*kinds: str) -> PackedBlock:
-    tx = {"id": "00" * 32, "spends": "inputs", "cbor": "00", "certificates": [{"type": kind} for kind in kinds]}
+def test_a_missing_flag_of_ogmios_is_logged_once() -> None:
+    warnings = NodeWarnings()
+    plain = {"metadata": {"labels": {"674": {"json": "text"}}}}
+    with capture_logs() as logs:
+        for block in (_block(), _block(cbor=None), _block(cbor=None, **plain), _block(cbor=None, **plain)):
+            warnings.look([block])
+    told = [entry["flag"] for entry in logs if entry["event"] == "ogmios.flag_missing"]
+    assert told == ["--include-metadata-cbor (or --metadata-detailed-schema)"], "the first block has its CBOR"
+
+
+def _block(*kinds: str, cbor: str | None = "00", **more: object) -> PackedBlock:
+    tx = {"id": "00" * 32, "spends": "inputs", "certificates": [{"type": kind} for kind in kinds], **more}
+    if cbor is not None:
+        tx["cbor"] = cbor
     block = {"type": "praos", "era": "conway", "id": "00" * 32, "ancestor": "", "height": 1, "slot": 1}
     read = msgspec.json.decode(msgspec.json.encode(block | {"transactions": [tx]}), type=frames.Block)
     return packed_block.pack(effects.of_block(read), frames.NodePoint(1, "00" * 32), PREVIEW)
