@@ -317,9 +317,9 @@ async def _note_all_submitted(db: asyncpg.Connection, network: Network) -> None:
 
 async def _note_submitted(db: asyncpg.Connection, network: Network, first_tx_id: int) -> None:
     """Mark submitted transactions from this tx_id on as rolled back: their blocks are about to be deleted."""
-    follows = await _follows_submitted.one(db, network.network_id)
-    assert follows is not None, "EXISTS is one row"
-    while follows.any and (removed := await _removed.all(db, first_tx_id, _HASHES_AT_ONCE)):
+    submitted = await _any_submitted.one(db, network.network_id)
+    assert submitted is not None, "EXISTS is one row"
+    while submitted.any and (removed := await _removed.all(db, first_tx_id, _HASHES_AT_ONCE)):
         await _note_rolled_back.run(db, network.network_id, [row.hash for row in removed])
         first_tx_id = removed[-1].tx_id + 1
 
@@ -433,7 +433,7 @@ class _Hash(msgspec.Struct, frozen=True):
     hash: bytes
 
 
-class _Follows(msgspec.Struct, frozen=True):
+class _Submitted(msgspec.Struct, frozen=True):
     any: bool
 
 
@@ -452,7 +452,7 @@ _forget_verification = _sql.command("forget_verification")
 _spend_references = _sql.command("spend_references")
 _add_datums = _sql.command("add_datums")
 _add_scripts = _sql.command("add_scripts")
-_follows_submitted = _sql.query("follows_submitted", _Follows)
+_any_submitted = _sql.query("any_submitted", _Submitted)
 _removed = _sql.query("removed", _Removed)
 _submitted_after = _sql.query("submitted_after", _Hash)
 _indexed = _sql.query("indexed", _Hash)

@@ -99,7 +99,7 @@ INSERT INTO script (hash, tx_id, language, body)
 SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::smallint[], $4::bytea[]) AS shown (hash, tx_id, language, body)
 WHERE NOT EXISTS (SELECT FROM script WHERE script.hash = shown.hash)
 
--- name: follows_submitted
+-- name: any_submitted
 -- Whether anything was submitted to this network.
 SELECT EXISTS (SELECT FROM partner.submitted_tx WHERE network_id = $1) AS any
 
