@@ -29,7 +29,7 @@ from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios, Refused
 from indexer.store import epochs
 from indexer.store import writer as store
-from shared import database, packed, schema, sql
+from shared import address, database, packed, schema, sql
 from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id
 from shared.network import POOL_DEPOSIT, Network
 
@@ -39,7 +39,6 @@ BATCH_ACCOUNTS = 1_000
 GENESIS_ERAS = ("byron", "shelley", "alonzo", "conway")
 _PAUSE_S = 10.0  # before a failed query is retried
 _CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, which block other tasks
-_SCRIPT_ACCOUNT = 0xF0  # the header of a script's reward account, less its network (CIP-19)
 
 
 class LedgerReader:
@@ -376,9 +375,8 @@ async def configuration_of(node: Ogmios, era: str) -> str | None:
 async def rewards_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, int]:
     """Rewards at the acquired point by credential; accounts without rewards may be missing."""
     asked: dict[str, list[str]] = {"keys": [], "scripts": []}
-    for account in accounts:
-        kind = "scripts" if account[0] & 0xF0 == _SCRIPT_ACCOUNT else "keys"
-        asked[kind].append(account[1:].hex())
+    for credential in map(address.credential_of, accounts):
+        asked["scripts" if credential.origin == "script" else "keys"].append(credential.hash.hex())
     summaries = await node.call("queryLedgerState/rewardAccountSummaries", answers.Summaries, **asked)
     return answers.rewards_of(summaries)
 
