@@ -102,6 +102,6 @@ def _filled(name: str, source: Path, parts: Mapping[str, str]) -> str:
     placeholders = set(_PLACEHOLDER.findall(text))
     if placeholders != parts.keys():
         raise ValueError(
-            f"{name} of {source.name} has the placeholders {sorted(placeholders)}, filled were {sorted(parts)}"
+            f"{name} of {source.name} has the placeholders {sorted(placeholders)}, but got {sorted(parts)}"
         )
     return _PLACEHOLDER.sub(lambda found: parts[found[1]], text)

@@ -1,8 +1,8 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
-`blocks/` translates Ogmios' names into ours. Three go further: `sync/` also uses `NodePoint`, `rows/` uses
-`Certificate`, and answers show the types of certificates as Ogmios names them. Fields that we do not use are skipped.
-The schema is in Ogmios' `cardano.json` and `ogmios.json`.
+`blocks/` translates Ogmios' names into ours, with two exceptions: the node's tip stays a `NodePoint`, and a certificate
+a `Certificate` until its rows are made; answers even show its type as Ogmios names it. Fields that we do not use are
+skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json

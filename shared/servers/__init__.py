@@ -27,8 +27,8 @@ log = structlog.get_logger()
 LOOK_EVERY_S = 0.05
 WATCH_EVERY_S = 1.0
 REMIND_EVERY_S = 10.0
-# How long the last user waits for a server to stop, of the ten seconds that it may take to end. The supervisor does the
-# rest.
+# How long the last user waits for a server to stop, of the ten seconds that a process may take to end. The supervisor
+# does the rest.
 LEAVE_WITHIN_S = 1.0
 # The variables that a server inherits. Ours contain secrets, and a server may run as another account, which can read
 # its /proc/<pid>/environ.

@@ -42,6 +42,6 @@ def test_an_array_literal_is_not_a_placeholder(source: Path) -> None:
 def test_a_placeholder_without_value_and_a_value_without_placeholder_are_refused(
     source: Path, parts: dict[str, str]
 ) -> None:
-    with pytest.raises(ValueError, match=r"page of pages\.sql has the placeholders \['order'\], filled were"):
+    with pytest.raises(ValueError, match=r"page of pages\.sql has the placeholders \['order'\], but got"):
         sql.Command("page", source, parts)
     assert sql.statements == []

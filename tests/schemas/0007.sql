@@ -71,7 +71,7 @@ CREATE TABLE partner.admin_key (
 );
 COMMENT ON TABLE partner.admin_key IS 'One row per partner, and one for the operator, under which the bootstrap key and the command line act.';
 COMMENT ON COLUMN partner.admin_key.key_hash IS 'SHA-256 of the key; the key itself is not stored. Null only for an operator without a bootstrap key.';
-COMMENT ON COLUMN partner.admin_key.credentials IS 'How many credentials it has created, revoked ones included: the total of its list of usage.';
+COMMENT ON COLUMN partner.admin_key.credentials IS 'How many credentials it has created, revoked ones included: the total in its usage list.';
 CREATE UNIQUE INDEX admin_key_bootstrap ON partner.admin_key (is_bootstrap) WHERE is_bootstrap;
 CREATE INDEX admin_key_page ON partner.admin_key (created_at DESC, id DESC);
 
@@ -558,7 +558,7 @@ $$;
 
 CREATE TABLE address_tx (
     address_no integer NOT NULL,
-    chunk   integer NOT NULL,
+    chunk      integer NOT NULL,
     tx_ids     bytea   NOT NULL CHECK (length(tx_ids) BETWEEN 8 AND 512 AND length(tx_ids) % 8 = 0),
     PRIMARY KEY (address_no, chunk)
 ) WITH (fillfactor = 90);
@@ -567,7 +567,7 @@ COMMENT ON COLUMN address_tx.tx_ids IS 'The tx_id of each, in 8 bytes.';
 
 CREATE TABLE asset_tx (
     asset_no integer NOT NULL,
-    chunk integer NOT NULL,
+    chunk    integer NOT NULL,
     entries  bytea   NOT NULL CHECK (length(entries) BETWEEN 18 AND 1152 AND length(entries) % 18 = 0),
     PRIMARY KEY (asset_no, chunk)
 ) WITH (fillfactor = 90);
@@ -667,6 +667,7 @@ CREATE TABLE mint (
     CHECK ((quantity IS NULL) <> (large IS NULL))
 );
 COMMENT ON TABLE mint IS 'Net quantity of an asset that a transaction minted (above 0) or burned (below 0). A net of 0 has no row.';
+COMMENT ON COLUMN mint.large IS 'The quantity if it does not fit into a bigint. Exactly one of the two columns is null.';
 COMMENT ON COLUMN mint.named IS 'Whether quantity is above 0 and the transaction''s metadata label 721 names the asset (CIP-25).';
 CREATE INDEX mint_tx_id ON mint USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 CREATE INDEX mint_named ON mint (asset_no, seq) WHERE named;
