@@ -18,7 +18,7 @@ import structlog
 
 from shared import lifecycle, tasks
 from shared.servers.embedded import Server
-from shared.servers.os_account import leave_to_owner
+from shared.servers.os_account import give_to_folder_owner
 from shared.servers.supervisor import SERVERS, supervisor_lock, users_lock
 from shared.settings import Settings, masked
 
@@ -89,7 +89,7 @@ async def _embedded(name: str, data_dir: Path) -> AsyncIterator[str]:
     try:
         if not data_dir.exists():
             data_dir.mkdir(parents=True, exist_ok=True)
-            leave_to_owner(data_dir)
+            give_to_folder_owner(data_dir)
         use = _Use(SERVERS[name](data_dir))
     except OSError as cause:
         raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
@@ -152,7 +152,7 @@ class _Use:
             return
         self._supervised.release()
         with self.server.log.open("ab") as log_file:
-            leave_to_owner(self.server.log)
+            give_to_folder_owner(self.server.log)
             self._supervisor = subprocess.Popen(
                 [sys.executable, "-m", "shared.servers.supervisor", self.server.name, str(self.server.data_dir)],
                 cwd=Path(__file__).parents[2],  # the folder of `shared`

@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from shared.servers.os_account import leave_to_owner
+from shared.servers.os_account import give_to_folder_owner
 
 
 class FileLock:
@@ -12,7 +12,7 @@ class FileLock:
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        leave_to_owner(path)
+        give_to_folder_owner(path)
 
     def share(self) -> bool:
         """Share the lock; False if another process holds it alone."""

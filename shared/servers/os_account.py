@@ -68,7 +68,7 @@ def give(path: Path, account: OsAccount) -> None:
         os.chown(path, account.user, account.group)
 
 
-def leave_to_owner(path: Path) -> None:
+def give_to_folder_owner(path: Path) -> None:
     """Give a file that root created to the owner of its folder, who could not use it otherwise."""
     if os.geteuid() == 0:
         owner = path.parent.stat()
