@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from shared.ledger import Point
+
 FORMAT = 1
 """The layout of a snapshot's folder, which the program of another version may not know."""
 
@@ -62,9 +64,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str = ""
 
     @property
-    def point(self) -> tuple[int, str]:
-        """Slot and hash of the last block."""
-        return self.tip.slot_no, self.tip.block_hash
+    def point(self) -> Point:
+        """The last block."""
+        return Point(self.tip.slot_no, bytes.fromhex(self.tip.block_hash))
 
     def __str__(self) -> str:
         """The last block, in words."""

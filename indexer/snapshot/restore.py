@@ -45,7 +45,7 @@ async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Pa
         await _fill(db, next(source for source in sources if source.table == "tip"), added_up)
         await store.forget_verification(db, network)
         position = await store.position(db)
-        if position is None or (position.slot_no, position.block_hash.hex()) != snapshot.point:
+        if position is None or position.point != snapshot.point:
             raise SnapshotRefused(f"the tip in {folder / manifest.DUMP} is not that of the manifest")
     return snapshot
 
