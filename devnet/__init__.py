@@ -2,9 +2,9 @@
 
     chain = Generated(Options(seed=7, density=5.0), blocks=3000)    # devnet.generator: preview, Alonzo to Conway
     chain = Generated(options_of("mainnet", seed=7), blocks=500)    # every era, Byron's boundary blocks included
-    chain = Recorded(path, PREVIEW, read_genesis(genesis_path))     # devnet.blocks, devnet.networks
     other = chain.fork(after=2990, seed=8, blocks=15)               # a valid chain with the same blocks[:2991]
     ledger = chain.ledger                                           # unspent outputs, accounts, pools, …
+    chain = Recorded(path, PREVIEW, read_genesis(genesis_path))     # without fork and ledger: devnet.blocks, .networks
 
 Each of a chain's `blocks` has `point`, `height`, `ancestor`, `era` and `decoded()`, the JSON of Ogmios 7. To serve it:
 
