@@ -17,8 +17,7 @@ from shared.network_state import duration, is_at_tip
 log = structlog.get_logger()
 
 _LOG_EVERY_S = 10.0
-_LOG_AT_THE_TIP_EVERY_S = 60.0
-_AT_THE_TIP = 10  # blocks
+_LOG_AT_TIP_EVERY_S = 60.0
 _WINDOW_S = 30.0
 
 
@@ -74,9 +73,7 @@ class Progress:
         if self._bar is not None:
             total = max(node_block_no, block_no, 1)
             self._bar.update(self._task, completed=block_no, total=total, epoch=epoch_no, rate=rate, left=left)
-        elif now - self._logged_at >= (
-            _LOG_AT_THE_TIP_EVERY_S if node_block_no - block_no < _AT_THE_TIP else _LOG_EVERY_S
-        ):
+        elif now - self._logged_at >= (_LOG_AT_TIP_EVERY_S if is_at_tip(node_block_no, block_no) else _LOG_EVERY_S):
             self._logged_at = now
             log.info(
                 "follow.progress",
