@@ -12,13 +12,14 @@ import msgspec
 
 from shared import sql
 from shared.leader import LastHeartbeat
+from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network
 
 Phase = Literal["empty", "bulk", "finishing", "live"]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 NodeState = Literal["followed", "syncing", "stalled", "lost", "unknown"]
 
-ROLLBACK_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 500, 2_160)
+ROLLBACK_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 500, SECURITY_PARAMETER)
 """The upper bounds, in blocks, by which rollbacks are counted; the last is the longest that Cardano allows."""
 DEEPER = 2**31 - 1
 """The bound of all deeper ones."""
