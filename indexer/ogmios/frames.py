@@ -7,7 +7,7 @@ skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 
 import json
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ Hash = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 _Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Lovelace = dict[str, dict[str, int]]
 """`{"ada": {"lovelace": n}}`."""
+
+
+Decoded = TypeVar("Decoded")
 
 
 class Unreadable(Exception):
@@ -257,6 +260,7 @@ class _RawForward(_Struct, frozen=True):
 
 
 _next_block = msgspec.json.Decoder(_Forward)
+_raw_forward = msgspec.json.Decoder(_RawForward)
 _intersection = msgspec.json.Decoder(Intersection)
 _answer = msgspec.json.Decoder(_Answer)
 
@@ -264,7 +268,7 @@ _answer = msgspec.json.Decoder(_Answer)
 def read(frame: bytes) -> NextBlock | Fault:
     """An answer to `nextBlock`. Raises Unreadable."""
     try:
-        answer = _decode_next_block(frame)
+        answer = _decode(_next_block, frame)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreadable(f"{error} in {excerpt(frame)}") from error
     result = answer.result
@@ -279,19 +283,19 @@ def read(frame: bytes) -> NextBlock | Fault:
     raise Unreadable(f"direction {result.direction!r} without its block or point in {excerpt(frame)}")
 
 
-def _decode_next_block(frame: bytes) -> _Forward:
+def _decode(decoder: msgspec.json.Decoder[Decoded], frame: bytes) -> Decoded:
     """Decode a frame; if that fails, retry without valid JSON that our decoder rejects.
 
     NOTE: a metadatum may contain an escaped lone surrogate, which is not valid text; it becomes a question mark.
     """
     try:
-        return _next_block.decode(frame)
+        return decoder.decode(frame)
     except RecursionError:
-        return _decode_next_block(_shallow(frame))
+        return _decode(decoder, _shallow(frame))
     except msgspec.DecodeError:
         if b"\\ud" not in frame and b"\\uD" not in frame:
             raise
-        return _next_block.decode(json.dumps(json.loads(_shallow(frame)), ensure_ascii=False).encode(errors="replace"))
+        return decoder.decode(json.dumps(json.loads(_shallow(frame)), ensure_ascii=False).encode(errors="replace"))
 
 
 def _shallow(frame: bytes) -> bytes:
@@ -319,11 +323,7 @@ _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 
 def raw_block(frame: bytes) -> bytes:
     """The JSON of the block in a frame in which `read` has found one."""
-    try:
-        raw = msgspec.json.decode(frame, type=_RawForward)
-    except RecursionError:
-        raw = msgspec.json.decode(_shallow(frame), type=_RawForward)
-    return bytes(raw.result.block)
+    return bytes(_decode(_raw_forward, frame).result.block)
 
 
 def read_result(frame: bytes, method: str, kind: type[Any]) -> Any:

@@ -52,3 +52,9 @@ def test_a_lone_surrogate_below_deep_nesting_is_replaced() -> None:
     nested = "[" * 2_000 + "]" * 2_000
     tx = only(frame(metadata=f'{{"labels":{{"1":{{"json":["\\ud800",{nested}]}}}}}}'))
     assert tx.metadata is not None and json.loads(bytes(tx.metadata.labels["1"].json))[0] == "?"
+
+
+def test_a_block_with_a_lone_surrogate_can_be_recorded() -> None:
+    raw = frames.raw_block(frame(metadata='{"labels":{"1":{"json":"\\ud800"}}}'))
+    (tx,) = json.loads(raw.decode())["transactions"]
+    assert tx["metadata"]["labels"]["1"]["json"] == "?"
