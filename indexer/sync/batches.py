@@ -43,21 +43,19 @@ async def group(
         held: list[PackedBlock] = []
         transactions = 0
         while True:
-            if held and queue.empty() and held[-1].blocks_to_tip < NEAR_TIP_BLOCKS:
+            full = len(held) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS
+            if full or (held and queue.empty() and held[-1].blocks_to_tip < NEAR_TIP_BLOCKS):
                 yield Batch(held)
                 held, transactions = [], 0
             message = await _next(queue, reader)
-            if isinstance(message, RollBackward):
-                if held:
-                    yield Batch(held)
-                    held, transactions = [], 0
-                yield message
+            if not isinstance(message, RollBackward):
+                held.append(message)
+                transactions += message.host_count
                 continue
-            held.append(message)
-            transactions += message.host_count
-            if len(held) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS:
+            if held:
                 yield Batch(held)
                 held, transactions = [], 0
+            yield message
     finally:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
