@@ -35,7 +35,7 @@ class NodeClient(Protocol):
 
 
 class Node:
-    """Plays `chain` as the version of Ogmios writes it that `dialect` describes.
+    """Plays `chain` as the version of Ogmios in `dialect` writes it.
 
     A `syncing` node refuses Shelley's genesis while its tip is in Byron, as a real one does; any other always has it.
     Every method that changes the chain tells the clients at once. For tests: `requests` counts the requests by method,
