@@ -9,7 +9,7 @@ import msgspec
 
 from api.chain import accounts, owners, utxos
 from shared import sql
-from shared.ledger import tx_id
+from shared.ledger import tx_id_of
 
 ENTRIES = 300_000
 """Of each list."""
@@ -67,7 +67,7 @@ def lists(busy: bytes) -> tuple[OwnerList, ...]:
             "unspent outputs with an asset",
             utxos.unspent_of_asset_pages["address", "asc"],
             busy,
-            lambda n: (tx_id(n // 20 * 20, n % 20), 2),
+            lambda n: (tx_id_of(n // 20 * 20, n % 20), 2),
             (bytes(28), b"token"),
         ),
         OwnerList("assets", owners.holdings_pages["address", "asc"], busy, lambda n: (_POLICY, n.to_bytes(4))),
@@ -81,7 +81,7 @@ def lists(busy: bytes) -> tuple[OwnerList, ...]:
             "delegations of an account",
             accounts.delegations_pages["asc"],
             _ACCOUNT,
-            lambda n: (tx_id(n // 20 * 20, n % 20), 1),
+            lambda n: (tx_id_of(n // 20 * 20, n % 20), 1),
         ),
     )
 

@@ -59,7 +59,7 @@ _FINGERPRINT_LETTERS = 44
 _BECH32 = re.compile("[A-Za-z_]+1[02-9ac-hj-np-zAC-HJ-NP-Z]*")
 
 
-def tx_id(slot_no: int, index: int) -> TxId:
+def tx_id_of(slot_no: int, index: int) -> TxId:
     """The tx_id of the transaction at `index` in the block at `slot_no`."""
     return TxId(slot_no << 16 | index)
 

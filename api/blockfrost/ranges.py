@@ -9,7 +9,7 @@ from api import errors
 from api.blockfrost.paging import Page
 from api.chain import blocks
 from api.parameters import JsonSchema, Kind
-from shared.ledger import MAX_BLOCK_TRANSACTIONS, tx_id
+from shared.ledger import MAX_BLOCK_TRANSACTIONS, tx_id_of
 from shared.sql import Connection
 
 
@@ -62,8 +62,8 @@ async def _at(db: Connection, place: Place, index: int) -> int:
     """The tx_id at a place; beyond the last or before the first indexed block, one that no transaction has."""
     row = await blocks.look_up(db, place.block_no)
     if row.block_hash is None:
-        return tx_id(row.tip_slot_no + 1, 0) if place.block_no > row.tip_block_no else -1
-    return tx_id(row.slot_no, index)
+        return tx_id_of(row.tip_slot_no + 1, 0) if place.block_no > row.tip_block_no else -1
+    return tx_id_of(row.slot_no, index)
 
 
 def _end(place: Place) -> int:

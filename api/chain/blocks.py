@@ -13,7 +13,7 @@ from api.chain.pools import show_pool_id
 from api.chain.tip import Tip
 from api.parameters import Integer, JsonSchema, Kind, Offset, Order, Question
 from shared import packed, sql
-from shared.ledger import tx_id
+from shared.ledger import tx_id_of
 from shared.network import Network
 from shared.sql import Connection
 
@@ -137,7 +137,7 @@ async def transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[Bl
         _settle(ask, row)
         places = range(row.tx_count)[:: 1 if asked.order == "asc" else -1][asked.offset : asked.offset + asked.limit]
         lowest, highest = (min(places), max(places)) if places else (1, 0)
-        page = await _transactions.all(db, tx_id(row.slot_no, lowest), tx_id(row.slot_no, highest))
+        page = await _transactions.all(db, tx_id_of(row.slot_no, lowest), tx_id_of(row.slot_no, highest))
     found = {lowest + at: tx for at, tx in enumerate(page)}
     return ChainPage(
         data=[BlockTransaction(found[at].hash.hex(), at, found[at].fee, found[at].size) for at in places],
@@ -165,7 +165,7 @@ async def look_up(db: Connection, block: bytes | int | None) -> BlockRow:
 async def show(db: Connection, row: BlockRow, network: Network) -> Block:
     """A block as answers show it, in the snapshot of its row."""
     assert row.block_hash is not None, "an unknown block has been refused"
-    paid = await _paid.all(db, tx_id(row.slot_no, 0), tx_id(row.slot_no + 1, 0))
+    paid = await _paid.all(db, tx_id_of(row.slot_no, 0), tx_id_of(row.slot_no + 1, 0))
     fees = [tx.fee for tx in paid if tx.fee is not None]
     epoch_no = network.epoch_of(row.slot_no)
     return Block(

@@ -17,7 +17,7 @@ from api.chain.names import Names
 from api.chain.tip import Tip
 from api.parameters import HIGHEST_EXACT, Flag, Hex, Integer, Offset, Order, Question, Text
 from shared import address, packed, sql
-from shared.ledger import HIGHEST_SLOT, tx_id
+from shared.ledger import HIGHEST_SLOT, tx_id_of
 from shared.network import Network
 from shared.sql import Connection
 
@@ -326,9 +326,9 @@ async def _page(
     if asked.from_slot is not None:
         slot_no = min(asked.from_slot, HIGHEST_SLOT - 1)
         if newest_first:
-            before_tx_id = tx_id(slot_no + 1, 0)
+            before_tx_id = tx_id_of(slot_no + 1, 0)
         else:
-            from_tx_id = tx_id(slot_no, 0)
+            from_tx_id = tx_id_of(slot_no, 0)
     async with ask.connection() as db:
 
         async def read() -> ChainPage[EntryT, CursorPaging]:

@@ -30,7 +30,7 @@ from indexer.ogmios.connection import Ogmios, Refused
 from indexer.store import epochs
 from indexer.store import writer as store
 from shared import address, database, packed, schema, sql
-from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id
+from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id_of
 from shared.network import POOL_DEPOSIT, Network
 
 log = structlog.get_logger()
@@ -329,7 +329,7 @@ def taken_from_accounts(transactions: list[packed.Extra]) -> Counter[bytes]:
 
 
 def _first_tx_id(network: Network, epoch_no: int) -> TxId:
-    return tx_id(network.epoch_start(max(epoch_no, 0)), 0)
+    return tx_id_of(network.epoch_start(max(epoch_no, 0)), 0)
 
 
 class _NodeSnapshots(msgspec.Struct, frozen=True):

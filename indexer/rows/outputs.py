@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from indexer.rows.caches import ResolvedOutput
-from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, index_of, slot_of, tx_id
+from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, index_of, slot_of, tx_id_of
 from shared.packed import OutputKey
 
 
@@ -59,7 +59,7 @@ def pack_spender(spent_by: TxId, made_by: TxId, index: int) -> bytes:
 
 def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, TxId]]:
     """The tx_id and index of each spent output of a slot, and the transaction that spent it."""
-    first = tx_id(slot_no, 0)
+    first = tx_id_of(slot_no, 0)
     for spent_by, place, index in _SPENDER.iter_unpack(entries):
         yield TxId(first + place), index, spent_by
 

@@ -120,7 +120,7 @@ class _BlockRows:
         for group in block.unpack():
             surplus = value_check.Surplus()
             for tx in group:
-                tx_id = ledger.tx_id(slot_no, index)
+                tx_id = ledger.tx_id_of(slot_no, index)
                 packed_columns = self._add_transaction(tx_id, tx, surplus)
                 fee: int | None = 0
                 if tx is group[-1]:

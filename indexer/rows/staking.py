@@ -67,7 +67,7 @@ class Staking(msgspec.Struct):
 
 def of_genesis(genesis: Genesis, resolver: Resolver) -> Staking:
     """The staking state before the first block: rows with the tx_id -1, and delegations from epoch 0 on."""
-    staking = Staking([Boundary(epoch_no, ledger.tx_id(0, 0)) for epoch_no in (-1, 0)])
+    staking = Staking([Boundary(epoch_no, ledger.tx_id_of(0, 0)) for epoch_no in (-1, 0)])
     for place, (pool_id, parameters) in enumerate(genesis.pools.items()):
         staking.pool_updates.append((_GENESIS, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters)))
     for account, pool_id in genesis.delegations.items():
@@ -82,4 +82,4 @@ def boundaries(before: Point | None, first: Point, network: Network) -> list[Bou
     if before is None:
         return []
     entered = range(network.epoch_of(before.slot_no) + 1, network.epoch_of(first.slot_no) + 1)
-    return [Boundary(epoch_no, ledger.tx_id(network.epoch_start(epoch_no), 0)) for epoch_no in entered]
+    return [Boundary(epoch_no, ledger.tx_id_of(network.epoch_start(epoch_no), 0)) for epoch_no in entered]

@@ -171,7 +171,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
     async with schema.commit(db):
         await erase(db)
         await forget_verification(db, network)
-        genesis_outputs = [(ledger.tx_id(-1 - place, 0), *output) for place, output in enumerate(genesis.outputs)]
+        genesis_outputs = [(ledger.tx_id_of(-1 - place, 0), *output) for place, output in enumerate(genesis.outputs)]
         await _copy(db, "genesis_output", ("tx_id", "tx_hash", "address", "lovelace"), genesis_outputs)
         resolver = await new_resolver(db, network)
         first_seen = await resolver.look_up_numbers(
@@ -250,7 +250,7 @@ async def _undo(
 
     `counted` is the depth to count in rollback_depth, in the commit that ends a rollback.
     """
-    first_tx_id = ledger.tx_id(first_slot, 0)
+    first_tx_id = ledger.tx_id_of(first_slot, 0)
     async with schema.commit(db):
         # NOTE: mints written at the end of bulk are stored in order of assets. Postgres then rates their BRIN index as
         # useless and scans the whole table, although the latest rows are in few places.
@@ -287,9 +287,9 @@ async def _delete(
     """
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)
-    output = sum(lovelace for tx_id, lovelace in undone.lovelace_out if tx_id < ledger.tx_id(next_slot, 0))
+    output = sum(lovelace for tx_id, lovelace in undone.lovelace_out if tx_id < ledger.tx_id_of(next_slot, 0))
     deleted = await _delete_blocks.all(
-        db, first_slot, point.block_hash, ledger.tx_id(first_slot, 0), epoch_no, next_slot, output
+        db, first_slot, point.block_hash, ledger.tx_id_of(first_slot, 0), epoch_no, next_slot, output
     )
     made = [(row.pool_no, network.epoch_of(row.slot_no)) for row in deleted if row.pool_no is not None]
     # The counts of later epochs are deleted.

@@ -27,7 +27,7 @@ from indexer.rows.staking import Staking, of_genesis
 from indexer.store import writer as store
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
-from shared.ledger import AssetNo, Point, PoolNo, StakeNo, tx_id
+from shared.ledger import AssetNo, Point, PoolNo, StakeNo, tx_id_of
 from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
 
 WINDOW_BLOCKS = 500
@@ -211,7 +211,7 @@ async def _differences(
         # The rows of older transactions, of which these are made, are wrong.
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from what they spend"
         return [("tx", Difference(what, None, None, str(failure)))]
-    ids = tx_id(first_slot, 0), tx_id(last_slot + 1, 0)
+    ids = tx_id_of(first_slot, 0), tx_id_of(last_slot + 1, 0)
     datums = _each(_Datum, ((key, *row) for key, row in rebuilt.datums.items()))
     scripts = _each(_Script, ((key, *row) for key, row in rebuilt.scripts.items()))
     stored_datums = await _datums.all(db, *ids, list(rebuilt.datums))
@@ -250,7 +250,7 @@ async def _genesis_differences(
         await resolver.look_up_numbers(db, set(), set(), set(configured.delegations), pool_ids)
         outputs = await _genesis_outputs.all(db)
         made = [
-            _GenesisOutput(tx_hash, tx_id(-1 - place, 0), raw, lovelace)
+            _GenesisOutput(tx_hash, tx_id_of(-1 - place, 0), raw, lovelace)
             for place, (tx_hash, raw, lovelace) in enumerate(configured.outputs)
         ]
         return [

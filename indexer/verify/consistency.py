@@ -10,7 +10,7 @@ import msgspec
 
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import packed, sql
-from shared.ledger import PoolNo, tx_id
+from shared.ledger import PoolNo, tx_id_of
 from shared.network import Network
 
 _HASH_BYTES = 32
@@ -43,7 +43,7 @@ async def _wrong_genesis_outputs(db: asyncpg.Connection) -> list[Difference]:
         expected = blake2b(output.address, digest_size=_HASH_BYTES).hexdigest()
         if output.tx_hash.hex() != expected:
             found.append(Difference("tx_hash of the genesis output of", output.address, output.tx_hash.hex(), expected))
-        key = tx_id(-1 - place, 0)
+        key = tx_id_of(-1 - place, 0)
         if output.tx_id != key:
             what = f"tx_id of the genesis output {output.tx_hash.hex()} of"
             found.append(Difference(what, output.address, str(output.tx_id), str(key)))

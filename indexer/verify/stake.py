@@ -16,7 +16,7 @@ import msgspec
 
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import sql
-from shared.ledger import ACTIVE_AFTER_EPOCHS, AddressNo, tx_id
+from shared.ledger import ACTIVE_AFTER_EPOCHS, AddressNo, tx_id_of
 from shared.network import Network
 
 
@@ -72,7 +72,7 @@ async def snapshots(db: asyncpg.Connection, network: Network) -> list[Snapshot]:
     assert ends is not None, "only an index that is live is verified"
     epoch_no = network.epoch_of(ends.last_slot_no)
     return [
-        Snapshot(opened, tx_id(network.epoch_start(opened), 0))
+        Snapshot(opened, tx_id_of(network.epoch_start(opened), 0))
         for opened in (epoch_no - 1, epoch_no)
         if opened > 0 and ends.first_slot_no is not None and network.epoch_start(opened) > ends.first_slot_no
     ]

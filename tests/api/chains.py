@@ -8,7 +8,7 @@ import msgspec
 
 from indexer.blocks.effects import Assets, Output
 from shared import packed
-from shared.ledger import AddressNo, AssetNo, fingerprint_digest, fingerprint_number, tx_id
+from shared.ledger import AddressNo, AssetNo, fingerprint_digest, fingerprint_number, tx_id_of
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Chain:
         block_hash = hash_of(f"block {slot_no}")
         await self._insert("block", slot_no=slot_no, block_no=self._blocks, tx_count=len(txs), hash=block_hash)
         for index, tx in enumerate(txs):
-            await self._insert_tx(tx_id(slot_no, index), tx)
+            await self._insert_tx(tx_id_of(slot_no, index), tx)
         await self._db.execute("DELETE FROM tip")
         await self._insert(
             "tip",

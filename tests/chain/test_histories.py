@@ -10,7 +10,7 @@ import pytest
 from indexer.blocks.genesis import Genesis
 from indexer.store import writer as store
 from shared import address, database
-from shared.ledger import TxId, tx_id
+from shared.ledger import TxId, tx_id_of
 from shared.network import PREVIEW
 from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
 
@@ -42,7 +42,7 @@ class Paid:
             outputs = [pays(person("x"), (NAME, quantity))] * 3 if quantity else [pays(person("x"))]
             minted = mints((NAME, 3 * quantity)) if 0 < quantity < MOST else {}
             transactions.append(tx(f"tx {self._number}", *outputs, mint=minted))
-            entries.append((tx_id(slot_no, index), 3 * quantity))
+            entries.append((tx_id_of(slot_no, index), 3 * quantity))
         self.blocks.append((slot_no, entries))
         await self.chain.append(slot_no, *transactions)
 

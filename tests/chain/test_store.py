@@ -8,7 +8,7 @@ import pytest
 from indexer.rows import resolver
 from indexer.store import writer as store
 from shared import database
-from shared.ledger import Point, tx_id
+from shared.ledger import Point, tx_id_of
 from shared.network import PREVIEW
 from tests.chain.written import Written, tx
 
@@ -55,7 +55,7 @@ async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
         "INSERT INTO mint SELECT asset, seq, (seq::bigint * 20 << 16) + asset % 50, 1, NULL, false"
         " FROM generate_series(1, 50) AS asset, generate_series(0, 1000) AS seq ORDER BY asset, seq"
     )
-    await db.execute("INSERT INTO mint VALUES (0, 0, $1, 1, NULL, false)", tx_id(SECOND.slot_no, 0))
+    await db.execute("INSERT INTO mint VALUES (0, 0, $1, 1, NULL, false)", tx_id_of(SECOND.slot_no, 0))
     await db.execute("ANALYZE mint")
     # NOTE: autovacuum would summarise new ranges of pages during the test, and each counts as a scan.
     await db.execute("SELECT brin_summarize_new_values('mint_tx_id')")

@@ -15,7 +15,7 @@ from indexer.verify import checksums, flows, histories, spenders, spending
 from indexer.verify import run as verify
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
 from shared import database
-from shared.ledger import tx_id
+from shared.ledger import tx_id_of
 from shared.network import PREVIEW
 from tests.chain.harness import ROOT, Ledgerline
 from tests.chain.written import POLICY, Json, Written, hash_of, mints, pays, person, reward_account, tx
@@ -368,7 +368,7 @@ async def test_no_single_error_escapes_the_checksums(db: asyncpg.Connection) -> 
 
 async def pay_exchange(chain: Written) -> None:
     """Pay an account so that its list of unspent outputs, and that of its address, have buckets."""
-    slots = (slot_no for slot_no in count(60) if any(opens(tx_id(slot_no, 0), index) for index in range(6)))
+    slots = (slot_no for slot_no in count(60) if any(opens(tx_id_of(slot_no, 0), index) for index in range(6)))
     outputs = [pays(person("exchange", staked=True), (COIN, 1)), *[pays(person("exchange", staked=True))] * 5]
     for slot_no in islice(slots, 5):
         await chain.append(slot_no, tx(f"pay{slot_no}", *outputs, mint=mints((COIN, 1))))

@@ -15,7 +15,7 @@ from indexer.rows.resolver import FirstFree, FirstSeen, Resolver
 from indexer.rows.value_check import Deposits, Rules, Unbalanced
 from shared import address, packed
 from shared.encoding import bech32_encode
-from shared.ledger import AddressNo, AssetNo, Point, PolicyNo, PoolNo, StakeNo, tx_id
+from shared.ledger import AddressNo, AssetNo, Point, PolicyNo, PoolNo, StakeNo, tx_id_of
 from shared.network import PREVIEW
 
 PAYMENT = address.show(b"\x60" + bytes(28))
@@ -168,7 +168,7 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         named = {policy + name: quantity for policy, some in output.assets.items() for name, quantity in some.items()}
         held = {resolver.assets[asset]: quantity for asset, quantity in named.items()}
         in_row = packed.pack_output(AddressNo(1), output.lovelace, held)
-        resolved = ResolvedOutput(tx_id(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
+        resolved = ResolvedOutput(tx_id_of(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
         resolver.unspent.add({packed.output_key(bytes.fromhex(_id(number)), 0): resolved})
     block = packed_block.pack(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0)), PREVIEW)
     first_seen = FirstSeen([], [], [], [], [])

@@ -18,7 +18,7 @@ from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import frames
 from indexer.rows import staking
 from shared.encoding import bech32_encode
-from shared.ledger import Point, tx_id
+from shared.ledger import Point, tx_id_of
 from shared.network import MAINNET, PREVIEW
 from shared.packed import PoolParameters, Relay, pack_pool_parameters, unpack_pool_parameters
 
@@ -144,8 +144,8 @@ def test_boundaries_lie_between_blocks_of_different_epochs() -> None:
 
     assert between(None, 500_000) == []
     assert between(0, 86_399) == []
-    assert between(86_399, 86_400) == [(1, tx_id(86_400, 0))]
-    assert between(10, 3 * 86_400 + 7) == [(epoch, tx_id(epoch * 86_400, 0)) for epoch in (1, 2, 3)]
+    assert between(86_399, 86_400) == [(1, tx_id_of(86_400, 0))]
+    assert between(10, 3 * 86_400 + 7) == [(epoch, tx_id_of(epoch * 86_400, 0)) for epoch in (1, 2, 3)]
     assert staking.boundaries(Point(4_492_799, b""), Point(4_492_800, b""), MAINNET)[0].epoch_no == 208
 
 
