@@ -252,7 +252,7 @@ def invalid_policy_id() -> Refusal:
     return Refusal(400, "invalid_policy_id", "Invalid policy ID format. Expected 56 hex characters")
 
 
-def fingerprint_of_no_policy() -> Refusal:
+def fingerprint_instead_of_policy_id() -> Refusal:
     """A fingerprint where a policy id is expected.
 
     Get the asset by its fingerprint; the answer has its `policy_id`.
@@ -659,7 +659,7 @@ def bootstrap_key_not_revocable() -> Refusal:
     return Refusal(400, "bootstrap_key_refused", "The bootstrap admin key cannot be revoked")
 
 
-def too_many_at_once(requests: str) -> Refusal:
+def too_many_concurrent_requests(requests: str) -> Refusal:
     """An admin request or a download that waited too long behind others of the same or of other keys.
 
     Send fewer requests at a time; wait for as long as `Retry-After` says.

@@ -450,7 +450,7 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
         yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())
     elif route.access != "open":
         yield from (errors.missing_admin_key(), errors.invalid_admin_key(), errors.permission_denied(route.access))
-        yield from (errors.too_many_at_once("admin requests"), errors.outdated())
+        yield from (errors.too_many_concurrent_requests("admin requests"), errors.outdated())
     for field in route.fields:
         yield field.kind.refusal(field.name)
     if route.body is not None:

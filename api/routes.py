@@ -55,7 +55,7 @@ _OF_THE_NODE = (
     partial(errors.value_not_conserved, "In and out value not conserved. (3123)"),
     partial(errors.transaction_refused, "Some outputs have too little ada. (3125)"),
 )
-_TOO_MANY_DOWNLOADS = partial(errors.too_many_at_once, "downloads")
+_TOO_MANY_DOWNLOADS = partial(errors.too_many_concurrent_requests, "downloads")
 _OF_AN_ASSET = (
     errors.asset_without_dot,
     partial(errors.invalid_fingerprint, "its checksum is wrong, so at least one character is"),
@@ -184,7 +184,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         sorted_by="total supply, then asset name",
-        errors=(errors.fingerprint_of_no_policy,),
+        errors=(errors.fingerprint_instead_of_policy_id,),
     ),
     Route(
         "GET",
@@ -194,7 +194,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         sorted_by="total quantity, ties in a fixed order",
-        errors=(errors.fingerprint_of_no_policy,),
+        errors=(errors.fingerprint_instead_of_policy_id,),
     ),
     Route(
         "GET",
@@ -234,7 +234,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         sorted_by="total quantity, ties in a fixed order",
-        errors=(errors.fingerprint_of_no_policy,),
+        errors=(errors.fingerprint_instead_of_policy_id,),
     ),
     Route(
         "GET",
@@ -274,7 +274,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(errors.fingerprint_of_no_policy, _TOO_MANY_DOWNLOADS),
+        errors=(errors.fingerprint_instead_of_policy_id, _TOO_MANY_DOWNLOADS),
     ),
     Route(
         "GET",
@@ -284,7 +284,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(errors.fingerprint_of_no_policy, _TOO_MANY_DOWNLOADS),
+        errors=(errors.fingerprint_instead_of_policy_id, _TOO_MANY_DOWNLOADS),
     ),
     # Addresses and stake accounts ----------------------------------------------------------------------------------
     Route(

@@ -60,7 +60,7 @@ class Turns(Generic[Shared]):
                 await turn
         except TimeoutError as cause:
             self._leave(key, turn)
-            raise errors.too_many_at_once(self._requests) from cause
+            raise errors.too_many_concurrent_requests(self._requests) from cause
         except BaseException:
             self._leave(key, turn)
             raise

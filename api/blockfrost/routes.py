@@ -31,7 +31,7 @@ Errors = Sequence[Callable[[], Refusal]]
 _OF_AN_ADDRESS = (errors.invalid_address, errors.foreign_address, refusals.never_used)
 _OF_AN_ACCOUNT = (errors.invalid_stake_address, errors.foreign_stake_address, refusals.never_used)
 _OF_AN_ASSET = (errors.invalid_asset, errors.asset_not_found)
-_OF_A_POLICY = (errors.fingerprint_of_no_policy, refusals.policy_not_found)
+_OF_A_POLICY = (errors.fingerprint_instead_of_policy_id, refusals.policy_not_found)
 _OF_A_TRANSACTION = (
     partial(errors.no_node, "preview"),
     partial(errors.node_not_available, "it does not answer"),

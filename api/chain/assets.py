@@ -84,7 +84,7 @@ class PolicyKind(Hex):
 
     def of_text(self, text: str) -> bytes:
         if text.lower().startswith(FINGERPRINT_START):
-            raise errors.fingerprint_of_no_policy()
+            raise errors.fingerprint_instead_of_policy_id()
         return super().of_text(text)
 
 
