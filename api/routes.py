@@ -39,22 +39,6 @@ _OF_A_CREDENTIAL = {
     "revoked": "DELETE /v1/admin/credentials/{id}",
     "api_key": "POST /v1/admin/credentials/{id}/rotate",
 }
-_OF_CBOR = (
-    errors.invalid_transaction,
-    partial(errors.transaction_too_large, 16_384),
-    errors.foreign_transaction,
-)
-_OF_THE_NODE = (
-    partial(errors.no_node, "preview"),
-    partial(errors.node_not_available, "it does not answer"),
-    partial(errors.transaction_expired, 133_660_800, 133_664_400),
-    partial(errors.signatures_refused, "Some signatures are missing. (3101)"),
-    partial(errors.inputs_not_unspent, "Unknown output references as inputs. (3117)"),
-    partial(errors.outside_validity_interval, "Outside of its validity interval. (3118)"),
-    partial(errors.fee_too_small, "Insufficient fee. (3122)"),
-    partial(errors.value_not_conserved, "In and out value not conserved. (3123)"),
-    partial(errors.transaction_refused, "Some outputs have too little ada. (3125)"),
-)
 _TOO_MANY_DOWNLOADS = partial(errors.too_many_concurrent_requests, "downloads")
 _OF_AN_ASSET = (
     errors.asset_without_dot,
@@ -104,9 +88,8 @@ ROUTES: tuple[Route, ...] = (
         scope="submit",
         raw="application/cbor",
         errors=(
-            partial(errors.no_node, "preview"),
-            partial(errors.node_not_available, "it does not answer"),
-            *_OF_CBOR,
+            *submission.NODE_REFUSALS,
+            *submission.CBOR_REFUSALS,
             partial(errors.evaluation_failed, "Some scripts failed. (3010)"),
         ),
     ),
@@ -119,9 +102,10 @@ ROUTES: tuple[Route, ...] = (
         scope="submit",
         raw="application/cbor",
         errors=(
-            *_OF_CBOR,
+            *submission.CBOR_REFUSALS,
             errors.transaction_not_signed,
-            *_OF_THE_NODE,
+            *submission.NODE_REFUSALS,
+            *submission.LEDGER_REFUSALS,
         ),
     ),
     Route(
@@ -143,7 +127,8 @@ ROUTES: tuple[Route, ...] = (
         errors=(
             errors.transaction_not_submitted,
             partial(errors.transaction_in_block, 2_846_511),
-            *_OF_THE_NODE,
+            *submission.NODE_REFUSALS,
+            *submission.LEDGER_REFUSALS,
         ),
     ),
     # Scripts and datums ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from api.blockfrost import (
     transactions,
 )
 from api.blockfrost.shape import ROOT
+from api.chain import submission as native
 from api.errors import Refusal
 from api.route import Handler, Route
 
@@ -32,23 +33,8 @@ _OF_AN_ADDRESS = (errors.invalid_address, errors.foreign_address, refusals.never
 _OF_AN_ACCOUNT = (errors.invalid_stake_address, errors.foreign_stake_address, refusals.never_used)
 _OF_AN_ASSET = (errors.invalid_asset, errors.asset_not_found)
 _OF_A_POLICY = (errors.fingerprint_instead_of_policy_id, refusals.policy_not_found)
-_OF_A_TRANSACTION = (
-    partial(errors.no_node, "preview"),
-    partial(errors.node_not_available, "it does not answer"),
-    errors.invalid_transaction,
-    partial(errors.transaction_too_large, 16_384),
-    errors.foreign_transaction,
-)
-_OF_THE_LEDGER = (
-    errors.transaction_not_signed,
-    partial(errors.transaction_expired, 133_660_800, 133_664_400),
-    partial(errors.signatures_refused, "Some signatures are missing. (3101)"),
-    partial(errors.inputs_not_unspent, "Unknown output references as inputs. (3117)"),
-    partial(errors.outside_validity_interval, "Outside of its validity interval. (3118)"),
-    partial(errors.fee_too_small, "Insufficient fee. (3122)"),
-    partial(errors.value_not_conserved, "In and out value not conserved. (3123)"),
-    partial(errors.transaction_refused, "Some outputs have too little ada. (3125)"),
-)
+_OF_AN_EVALUATION = (*native.NODE_REFUSALS, *native.CBOR_REFUSALS)
+_OF_A_SUBMISSION = (*_OF_AN_EVALUATION, errors.transaction_not_signed, *native.LEDGER_REFUSALS)
 
 
 def _open(path: str, handler: Handler) -> Route:
@@ -107,9 +93,9 @@ FACADE: tuple[Route, ...] = (
     _get("/txs/{hash}/delegations", certificates.delegations, "transactions", _TX),
     _get("/txs/{hash}/pool_updates", certificates.pool_updates, "transactions", _TX),
     _get("/txs/{hash}/pool_retires", certificates.pool_retirements, "transactions", _TX),
-    _post("/tx/submit", submission.submit, (*_OF_A_TRANSACTION, *_OF_THE_LEDGER)),
-    _post("/utils/txs/evaluate", submission.evaluate, _OF_A_TRANSACTION),
-    _post("/utils/txs/evaluate/utxos", submission.evaluate_with_outputs, _OF_A_TRANSACTION, raw=""),
+    _post("/tx/submit", submission.submit, _OF_A_SUBMISSION),
+    _post("/utils/txs/evaluate", submission.evaluate, _OF_AN_EVALUATION),
+    _post("/utils/txs/evaluate/utxos", submission.evaluate_with_outputs, _OF_AN_EVALUATION, raw=""),
     # Addresses and accounts ------------------------------------------------------------------------------------------
     _get(
         "/addresses/{address}",

@@ -1,7 +1,8 @@
 """Transactions that a caller submits, follows, or has evaluated first."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
 from api.chain import submitted, tip
 from api.chain.submitted import Register
 from api.chain.tip import Tip
+from api.errors import Refusal
 from api.nodes import NodeConnection, NodeRefused
 from api.parameters import Body, Hex, JsonSchema, Kind, Question
 from api.transaction_cbor import ParsedTransaction
@@ -25,6 +27,28 @@ _REFUSALS = {
     3122: errors.fee_too_small,
     3123: errors.value_not_conserved,
 }
+
+# The refusals that these handlers and their twins below /blockfrost raise, for `errors` in both tables of routes. The
+# texts and numbers in them are examples.
+Refusals = tuple[Callable[[], Refusal], ...]
+NODE_REFUSALS: Refusals = (
+    partial(errors.no_node, "preview"),
+    partial(errors.node_not_available, "it does not answer"),
+)
+CBOR_REFUSALS: Refusals = (
+    errors.invalid_transaction,
+    partial(errors.transaction_too_large, transaction_cbor.MOST_BYTES),
+    errors.foreign_transaction,
+)
+LEDGER_REFUSALS: Refusals = (
+    partial(errors.transaction_expired, 133_660_800, 133_664_400),
+    partial(errors.signatures_refused, "Some signatures are missing. (3101)"),
+    partial(errors.inputs_not_unspent, "Unknown output references as inputs. (3117)"),
+    partial(errors.outside_validity_interval, "Outside of its validity interval. (3118)"),
+    partial(errors.fee_too_small, "Insufficient fee. (3122)"),
+    partial(errors.value_not_conserved, "In and out value not conserved. (3123)"),
+    partial(errors.transaction_refused, "Some outputs have too little ada. (3125)"),
+)
 
 
 class Cbor(Kind[bytes]):
