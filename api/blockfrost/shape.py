@@ -16,16 +16,29 @@ ROOT = f"{FOLDER}api/v0"
 
 _KEY_HEADER = "project_id"
 KEY_HEADERS = f"Authorization, {_KEY_HEADER}"
-_UNKNOWN = "The requested component has not been found."
+_NOT_FOUND = (404, "The requested component has not been found.")
 _REFUSED: dict[str, tuple[int, str]] = {
     "missing_api_key": (403, "Missing project token. Please include project_id in your request."),
     "invalid_api_key": (403, "Invalid project token."),
     "quota_exceeded": (402, "Usage is over limit."),
     "rate_limit_exceeded": (429, "Usage is over limit."),
-    "never_used": (404, _UNKNOWN),
+    **dict.fromkeys(
+        (
+            "asset_not_found",
+            "block_not_found",
+            "datum_not_found",
+            "epoch_not_found",
+            "policy_not_found",
+            "pool_not_found",
+            "script_not_found",
+            "transaction_not_found",
+            "never_used",
+        ),
+        _NOT_FOUND,
+    ),
     "not_found": (404, "This path is not answered here: docs/blockfrost.md lists those that are."),
 }
-"""Refusals that have another status or another message there."""
+"""The refusals, by code, that have another status or message there."""
 
 _NAMES = {402: "Project Over Limit", 429: "Project Over Limit"}
 
@@ -54,8 +67,6 @@ def authorization(headers: MultiMapping[str]) -> Sequence[str]:
 def failure(refusal: Refusal) -> tuple[int, bytes]:
     """The status and the body of an error."""
     status, message = _REFUSED.get(refusal.code, (refusal.status, refusal.message))
-    if refusal.code.endswith("_not_found"):
-        message = _UNKNOWN
     return status, answers.encode(Failure(status, _NAMES.get(status) or HTTPStatus(status).phrase, message))
 
 

@@ -10,9 +10,11 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
+from api.blockfrost import shape
 from api.blockfrost.not_answered import REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
+from api.openapi import refusals_of
 from api.restrictions import GRANTED_ONLY, SCOPES
 from api.usage.spool import Spool, spools_in
 from shared import database
@@ -115,6 +117,14 @@ async def test_anyone_may_ask_whether_the_service_works(api: Client) -> None:
         assert list((await api.get(ROOT + path)).body) == ["url", "version"]
     assert list((await api.get(f"{ROOT}/health")).body) == ["is_healthy"]
     assert (await api.get(f"{ROOT}/health/clock")).body["server_time"] > 1_700_000_000_000
+
+
+def test_whatever_is_not_found_has_blockfrosts_message() -> None:
+    for route in FACADE:
+        for refusal in refusals_of(route):
+            if refusal.code.endswith("_not_found"):
+                status, body = shape.failure(refusal)
+                assert status == 404 and b"The requested component has not been found." in body, refusal.code
 
 
 async def test_errors_are_in_blockfrosts_shape(api: Client, chain: Chain, key: str) -> None:
