@@ -135,7 +135,7 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
         if self.committing is not None:
             yield self.committing
             return
-        async with self.services.admin.turn(self.key.id, of_a_part=for_a_part) as pool, pool.acquire() as db:
+        async with self.services.admin_pool.turn(self.key.id, of_a_part=for_a_part) as pool, pool.acquire() as db:
             yield db
 
     @asynccontextmanager

@@ -71,7 +71,7 @@ async def ready(ask: OpenAsk[Nothing]) -> Answer[Ready]:
     An answer is up to a second old.
     """
     services = ask.services
-    looked = await services.readings.get("ready", lambda: _look(services))
+    looked = await services.shared_readings.get("ready", lambda: _look(services))
     if looked.networks is None:
         raise errors.not_ready("; ".join([errors.database_not_available().message, *looked.queue_faults]))
     shown = [each for each in looked.networks if not each.retired]
@@ -94,7 +94,7 @@ async def ready_network(ask: OpenAsk[OneNetwork]) -> Answer[NetworkReady]:
     services, network = ask.services, by_name.get(ask.question.network)
     if network is None:
         raise errors.not_found()
-    found = await services.readings.get(
+    found = await services.shared_readings.get(
         f"ready {network.name}",
         lambda: in_time(network_states.of(services, network), _ANSWER_WITHIN_S, _WITHOUT_DATABASE),
     )
@@ -137,7 +137,7 @@ def _reasons(services: Services, looked: "_Looked") -> Iterator[str]:
 
 async def _schema_faults(services: Services) -> list[str]:
     """A reason if a newer program has migrated the database. Raises the database's errors."""
-    async with services.keys.acquire() as db:
+    async with services.key_pool.acquire() as db:
         try:
             await schema.check(db)
         except schema.WrongSchema as newer:

@@ -29,7 +29,7 @@ from api.ask import Nothing, OpenAsk
 from api.route import Route
 from api.services import Services
 from api.shared_reading import in_time
-from api.usage.waiting import Gauges
+from api.usage.backlog import Gauges
 from shared import gauges, sql
 from shared.network import by_name
 from shared.network_state import NetworkState, RollbackDepth
@@ -77,7 +77,7 @@ async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # it has no hints
     now = CollectorRegistry()
-    for measured in await ask.services.readings.get("metrics", lambda: _measured(ask.services)):
+    for measured in await ask.services.shared_readings.get("metrics", lambda: _measured(ask.services)):
         now.register(measured)
     text = generate_latest(registry) + generate_latest(now)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -94,7 +94,7 @@ async def _measured(services: Services) -> list[Collector]:
 
 
 async def _usage_metrics(services: Services) -> Collector:
-    return Gauges(await services.waiting.measured())
+    return Gauges(await services.usage_backlog.measured())
 
 
 async def _chain_metrics(services: Services) -> "_ChainMetrics":
@@ -105,7 +105,7 @@ async def _chain_metrics(services: Services) -> "_ChainMetrics":
 
 
 async def _expiring_credentials(services: Services) -> "_ExpiringGauges":
-    async with services.keys.acquire() as db:
+    async with services.key_pool.acquire() as db:
         expiring = await _expiring.one(db)
     assert expiring is not None, "a count is one row"
     return _ExpiringGauges(expiring)

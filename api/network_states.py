@@ -46,7 +46,7 @@ def _of(
 
 
 async def _heartbeats(services: Services) -> dict[int, LastHeartbeat]:
-    async with services.keys.acquire() as db:
+    async with services.key_pool.acquire() as db:
         return await leader.last_heartbeats(db)
 
 

@@ -234,7 +234,7 @@ def handler(routes: Callable[[], tuple[Route, ...]]) -> Handler:
     async def openapi(ask: OpenAsk[Nothing]) -> web.Response:
         """Get this OpenAPI document."""
         services = ask.services
-        values = await services.readings.get("examples", lambda: path_examples.path_parameters(services))
+        values = await services.shared_readings.get("examples", lambda: path_examples.path_parameters(services))
         body = _encoded(routes(), tuple(values.items()))
         return web.Response(body=body, headers={"Content-Type": answers.CONTENT_TYPE})
 

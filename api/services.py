@@ -20,8 +20,8 @@ from api.shared_reading import SharedReadings
 from api.turns import FairPool, Turns
 from api.usage import queue as usage_queue
 from api.usage import spool_host
+from api.usage.backlog import Backlog
 from api.usage.spool import Spools
-from api.usage.waiting import Waiting
 from api.valkey import ValkeyClient
 from shared import database, tasks
 from shared.lifecycle import WAITED_FOR, wait_for
@@ -36,8 +36,8 @@ _connections = Gauge(
 )
 _COUNT_EVERY_S = 5.0
 
-# Postgres grants 100 connections by default: enough for two API processes, the indexers and the worker. A pool for each
-# kind of work keeps a slow kind from blocking the others (docs/decisions/0022).
+# Postgres grants 100 connections by default: enough for two API processes, the indexers and the usage aggregator. A
+# pool for each kind of work keeps a slow kind from blocking the others (docs/decisions/0022).
 KEY_CONNECTIONS = 3
 ADMIN_CONNECTIONS, ADMIN_TURNS_EACH = 6, 4
 QUEUE_CONNECTIONS = 1
@@ -51,7 +51,7 @@ SUBMISSION_STATEMENT_WITHIN_S = 10.0
 """The time limit of a statement for a submission. The slowest waits for another one with the same idempotency key."""
 
 KEPT_S = 1.0
-"""How long what open endpoints show is kept."""
+"""How long the readings of open endpoints are kept."""
 
 MOST_EXPORTS = 2
 """Each holds one of a network's connections (CONNECTIONS in chain_servers.py) for some seconds; the others answer
@@ -65,19 +65,19 @@ class Services(msgspec.Struct, frozen=True):
     """Everything that a handler may use besides the request."""
 
     settings: Settings
-    keys: FairPool  # for authentication, and for `readings`, which are short and few
-    admin: Turns[asyncpg.Pool]
+    key_pool: FairPool  # for authentication, and for `shared_readings`, which are short and few
+    admin_pool: Turns[asyncpg.Pool]
     chain_servers: ChainServers
     nodes: Nodes
     submissions: asyncpg.Pool
     valkey: ValkeyClient
     callers: Callers
     spools: Spools
-    waiting: Waiting
+    usage_backlog: Backlog
     registry: Registry
-    readings: SharedReadings  # of open endpoints
+    shared_readings: SharedReadings  # of open endpoints
     downloads: Turns[Path]  # in DATA_DIR
-    exports: asyncio.Semaphore  # of whole lists that may be read at a time
+    export_slots: asyncio.Semaphore  # one for each whole list that may be read at a time
     count_connections: Callable[[], None]
 
 
@@ -120,18 +120,18 @@ async def opened(
         stack.callback(nodes.close)
         yield Services(
             settings=settings,
-            keys=keys,
-            admin=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
+            key_pool=keys,
+            admin_pool=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
             chain_servers=opened_servers,
             nodes=nodes,
             submissions=submissions,
             valkey=valkey,
             callers=callers,
             spools=spools,
-            waiting=Waiting(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
-            readings=SharedReadings(KEPT_S),
+            usage_backlog=Backlog(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
+            shared_readings=SharedReadings(KEPT_S),
             downloads=Turns(settings.data_dir, MOST_DOWNLOADS, MOST_DOWNLOADS_EACH, "downloads"),
-            exports=asyncio.Semaphore(MOST_EXPORTS),
+            export_slots=asyncio.Semaphore(MOST_EXPORTS),
             count_connections=pools.count,
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),
         )

@@ -83,7 +83,7 @@ class Status(msgspec.Struct, frozen=True):
 async def status(ask: OpenAsk[Nothing]) -> Answer[Status]:
     """Get the state of each network and of usage. An answer is up to a second old."""
     services = ask.services
-    found: Status = await services.readings.get("status", lambda: _read(services))
+    found: Status = await services.shared_readings.get("status", lambda: _read(services))
     return Answer(data=found)
 
 
@@ -107,15 +107,15 @@ _OF_NODE: dict[str, Word] = {"lost": "node_lost", "stalled": "node_stalled"}
 
 async def _read(services: Services) -> Status:
     """Raises the errors of the database, and TimeoutError if it does not answer."""
-    waiting, (at, networks) = await asyncio.gather(services.waiting.measured(), _networks(services))
-    usage = UsageStatus(waiting.queued, waiting.waiting_bytes, waiting.lag_s)
+    backlog, (at, networks) = await asyncio.gather(services.usage_backlog.measured(), _networks(services))
+    usage = UsageStatus(backlog.queued, backlog.waiting_bytes, backlog.lag_s)
     return Status(at, VERSION, schema.VERSION, networks, usage)
 
 
 async def _networks(services: Services) -> tuple[datetime, list[NetworkStatus]]:
     """The networks, and when that was by the database's clock."""
     async with asyncio.timeout(_ANSWER_WITHIN_S):
-        async with services.keys.acquire() as db:
+        async with services.key_pool.acquire() as db:
             clock = await _clock.one(db)
             verified = {row.network_id: row for row in await _verifications.all(db)}
         assert clock is not None, "a clock always shows a time"

@@ -97,7 +97,7 @@ async def _csv(
         folder = await stack.enter_async_context(ask.services.downloads.turn(ask.key.credential_id))
         file = stack.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115 - the stack closes it
         file.write(_lines([columns]))
-        async with ask.services.exports, ask.snapshot() as db:
+        async with ask.services.export_slots, ask.snapshot() as db:
             last = await tip.read(db)
             if isinstance(held, AssetId) and await assets.one(db, held, ask.network) is None:
                 raise errors.asset_not_found()

@@ -1,4 +1,4 @@
-"""Measure how much usage waits on this machine: in the spools of all processes, and in the queue."""
+"""The backlog of usage: what waits on this machine in the spools of all processes, and in the queue."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ class Measured(msgspec.Struct, frozen=True):
     unusable_files: int | None
 
 
-class Waiting:
+class Backlog:
     """Compares the spools of all processes in a folder with the table."""
 
     def __init__(self, folder: Path, partner: asyncpg.Pool, broker: RedisBroker) -> None:
