@@ -30,7 +30,7 @@ from shared.settings import Settings
 
 log = structlog.get_logger()
 
-WORKER = "api.worker"
+AGGREGATOR = "api.worker"
 """The module that Dramatiq loads."""
 
 commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -109,7 +109,7 @@ def worker(context: typer.Context) -> None:
     _settings()
     logs.started("usage aggregator")
     parser = dramatiq.make_argument_parser()  # type: ignore[no-untyped-call] # it has no hints
-    arguments = parser.parse_args([WORKER, "--skip-logging", *context.args])
+    arguments = parser.parse_args([AGGREGATOR, "--skip-logging", *context.args])
     raise typer.Exit(dramatiq.main(arguments))  # type: ignore[no-untyped-call] # nor has this
 
 

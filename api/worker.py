@@ -90,7 +90,7 @@ async def _add_breakdown(db: asyncpg.Connection, parts: list[BreakdownSum]) -> N
 
 
 class _Aggregator(dramatiq.Middleware):
-    """The resources of a worker process: an event loop in a thread, the servers, and connections."""
+    """The resources of one of Dramatiq's processes: an event loop in a thread, the servers, and connections."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -142,7 +142,7 @@ class _Aggregator(dramatiq.Middleware):
         log.info("aggregator.ready", queue=QUEUE)
 
     def _end_if_failed(self, connecting: Future[None]) -> None:
-        """End a worker that will never reach its servers, and thereby Dramatiq's main process."""
+        """End a process that will never reach its servers, and thereby Dramatiq's main process."""
         cause = connecting.exception()
         if cause is None or isinstance(cause, lifecycle.Stopped):
             return
@@ -183,7 +183,7 @@ def _fail(cause: object) -> int:
 
 
 def _end_with_parent() -> None:
-    """Stop when Dramatiq's main process has gone: after its kill -9, nothing else would stop the workers."""
+    """Stop when Dramatiq's main process has gone: after its kill -9, nothing else would stop its other processes."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(1)

@@ -38,13 +38,13 @@ def environment(environment: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture
-def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_aggregator(monkeypatch: pytest.MonkeyPatch) -> None:
     """No aggregator runs in this test, so its APIs do not wait for one when they stop."""
     monkeypatch.setattr("api.usage.queue._LAST_LOOKS_S", 0)
 
 
 @pytest.fixture
-async def api(environment: dict[str, str], no_worker: None) -> AsyncIterator[Client]:  # noqa: ARG001
+async def api(environment: dict[str, str], no_aggregator: None) -> AsyncIterator[Client]:  # noqa: ARG001
     """An API on a free port."""
     async with serving(environment) as client:
         yield client
@@ -199,7 +199,7 @@ async def indexer(database_url: str) -> AsyncIterator[Indexer]:
 
 
 @pytest.fixture
-async def sandbox(environment: dict[str, str], no_worker: None) -> AsyncIterator[Sandbox]:  # noqa: ARG001
+async def sandbox(environment: dict[str, str], no_aggregator: None) -> AsyncIterator[Sandbox]:  # noqa: ARG001
     """A devnet with an index and an API."""
     async with sandboxes.opened(environment) as opened:
         yield opened

@@ -49,7 +49,7 @@ class BothSides:
 @pytest.fixture
 async def asked(
     environment: dict[str, str],
-    no_worker: None,  # noqa: ARG001
+    no_aggregator: None,  # noqa: ARG001
     issue_key: IssueKey,
     db: asyncpg.Connection,
 ) -> AsyncIterator[BothSides]:

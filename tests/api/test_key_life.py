@@ -358,7 +358,7 @@ async def test_a_barred_request_counts_towards_nothing(
     assert (await api.get(CHAIN_PATH, credential["key"])).headers["RateLimit-Remaining"] == "59"
 
 
-@pytest.mark.usefixtures("no_worker")
+@pytest.mark.usefixtures("no_aggregator")
 async def test_the_address_is_that_of_the_client_behind_trusted_proxies(
     environment: dict[str, str], partner: Partner, credential: dict[str, Any]
 ) -> None:

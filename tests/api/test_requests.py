@@ -283,7 +283,7 @@ async def test_a_dropped_connection_to_the_database_is_503(
     assert statuses[-1] == 200
 
 
-@pytest.mark.usefixtures("no_worker")
+@pytest.mark.usefixtures("no_aggregator")
 async def test_a_lost_replica_is_skipped(environment: dict[str, str], chain: Chain, key: str) -> None:
     await chain.append(10, pays("a", ALICE))
     primary, relay = environment["DATABASE_URL"], TcpRelay()

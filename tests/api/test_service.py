@@ -236,7 +236,7 @@ async def reasons(api: Client) -> list[str]:
     return found
 
 
-@pytest.mark.usefixtures("no_worker")
+@pytest.mark.usefixtures("no_aggregator")
 async def test_open_endpoints_read_the_database_once_for_all_callers(
     environment: dict[str, str], chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +259,7 @@ async def test_open_endpoints_read_the_database_once_for_all_callers(
             assert readings == most, path
 
 
-@pytest.mark.usefixtures("no_worker")
+@pytest.mark.usefixtures("no_aggregator")
 async def test_ready_without_database_or_queue(environment: dict[str, str], chain: Chain) -> None:
     await chain.append(slot_now(), pays("a", ALICE))
     postgres, valkey = TcpRelay(), TcpRelay()

@@ -319,7 +319,7 @@ async def test_a_spool_is_deleted_when_no_failover_can_lose_its_commit(
     database_url: str,
     redis_url: str,
     data_dir: Path,
-    no_worker: None,  # noqa: ARG001
+    no_aggregator: None,  # noqa: ARG001
 ) -> None:
     made = [Spools(data_dir / "usage") for _ in range(3)]
     for spools in made:
@@ -348,7 +348,7 @@ async def test_a_spool_stays_while_the_schema_is_newer(
     database_url: str,
     redis_url: str,
     data_dir: Path,
-    no_worker: None,  # noqa: ARG001
+    no_aggregator: None,  # noqa: ARG001
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     spools = Spools(data_dir / "usage")

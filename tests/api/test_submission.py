@@ -54,7 +54,7 @@ class Sandbox(msgspec.Struct):
 async def sandbox(
     request: pytest.FixtureRequest,
     environment: dict[str, str],
-    no_worker: None,  # noqa: ARG001
+    no_aggregator: None,  # noqa: ARG001
     db: asyncpg.Connection,
     issue_key: IssueKey,
 ) -> AsyncIterator[Sandbox]:

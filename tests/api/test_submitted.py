@@ -90,7 +90,7 @@ class Followed(msgspec.Struct):
 @pytest.fixture
 async def followed(
     environment: dict[str, str],
-    no_worker: None,  # noqa: ARG001
+    no_aggregator: None,  # noqa: ARG001
     db: asyncpg.Connection,
     issue_key: IssueKey,
 ) -> AsyncIterator[Followed]:

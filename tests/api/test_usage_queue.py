@@ -105,7 +105,7 @@ async def test_a_worker_that_cannot_start_does_not_end_the_others(
     assert "api_process.failed" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("no_worker")
+@pytest.mark.usefixtures("no_aggregator")
 async def test_usage_does_not_wait_for_a_slow_pruning(
     environment: dict[str, str], key: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.api.conftest import api, chain, db, environment, indexer, no_worker
+from tests.api.conftest import api, chain, db, environment, indexer, no_aggregator
 from tests.browser.pages import chromium
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
 
-__all__ = ["api", "chain", "db", "environment", "indexer", "no_worker"]
+__all__ = ["api", "chain", "db", "environment", "indexer", "no_aggregator"]
 
 
 @pytest.fixture

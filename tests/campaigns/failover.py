@@ -1,9 +1,9 @@
 """`python -m tests.campaigns.failover --rounds 10`: a switchover and a crash of the primary in each round, under load.
 
-Postgres is three servers under Patroni. An indexer follows the devnet, two API hosts answer, a worker adds up usage. At
-the end the losses are printed: accounts whose creation was confirmed, answered requests that are not in the usage
-table, and differences that `verify` finds. In synchronous mode any loss fails the campaign. Needs root, and Debian's
-patroni, etcd-server, etcd-client and postgresql-15.
+Postgres is three servers under Patroni. An indexer follows the devnet, two API hosts answer, an aggregator adds up
+usage. At the end the losses are printed: accounts whose creation was confirmed, answered requests that are not in the
+usage table, and differences that `verify` finds. In synchronous mode any loss fails the campaign. Needs root, and
+Debian's patroni, etcd-server, etcd-client and postgresql-15.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ def _start(cluster: patroni.Cluster, redis_url: str, folder: Path, processes: li
     start("indexer", "indexer", "run", "--network", "preview", "--ogmios-url", f"ws://127.0.0.1:{node_port}")
     for number, port in enumerate(ports):
         start(f"api-{number}", "api", "--port", str(port), DATA_DIR=str(folder / f"api-{number}"))
-    start("worker", "dramatiq", "api.worker", "-p", "1", "-t", "2")
+    start("aggregator", "dramatiq", "api.worker", "-p", "1", "-t", "2")
     return Site(cluster, ports, processes, settings)
 
 

@@ -152,7 +152,7 @@ def answered(connection: http.client.HTTPConnection) -> int:
     return response.status
 
 
-def test_a_worker_that_hangs_delays_no_request(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_hung_worker_does_not_keep_the_api_from_stopping(environment: dict[str, str], tmp_path: Path) -> None:
     with running(environment, tmp_path, "--workers", "2") as (api, _):
         found = workers_of(api, 2)
         found[0].suspend()

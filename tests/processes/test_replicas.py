@@ -147,7 +147,7 @@ def servers(cluster: list[OwnPostgres]) -> Iterator[list[OwnPostgres]]:
 async def site(
     servers: list[OwnPostgres],
     environment: dict[str, str],
-    no_worker: None,  # noqa: ARG001
+    no_aggregator: None,  # noqa: ARG001
 ) -> AsyncIterator[Site]:
     """A separate database with a chain of one block, which the replicas have."""
     name = f"test_{uuid4().hex}"
@@ -166,7 +166,7 @@ async def site(
 
 
 @pytest.fixture
-def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_aggregator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.usage.queue._LAST_LOOKS_S", 0)
 
 

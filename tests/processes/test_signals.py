@@ -63,7 +63,7 @@ class Site:
         self.node = self.new_node()
         self.indexer = self.new_indexer()
         self.api = ledgerline.start("api", "--port", str(self.api_port))
-        self.worker = self.new_worker()
+        self.aggregator = self.new_aggregator()
 
     def new_node(self) -> Node:
         """A node of the chain on its port; the caller ends it."""
@@ -75,7 +75,7 @@ class Site:
         arguments = ("--network", "preview", "--ogmios-url", url, "--metrics-port", port)
         return self.ledgerline.start("indexer", "run", *arguments)
 
-    def new_worker(self) -> Process:
+    def new_aggregator(self) -> Process:
         return self.ledgerline.start("api", "worker", "--processes", "1", "--threads", "1")
 
     def get(self, path: str, **headers: str) -> tuple[int, Any]:
@@ -200,7 +200,7 @@ def running(new_ledgerline: NewLedgerline) -> Iterator[Site]:
         site.node.__exit__()
         site.indexer.kill()
         site.api.kill()
-        site.worker.kill()
+        site.aggregator.kill()
         site.postgres.end()
         site.valkey.end()
 
@@ -346,8 +346,8 @@ def test_without_valkey_usage_waits_on_disk(site: Site, key: str) -> None:
     until("limits are shared again", lambda: site.calls(key) == 404 and site.number("rate_limits_shared") == 1)
 
 
-def test_without_a_worker_usage_waits_in_the_queue(site: Site, key: str) -> None:
-    site.worker.kill()
+def test_without_an_aggregator_usage_waits_in_the_queue(site: Site, key: str) -> None:
+    site.aggregator.kill()
     try:
         assert site.calls(key) == 404
         until("it waits", lambda: site.number("usage_queued") and (site.number("usage_lag_seconds") or 0) > 1)
@@ -356,7 +356,7 @@ def test_without_a_worker_usage_waits_in_the_queue(site: Site, key: str) -> None
         until("/v1/status shows it", lambda: (site.get("/v1/status")[1]["data"]["usage"]["lag_s"] or 0) > 1)
         site.keeps("usage aggregator stopped")
     finally:
-        site.worker = site.new_worker()
+        site.aggregator = site.new_aggregator()
 
 
 def test_a_full_disk_of_the_api_refuses_requests(site: Site, key: str) -> None:
