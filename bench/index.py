@@ -48,7 +48,7 @@ from shared.network import MAINNET, Network
 Answer = TypeVar("Answer")
 
 _MODES = ("bulk", "always-on")
-_GOALS = {"bulk": 0.30, "always-on": 0.45}
+_GOALS = {"bulk": 0.50, "always-on": 0.40}
 _GOAL_CPU_US = 35
 _BUFFER_BYTES = 1 << 20
 _RULES = value_check.Rules(value_check.Deposits(2_000_000, 500_000_000), from_origin=True)
