@@ -6,29 +6,25 @@ staged without index, and their finalize steps end the run; always-on writes eve
 """
 
 import asyncio
-import gc
 import resource
 import statistics
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import asyncpg
 import msgspec
 import typer
-import uvloop
 from rich.console import Console
 from rich.table import Table
 
 from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS, Chain
-from bench.processes import MAXRSS_BYTES, peak_bytes
+from bench.processes import MAXRSS_BYTES, apart, peak_bytes
 from indexer.blocks import effects, genesis, packed_block
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
@@ -41,11 +37,9 @@ from indexer.store import writer as store
 from indexer.sync import batches, follow, session
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
-from shared import database, lifecycle, log, servers, settings
+from shared import database, lifecycle, servers, settings
 from shared.ledger import SECURITY_PARAMETER, Point
 from shared.network import MAINNET, Network
-
-Answer = TypeVar("Answer")
 
 _MODES = ("bulk", "always-on")
 _GOALS = {"bulk": 0.50, "always-on": 0.40}
@@ -262,19 +256,6 @@ async def follow_node(
         await lifecycle.first_of(follow.chase(opened, pipeline, connect), pipeline.write_forever())
 
 
-def apart(work: Callable[..., Coroutine[Any, Any, Answer]], *arguments: object) -> Answer:
-    """Run a coroutine function in a separate process, as the indexer runs, so that its memory is measured alone."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        return process.submit(_as_indexer, work, *arguments).result()
-
-
-def _as_indexer(work: Callable[..., Coroutine[Any, Any, Answer]], *arguments: object) -> Answer:
-    log.configure("warning", "console")
-    gc.disable()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work(*arguments))
-
-
 async def _measure(transactions: int, rounds: int, seed: int, modes: tuple[str, ...]) -> None:
     console = Console()
     with TemporaryDirectory(prefix="bench_") as folder:
@@ -290,8 +271,8 @@ async def _measure(transactions: int, rounds: int, seed: int, modes: tuple[str, 
             runs: dict[str, list[Run]] = {mode: [] for mode in modes}
             for _ in range(rounds):
                 for mode in modes:
-                    floors[mode].append(await asyncio.to_thread(apart, floor, url, path, transactions, mode))
-                    runs[mode].append(await asyncio.to_thread(apart, run, url, path, transactions, mode))
+                    floors[mode].append(await apart(floor, url, path, transactions, mode))
+                    runs[mode].append(await apart(run, url, path, transactions, mode))
     console.print(_table(transactions, modes, floors, runs))
 
 

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS
-from bench.index import apart, follow_to_end, make_chain
+from bench.index import follow_to_end, make_chain
+from bench.processes import apart
 from indexer.verify import run as verify
 from shared import database, servers, settings
 from shared.network import MAINNET
@@ -54,7 +55,7 @@ async def _measure(transactions: int, seed: int) -> None:
             databases.fresh(running.database_url) as url,
         ):
             console.print(machine.describe(await machine.postgres_version(url)))
-            await asyncio.to_thread(apart, index, url, path, transactions)
+            await apart(index, url, path, transactions)
             for processes in sorted({1, os.cpu_count() or 1}):
                 took_s = await timed(url, processes)
                 table.add_row(str(processes), f"{took_s:.1f}", f"{transactions / took_s:,.0f}")
