@@ -127,15 +127,15 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
     committing: asyncpg.Connection | None = None  # the connection of an idempotent request, which is one commit
 
     @asynccontextmanager
-    async def connection(self, *, for_a_part: bool = False) -> AsyncIterator[asyncpg.Connection]:
+    async def connection(self, *, answer_begun: bool = False) -> AsyncIterator[asyncpg.Connection]:
         """A connection for statements without a common commit, in a turn of this admin key.
 
-        `for_a_part` waits longer for the turn: the answer has begun.
+        With `answer_begun`, part of the answer has been sent, so it waits longer for the turn.
         """
         if self.committing is not None:
             yield self.committing
             return
-        async with self.services.admin_pool.turn(self.key.id, of_a_part=for_a_part) as pool, pool.acquire() as db:
+        async with self.services.admin_pool.turn(self.key.id, answer_begun=answer_begun) as pool, pool.acquire() as db:
             yield db
 
     @asynccontextmanager

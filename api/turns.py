@@ -14,7 +14,7 @@ WAIT_S = 10.0
 """How long a request waits for its turn."""
 
 WAIT_BETWEEN_PARTS_S = 300.0
-"""How long an answer waits that is sent in parts, each in a turn: once it has begun it can't be refused."""
+"""How long an answer that is sent in parts waits for each further turn: once it has begun, it can't be refused."""
 
 Shared = TypeVar("Shared")
 
@@ -50,13 +50,16 @@ class Turns(Generic[Shared]):
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next key first
 
     @asynccontextmanager
-    async def turn(self, key: Hashable, *, of_a_part: bool = False) -> AsyncIterator[Shared]:
-        """Wait for a turn and hold it until the block ends. Raises Refusal after WAIT_S, or WAIT_BETWEEN_PARTS_S."""
+    async def turn(self, key: Hashable, *, answer_begun: bool = False) -> AsyncIterator[Shared]:
+        """Wait for a turn and hold it until the block ends.
+
+        Raises Refusal after WAIT_S or, if part of the answer is sent already, after WAIT_BETWEEN_PARTS_S.
+        """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(turn)
         self._give()
         try:
-            async with asyncio.timeout(WAIT_BETWEEN_PARTS_S if of_a_part else WAIT_S):
+            async with asyncio.timeout(WAIT_BETWEEN_PARTS_S if answer_begun else WAIT_S):
                 await turn
         except TimeoutError as cause:
             self._leave(key, turn)

@@ -197,7 +197,7 @@ async def _exported(ask: AdminAsk[Export, None], start: datetime, end: datetime)
     """
     last_id = _NO_ID
     while True:
-        async with ask.connection(for_a_part=True) as db:
+        async with ask.connection(answer_begun=True) as db:
             credentials = await _used_credentials.all(db, ask.key.id, last_id, start, end, _CREDENTIALS_AT_ONCE)
         for credential in credentials:
             async for rows in _exported_of(ask, credential.credential_id, start, end):
@@ -212,7 +212,7 @@ async def _exported_of(
 ) -> AsyncIterator[list[_ExportRow]]:
     period, endpoint_no, status_class = _LONG_AGO, 0, 0
     while True:
-        async with ask.connection(for_a_part=True) as db:
+        async with ask.connection(answer_begun=True) as db:
             rows = await _export.all(
                 db,
                 credential_id,
