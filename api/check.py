@@ -16,15 +16,15 @@ _NO_SUBJECT = "00" * 28
 
 async def servers(settings: Settings, running: Servers) -> int:
     """Try each server, and print what was found; returns the exit status."""
-    each = [("postgres", partial(trials.postgres, url=running.database_url))]
-    each += [
+    named = [("postgres", partial(trials.postgres, url=running.database_url))]
+    named += [
         (f"replica {number}", partial(trials.postgres, url=url, replica=True))
         for number, url in enumerate(settings.read_database_urls, 1)
     ]
-    each.append(("valkey", partial(_valkey, url=running.redis_url)))
+    named.append(("valkey", partial(_valkey, url=running.redis_url)))
     if settings.token_registry_url is not None:
-        each.append(("token registry", partial(_registry, url=settings.token_registry_url)))
-    return await trials.run(each)
+        named.append(("token registry", partial(_registry, url=settings.token_registry_url)))
+    return await trials.run(named)
 
 
 async def _valkey(trial: Trial, url: str) -> None:

@@ -1,7 +1,6 @@
 """`/tx/submit` and `/utils/txs/evaluate`: transactions that a caller submits, or has evaluated first."""
 
 import base64
-import binascii
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -45,7 +44,7 @@ class EncodedCbor(Kind[bytes]):
         except ValueError:
             if not sent:
                 raise
-            return _base64(sent)
+            return base64.b64decode(sent, validate=True)
 
 
 class SentCbor(EncodedCbor):
@@ -53,14 +52,6 @@ class SentCbor(EncodedCbor):
 
     def of_text(self, text: str) -> bytes:
         return super().of_text(bytes.fromhex(text).decode("ascii"))
-
-
-def _base64(text: str) -> bytes:
-    """Raises ValueError."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as cause:
-        raise ValueError(text) from cause
 
 
 class EvaluationQuestion(Question, frozen=True, kw_only=True):

@@ -85,7 +85,7 @@ class PlaceKind(Kind[Place]):
 
     def of_text(self, text: str) -> Place:
         found = self._FORM.fullmatch(text)
-        if found is None or not text.isascii() or abs(int(found[1])) > _MOST_TX_ID:
+        if found is None or abs(int(found[1])) > _MOST_TX_ID:
             raise ValueError(text)
         return Place(int(found[1]), int(found[2]))
 
