@@ -100,8 +100,8 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
     signature = _signature(arguments, options)
     in_body = "None" if body is None else _values([{"name": name} for name in fields])
     sent = [f'"{method}"', f'"{path}"', _values(in_path), _values(in_query), in_body]
-    who = _key(operation)
-    call = f'self.call({", ".join(sent)}, key="{who}", json={_JSON in content}{once})'
+    key = _key(operation)
+    call = f'self.call({", ".join(sent)}, key="{key}", json={_JSON in content}{once})'
     prefix, awaiting = ("async def", "await ") if asynchronous else ("def", "")
     yield f"    {prefix} {operation['operationId']}({signature}) -> {answer}:"
     yield from _docstring(f"{operation['summary']}.\n\n{operation['description']}".strip(), 8)
@@ -109,13 +109,13 @@ def _method(path: str, method: str, operation: Json, schemas: dict[str, Json], a
     yield "        return answer"
     paged = listed(content[_JSON]["schema"], schemas) if _JSON in content else None
     if paged is not None:
-        yield from _iterator(path, operation["operationId"], paged, arguments, in_path, in_query, who, asynchronous)
+        yield from _iterator(path, operation["operationId"], paged, arguments, in_path, in_query, key, asynchronous)
     if is_download(operation):
         yield ""
         lines = f"{'AsyncIterator' if asynchronous else 'Iterator'}[str]"
         yield f"    def {stream_name(operation['operationId'])}({signature}) -> {lines}:"
         yield from _docstring(f"The lines of `{operation['operationId']}` as they arrive, each with its line end.", 8)
-        yield f'        return self.lines("{path}", {_values(in_path)}, {_values(in_query)}, key="{who}")'
+        yield f'        return self.lines("{path}", {_values(in_path)}, {_values(in_query)}, key="{key}")'
 
 
 def _parameters(operation: Json, place: str) -> list[Json]:
@@ -130,7 +130,7 @@ def _iterator(
     arguments: list[str],
     in_path: list[Json],
     in_query: list[Json],
-    who: str,
+    key: str,
     asynchronous: bool,
 ) -> Iterator[str]:
     """The method that reads a list page by page."""
@@ -142,7 +142,7 @@ def _iterator(
     yield ""
     yield f"    def {iterator_name(operation_id)}({signature}) -> {hint}:"
     yield from _docstring(f"Every item of `{operation_id}`, page by page.", 8)
-    yield f'        return self.pages("{path}", {_values(in_path)}, {_values(wanted)}, key="{who}"{inside})'
+    yield f'        return self.pages("{path}", {_values(in_path)}, {_values(wanted)}, key="{key}"{inside})'
 
 
 def _content(operation: Json) -> Json:

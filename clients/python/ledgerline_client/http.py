@@ -128,8 +128,8 @@ class Http(_Requests):
     ) -> Any:
         """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
         request = self._request(method, path, in_path, query, body, key, idempotency_key)
-        harmless = method == "GET" or idempotency_key is not None
-        return _answer(self._response(request, harmless=harmless), json)
+        repeatable = method == "GET" or idempotency_key is not None
+        return _answer(self._response(request, repeatable=repeatable), json)
 
     def lines(self, path: str, in_path: Values, query: Values, *, key: Key) -> Iterator[str]:
         """The lines of a download as they arrive, each with its line end.
@@ -137,7 +137,7 @@ class Http(_Requests):
         Raises LedgerlineError, and httpx.TransportError without a whole answer, also after some lines.
         """
         request = self._request("GET", path, in_path, query, None, key, None)
-        with closing(self._response(request, harmless=True, streamed=True)) as response:
+        with closing(self._response(request, repeatable=True, streamed=True)) as response:
             if response.status_code >= 400:
                 response.read()
                 raise LedgerlineError(response)
@@ -146,9 +146,9 @@ class Http(_Requests):
                 yield from cutter.cut(part)
             yield from cutter.rest()
 
-    def _response(self, request: dict[str, Any], *, harmless: bool, streamed: bool = False) -> httpx.Response:
+    def _response(self, request: dict[str, Any], *, repeatable: bool, streamed: bool = False) -> httpx.Response:
         """The response to the first try that is not worth repeating. If `streamed`, its content is not read yet."""
-        retried = _UNANSWERED if harmless else _NOT_SENT
+        retried = _UNANSWERED if repeatable else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
             response = None
@@ -158,7 +158,7 @@ class Http(_Requests):
                 if last:
                     raise
             if response is not None:
-                if last or not _may_repeat(harmless, response):
+                if last or not _may_repeat(repeatable, response):
                     return response
                 response.close()
             time.sleep(self._pause_s(response, tries))
@@ -208,8 +208,8 @@ class AsyncHttp(_Requests):
     ) -> Any:
         """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
         request = self._request(method, path, in_path, query, body, key, idempotency_key)
-        harmless = method == "GET" or idempotency_key is not None
-        return _answer(await self._response(request, harmless=harmless), json)
+        repeatable = method == "GET" or idempotency_key is not None
+        return _answer(await self._response(request, repeatable=repeatable), json)
 
     async def lines(self, path: str, in_path: Values, query: Values, *, key: Key) -> AsyncIterator[str]:
         """The lines of a download as they arrive, each with its line end.
@@ -217,7 +217,7 @@ class AsyncHttp(_Requests):
         Raises LedgerlineError, and httpx.TransportError without a whole answer, also after some lines.
         """
         request = self._request("GET", path, in_path, query, None, key, None)
-        async with aclosing(await self._response(request, harmless=True, streamed=True)) as response:
+        async with aclosing(await self._response(request, repeatable=True, streamed=True)) as response:
             if response.status_code >= 400:
                 await response.aread()
                 raise LedgerlineError(response)
@@ -228,9 +228,9 @@ class AsyncHttp(_Requests):
             for line in cutter.rest():
                 yield line
 
-    async def _response(self, request: dict[str, Any], *, harmless: bool, streamed: bool = False) -> httpx.Response:
+    async def _response(self, request: dict[str, Any], *, repeatable: bool, streamed: bool = False) -> httpx.Response:
         """The response to the first try that is not worth repeating. If `streamed`, its content is not read yet."""
-        retried = _UNANSWERED if harmless else _NOT_SENT
+        retried = _UNANSWERED if repeatable else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
             response = None
@@ -240,7 +240,7 @@ class AsyncHttp(_Requests):
                 if last:
                     raise
             if response is not None:
-                if last or not _may_repeat(harmless, response):
+                if last or not _may_repeat(repeatable, response):
                     return response
                 await response.aclose()
             await asyncio.sleep(self._pause_s(response, tries))
@@ -285,11 +285,11 @@ def new_idempotency_key() -> str:
     return str(uuid4())
 
 
-def _may_repeat(harmless: bool, response: httpx.Response) -> bool:
+def _may_repeat(repeatable: bool, response: httpx.Response) -> bool:
     """Whether a retry may help soon and is safe. A refusal with 429 has no effect."""
     if (_retry_after_s(response) or 0) > LONGEST_PAUSE_S:
         return False
-    return response.status_code == 429 or (response.status_code == 503 and harmless)
+    return response.status_code == 429 or (response.status_code == 503 and repeatable)
 
 
 def _retry_after_s(response: httpx.Response) -> int | None:

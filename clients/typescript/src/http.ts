@@ -105,7 +105,7 @@ export class Http {
           received = { response, text: (received?.text ?? "") + text };
         }
       } catch (error) {
-        if (tries === MOST_TRIES || !isHarmless(operation) || !(error instanceof TypeError)) throw error;
+        if (tries === MOST_TRIES || !isRepeatable(operation) || !(error instanceof TypeError)) throw error;
         received = undefined;
       }
       if (received?.response.ok) return answerOf(operation, received.text) as Answer;
@@ -241,11 +241,11 @@ async function beforeRetry(
 /** Whether a retry may help soon and is safe. A refusal with 429 has no effect. */
 function mayRepeat(operation: Operation, response: Response): boolean {
   if ((retryAfterS(response) ?? 0) > LONGEST_PAUSE_S) return false;
-  return response.status === 429 || (response.status === 503 && isHarmless(operation));
+  return response.status === 429 || (response.status === 503 && isRepeatable(operation));
 }
 
 /** Whether a request may be sent again although it may have been executed. */
-function isHarmless({ method, idempotent }: Operation): boolean {
+function isRepeatable({ method, idempotent }: Operation): boolean {
   return method === "GET" || idempotent === true;
 }
 
