@@ -74,7 +74,7 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
 class Chain:
     """A chain under way.
 
-    `height` and `slot` are those of the next block. `genesis` is Shelley's genesis, as Ogmios tells it.
+    `height` and `slot` are those of the next block. `genesis` is Shelley's genesis in Ogmios' format.
     """
 
     def __init__(self, seed: int) -> None:

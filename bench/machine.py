@@ -9,7 +9,7 @@ import psutil
 
 
 def describe(postgres: str | None) -> str:
-    """The machine, Python and, where it has a part in it, Postgres, in a line."""
+    """The machine, Python and, if it is used, Postgres, in a line."""
     memory_gb = psutil.virtual_memory().total / 2**30
     return (
         f"{_processor()}, {os.cpu_count()} cores, {memory_gb:.0f} GB; {platform.system()} {platform.release()}; "

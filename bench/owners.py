@@ -45,7 +45,7 @@ _FILL: tuple[tuple[str, tuple[object, ...]], ...] = (
 
 
 class OwnerList(msgspec.Struct, frozen=True):
-    """A list, oldest first: its statement, its owner, the cursor of its nth entry, and what the statement asks else."""
+    """A list, oldest first: its statement, owner, the cursor of its nth entry, and the statement's other arguments."""
 
     name: str
     statement: sql.Query[Any]

@@ -1,8 +1,8 @@
 """`python -m bench.pages`: pages of an address with more than a million transactions, at any depth.
 
 Each figure is a statement of the API with the making of its rows, and stands beside the floor: the same range of the
-primary key alone, with nothing else read. In a round all offsets take turns, so that what else the machine does falls
-on all of them alike. History at offset 1,000,000 is to cost at most 1.2 times what it costs at offset 0.
+primary key alone, with nothing else read. In a round all offsets take turns, so that other load on the machine affects
+all of them alike. History at offset 1,000,000 is to cost at most 1.2 times what it costs at offset 0.
 """
 
 import asyncio

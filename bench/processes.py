@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 
 class Parent:
-    """The process that started this one: tell it something; `stop` is set once it wants this one to finish."""
+    """The process that started this one. `stop` is set once it wants this one to finish."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -46,7 +46,7 @@ class Child:
         return self._process.pid
 
     async def hear(self) -> Any:
-        """What it tells next. Raises RuntimeError if it has ended; what ended it is on standard error."""
+        """What it sends next. Raises RuntimeError if it has ended; what ended it is on standard error."""
         try:
             return await asyncio.to_thread(self._connection.recv)
         except EOFError as cause:
@@ -122,7 +122,7 @@ def peak_bytes() -> int:
     status = Path("/proc/self/status")
     if status.exists():
         found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
-        assert found is not None, "Linux tells the peak"
+        assert found is not None, "Linux reports the peak"
         return int(found[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_BYTES
 
