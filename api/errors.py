@@ -457,7 +457,7 @@ def scope_not_covered(scope: str) -> Refusal:
 
 
 def no_node(network: str) -> Refusal:
-    """The service has no node of this network to which it could give transactions.
+    """Transactions for a network for which the service has no node.
 
     Submit through another service, or ask the operator to set the node's address.
     """
@@ -491,7 +491,7 @@ def transaction_too_large(most_bytes: int) -> Refusal:
 
 
 def foreign_transaction() -> Refusal:
-    """A transaction that pays or withdraws on another network than that of the API key.
+    """A transaction that pays or withdraws on a different network than the key's.
 
     Use a key of the transaction's network, or addresses of the key's.
     """
@@ -565,7 +565,7 @@ def fee_too_small(said: str) -> Refusal:
 
 
 def value_not_conserved(said: str) -> Refusal:
-    """A transaction that consumes another value than it produces.
+    """A transaction that consumes a different value than it produces.
 
     Balance inputs, withdrawals and mints with outputs, deposits and the fee.
     """

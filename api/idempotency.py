@@ -1,8 +1,9 @@
 """The header `Idempotency-Key`: a POST that is repeated with the same key and body is executed once.
 
 The row of a key is written in the commit of the change that it stands for, so a lost answer can be asked for again
-whatever has failed meanwhile (docs/decisions/0035-idempotency-keys.md). A transaction that a node has accepted is no
-commit: its row follows, and a repetition that finds none submits again, which is harmless (0043-submitted.md).
+whatever has failed meanwhile (docs/decisions/0035-idempotency-keys.md). A node accepts a
+transaction outside any commit: the row is written after that, and a repetition that finds none submits again, which is
+harmless (0043-submitted.md).
 """
 
 import hashlib

@@ -49,9 +49,9 @@ class NodeConnection:
         self._asked = 0
 
     def evaluate(self, cbor: bytes, additional: Sequence[Any] = ()) -> Any:
-        """The execution units of each redeemer, as Ogmios tells them. Raises NodeRefused, NodeAway.
+        """The execution units of each redeemer, in Ogmios' format. Raises NodeRefused, NodeAway.
 
-        `additional` are outputs in Ogmios' words that the transaction may use though they are not on the chain.
+        `additional` are outputs, in Ogmios' format, that the transaction may use though they are not on the chain.
         """
         with_outputs = {"additionalUtxo": additional} if additional else {}
         return self._ask("evaluateTransaction", transaction={"cbor": cbor.hex()}, **with_outputs)

@@ -345,7 +345,7 @@ def _table_of_errors() -> str:
         for each in error_reference.documented()
     ]
     intro = "**Errors.** Every error has a header `Error-Code`. The codes stay; messages may get clearer.\n"
-    # Folded, as the table would stand as several screens between the introduction and the operations.
+    # Folded: the table would put several screens between the introduction and the operations.
     head = ["<details>", f"<summary>All {len(rows)} codes, with causes and remedies</summary>\n"]
     table = ["| code | status | cause | remedy | example |", "|---|---|---|---|---|", *rows]
     return "\n".join([intro, *head, *table, "", "</details>"])

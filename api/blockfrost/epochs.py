@@ -141,7 +141,7 @@ class _Thresholds:
 
 
 def _by_position(model: list[int]) -> dict[str, int]:
-    """A cost model by the position of each parameter, in three digits. No node tells their names."""
+    """A cost model by the position of each parameter, in three digits. No node reports their names."""
     return {f"{position:03}": cost for position, cost in enumerate(model)}
 
 

@@ -84,7 +84,7 @@ async def holdings(
 
 
 async def refuse_unused(db: Connection, owner: OwnerKind, raw: bytes, network: Network) -> None:
-    """Raise Refusal if no transaction has used an owner: Blockfrost has no empty lists of those."""
+    """Raise Refusal if no transaction has used an owner: Blockfrost then answers 404, not an empty list."""
     summary, _ = await owners.summary(db, owner, raw, network)
     if not (summary.transaction_count or summary.utxo_count):
         raise refusals.never_used()

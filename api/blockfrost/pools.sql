@@ -3,8 +3,8 @@
 -- name: registered
 -- A page of the pools that are registered in epoch $1, in the order of their first registration; $2 limit, $3 offset. A
 -- retirement counts unless a later registration cancels it.
--- NOTE: the offset reads each pool before the page, two look-ups for one. There are some thousand, and each has cost a deposit
--- of 500 ada.
+-- NOTE: the offset reads each pool before the page, with two look-ups each. There are a few thousand, since each costs a
+-- deposit of 500 ada.
 SELECT pool.pool_id
 FROM pool
 CROSS JOIN LATERAL (

@@ -4,7 +4,7 @@ from api.errors import Refusal
 
 
 def never_used() -> Refusal:
-    """An address or account that no transaction has used: Blockfrost has no empty lists of those."""
+    """An address or account that no transaction has used: Blockfrost answers 404, not an empty list."""
     return Refusal(404, "never_used", "Never used")
 
 

@@ -115,7 +115,7 @@ async def _evaluate(ask: ChainAsk[EvaluationQuestion], cbor: bytes, additional: 
 
 
 def _failure(refused: NodeRefused) -> Json:
-    """What the node refused, in the words of Ogmios 5 as far as it has any."""
+    """Why the node refused, in the format of Ogmios 5 as far as it has one."""
     if refused.code == _SCRIPTS_FAILED and isinstance(refused.data, list):
         failures: Json = {}
         for each in refused.data:

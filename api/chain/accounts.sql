@@ -3,8 +3,8 @@
 -- cursor, {edge} the place before all others.
 
 -- name: account
--- The stake, rewards, withdrawals and number of addresses of an account. Of its certificates the last one tells whether it is registered: a
--- credential that is not can't delegate.
+-- The stake, rewards, withdrawals and number of addresses of an account. Its last certificate shows whether it is registered:
+-- a credential that is not registered can't delegate.
 SELECT tip.first_block_no > 0 AS partial, event.kind AS last_event, coalesce(reward.lovelace, 0) AS rewards, pool.pool_id,
        stake.active_epoch_no, vote.representative, coalesce(stake.address_count, 0) AS address_count,
        coalesce(withdrawn.withdrawals, 0) AS withdrawal_count

@@ -77,7 +77,7 @@ class AssetKind(Kind[AssetId | Fingerprint]):
 
 
 class PolicyKind(Hex):
-    """A policy id in hex. A fingerprint is refused by name, as it can't tell its policy."""
+    """A policy id in hex. A fingerprint has its own refusal: the policy id can't be derived from it."""
 
     def __init__(self) -> None:
         super().__init__(HASH28_BYTES, errors.invalid_policy_id)

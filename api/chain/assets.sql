@@ -1,5 +1,5 @@
 -- Assets. Each statement is one snapshot, and returns no row if the network is not served. A list returns a single row
--- with nulls if the page is empty. All of this except `all_holders`, which reads no tip.
+-- with nulls if the page is empty. `all_holders` is the exception: it reads no tip.
 --
 -- Placeholders of lists by amount, which are read in either direction:
 --   {order} {compare} {edge}  the direction, the comparison that keeps the rows ahead, the bound before all rows
@@ -38,8 +38,8 @@ LEFT JOIN datum ON datum.hash = held.datum_hash
 WHERE tip.phase = 'live'
 
 -- name: by_fingerprint
--- Assets whose CIP-14 digests begin with the 8 bytes $1: mostly one at most, and two only if somebody has searched for them.
--- A single row with nulls if there is none. One look-up.
+-- Assets whose CIP-14 digests begin with the 8 bytes $1: almost always one at most. Two only if somebody has searched for a
+-- collision. A single row with nulls if there is none. One look-up.
 SELECT policy.policy_id, asset.name AS asset_name
 FROM tip LEFT JOIN (asset JOIN policy USING (policy_no)) ON asset.fingerprint = $1
 WHERE tip.phase = 'live'

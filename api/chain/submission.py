@@ -136,9 +136,9 @@ async def evaluate(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Evaluatio
 async def evaluated(
     ask: ChainAsk[Nothing], cbor: bytes, additional: Sequence[Any] = ()
 ) -> tuple[ParsedTransaction, Any]:
-    """A transaction, and the units of its redeemers as Ogmios tells them. Raises Refusal, NodeRefused.
+    """A transaction, and the execution units of its redeemers in Ogmios' format. Raises Refusal, NodeRefused.
 
-    `additional` are outputs in Ogmios' words that the transaction may use though they are not on the chain.
+    `additional` are outputs, in Ogmios' format, that the transaction may use though they are not on the chain.
     """
 
     def work(node: NodeConnection) -> tuple[ParsedTransaction, Any]:

@@ -42,8 +42,8 @@ WHERE tip.phase = 'live'
 ORDER BY page.tx_id {order}, page.output_index {order}
 
 -- name: unspent_of_asset
--- The same for those outputs that hold an asset. Owners with buckets have an index of them; the others have at most some
--- thousand outputs, of which each tells its assets.
+-- The same for those outputs that hold an asset. Owners with buckets have an index of them; the others have a few
+-- thousand outputs at most, each with the numbers of its assets.
 -- NOTE: the offset is an index-only scan of the outputs with this asset, 10,000 in a millisecond. Buckets for each asset of
 -- each owner would cost more in every block than these pages ever do. A cursor costs the same at any depth.
 --   $1 to $5 as above  $6 policy  $7 name

@@ -1,4 +1,4 @@
-// The page at /status: asks /v1/status every few seconds and shows the answer. Ages go on between two answers.
+// The page at /status: asks /v1/status every few seconds and shows the answer. Ages keep counting between two answers.
 import { Component, createRef, h, render } from "./preact.mjs";
 import htm from "./htm.mjs";
 import uPlot from "./uPlot.esm.js";
@@ -49,7 +49,7 @@ const clock = (iso) => new Date(iso).toLocaleString("en-GB", { dateStyle: "mediu
 
 // Parts ---------------------------------------------------------------------------------------------------------------
 
-// A moment with its age in seconds, which `passed` has grown since the answer came.
+// A moment, with its age in seconds when the answer came and the seconds that have `passed` since.
 function Moment({ at, ageS, passed }) {
   return html`<time datetime=${at} title=${`${clock(at)} UTC`}>${duration(ageS + passed)} ago</time>`;
 }

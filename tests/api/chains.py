@@ -12,7 +12,7 @@ from shared.ledger import AddressNo, AssetNo, fingerprint_digest, fingerprint_nu
 
 
 class Input(msgspec.Struct, frozen=True):
-    """An input, with the output that it spends as the node tells it."""
+    """An input, with the output that it spends as the node reports it."""
 
     tx_hash: bytes
     output_index: int

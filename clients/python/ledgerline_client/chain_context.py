@@ -46,7 +46,7 @@ ASK_EVERY_S = 0.5
 _REFUSED, _CONFLICT = 400, 409
 _WORD_BYTES = 8
 _PURPOSES = {"publish": "certificate", "withdraw": "withdrawal", "vote": "voting", "propose": "proposing"}
-"""The purposes of redeemers that pycardano names otherwise than the service."""
+"""The purposes of redeemers for which pycardano and the service have different names."""
 
 
 class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano brings no types
@@ -123,7 +123,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
             raise _failure(refusal) from refusal
 
     def evaluate_tx_cbor(self, cbor: bytes | str) -> dict[str, ExecutionUnits]:
-        """The units that each redeemer of a transaction needs, by `purpose:index` in pycardano's words.
+        """The units that each redeemer of a transaction needs, by `purpose:index` as pycardano names it.
 
         Raises TransactionFailedException if the transaction can't be evaluated.
         """
@@ -300,7 +300,7 @@ def _parameters(told: dict[str, Any]) -> ProtocolParameters:
 def _by_position(model: list[int]) -> dict[str, int]:
     """A cost model in the ledger's order, as pycardano writes it into the hash of script data.
 
-    pycardano sorts the names of Plutus V1 and keeps the order of the others. No node tells the names; equally long
+    pycardano sorts the names of Plutus V1 and keeps the order of the others. No node reports the names; equally long
     numbers are in the same order either way.
     """
     return {f"{position:04}": cost for position, cost in enumerate(model)}
