@@ -527,7 +527,7 @@ async def test_assets_that_share_the_stored_part_of_a_fingerprint_are_told_apart
         (lambda _: "asset1", "it has 6 characters instead of 44"),
     ],
 )
-async def test_a_malformed_fingerprint_is_told_what_is_wrong(
+async def test_the_refusal_of_a_malformed_fingerprint_says_what_is_wrong(
     api: Client, chain: Written, key: str, spoiled: Callable[[str], str], fault: str
 ) -> None:
     await chain.append(10, tx("a", pays(ALICE, (COIN, 5)), mint=mints((COIN, 5))))

@@ -220,7 +220,7 @@ async def test_evaluation_reads_hex_and_base64(api: Client, chain: Chain, key: s
         assert failure(reply)[0] == status, text
 
 
-async def test_limits_are_told_by_blockfrosts_statuses(
+async def test_exceeded_limits_have_blockfrosts_statuses(
     api: Client, chain: Chain, issue_key: IssueKey, db: asyncpg.Connection
 ) -> None:
     await chain.append(10, pays("a", ALICE))

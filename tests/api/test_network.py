@@ -64,7 +64,9 @@ async def test_a_rollback_keeps_parameters_of_epochs_that_stay(db: asyncpg.Conne
     assert [row["epoch_no"] for row in await db.fetch("SELECT epoch_no FROM epoch_parameters")] == [0]
 
 
-async def test_genesis_is_told_flat_and_whole(api: Client, key: str, db: asyncpg.Connection, chain: Written) -> None:
+async def test_the_genesis_is_given_in_single_fields_and_whole(
+    api: Client, key: str, db: asyncpg.Connection, chain: Written
+) -> None:
     assert chain
     unread = await api.get("/v1/genesis", key)
     assert (unread.status, unread.headers["Error-Code"]) == (404, "genesis_not_known")

@@ -128,7 +128,7 @@ async def test_a_retired_network_is_left_out(api: Client, chain: Chain, indexer:
     assert await reasons(api) == ["no indexer is running for preview"]
 
 
-async def test_metrics_tell_the_node_the_clock_and_the_rollbacks(api: Client, chain: Chain, indexer: Indexer) -> None:
+async def test_metrics_show_the_node_the_clock_and_the_rollbacks(api: Client, chain: Chain, indexer: Indexer) -> None:
     slot_no = slot_now(1_000)
     await chain.append(slot_no, pays("a", ALICE))
     await indexer.beats(node_slot_no=slot_no, node_block_no=0, node_unmoved_s=1_000.0)

@@ -190,9 +190,7 @@ async def test_submit_must_be_named_among_the_scopes_of_a_key(sandbox: Sandbox, 
 
 
 @pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)
-async def test_a_node_that_is_away_is_said_so_and_found_again(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_that_is_away_is_named_and_found_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     tx = sandbox.wallet.payment(sandbox.outputs[0], HELD, 5 * ADA)
     assert (await sandbox.send(tx, EVALUATE)).status == 200
     sandbox.node.drop_connections()

@@ -410,7 +410,7 @@ async def test_filters_and_pages_survive_back_and_reload(site: Site) -> None:
         assert await page.get_by_label("Find", exact=True).input_value() == ""
 
 
-async def test_a_wrong_key_is_told_and_a_revoked_one_signs_out(site: Site) -> None:
+async def test_a_wrong_key_is_reported_and_a_revoked_one_signs_out(site: Site) -> None:
     partner = await site.partner()
     async with new_page(site.browser, site.api) as page:
         await page.goto("/console")
@@ -429,7 +429,7 @@ async def test_a_wrong_key_is_told_and_a_revoked_one_signs_out(site: Site) -> No
         assert await page.evaluate("sessionStorage.length") == 0
 
 
-async def test_a_missing_permission_is_told_with_its_remedy(site: Site) -> None:
+async def test_a_missing_permission_is_reported_with_its_remedy(site: Site) -> None:
     partner = await partner_of(site.api, "Reader", ["view_usage"])
     async with site.visit(partner.admin_key) as page:
         await turn_to(page, "Audit log")

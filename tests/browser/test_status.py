@@ -92,7 +92,7 @@ STATES: list[tuple[tuple[dict[str, Any], ...], list[str]]] = [
 """What each network's state is replaced by, and what the page says of them."""
 
 
-async def test_each_state_is_said_in_words(
+async def test_each_state_is_shown_in_words(
     browser: "Browser", api: Client, chain: Chain, indexer: Indexer, db: asyncpg.Connection
 ) -> None:
     await chain.append(slot_now(60), pays("a", ALICE))
@@ -112,7 +112,7 @@ async def test_each_state_is_said_in_words(
             assert await violations(page) == []
 
 
-async def test_a_service_that_fails_is_told_with_the_age_of_the_figures(
+async def test_a_service_that_fails_is_reported_with_the_age_of_the_figures(
     browser: "Browser", api: Client, chain: Chain, indexer: Indexer
 ) -> None:
     await chain.append(slot_now(60), pays("a", ALICE))

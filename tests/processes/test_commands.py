@@ -73,7 +73,7 @@ def test_a_one_off_command_creates_no_database_unasked(tmp_path: Path) -> None:
     assert f"database: the embedded one in {tmp_path}/data/postgres" in made.stderr
 
 
-def test_every_command_line_tells_its_version() -> None:
+def test_every_command_line_shows_its_version() -> None:
     for program in ("api", "indexer"):
         command = [sys.executable, "-m", program, "--version"]
         told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)

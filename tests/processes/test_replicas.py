@@ -234,7 +234,7 @@ async def test_an_answer_without_a_tip_does_not_go_back_either(site: Site) -> No
             assert slots == sorted(slots) and slots[-1] == site.slot_no
 
 
-async def test_replicas_answer_again_after_a_rollback_that_no_answer_has_told(site: Site) -> None:
+async def test_replicas_answer_again_after_a_rollback_that_no_answer_has_shown(site: Site) -> None:
     async with site.api(site.first, site.second) as client:
 
         async def is_told() -> None:
