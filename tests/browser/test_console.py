@@ -29,7 +29,7 @@ from tests.browser.pages import assert_accessible, chromium, new_page
 from tests.conftest import Finish
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page
+    from playwright.async_api import Browser, Page, Route
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -408,6 +408,23 @@ async def test_filters_and_pages_survive_back_and_reload(site: Site) -> None:
         await page.go_back()
         await page.get_by_text("21 to 21 of 21").wait_for()
         assert await page.get_by_label("Find", exact=True).input_value() == ""
+
+
+async def test_usage_that_is_too_long_to_add_up_is_reported(site: Site) -> None:
+    partner = await site.partner()
+    credential, _ = await partner.issued(await partner.user())
+    await site.used(credential, 7)
+
+    async def with_a_low_limit(route: "Route") -> None:
+        response = await route.fetch()
+        text = await response.text()
+        assert "MOST_LINES = 200_000" in text
+        await route.fulfill(response=response, body=text.replace("MOST_LINES = 200_000", "MOST_LINES = 0"))
+
+    async with site.visit(partner.admin_key) as page:
+        await page.route("**/docs/overview.js", with_a_low_limit)
+        await page.reload()
+        await page.get_by_text("Too much to add up here").wait_for()
 
 
 async def test_a_wrong_key_is_reported_and_a_revoked_one_signs_out(site: Site) -> None:

@@ -165,7 +165,7 @@ export class Fault extends Component {
 // Shows what `load(signal)` answers, and loads it again when `of` changes or a part asks for it. A whole page has a `title`,
 // which is its heading until it is loaded.
 export class Loaded extends Component {
-  state = { answer: null, fault: null, busy: true };
+  state = { answer: undefined, fault: null, busy: true };
 
   componentDidMount() {
     this.load();
@@ -194,7 +194,7 @@ export class Loaded extends Component {
   render({ title, children }, { answer, fault, busy }) {
     const heading = title && html`<${Heading} title=${title} />`;
     if (fault) return html`${heading}<${Fault} fault=${fault}><button type="button" class="secondary" onClick=${this.load}>Try again</button></${Fault}>`;
-    if (!answer) return html`${heading}<p class="loading" role="status">Loading</p>`;
+    if (answer === undefined) return html`${heading}<p class="loading" role="status">Loading</p>`;
     return html`<div class=${busy ? "stale" : ""}>${children(answer, this.load)}</div>`;
   }
 }
