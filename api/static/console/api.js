@@ -77,14 +77,18 @@ export async function* rows(path, signal) {
   const response = await send("GET", path, { key: session.key, signal, patient: true });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read().catch((fault) => {
-      throw fault.name === "AbortError" ? fault : new Refused("The answer broke off");
-    });
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop();
-    for (const line of lines) yield JSON.parse(line);
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch((fault) => {
+        throw fault.name === "AbortError" ? fault : new Refused("The answer broke off");
+      });
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) yield JSON.parse(line);
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // ends the answer if the caller stops before its end
   }
 }
 
