@@ -144,7 +144,7 @@ function Answer({ path, response, text, tookMs }) {
     <p class="line">
       <strong class=${response.ok ? "badge good" : "badge bad"}>${response.status}</strong>
       <span class="muted">
-        ${milliseconds(tookMs)}, ${bytes(text.length)}${left !== null && `, ${left} of ${response.headers.get("RateLimit-Limit")} requests left in this minute`}
+        ${milliseconds(tookMs)}, ${bytes(new Blob([text]).size)}${left !== null && `, ${left} of ${response.headers.get("RateLimit-Limit")} requests left in this minute`}
       </span>
       <${Copy} label="Copy answer" text=${() => text} />
     </p>
