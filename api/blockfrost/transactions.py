@@ -1,6 +1,5 @@
 """`/txs`: a transaction, its inputs and outputs, and what else it holds."""
 
-import json
 from typing import Annotated, Any
 
 import cbor2
@@ -253,7 +252,7 @@ def _text(number: int | None) -> str | None:
 
 
 def _plain(found: LabelMetadata) -> Any:
-    return None if found.json is msgspec.UNSET else plain.of_detailed(json.loads(found.json))
+    return None if found.json is msgspec.UNSET else plain.of_detailed(msgspec.json.decode(found.json))
 
 
 def _labelled_cbor(label: str, found: LabelMetadata) -> LabelledCbor:

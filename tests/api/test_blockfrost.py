@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import asyncpg
+import cbor2
 import pytest
 
 from api.blockfrost import shape
@@ -17,9 +18,9 @@ from api.blockfrost.shape import ROOT
 from api.openapi import refusals_of
 from api.restrictions import GRANTED_ONLY, SCOPES
 from api.usage.spool import Spool, spools_in
-from shared import database
+from shared import database, packed
 from shared.network import PREVIEW
-from tests.api.chains import Chain
+from tests.api.chains import Chain, Tx, hash_of
 from tests.api.client import Client, Reply
 from tests.api.conftest import IssueKey
 from tests.api.hostile import BROKEN, HOSTILE
@@ -110,6 +111,21 @@ async def test_every_path_wants_a_key_in_one_of_three_places(api: Client, chain:
 
 def basic(key: str) -> str:
     return "Basic " + base64.b64encode(f"{key}:".encode()).decode()
+
+
+async def test_metadata_is_shown_as_plain_json_and_as_cbor(api: Client, chain: Chain, key: str) -> None:
+    content = {"msg": ["a", b"\xff"], 1: {"most": 2**64 - 1}}
+    extra = packed.Extra(metadata_cbor={674: cbor2.dumps(content)}, metadata_json={7: b'{"a": [1, {"b": "c"}]}'})
+    await chain.append(10, Tx(name="noted", extra=extra))
+    path = f"/txs/{hash_of('noted').hex()}/metadata"
+    assert (await get(api, path, key)).body == [
+        {"label": "674", "json_metadata": {"msg": ["a", "0xff"], "1": {"most": 2**64 - 1}}},
+        {"label": "7", "json_metadata": {"a": [1, {"b": "c"}]}},
+    ]
+    as_cbor, without = (await get(api, f"{path}/cbor", key)).body
+    assert cbor2.loads(bytes.fromhex(as_cbor["metadata"])) == {674: content}
+    assert as_cbor["cbor_metadata"] == f"\\x{as_cbor['metadata']}"
+    assert without == {"label": "7", "cbor_metadata": None, "metadata": None}
 
 
 async def test_anyone_may_ask_whether_the_service_works(api: Client) -> None:
