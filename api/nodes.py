@@ -67,17 +67,18 @@ class NodeConnection:
             if not self._waits(tx_hash):
                 raise
 
+    def close(self) -> None:
+        """Disconnect, if it is connected."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.connection.close_socket()
+
     def _waits(self, tx_hash: bytes) -> bool:
         """Whether a transaction is in the node's mempool."""
         self._ask("acquireMempool")
         waits = self._ask("hasTransaction", id=tx_hash.hex())
         self._ask("releaseMempool")
         return waits is True
-
-    def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            client.connection.close_socket()
 
     def _ask(self, method: str, **params: Any) -> Any:
         """The result of a request. A connection that was lost while it was idle is replaced."""

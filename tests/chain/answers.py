@@ -204,7 +204,7 @@ def asset_info(chain: Chain, asset: AssetKey) -> Json:
 
 
 def without_nulls(told: Json) -> Json:
-    """An asset as told, without fields of its metadata that are null."""
+    """An asset as answered, without fields of its metadata that are null."""
     metadata = told["metadata"] and {key: value for key, value in told["metadata"].items() if value is not None}
     return told | {"metadata": metadata}
 

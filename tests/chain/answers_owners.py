@@ -1,4 +1,4 @@
-"""What addresses, stake accounts and outputs are told to have, read completely and compared with the model.
+"""What answers say of addresses, stake accounts and outputs, read completely and compared with the model.
 
 Several at once, too: the answers of `POST /v1/bulk/…` are those of the single questions.
 """
@@ -62,7 +62,7 @@ def account_info(chain: Chain, owners: Owners, account: str) -> Json:
 
 
 def without_rewards(told: Json, expected: Json) -> Json:
-    """An account as told, without its rewards.
+    """An account as answered, without its rewards.
 
     If the indexed blocks begin in the middle, it is unknown whether an account without certificates is registered.
     """
@@ -151,7 +151,7 @@ def check_account_holders(caller: Caller, chain: Chain, owners: Owners) -> None:
 
 
 def check_bulk(kind: str, ids: Sequence[str], told: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Compare what was told about several ids, one by one."""
+    """Compare what was answered about several ids, one by one."""
     assert len(told) == len(ids), f"/v1/bulk/{kind}: {len(told)} answers to {len(ids)} ids"
     for each, one, other in zip(ids, told, expected, strict=True):
         same(f"/v1/bulk/{kind} of {each}", one, other)

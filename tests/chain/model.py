@@ -53,7 +53,7 @@ CLOCKS = {
 
 @dataclass(frozen=True)
 class Output:
-    """An output, with its datum (hex of its CBOR, or its hash) and its reference script as the node tells it."""
+    """An output, with its datum (hex of its CBOR, or its hash) and its reference script as the node reports it."""
 
     address: str
     lovelace: int

@@ -65,7 +65,7 @@ class Pools:
             self.delegations[self.account(certificate)] = (pool["id"], self.epoch)
 
     def note(self, certificate: Json, tx: Transaction) -> None:
-        """Keep what answers about accounts tell: registrations and all delegations."""
+        """Keep what answers about accounts show: registrations and all delegations."""
         kind, pool = certificate["type"], certificate.get("stakePool", {})
         if kind == "stakeCredentialRegistration":
             self.registered.add(self.account(certificate))

@@ -90,7 +90,7 @@ class Written:
         return await self.index(block, to_tip=to_tip)
 
     async def index(self, block: Json, *, to_tip: int = 0) -> str:
-        """Index a block as the node tells it; returns its hash."""
+        """Index a block as the node reports it; returns its hash."""
         present = await store.position(self._db)
         tip = None if present is None else present.point
         frame = {"result": {"direction": "forward", "block": block, "tip": "origin"}}
