@@ -122,7 +122,9 @@ async def assets(ask: ChainAsk[AccountPage]) -> list[Amount]:
 async def unspent(ask: ChainAsk[AccountPage]) -> list[Unspent]:
     """List the unspent outputs of an account."""
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
-    return await shown.unspent(ask, "account", raw, ask.question, None)
+    async with ask.snapshot() as db:
+        await _known(db, raw, ask.network)
+        return await shown.unspent(ask, "account", raw, db, ask.question)
 
 
 async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:

@@ -1,6 +1,6 @@
 """`/addresses`: what an address holds, its unspent outputs, and its transactions."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -71,14 +71,12 @@ async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
 
 async def unspent(ask: ChainAsk[AddressPage]) -> list[Unspent]:
     """List the unspent outputs of an address."""
-    raw = owners.parse_address(ask.question.address, ask.network)
-    return await shown.unspent(ask, "address", raw, ask.question, None)
+    return await _unspent(ask, None)
 
 
 async def unspent_of_asset(ask: ChainAsk[AddressAssetPage]) -> list[Unspent]:
     """List the unspent outputs of an address that hold an asset."""
-    raw = owners.parse_address(ask.question.address, ask.network)
-    return await shown.unspent(ask, "address", raw, ask.question, ask.question.asset)
+    return await _unspent(ask, ask.question.asset)
 
 
 async def transactions(ask: ChainAsk[AddressRange]) -> list[TransactionPlace]:
@@ -90,3 +88,15 @@ async def transactions(ask: ChainAsk[AddressRange]) -> list[TransactionPlace]:
 async def transaction_hashes(ask: ChainAsk[AddressRange]) -> list[str]:
     """List the hashes of the transactions of an address."""
     return [each.tx_hash for each in await transactions(ask)]
+
+
+AddressT = TypeVar("AddressT", bound=AddressPage)
+
+
+async def _unspent(ask: ChainAsk[AddressT], asset: AssetId | None) -> list[Unspent]:
+    raw = owners.parse_address(ask.question.address, ask.network)
+    async with ask.snapshot() as db:
+        found = await shown.unspent(ask, "address", raw, db, ask.question, asset)
+        if not found:
+            await shown.refuse_unused(db, "address", raw, ask.network)
+        return found

@@ -34,15 +34,12 @@ class TransactionPlace(msgspec.Struct, frozen=True):
 
 
 async def unspent(
-    ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: Page, asset: AssetId | None
+    ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, db: Connection, page: Page, asset: AssetId | None = None
 ) -> list[Unspent]:
-    """A page of the unspent outputs of an owner, those that hold an asset if one is named."""
+    """A page of the unspent outputs of an owner, those that hold an asset if one is named, in a snapshot."""
     question = UnspentList(limit=page.count, offset=page.offset, order=page.order, asset=asset)
-    async with ask.snapshot() as db:
-        found = (await utxos.unspent(ask.about(question, db), owner, raw)).data
-        if not found:
-            await refuse_unused(db, owner, raw, ask.network)
-        return await outputs.unspent(db, found)
+    found = (await utxos.unspent(ask.about(question, db), owner, raw)).data
+    return await outputs.unspent(db, found)
 
 
 async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: RangePage) -> list[TransactionPlace]:

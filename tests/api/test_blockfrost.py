@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from tests.api.conftest import IssueKey
 from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays, raw
 from tests.api.submitting import grant
-from tests.chain.written import Written, person, tx
+from tests.chain.written import Written, person, reward_account, tx
 from tests.chain.written import pays as paying
 
 PAGE = (Path(__file__).parents[2] / "docs" / "blockfrost.md").read_text()
@@ -192,6 +193,21 @@ async def test_pages_have_blockfrosts_limits(api: Client, chain: Chain, key: str
             assert failure(await get(api, f"{path}?order=up", key))[:2] == (400, "Bad Request"), path
         plain = (await get(api, path, key)).status
         assert (await get(api, f"{path}?count=100&page=21474836", key)).status == plain, path
+
+
+async def test_a_registered_account_without_outputs_has_empty_lists(api: Client, key: str, written: Written) -> None:
+    credential = hashlib.blake2b(b"x", digest_size=28).hexdigest()
+    registration = {
+        "type": "stakeCredentialRegistration",
+        "from": "verificationKey",
+        "credential": credential,
+        "deposit": {"ada": {"lovelace": 2_000_000}},
+    }
+    await written.append(10, tx("a", paying(person("somebody")), certificates=[registration]))
+    path = f"/accounts/{reward_account('x')}"
+    assert (await get(api, path, key)).body["registered"] is True
+    for part in ("addresses", "addresses/assets", "utxos", "delegations", "withdrawals"):
+        assert (await get(api, f"{path}/{part}", key)).body == [], part
 
 
 async def test_a_walk_over_pages_meets_each_output_once(api: Client, key: str, written: Written) -> None:
