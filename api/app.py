@@ -118,7 +118,7 @@ class Api:
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
             refusal = _refusal_of(fault, trail.route)
             response = _failed(refusal, request)
-        if isinstance(trail.by, caller.Admission):
+        if isinstance(trail.by, caller.AuthenticatedRequest):
             assert trail.route is not None, "a route says that a request needs a key"
             endpoint, credential_id = trail.route.number, trail.by.key.credential_id
             # NOTE: also below /blockfrost, where a 429 may be sent as another status: usage must know it as 429, which
@@ -159,7 +159,9 @@ class Api:
         self._access_log.add(trail.line(response, took_s))
         return response
 
-    async def _authenticate(self, route: Route, request: web.BaseRequest) -> caller.Admission | caller.AdminKey | None:
+    async def _authenticate(
+        self, route: Route, request: web.BaseRequest
+    ) -> caller.AuthenticatedRequest | caller.AdminKey | None:
         """Authenticate the caller and, for an API key, count the request against its limits. Raises Refusal.
 
         The result is None if the route is open to anyone.
@@ -175,7 +177,7 @@ class Api:
         """Parse the request and call the handler. Raises Refusal, including the 429 for an exceeded limit or quota."""
         route, by = trail.route, trail.by
         assert route is not None, "a request without a route has been refused"
-        if isinstance(by, caller.Admission) and by.refusal is not None:
+        if isinstance(by, caller.AuthenticatedRequest) and by.refusal is not None:
             raise by.refusal
         _refuse_large_body(request)
         query = _query(request)
@@ -226,7 +228,7 @@ class Api:
         idempotency_key = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
         sent, body = await _sent_body(trail, route, request)
         services = self._services
-        async with services.nodes.turn(key.network), services.submissions.acquire() as db:
+        async with services.nodes.turn(key.network), services.submission_pool.acquire() as db:
             ask = ChainChange(services, question, key, services.chain_servers.primary, notes, body=body, db=db)
             if idempotency_key is None:
                 return await route.handler(ask)
@@ -287,7 +289,7 @@ class _Trail(msgspec.Struct):
     request_id: str
     traceparent: str | None
     route: Route | None = None
-    by: caller.Admission | caller.AdminKey | None = None
+    by: caller.AuthenticatedRequest | caller.AdminKey | None = None
     ignored: Sequence[str] = ()  # parameters and body fields
 
     @classmethod
@@ -310,7 +312,7 @@ class _Trail(msgspec.Struct):
 
     def line(self, response: web.Response, took_s: float) -> access_log.Line:
         """The request in the access log."""
-        of_api_key = self.by.key if isinstance(self.by, caller.Admission) else None
+        of_api_key = self.by.key if isinstance(self.by, caller.AuthenticatedRequest) else None
         return access_log.Line(
             level="info",
             timestamp=datetime.now(UTC),
@@ -380,7 +382,7 @@ async def _sent_body(trail: _Trail, route: Route, request: web.BaseRequest) -> t
     if route.body is None:
         return {}, None
     content = await _body(request)
-    is_raw = route.raw and request.content_type == route.raw
+    is_raw = route.raw_media_type and request.content_type == route.raw_media_type
     sent = {route.body_fields[0].name: content.hex()} if is_raw else json_object(content)
     trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
     return sent, read_body(route.body, route.body_fields, sent)
@@ -426,7 +428,7 @@ def _refusal_of(fault: Exception, route: Route | None) -> Refusal:
         return errors.database_not_available()
     if isinstance(fault, schema.WrongSchema):
         log.warning("request.newer_schema", route=where, cause=str(fault))
-        return errors.outdated()
+        return errors.upgrade_in_progress()
     log.error("request.failed", route=where, exc_info=fault)
     return errors.internal_error()
 

@@ -1,4 +1,4 @@
-"""Authenticate a bearer token: the result is an Admission of an API key, an AdminKey or a refusal.
+"""Authenticate a bearer token: the result is an AuthenticatedRequest, an AdminKey or a refusal.
 
 Postgres is authoritative. Valkey caches an API key for a few seconds and never beyond a change of it; see
 docs/decisions/0004-no-key-outlives-its-revocation.md.
@@ -55,7 +55,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     network: Network
 
 
-class Admission(msgspec.Struct, frozen=True):
+class AuthenticatedRequest(msgspec.Struct, frozen=True):
     """An authenticated request, with the headers of its answer; `refusal` is set if a limit is exceeded."""
 
     key: ApiKey
@@ -143,7 +143,7 @@ class Callers:
         """Send heartbeats to Valkey endlessly: limits are shared among the processes that send them."""
         await self._limits.beat()
 
-    async def api_key(self, authorization: Sequence[str], call: Call) -> Admission:
+    async def api_key(self, authorization: Sequence[str], call: Call) -> AuthenticatedRequest:
         """Authenticate and count one request with an API key by its Authorization headers. Raises Refusal (401, 403).
 
         Takes one round trip to Valkey if the key is cached there, otherwise two and a query to Postgres.
@@ -166,7 +166,7 @@ class Callers:
             _limited.inc()
             refusal = errors.rate_limit_exceeded()
         key = ApiKey(verdict.credential_id, network.by_id[verdict.network_id])
-        return Admission(key, key_hash, verdict, verdict.headers(), refusal)
+        return AuthenticatedRequest(key, key_hash, verdict, verdict.headers(), refusal)
 
     async def read_key(self, key_hash: bytes) -> KeyRow | None:
         """A key as Postgres knows it, valid or not."""

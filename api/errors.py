@@ -132,7 +132,7 @@ def database_not_available() -> Refusal:
     return Refusal(503, "database_not_available", "Database not available")
 
 
-def outdated() -> Refusal:
+def upgrade_in_progress() -> Refusal:
     """An admin request, or a transaction to submit, during an upgrade: the database already has a newer schema.
 
     Retry after the upgrade, in a few minutes.

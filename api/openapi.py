@@ -310,7 +310,7 @@ def _operation(route: Route, answer: JsonSchema, failure: JsonSchema, values: Ma
         "responses": {str(route.status): success, **_failures(route, failure)},
     }
     if route.body is not None:
-        # NOTE: without `route.raw`: openapi-python-client refuses other media types. The body's description has it.
+        # NOTE: without the `raw_media_type`: openapi-python-client refuses any but JSON. The body's description has it.
         operation["requestBody"] = {
             "required": True,
             "content": {JSON: {"schema": _body(route.body, route.body_fields)}},
@@ -450,7 +450,7 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
         yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())
     elif route.access != "open":
         yield from (errors.missing_admin_key(), errors.invalid_admin_key(), errors.permission_denied(route.access))
-        yield from (errors.too_many_concurrent_requests("admin requests"), errors.outdated())
+        yield from (errors.too_many_concurrent_requests("admin requests"), errors.upgrade_in_progress())
     for field in route.fields:
         yield field.kind.refusal(field.name)
     if route.body is not None:
@@ -466,7 +466,7 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
     if route.runs_once:
         yield errors.idempotency_key_reused()
     if route.ask is ChainChange:
-        yield errors.outdated()
+        yield errors.upgrade_in_progress()
     elif route.runs_once:
         issues_a_key = issubclass(get_args(route.answer)[0], answers.Issued)
         yield errors.key_not_shown_again(_ISSUED_TO) if issues_a_key else errors.answer_erased()

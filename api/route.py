@@ -34,7 +34,7 @@ class Route:
     The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
     Answer`. A handler of other `media_types` returns the whole response. `scope` is what a restricted API key must
     cover, "" if any key may call the route. `set_by` names, for fields that the route ignores, the endpoints that
-    change them. `raw` is a media type in which the only field of the body may be sent by itself. For /openapi.json,
+    change them. In the `raw_media_type`, the only field of the body may be sent by itself. For /openapi.json,
     `headers` lists its own headers, `errors` the refusals that its handler raises, and `sorted_by` says what
     `order` sorts by.
     """
@@ -52,7 +52,7 @@ class Route:
         set_by: Mapping[str, str] = _NO_FIELDS,
         status: HTTPStatus = HTTPStatus.OK,
         media_types: Sequence[str] = (JSON,),
-        raw: str = "",
+        raw_media_type: str = "",
         headers: Sequence[str] = (),
         errors: Sequence[Callable[[], Refusal]] = (),
     ) -> None:
@@ -61,7 +61,7 @@ class Route:
         self.name = f"{method} {path}"
         self.number = zlib.crc32(self.name.encode())  # of its requests in a spool: the same in every version
         self.status, self.media_types, self.errors = int(status), tuple(media_types), tuple(errors)
-        self.headers, self.raw = tuple(headers), raw
+        self.headers, self.raw_media_type = tuple(headers), raw_media_type
 
         hints = get_type_hints(handler)
         asked = hints["ask"]

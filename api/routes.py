@@ -86,7 +86,7 @@ ROUTES: tuple[Route, ...] = (
         submission.evaluate,
         "api key",
         scope="submit",
-        raw="application/cbor",
+        raw_media_type="application/cbor",
         errors=(
             *submission.NODE_REFUSALS,
             *submission.CBOR_REFUSALS,
@@ -100,7 +100,7 @@ ROUTES: tuple[Route, ...] = (
         submission.submit,
         "api key",
         scope="submit",
-        raw="application/cbor",
+        raw_media_type="application/cbor",
         errors=(
             *submission.CBOR_REFUSALS,
             errors.transaction_not_signed,

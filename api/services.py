@@ -69,7 +69,7 @@ class Services(msgspec.Struct, frozen=True):
     admin_pool: Turns[asyncpg.Pool]
     chain_servers: ChainServers
     nodes: Nodes
-    submissions: asyncpg.Pool
+    submission_pool: asyncpg.Pool
     valkey: ValkeyClient
     callers: Callers
     spools: Spools
@@ -124,7 +124,7 @@ async def opened(
             admin_pool=Turns(admin, ADMIN_CONNECTIONS, ADMIN_TURNS_EACH, "admin requests"),
             chain_servers=opened_servers,
             nodes=nodes,
-            submissions=submissions,
+            submission_pool=submissions,
             valkey=valkey,
             callers=callers,
             spools=spools,

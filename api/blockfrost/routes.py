@@ -51,8 +51,17 @@ def _list(path: str, handler: Handler, scope: str, errors: Errors, by: str = "po
     return Route("GET", ROOT + path, _operation(path), handler, "api key", scope=scope, errors=errors, sorted_by=by)
 
 
-def _post(path: str, handler: Handler, errors: Errors, raw: str = "application/cbor") -> Route:
-    return Route("POST", ROOT + path, _operation(path), handler, "api key", scope="submit", errors=errors, raw=raw)
+def _post(path: str, handler: Handler, errors: Errors, raw_media_type: str = "application/cbor") -> Route:
+    return Route(
+        "POST",
+        ROOT + path,
+        _operation(path),
+        handler,
+        "api key",
+        scope="submit",
+        errors=errors,
+        raw_media_type=raw_media_type,
+    )
 
 
 def _operation(path: str) -> str:
@@ -95,7 +104,7 @@ FACADE: tuple[Route, ...] = (
     _get("/txs/{hash}/pool_retires", certificates.pool_retirements, "transactions", _TX),
     _post("/tx/submit", submission.submit, _OF_A_SUBMISSION),
     _post("/utils/txs/evaluate", submission.evaluate, _OF_AN_EVALUATION),
-    _post("/utils/txs/evaluate/utxos", submission.evaluate_with_outputs, _OF_AN_EVALUATION, raw=""),
+    _post("/utils/txs/evaluate/utxos", submission.evaluate_with_outputs, _OF_AN_EVALUATION, raw_media_type=""),
     # Addresses and accounts ------------------------------------------------------------------------------------------
     _get(
         "/addresses/{address}",
