@@ -1,13 +1,16 @@
 """Transaction metadata as JSON by the detailed schema of Ogmios and cardano-cli: each value is an object with its type.
 
 `{"int": 1}`, `{"string": "a"}`, `{"bytes": "00ff"}`, `{"list": [...]}`, `{"map": [{"k": ..., "v": ...}]}`. If a map has
-the same key twice, which the ledger allows, only the last value is shown; nothing else is lost.
+the same key twice, which the ledger allows, only the last value is shown; nothing else is lost. Values that are nested
+deeper than MOST_LEVELS are not shown.
 """
 
 import json
 from typing import Any
 
 import cbor2
+
+from api.chain.plutus_data import MOST_LEVELS
 
 
 def of_cbor(data: bytes) -> Any:
@@ -30,8 +33,10 @@ def of_json(text: bytes) -> Any:
         return None
 
 
-def detailed(value: Any) -> Any:
-    """Raises ValueError for a value that metadata can't have."""
+def detailed(value: Any, levels: int = MOST_LEVELS) -> Any:
+    """Raises ValueError for a value that metadata can't have, or that is nested deeper than `levels`."""
+    if not levels:
+        raise ValueError("nested too deeply")
     match value:
         case bool() | None:
             raise ValueError(value)
@@ -42,27 +47,30 @@ def detailed(value: Any) -> Any:
         case bytes():
             return {"bytes": value.hex()}
         case list() | tuple():
-            return {"list": [detailed(item) for item in value]}
+            return {"list": [detailed(item, levels - 1) for item in value]}
     if not hasattr(value, "items"):  # a map that is a key is a frozen one
         raise ValueError(value)
-    return {"map": [{"k": detailed(key), "v": detailed(item)} for key, item in value.items()]}
+    return {"map": [{"k": detailed(key, levels - 1), "v": detailed(item, levels - 1)} for key, item in value.items()]}
 
 
-def _is_detailed(value: Any) -> bool:
+def _is_detailed(value: Any, levels: int = MOST_LEVELS) -> bool:
+    """Whether a value follows the detailed schema and is not nested deeper than `levels`."""
+    if not levels:
+        return False
     match value:
         case {"int": int(), **others}:
             return not others
         case {"string": str(), **others} | {"bytes": str(), **others}:
             return not others
         case {"list": list(items), **others}:
-            return not others and all(_is_detailed(item) for item in items)
+            return not others and all(_is_detailed(item, levels - 1) for item in items)
         case {"map": list(pairs), **others}:
-            return not others and all(_is_pair(pair) for pair in pairs)
+            return not others and all(_is_pair(pair, levels - 1) for pair in pairs)
     return False
 
 
-def _is_pair(pair: Any) -> bool:
+def _is_pair(pair: Any, levels: int) -> bool:
     match pair:
         case {"k": key, "v": value, **others}:
-            return not others and _is_detailed(key) and _is_detailed(value)
+            return not others and _is_detailed(key, levels) and _is_detailed(value, levels)
     return False

@@ -9,8 +9,8 @@ from typing import Any
 
 import cbor2
 
-_MOST_LEVELS = 100
-"""How deep JSON is shown. A datum may be nested 16,000 levels deep, more than parsers of JSON accept."""
+MOST_LEVELS = 100
+"""How deep JSON is shown. Datums and metadata may be nested 16,000 levels deep, more than parsers of JSON accept."""
 
 _BREAK = 0xFF
 _INDEFINITE = 31
@@ -26,7 +26,7 @@ def of_cbor(data: bytes) -> Any:
     """A datum as JSON; None if it is not one, or nested too deeply."""
     reader = _Reader(data)
     try:
-        value = reader.value(_MOST_LEVELS)
+        value = reader.value(MOST_LEVELS)
     except (_Unreadable, IndexError, RecursionError):
         return None
     return value if reader.at == len(data) else None
@@ -35,7 +35,7 @@ def of_cbor(data: bytes) -> Any:
 def native_script(data: bytes) -> Any:
     """A native script in the JSON of cardano-cli; None if it is of an unknown kind, or nested too deeply."""
     try:
-        return _clause(cbor2.loads(data), _MOST_LEVELS)
+        return _clause(cbor2.loads(data), MOST_LEVELS)
     except (_Unreadable, cbor2.CBORError, RecursionError):
         return None
 

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api import answers
+from api.blockfrost import plain
 from api.chain import metadatum
+from api.chain.plutus_data import MOST_LEVELS
 
 keys = st.integers(-(2**64), 2**64) | st.text(max_size=5) | st.binary(max_size=5)
 values = st.recursive(
@@ -44,8 +47,8 @@ def test_nothing_is_lost(value: Any) -> None:
 
 
 def test_the_plain_schema_becomes_the_detailed_one() -> None:
-    plain = b'{"int": "5", "list": [{"1": -7}], "string": 1}'
-    assert metadatum.of_json(plain) == metadatum.of_cbor(
+    text = b'{"int": "5", "list": [{"1": -7}], "string": 1}'
+    assert metadatum.of_json(text) == metadatum.of_cbor(
         cbor2.dumps({"int": "5", "list": [{"1": -7}], "string": 1}),
     )
 
@@ -64,3 +67,24 @@ def test_what_is_not_metadata_is_left_out(data: bytes) -> None:
 @pytest.mark.parametrize("text", [b"", b"null", b"1.5", b"[true]", b"[" * 5_000 + b"]" * 5_000])
 def test_json_that_is_not_metadata_is_left_out(text: bytes) -> None:
     assert metadatum.of_json(text) is None
+
+
+DETAILED_MAP = b'{"map": [{"k": {"int": 1}, "v": ', b"}]}"
+
+
+def nested(levels: int) -> tuple[bytes, bytes, bytes]:
+    """Maps in maps as CBOR, as plain JSON and as detailed JSON."""
+    before, after = DETAILED_MAP
+    plain, detailed = b'{"1": ' * levels + b"1" + b"}" * levels, before * levels + b'{"int": 1}' + after * levels
+    return b"\xa1\x01" * levels + b"\x01", plain, detailed
+
+
+def test_deep_metadata_can_be_sent_or_is_left_out() -> None:
+    cbor, plain_json, detailed_json = nested(MOST_LEVELS - 1)
+    for shown in (metadatum.of_cbor(cbor), metadatum.of_json(plain_json), metadatum.of_json(detailed_json)):
+        assert plain.of_detailed(json.loads(answers.encode(shown))) == json.loads(plain_json)
+    for levels in (MOST_LEVELS, 350, 3_000):
+        cbor, plain_json, detailed_json = nested(levels)
+        assert metadatum.of_cbor(cbor) is None
+        assert metadatum.of_json(plain_json) is None
+        assert metadatum.of_json(detailed_json) is None

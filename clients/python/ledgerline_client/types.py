@@ -141,7 +141,7 @@ class LabelMetadata(TypedDict):
     """Metadata under one label, as JSON by Ogmios' detailed schema and as its CBOR in hex.
 
     `json` names the type of each value, such as `{"int": 1}`. `cbor` is absent if the node sends no CBOR,
-    `json` if the CBOR is not metadata.
+    `json` if the CBOR is not metadata, or if it is nested more than 100 levels deep.
     """
 
     cbor: NotRequired[str]

@@ -126,7 +126,7 @@ export interface FullTransaction {
  * Metadata under one label, as JSON by Ogmios' detailed schema and as its CBOR in hex.
  *
  * `json` names the type of each value, such as `{"int": 1}`. `cbor` is absent if the node sends no CBOR, `json`
- * if the CBOR is not metadata.
+ * if the CBOR is not metadata, or if it is nested more than 100 levels deep.
  */
 export interface LabelMetadata {
   cbor?: string;
