@@ -127,20 +127,22 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
     """
     end = min(spool.synced_bytes, spool.added_bytes + _MOST_RECORDS * RECORD.size)
     sums: dict[tuple[bytes, int], UsageSum] = {}
-    parts: dict[tuple[bytes, int, int, int], list[int]] = {}  # the durations
+    parts: dict[tuple[bytes, int, str, int], list[int]] = {}  # the durations
     for record in spool.records(spool.added_bytes, end):
         whose = record.credential_id, record.at_us // 60_000_000
         found = sums.get(whose)
         if found is None:
             found = sums[whose] = UsageSum(record.credential_id.hex(), whose[1])
         found.add(record)
-        part = record.credential_id, whose[1] // 60, record.endpoint, record.status // 100
+        # NOTE: by name, since all unknown endpoints are one row of the table.
+        endpoint = endpoints.get(record.endpoint, UNKNOWN_ENDPOINT)
+        part = record.credential_id, whose[1] // 60, endpoint, record.status // 100
         parts.setdefault(part, []).append(record.took_us)
     breakdown = [
         BreakdownSum(
             credential_id.hex(),
             hour,
-            endpoints.get(endpoint, UNKNOWN_ENDPOINT),
+            endpoint,
             status_class,
             len(took_us),
             sum(took_us),

@@ -68,6 +68,19 @@ def test_a_batch_adds_up_by_credential_and_minute(spools: Spools) -> None:
     assert batch_of(spool, ENDPOINTS) == batch, "same bytes, same name, however often"
 
 
+def test_endpoints_of_another_version_are_one_row_of_the_table(spools: Spools) -> None:
+    """Two rows with the same key in one statement would make every attempt to add the batch fail."""
+    one = uuid4()
+    unknown = [number for number in range(1, 5) if number not in ENDPOINTS][:2]
+    for endpoint in unknown:
+        spools.count(one, endpoint, 200, 0.001)
+    (spool,) = spools.all
+    spool.sync()
+    rows = batch_of(spool, ENDPOINTS).breakdown
+    assert sum(row.requests for row in rows) == 2
+    assert len({row.hour for row in rows}) == len(rows), "a new hour may begin"
+
+
 def test_a_torn_or_damaged_record_is_skipped(spools: Spools, data_dir: Path) -> None:
     for _ in range(3):
         spools.count(uuid4(), HISTORY.number, 200, 0.1)
