@@ -85,7 +85,7 @@ class KeyRow(msgspec.Struct, frozen=True):
     revoked: bool
     expired: bool
     owner_status: str
-    quota_requests: int | None  # without a quota, the other fields of it mean nothing
+    quota_requests: int | None  # null without a quota; the other quota_ fields then mean nothing
     quota_per: Literal["day", "month"] | None
     quota_since: datetime
     quota_until: datetime
@@ -217,7 +217,7 @@ class Callers:
         if row.owner_status != "active":
             raise _refusal("api", "inactive", errors.inactive_account())
         good = row.good()
-        lease = KeyLease(good, 0 if from_valkey is None else from_valkey.until_us)
+        lease = KeyLease(good) if from_valkey is None else KeyLease(good, from_valkey.until_us, from_valkey.life)
         verdict = await self._ask_valkey(key_hash, call, lease)
         return verdict if isinstance(verdict, Verdict | Barred) else self._limits.take_alone(good, call)
 

@@ -120,18 +120,23 @@ class Barred(msgspec.Struct, frozen=True):
 class AskPostgres(msgspec.Struct, frozen=True):
     """The key must be read from Postgres: Valkey has not cached it, or may not answer yet.
 
-    Postgres' answer may be cached until `until_us` on Valkey's clock. If Valkey may not answer yet, `until_us` is 0:
-    the answer must not be cached.
+    Postgres' answer may be cached in this `life` of Valkey's data until `until_us` on its clock. If Valkey may not
+    answer yet, `until_us` is 0: the answer must not be cached.
     """
 
     until_us: int
+    life: bytes
 
 
 class KeyLease(msgspec.Struct, frozen=True):
-    """A valid key, and until when Valkey may cache it (AskPostgres.until_us)."""
+    """A valid key, and until when Valkey may cache it in a life of its data (AskPostgres); not at all by default.
+
+    NOTE: not in the next life, which has lost the fence of a key that was changed after it was read.
+    """
 
     key: GoodKey
-    until_us: int
+    until_us: int = 0
+    life: bytes = b""
 
 
 class _Admissions(msgspec.Struct, frozen=True):
@@ -184,14 +189,17 @@ class SharedLimits:
                     await self._wait_for_reports()
                     if not self._all_reported:
                         if lease is None:
-                            return AskPostgres(0)
+                            return AskPostgres(0, self._life)
+                        barred = lease.key.restrictions.bars(call)
+                        if barred is not None:
+                            return Barred(barred)
                         own = self.own.count(lease.key.credential_id)
                         if not self._life or own >= self.share(lease.key.limit):
                             return self._refused(lease.key)
                 life = self._life
                 answer = await self._run(self._take, *self._words(key_hash, lease, call))
                 if answer != b"tell":
-                    return self._read(answer)
+                    return self._read(answer, life)
                 if life == self._life:
                     self._life = b""
                     self._hold()
@@ -318,17 +326,18 @@ class SharedLimits:
     def _words(self, key_hash: bytes, lease: KeyLease | None, call: Call) -> tuple[bytes, ...]:
         shown, until_us, used = b"", b"0", 0
         if lease is not None:
-            shown, until_us = _shown(lease.key), str(lease.until_us).encode()
+            shown = _shown(lease.key)
+            until_us = str(lease.until_us).encode() if lease.life == self._life else b"0"
             used = 0 if lease.key.quota is None else lease.key.quota.used
         keys = (b"4", _KEY % key_hash.hex().encode(), _minutes(self._life), _LIFE, _QUOTAS)
         named = b"1" if call.scope in GRANTED_ONLY else b"0"
         asked = (call.scope.encode(), call.ip_bits.encode(), named)
         return *keys, shown, until_us, self._life, *asked, str(used).encode()
 
-    def _read(self, answer: bytes) -> Verdict | Barred | AskPostgres:
+    def _read(self, answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres:
         word, *figures = answer.split(b" ", 6)
         if word == b"ask":
-            return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000)
+            return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000, life)
         if not figures:
             return Barred("ip" if word == b"ip" else "scope")
         limit, remaining, reset_us, quota_left, quota_ends_in, whose = figures

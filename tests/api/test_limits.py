@@ -144,7 +144,19 @@ async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) ->
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
         await minutes.fence([key_hash])
-        assert isinstance(await minutes.take(key_hash, KeyLease(key, asked.until_us)), Verdict)
+        assert isinstance(await minutes.take(key_hash, KeyLease(key, asked.until_us, asked.life)), Verdict)
+        assert isinstance(await minutes.take(key_hash), AskPostgres)
+
+
+async def test_a_key_read_before_a_loss_of_data_is_not_cached(redis_url: str) -> None:
+    """The same, but the fence is lost before the answer is cached."""
+    async with valkeys.opened(redis_url) as client, Redis.from_url(redis_url) as redis:
+        minutes, key_hash, key = SharedLimits(client), bytes(32), good_key()
+        asked = await minutes.take(key_hash)
+        assert isinstance(asked, AskPostgres)
+        await minutes.fence([key_hash])
+        await redis.flushdb()
+        assert isinstance(await minutes.take(key_hash, KeyLease(key, asked.until_us, asked.life)), Verdict)
         assert isinstance(await minutes.take(key_hash), AskPostgres)
 
 
@@ -154,10 +166,10 @@ async def test_a_key_read_too_long_ago_is_not_cached(redis_url: str) -> None:
         minutes, key_hash, key = SharedLimits(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
         assert isinstance(asked, AskPostgres)
-        late = KeyLease(key, asked.until_us - LEASE_S * 1_000_000)
+        late = KeyLease(key, asked.until_us - LEASE_S * 1_000_000, asked.life)
         assert isinstance(await minutes.take(key_hash, late), Verdict)
         assert isinstance(await minutes.take(key_hash), AskPostgres)
-        soon_over = KeyLease(key, asked.until_us - (LEASE_S - 2) * 1_000_000)
+        soon_over = KeyLease(key, asked.until_us - (LEASE_S - 2) * 1_000_000, asked.life)
         assert isinstance(await minutes.take(key_hash, soon_over), Verdict)
         assert isinstance(await minutes.take(key_hash), Verdict)
         async with asyncio.timeout(10):
@@ -376,11 +388,11 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
         chance = random.Random(seed)
         async with valkeys.opened(redis_url) as client:
             minutes = SharedLimits(client)
-            await minutes.take(bytes(31) + b"1", KeyLease(good_key(), 2**60))  # begins this life of Valkey's data
+            await minutes.take(bytes(31) + b"1", KeyLease(good_key()))  # begins this life of Valkey's data
             ends_at = time.monotonic() + 3
             while time.monotonic() < ends_at:
                 before = time.monotonic()
-                taken = await minutes.take(bytes(32), KeyLease(key, 2**60))
+                taken = await minutes.take(bytes(32), KeyLease(key))
                 after = time.monotonic()
                 assert isinstance(taken, Verdict)
                 if taken.admitted:
@@ -399,7 +411,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
 async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shorten_minute(monkeypatch, 1)
     async with valkeys.opened(redis_url) as client:
-        minutes, told = SharedLimits(client), KeyLease(good_key(1), 2**60)
+        minutes, told = SharedLimits(client), KeyLease(good_key(1))
         assert (await minutes.take(bytes(32), told)).admitted  # type: ignore[union-attr]
         refused = await minutes.take(bytes(32), told)
         assert isinstance(refused, Verdict)
@@ -410,7 +422,7 @@ async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypat
 
 async def test_admissions_cost_bounded_memory(redis_url: str) -> None:
     async with valkeys.opened(redis_url) as valkey, Redis.from_url(redis_url) as client:
-        minutes, told = SharedLimits(valkey), KeyLease(good_key(3), 2**60)
+        minutes, told = SharedLimits(valkey), KeyLease(good_key(3))
         for _ in range(20):
             await minutes.take(bytes(32), told)
         (name,) = await client.keys(f"ledgerline:minute:*:{told.key.credential_id}")

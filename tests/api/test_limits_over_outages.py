@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from api import rate_limit
 from api import valkey as valkeys
-from api.rate_limit import AskPostgres, KeyLease, SharedLimits, Verdict
+from api.rate_limit import AskPostgres, Barred, KeyLease, SharedLimits, Verdict
+from api.restrictions import Call, Restrictions
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.minutes import good_key, shorten_minute
@@ -121,7 +123,7 @@ async def lose_data(url: str, seed: int) -> None:
     limit, chance = 20, random.Random(seed)
     moments: list[tuple[float, float]] = []
     refused = flushes = 0
-    told = KeyLease(good_key(limit), 2**60)
+    told = KeyLease(good_key(limit))
     ends_at = time.monotonic() + 9
 
     async def ask(minutes: SharedLimits, busy: random.Random) -> None:
@@ -200,7 +202,7 @@ async def test_what_was_admitted_during_an_outage_counts_for_all_when_the_data_h
 
 async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> None:
     """It may have admitted the whole limit, so the others grant only their shares until its minute is over."""
-    told = KeyLease(good_key(10), 0)
+    told = KeyLease(good_key(10))
     async with (
         processes(redis_url, 2) as (speaking, _),
         Redis.from_url(redis_url) as client,
@@ -220,6 +222,8 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         refused = answers[-1]
         assert isinstance(refused, Verdict)
         assert 50 <= refused.reset_s <= 60
+        elsewhere = KeyLease(msgspec.structs.replace(told.key, restrictions=Restrictions(scopes=("pools",))))
+        assert await speaking.take(KEY, elsewhere, Call("assets")) == Barred("scope")
         silent.own.note(told.key.credential_id)
         assert isinstance(taken := await silent.take(KEY, told), Verdict)
         assert (taken.admitted, taken.remaining) == (True, 5)
@@ -229,7 +233,7 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
 
 
 async def test_a_clock_set_back_refuses_a_key_for_at_most_a_minute(redis_url: str) -> None:
-    told = KeyLease(good_key(3), 2**60)
+    told = KeyLease(good_key(3))
     async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
         minutes = SharedLimits(connection)
         assert [await admitted(minutes, told) for _ in range(4)] == [True] * 3 + [False]
@@ -244,12 +248,12 @@ async def test_a_clock_set_back_refuses_a_key_for_at_most_a_minute(redis_url: st
         assert isinstance(refused, Verdict)
         assert (refused.admitted, refused.reset_s) == (False, 60)
         another = SharedLimits(connection)
-        assert isinstance(taken := await another.take(bytes(31) + b"1", KeyLease(good_key(3), 2**60)), Verdict)
+        assert isinstance(taken := await another.take(bytes(31) + b"1", KeyLease(good_key(3))), Verdict)
         assert taken.admitted
 
 
 async def test_a_repeated_report_counts_once(redis_url: str) -> None:
-    told = KeyLease(good_key(10), 2**60)
+    told = KeyLease(good_key(10))
     async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
         minutes = SharedLimits(connection)
         for _ in range(4):
@@ -266,7 +270,7 @@ async def test_a_repeated_report_counts_once(redis_url: str) -> None:
 
 
 async def test_many_admissions_are_reported_in_batches(redis_url: str) -> None:
-    keys = {number.to_bytes(32): KeyLease(good_key(10_000), 2**60) for number in range(300)}
+    keys = {number.to_bytes(32): KeyLease(good_key(10_000)) for number in range(300)}
     async with valkeys.opened(redis_url) as connection, Redis.from_url(redis_url) as client:
         minutes = SharedLimits(connection)
         for told in keys.values():
