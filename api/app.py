@@ -129,9 +129,10 @@ class Api:
             except Refusal as uncounted:
                 await _free(response)
                 response = _failed(uncounted, request)
+            else:
+                if REQUESTS_COUNTED in trail.route.headers:
+                    response.headers[REQUESTS_COUNTED] = "1"
             response.headers.update(trail.by.headers)
-            if REQUESTS_COUNTED in trail.route.headers:
-                response.headers[REQUESTS_COUNTED] = "1"
         if trail.route is not None and trail.route.access == "api key":
             # A cache must not give the answer to another key, which may be of another network.
             response.headers["Vary"] = shape.KEY_HEADERS if shape.covers(trail.route.path) else "Authorization"
