@@ -14,7 +14,7 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import frames
 from indexer.rows import rows
-from indexer.rows.caches import UNCOMMITTED_BATCHES
+from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import Histories, HistoryEntries
 from indexer.rows.resolver import Resolver, new_resolver
 from indexer.rows.staking import boundaries
@@ -60,7 +60,7 @@ class Pipeline:
         self._progress, self._warnings, self._on_commit = progress, warnings, on_commit
         # One batch waits while another is written and a third is prepared. Together with the read-ahead of
         # block_source and batches, this bounds memory.
-        self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=UNCOMMITTED_BATCHES - 1)
+        self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=UNCOMMITTED_PARTS - 1)
         self.phase = session.phase
         self._tip: LastBlock | None = None
         self._first_block_no: int | None = None
@@ -129,6 +129,7 @@ class Pipeline:
         async with self._alone():
             if point is None:
                 await store.rollback_to_origin(self._writer, self._session.network)
+                self._progress.signals.rolled_back(block_no + 1)
                 return False
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")
