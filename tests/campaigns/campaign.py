@@ -86,9 +86,9 @@ class Campaign:
         self.load.over_limit.clear()
 
     def report_unauthorized(self) -> None:
-        """Report requests refused with status 401. Keys are rotated, but each is used only while it is valid."""
+        """Report requests refused for their keys. Keys are rotated, but each is used only while it is valid."""
         if self.load.unauthorized:
-            self.report(f"{self.load.unauthorized} requests with valid keys were refused with status 401")
+            self.report(f"{self.load.unauthorized} requests with valid keys were refused with status 401 or 403")
             self.load.unauthorized = 0
 
     async def signals(

@@ -54,7 +54,7 @@ class Load:
     def __init__(self, ports: Sequence[int], partner: Partner, paths: Sequence[str], rate: float, count: int) -> None:
         self.seen = [CallersSaw(key) for key in partner.keys]
         self.refused = 0  # before the key was known to be good: not counted
-        self.unauthorized = 0  # of the refused ones, those with status 401: every key in use is valid
+        self.unauthorized = 0  # of the refused ones, those with status 401 or 403: every key in use is valid
         self.broken = 0
         self.excused_until = 0.0  # windows that end before are not held against the service
         self.over_limit: list[OverLimit] = []
@@ -128,7 +128,7 @@ class Load:
     def _note(self, seen: CallersSaw, status: int, authenticated: bool, sent: float) -> None:
         if not authenticated:
             self.refused += 1
-            self.unauthorized += status == 401
+            self.unauthorized += status in (401, 403)
             return
         received = time.monotonic()
         admitted = seen.answer(status, sent, received)

@@ -6,9 +6,10 @@ with the last one: the median of memory may grow by FLAT_WITHIN, and that of des
 process may take up to ARENAS more, if its memory no longer grows in the last third.
 
 For our processes it is resident memory. For each process of Postgres and Valkey it is the memory that it does not
-share: pages of the shared buffers count as resident in each process that has touched them. Its descriptors are compared
-with the most that any process of the server had: a session keeps a file open for each table that it has used. Pools
-open sessions when they need them, up to a limit. A session that was opened late is not compared.
+share: pages of the shared buffers count as resident in each process that has touched them. One descriptor for each file
+that exists is left out there: a session of Postgres keeps the files of tables open, up to max_files_per_process, and
+tables that grow get further ones, such as a free space map. Pools open sessions when they need them, up to a limit. A
+session that was opened late is not compared.
 """
 
 import asyncio
@@ -62,7 +63,6 @@ class Course(msgspec.Struct, frozen=True):
     name: str
     memory: tuple[float, float, float]  # over the second, the fourth and the last sixth of the time
     descriptors: tuple[float, float]  # over the second and the last
-    most_descriptors: float
 
     @property
     def growth(self) -> float:
@@ -74,7 +74,8 @@ class Course(msgspec.Struct, frozen=True):
         """Whether it did not grow, or took no more than some arenas and has stopped taking any."""
         first, between, last = self.memory
         settled = last - first <= ARENAS and last <= between * (1 + SETTLED_WITHIN)
-        return (self.growth <= FLAT_WITHIN or settled) and self.descriptors[1] <= self.most_descriptors
+        before, after = self.descriptors
+        return (self.growth <= FLAT_WITHIN or settled) and after <= before + MORE_DESCRIPTORS
 
 
 def sampled(world: World) -> Iterator[tuple[str, Sample]]:
@@ -88,8 +89,8 @@ def sampled(world: World) -> Iterator[tuple[str, Sample]]:
     for kind in SERVERS:
         for process in world.server_processes(kind):
             try:
-                found = process.memory_info()
-                sample = Sample(now, found.rss - found.shared, process.num_fds())
+                found, files = process.memory_info(), {file.path for file in process.open_files()}
+                sample = Sample(now, found.rss - found.shared, process.num_fds() - len(files))
             except psutil.NoSuchProcess:  # a session that has just ended
                 continue
             yield f"{kind.name} {process.pid}", sample
@@ -107,29 +108,15 @@ def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> lis
         last = [sample for sample in each if sample.at >= ended - part]
         if first and between and last:
             found.append(_course(name, first, between, last))
-    return [_among(found, course) for course in found]
+    return found
 
 
 def _course(name: str, first: list[Sample], between: list[Sample], last: list[Sample]) -> Course:
     first_memory, between_memory, last_memory = (
         median(sample.memory for sample in samples) for samples in (first, between, last)
     )
-    descriptors = median(sample.descriptors for sample in first)
-    return Course(
-        name,
-        (first_memory, between_memory, last_memory),
-        (descriptors, median(sample.descriptors for sample in last)),
-        MORE_DESCRIPTORS + descriptors,
-    )
-
-
-def _among(courses: list[Course], course: Course) -> Course:
-    """A process of a server may have as many descriptors as any of its processes had at the beginning."""
-    kind = next((name for name in SERVER_NAMES if course.name.startswith(f"{name} ")), None)
-    if kind is None:
-        return course
-    most = max(each.most_descriptors for each in courses if each.name.startswith(f"{kind} "))
-    return msgspec.structs.replace(course, most_descriptors=most)
+    descriptors = median(sample.descriptors for sample in first), median(sample.descriptors for sample in last)
+    return Course(name, (first_memory, between_memory, last_memory), descriptors)
 
 
 def median(figures: Iterator[int]) -> float:
