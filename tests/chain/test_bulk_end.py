@@ -18,7 +18,6 @@ from tests.chain.harness import Ledgerline
 from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
 
 EPOCH = 86_400
-STEPS = 6
 
 
 class Interrupted(Exception):
@@ -49,7 +48,7 @@ async def end_until(db: asyncpg.Connection, steps: int, monkeypatch: pytest.Monk
             await finish_bulk.finalize(db, 0)
 
 
-@pytest.mark.parametrize("steps", range(1, STEPS))
+@pytest.mark.parametrize("steps", range(1, len(finish_bulk._STEPS)))
 def test_a_resync_between_the_steps_ends_bulk_first(
     ledgerline: Ledgerline, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
