@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 SMALLEST = 1_024
-"""Bodies of at most so many bytes stay as they are: they fit into one packet with their headers anyway."""
+"""Bodies of at most this many bytes stay as they are: they fit into one packet with their headers anyway."""
 
 _AT_ONCE = 16_384  # bytes that take about as long as the hop to a thread
 _GZIP_LEVEL, _ZSTD_LEVEL = 4, 3

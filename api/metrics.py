@@ -119,7 +119,7 @@ class _ExpiringGauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The gauge of this scrape."""
-        text = "Valid credentials that expire within so many days"
+        text = "Valid credentials that expire within this number of days"
         gauge = GaugeMetricFamily("ledgerline_credentials_expiring", text, labels=["days"])
         gauge.add_metric(["7"], self._expiring.within_7_days)
         gauge.add_metric(["30"], self._expiring.within_30_days)

@@ -23,7 +23,7 @@ class OwnKey(msgspec.Struct, frozen=True):
     """The network, limits and restrictions of the key that asks.
 
     An empty list of networks does not restrict; an empty list of scopes stands for all but `submit`. `remaining` is
-    what its minute has left after this request. `expires_at` is the end of this key, also if a rotation has set it.
+    what its minute has left after this request. `expires_at` is the end of this key, even if a rotation has set it.
     """
 
     credential_id: UUID

@@ -57,7 +57,8 @@ class Unavailable(Exception):
 class Result(msgspec.Struct, frozen=True):
     """The metadata of an asset, None if it has no entry.
 
-    `failed`: the registry did not answer in time or with an entry, so the metadata is an older entry or None.
+    `failed`: the registry did not answer in time, or its answer was not a valid entry, so the metadata is an older
+    entry or None.
     """
 
     metadata: Metadata | None = None

@@ -82,7 +82,7 @@ class Pruned(msgspec.Struct, frozen=True):
 async def prune(
     pool: asyncpg.Pool, usage_minutes_days: int, usage_hours_days: int, audit_reads_days: int, submitted_days: int
 ) -> Pruned:
-    """Drop rows older than so many days. Raises Busy if another process is pruning."""
+    """Drop rows older than the given number of days. Raises Busy if another process is pruning."""
     async with _step(pool) as db:
         await _keep_minutes.run(db, usage_minutes_days)
         await _drop_former_keys.run(db)

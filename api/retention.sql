@@ -64,7 +64,7 @@ WHERE usage_hour.credential_id = old.credential_id AND usage_hour.hour = old.hou
   AND usage_hour.endpoint_no = old.endpoint_no AND usage_hour.status_class = old.status_class
 
 -- name: drop_readings
--- Delete audit entries of read access older than some days, $2 at most.
+-- Delete audit entries of read access older than $1 days, $2 at most.
 WITH old AS (
     SELECT id
     FROM partner.audit_log

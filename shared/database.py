@@ -210,7 +210,7 @@ async def _end(attempts: list[asyncio.Task[asyncpg.Connection]]) -> list[Excepti
 
 
 async def _open(url: str, options: dict[str, Any]) -> asyncpg.Connection:
-    """A connection that fails soon after its host has vanished, also while it only waits for an answer."""
+    """A connection that fails soon after its host has vanished, even while it only waits for an answer."""
     connection = await asyncpg.connect(url, **options)
     # NOTE: a private name of asyncpg, whose public names do not give access to the socket.
     link = connection._transport.get_extra_info("socket")

@@ -52,7 +52,7 @@ class Query(Generic[Row]):
         return [self.row(*record) for record in await db.fetch(self.text, *arguments)]
 
     async def parts(self, db: Connection, *arguments: object, rows: int) -> AsyncIterator[list[Row]]:
-        """Every row, so many at a time, through a cursor. The connection must be in a transaction."""
+        """Every row, `rows` at a time, through a cursor. The connection must be in a transaction."""
         cursor = await db.cursor(self.text, *arguments)
         while records := await cursor.fetch(rows):
             yield [self.row(*record) for record in records]

@@ -79,7 +79,7 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:
 
 
 async def evaluate(ask: ChainPost[EvaluationQuestion, EvaluationBody]) -> Json:
-    """Evaluate the scripts of a transaction. What the node says is the answer, also if scripts fail."""
+    """Evaluate the scripts of a transaction. What the node says is the answer, even if scripts fail."""
     return await _evaluate(ask, ask.body.cbor, ())
 
 

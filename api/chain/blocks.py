@@ -155,7 +155,7 @@ async def one(db: Connection, block: bytes | int | None) -> BlockRow:
 
 
 async def look_up(db: Connection, block: bytes | int | None) -> BlockRow:
-    """The same, but of an unknown block only the tip. Raises Refusal 503."""
+    """Like `one`, but for an unknown block the row has only the tip. Raises Refusal 503."""
     row = await (_by_hash if isinstance(block, bytes) else _by_number).one(db, block)
     if row is None:
         raise errors.network_not_available()

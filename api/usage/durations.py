@@ -37,7 +37,7 @@ def unpacked(histogram: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def percentiles_ms(histogram: Sequence[int], percents: Sequence[int]) -> list[float]:
-    """For each of these percents, ascending, the duration in milliseconds that so many requests did not exceed.
+    """For each of these percents, ascending, the duration in milliseconds that this share of requests did not exceed.
 
     Within a bucket, requests count as evenly spread. All are 0 without requests.
     """

@@ -61,7 +61,7 @@ class Spool:
         self.path, self._file = path, file
         header = _header_of(path)
         found = disk.read(file, 0, HEADER_BYTES)
-        # NOTE: after a power failure unsynced parts may be missing or zero, also of the header.
+        # NOTE: after a power failure unsynced parts may be missing or zero, including those of the header.
         if any(byte not in (0, expected) for byte, expected in zip(found, header, strict=False)):
             raise OSError("not a spool of this version and name")
         self._seed = binascii.crc32(header)
@@ -70,7 +70,7 @@ class Spool:
         self.synced_bytes = 0  # the part that is known to survive a power failure
         self.added_bytes = 0  # the part that was in the table at the last look
         self.reported_bytes = 0  # up to here, lost records have been counted
-        self._in_doubt = True  # whether a sync may have failed, also in the process before this one
+        self._in_doubt = True  # whether a sync may have failed, even in the process before this one
 
     @classmethod
     def create(cls, folder: Path) -> "Spool":

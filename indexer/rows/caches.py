@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 No = TypeVar("No", bound=int)
 """The row numbers of one kind."""
 
-UNCOMMITTED_BATCHES = 2
+UNCOMMITTED_PARTS = 2
 """How many batches may not be committed yet while the next one is prepared: one is being written, the rest wait."""
 
 MOST_OUTPUTS = 500_000
@@ -70,10 +70,10 @@ class Recent(dict[Key, Value]):
     def trim(self) -> None:
         """Forget older entries; call it once per prepared part of a batch.
 
-        Entries of the last UNCOMMITTED_BATCHES parts are kept.
+        Entries of the last UNCOMMITTED_PARTS parts are kept.
         """
         self._batches += 1
-        if len(self) > self._most // 2 and self._batches >= UNCOMMITTED_BATCHES:
+        if len(self) > self._most // 2 and self._batches >= UNCOMMITTED_PARTS:
             self._older, self._batches = dict(self), 0
             self.clear()
 

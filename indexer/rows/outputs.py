@@ -25,7 +25,7 @@ class UtxoRow(NamedTuple):
 class Outputs(msgspec.Struct):
     """What a batch makes and leaves unspent, what it spends of earlier ones, and by which transaction.
 
-    `spenders` has entries of `spender` by slot_no, also for outputs that the batch makes and spends.
+    `spenders` has entries of `spender` by slot_no, including those for outputs that the batch makes and spends.
     """
 
     made: dict[OutputKey, ResolvedOutput] = {}

@@ -28,7 +28,7 @@ class Unbalanced(Exception):
 
 
 class Deposits(msgspec.Struct, frozen=True):
-    """The first deposits in lovelace of a stake credential and of a pool; `changed` if governance has set others."""
+    """The first deposits in lovelace of a stake credential and of a pool; `changed` if governance has changed them."""
 
     stake: int
     pool: int

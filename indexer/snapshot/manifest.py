@@ -110,7 +110,7 @@ def read(folder: Path) -> Manifest:
         manifest = msgspec.json.decode(text, type=Manifest)
     except msgspec.MsgspecError as cause:
         raise SnapshotRefused(f"{path} is damaged: {cause}") from cause
-    # NOTE: compared as text, so that a changed byte shows wherever it is, also between the values.
+    # NOTE: compared as text, so that a changed byte shows wherever it is, even between the values.
     if manifest.sealed().text() != text:
         raise SnapshotRefused(f"{path} is damaged: its checksum does not match")
     return manifest

@@ -1,7 +1,8 @@
 """Holders in the database. Everything here runs inside a commit of its caller: writer.py or finish_bulk.py.
 
 A deep page of a long list must not read all rows before it, so long lists are counted in buckets: each begins at a
-holder whose number opens one. The tables depend on the current holders alone, not on the order of changes.
+holder for which `opens_bucket` (schema.sql) is true. The tables depend on the current holders alone, not on the order
+of changes.
 """
 
 from collections.abc import Mapping

@@ -220,8 +220,8 @@ async def count_addresses(db: asyncpg.Connection) -> None:
 async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by_node: bool = False) -> None:
     """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
 
-    With `by_node` its whole depth is counted once in rollback_depth, and submitted transactions are noted as rolled
-    back. `resync` only reads the same chain again.
+    With `by_node` its whole depth is counted once in rollback_depth (if it is interrupted between two commits, only the
+    rest), and submitted transactions are noted as rolled back. `resync` only reads the same chain again.
     """
     present = await position(db)
     assert present is not None, "nothing is indexed"

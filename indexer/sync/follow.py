@@ -40,7 +40,7 @@ log = structlog.get_logger()
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
 FATAL = (value_check.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.WrongSchema)
-"""Errors that a retry does not resolve: the indexer stops, and logs its position."""
+"""Errors after which the indexer must not go on by itself: it stops, and logs its position."""
 
 _PLAIN = (
     *lifecycle.WAITED_FOR,

@@ -85,7 +85,7 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
 
 
 async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposits:
-    """The deposits of the genesis, and whether today's are others, if the node reports its protocol parameters.
+    """The deposits of the genesis, and whether today's differ, if the node reports its protocol parameters.
 
     NOTE: a change during a session stops the indexer at the first certificate that it concerns; the session after the
     restart knows of it.

@@ -97,7 +97,7 @@ class Signals:
         self._commits.observe(took_s)
 
     def rolled_back(self, blocks: int) -> None:
-        """Note a rollback of so many blocks."""
+        """Note a rollback of this many blocks."""
         self._rollbacks.observe(blocks)
 
     def interrupted(self) -> None:

@@ -20,7 +20,7 @@ class _Changed(msgspec.Struct, frozen=True):
 
 
 async def deposits(db: Connection) -> value_check.Deposits:
-    """The deposits that every network began with, and whether those of a stored epoch are others."""
+    """The deposits that every network began with, and whether those of a stored epoch differ."""
     changed = await _changed_deposits.one(db, STAKE_DEPOSIT, POOL_DEPOSIT)
     assert changed is not None, "EXISTS is one row"
     return value_check.Deposits(STAKE_DEPOSIT, POOL_DEPOSIT, changed.any)

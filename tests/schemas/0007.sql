@@ -533,7 +533,7 @@ CREATE TABLE asset_bucket (
     PRIMARY KEY (policy_no, rank, name)
 );
 COMMENT ON TABLE asset_bucket IS
-    'The number of assets of a policy from one with opens_bucket to the next, by supply (greatest first) and name. For policies with at least 4 such assets; used to find deep pages.';
+    'The number of assets of a policy from one for which opens_bucket is true to the next, by supply (greatest first) and name. For policies with at least 4 such assets; used to find deep pages.';
 COMMENT ON COLUMN asset_bucket.rank IS 'The negative supply, by which the list is sorted, then by name; -Infinity in the first bucket, which begins before all assets.';
 
 -- Histories: seq is 0, 1, 2 … without gaps, so that a page is a range and the total is the last seq + 1. All but mints are
@@ -825,7 +825,7 @@ CREATE TABLE holder_bucket (
     PRIMARY KEY (asset_no, lowest_quantity, lowest_address_no)
 );
 COMMENT ON TABLE holder_bucket IS
-    'The number of holders from one with opens_bucket to the next, for lists with at least 4 such holders; used to find deep pages.';
+    'The number of holders from one for which opens_bucket is true to the next, for lists with at least 4 such holders; used to find deep pages.';
 COMMENT ON COLUMN holder_bucket.lowest_address_no IS 'The address_no of the holder; 0 in the first bucket, which begins before all holders.';
 
 CREATE TABLE policy_holder_bucket (

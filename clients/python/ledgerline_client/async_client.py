@@ -1162,9 +1162,9 @@ class AsyncLedgerline(AsyncHttp):
     async def delete_user(self, user_id: str) -> types.DeletedUserConfirmation:
         """Delete a user account permanently: end its API keys and erase what is personal.
 
-        Names, references, email, billing plan, descriptions, metadata and networks are erased, also in the
-        audit log. Usage remains, under the ids of the account and its credentials. Requires the permission
-        `manage_users`.
+        Names, references, email, billing plan, descriptions, metadata and networks are erased, including in
+        the audit log. Usage remains, under the ids of the account and its credentials. Requires the
+        permission `manage_users`.
         """
         answer: types.DeletedUserConfirmation = await self.call(
             "DELETE", "/v1/admin/users/{id}", {"id": user_id}, {}, None, key="admin_key", json=True

@@ -1191,8 +1191,8 @@ export class Ledgerline extends Http {
   /**
    * Delete a user account permanently: end its API keys and erase what is personal.
    *
-   * Names, references, email, billing plan, descriptions, metadata and networks are erased, also in the audit log.
-   * Usage remains, under the ids of the account and its credentials. Requires the permission `manage_users`.
+   * Names, references, email, billing plan, descriptions, metadata and networks are erased, including in the audit
+   * log. Usage remains, under the ids of the account and its credentials. Requires the permission `manage_users`.
    */
   deleteUser(userId: string, call: CallOptions = {}): Promise<types.DeletedUserConfirmation> {
     return this.call(operations.deleteUser, { id: userId }, {}, call);
