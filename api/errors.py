@@ -176,7 +176,7 @@ def invalid_address() -> Refusal:
 
 
 def foreign_address() -> Refusal:
-    """An address of a different network than the key's.
+    """A mainnet address with the key of a test network, or the reverse.
 
     Use an API key of the address' network.
     """
@@ -192,7 +192,7 @@ def invalid_stake_address() -> Refusal:
 
 
 def foreign_stake_address() -> Refusal:
-    """A stake address of a different network than the key's.
+    """A mainnet stake address with the key of a test network, or the reverse.
 
     Use an API key of the stake address' network.
     """
@@ -417,7 +417,7 @@ def expired_api_key() -> Refusal:
 
 
 def inactive_account() -> Refusal:
-    """An API key of a suspended or pending account.
+    """An API key of a suspended account.
 
     Reactivate the account.
     """
@@ -491,7 +491,7 @@ def transaction_too_large(most_bytes: int) -> Refusal:
 
 
 def foreign_transaction() -> Refusal:
-    """A transaction that pays or withdraws on a different network than the key's.
+    """A transaction that names, pays or withdraws on mainnet with the key of a test network, or the reverse.
 
     Use a key of the transaction's network, or addresses of the key's.
     """
@@ -697,7 +697,7 @@ def key_not_shown_again(issued_to: str) -> Refusal:
     """A repeated request whose answer contained a new key. It has been executed once, and the key is not stored.
 
     If that answer got lost, rotate the credential (`POST /v1/admin/credentials/{id}/rotate`) with a new
-    `Idempotency-Key`. Revoke an admin key and create another one.
+    `Idempotency-Key`. If the answer had an admin key, revoke it and create another one.
     """
     message = f"Already executed: the key of {issued_to} is not shown again"
     return Refusal(409, "key_not_shown_again", message, _REPLAYED)

@@ -40,7 +40,7 @@ ignored, and named in the header `Ignored-Fields`.
 5. Read what was used: `GET /v1/admin/users/{id}/usage/breakdown`, or for all customers `GET /v1/admin/usage/export`.
    A request appears there within five seconds.
 
-[/console](/console) does the same by hand, and the example `onboard` beside each client in one program.
+In [/console](/console) you do the same by hand. The example `onboard` beside each client does all of it in one program.
 
 **Exact integers.** Amounts are exact, and some exceed 2^53. JavaScript's `JSON.parse` rounds such numbers without an
 error. Read them as text with a reviver that sees the source (Node.js 22, Chrome 114 and later), or use a parser that
@@ -115,13 +115,13 @@ _PARAMETERS = {
     "id": "UUID of the resource.",
     "external_id": "Your own reference for the customer.",
     "status": "List only those with this status.",
-    "search": "List only those with this text, in any case: users by name, reference or email, credentials by name, "
-    "description or key prefix.",
+    "search": "List only those that contain this text, ignoring case: users by name, reference or email, credentials "
+    "by name, description or key prefix.",
     "user_account_id": "List only credentials of this account.",
     "network_id": f"List only credentials for this network: {_NETWORK_IDS}.",
     "expires_within": "List only active credentials that expire within this number of days.",
     "includeRevoked": "Include revoked credentials.",
-    "start_date": "Start (inclusive). A date alone means its first instant.",
+    "start_date": "Start (inclusive). A date without a time means 00:00 UTC.",
     "end_date": "End. A time at the beginning of a minute excludes that minute; a date without a time includes that "
     "whole day.",
     "granularity": "Length of the periods in UTC.",
@@ -132,7 +132,7 @@ _PARAMETERS = {
     "target_id": "List only entries about this resource.",
     "target_type": "List only entries about this kind of resource.",
     "request_id": "List only entries of the request with this `X-Request-Id`.",
-    "from": "List only entries from this time on. A date alone means its first instant.",
+    "from": "List only entries from this time on. A date without a time means 00:00 UTC.",
     "to": "List only entries up to this time. A date without a time includes that whole day.",
     "file": "File name.",
     "network": "Network: mainnet, preview or preprod.",
@@ -143,9 +143,9 @@ _MEANINGS = {
     "external_id": "Your own reference for the customer, unique among your accounts.",
     "metadata": "Any JSON object of your own.",
     "network_id": f"The network of the key: {_NETWORK_IDS}. `/v1/status` lists those that the service has.",
-    "expires_at": "When the key ends. A date alone means its first instant.",
+    "expires_at": "When the key expires. A date without a time means 00:00 UTC.",
     "rate_limit_per_minute": "How many requests are admitted in any 60 seconds.",
-    "overlap_seconds": "For how long the former key remains valid; with 0, it ends at once.",
+    "overlap_seconds": "For how long the former key remains valid; with 0, it expires at once.",
     "quota": "How many requests are admitted per day or calendar month, in UTC.",
     "ip_networks": "Networks from which the key may be used, in CIDR notation.",
     "scopes": "Kinds of chain endpoints that the key may call.",

@@ -260,7 +260,7 @@ async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCred
 
 
 async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[RotatedCredential]:
-    """Replace the API key of a credential by a new one. The former key remains valid during the overlap.
+    """Replace the API key of a credential with a new one. The former key remains valid during the overlap.
 
     Only this answer contains the new key. Both keys count for the same credential and share its limits; usage continues
     under the same id, and restrictions stay. Revocation ends both.

@@ -62,7 +62,7 @@ class UserChanges(Body, frozen=True, kw_only=True):
 class UserFilter(Question, frozen=True, kw_only=True):
     """A page of the accounts that match all filters.
 
-    `search` is part of the name, the `external_id` or the email, in any case.
+    `search` is part of the name, the `external_id` or the email, ignoring case.
     """
 
     limit: Annotated[int, Integer(1, 100)] = 20

@@ -113,7 +113,7 @@ class AccountAddress(msgspec.Struct, frozen=True):
 class Delegation(msgspec.Struct, frozen=True):
     """A delegation to a pool, and the first epoch in which it counts.
 
-    The transaction is null if the genesis delegates.
+    The transaction is null if the delegation is part of the genesis.
     """
 
     pool_id: str

@@ -80,7 +80,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The hash of a transaction, and what its scripts need; nothing if it has no redeemers."""
+    """The hash of a transaction, and what its scripts need. `budgets` is empty if it has no redeemers."""
 
     tx_hash: str
     budgets: list[Budget]
@@ -188,7 +188,7 @@ async def follow(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTran
 
 
 async def resubmit(ask: ChainChange[HashOfSubmitted, None]) -> Answer[Submission]:
-    """Submit a transaction again that a key of the account has submitted, such as after a fork has removed its block.
+    """Resubmit a transaction that a key of the account has submitted, such as after a fork has removed its block.
 
     One that waits in the node's mempool is accepted again; one that is in a block or has expired is refused.
     """

@@ -151,8 +151,8 @@ class Ledgerline(Http):
         return answer
 
     def resubmit_transaction(self, tx_hash: str, *, idempotency_key: str | None = None) -> types.SubmissionAnswer:
-        """Submit a transaction again that a key of the account has submitted, such as after a fork has removed
-        its block.
+        """Resubmit a transaction that a key of the account has submitted, such as after a fork has removed its
+        block.
 
         One that waits in the node's mempool is accepted again; one that is in a block or has expired is
         refused.
@@ -1409,7 +1409,7 @@ class Ledgerline(Http):
     def rotate_credential(
         self, credential_id: str, *, overlap_seconds: int, idempotency_key: str | None = None
     ) -> types.RotatedCredentialConfirmation:
-        """Replace the API key of a credential by a new one. The former key remains valid during the overlap.
+        """Replace the API key of a credential with a new one. The former key remains valid during the overlap.
 
         Only this answer contains the new key. Both keys count for the same credential and share its limits;
         usage continues under the same id, and restrictions stay. Revocation ends both. Requires the

@@ -247,7 +247,7 @@ class EvaluationAnswer(TypedDict):
 
 
 class Evaluation(TypedDict):
-    """The hash of a transaction, and what its scripts need; nothing if it has no redeemers."""
+    """The hash of a transaction, and what its scripts need. `budgets` is empty if it has no redeemers."""
 
     tx_hash: str
     budgets: list[Budget]
@@ -668,7 +668,7 @@ class DelegationPage(TypedDict):
 class Delegation(TypedDict):
     """A delegation to a pool, and the first epoch in which it counts.
 
-    The transaction is null if the genesis delegates.
+    The transaction is null if the delegation is part of the genesis.
     """
 
     pool_id: str

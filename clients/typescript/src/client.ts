@@ -299,7 +299,7 @@ export type ListUsersOptions = {
   /** Your own reference for the customer. */
   external_id?: string | undefined;
   /**
-   * List only those with this text, in any case: users by name, reference or email, credentials by name,
+   * List only those that contain this text, ignoring case: users by name, reference or email, credentials by name,
    * description or key prefix.
    */
   search?: string | undefined;
@@ -318,7 +318,7 @@ export type UpdateUserOptions = {
 
 /** Options of `getUserUsage`. */
 export type GetUserUsageOptions = {
-  /** Start (inclusive). A date alone means its first instant. */
+  /** Start (inclusive). A date without a time means 00:00 UTC. */
   start_date?: string | undefined;
   /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
@@ -326,7 +326,7 @@ export type GetUserUsageOptions = {
 
 /** Options of `listUsageByUser`. */
 export type ListUsageByUserOptions = {
-  /** Start (inclusive). A date alone means its first instant. */
+  /** Start (inclusive). A date without a time means 00:00 UTC. */
   start_date?: string | undefined;
   /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
@@ -343,7 +343,7 @@ export type CreateCredentialOptions = {
   /** The network of the key: 0 is mainnet, 1 preview, 2 preprod. `/v1/status` lists those that the service has. */
   network_id: number;
   description?: string | null | undefined;
-  /** When the key ends. A date alone means its first instant. */
+  /** When the key expires. A date without a time means 00:00 UTC. */
   expires_at?: string | null | undefined;
   /** How many requests are admitted in any 60 seconds. */
   rate_limit_per_minute?: number | null | undefined;
@@ -366,7 +366,7 @@ export type ListCredentialsOptions = {
   /** List only those with this status. */
   status?: "active" | "expired" | "revoked" | undefined;
   /**
-   * List only those with this text, in any case: users by name, reference or email, credentials by name,
+   * List only those that contain this text, ignoring case: users by name, reference or email, credentials by name,
    * description or key prefix.
    */
   search?: string | undefined;
@@ -382,7 +382,7 @@ export type UpdateCredentialOptions = {
 
 /** Options of `rotateCredential`. */
 export type RotateCredentialOptions = {
-  /** For how long the former key remains valid; with 0, it ends at once. */
+  /** For how long the former key remains valid; with 0, it expires at once. */
   overlap_seconds: number;
 };
 
@@ -390,7 +390,7 @@ export type RotateCredentialOptions = {
 export type UpdateCredentialLimitsOptions = {
   /** How many requests are admitted in any 60 seconds. */
   rate_limit_per_minute?: number | undefined;
-  /** When the key ends. A date alone means its first instant. */
+  /** When the key expires. A date without a time means 00:00 UTC. */
   expires_at?: string | null | undefined;
   /** How many requests are admitted per day or calendar month, in UTC. */
   quota?: { requests: number; per: "day" | "month" } | null | undefined;
@@ -406,7 +406,7 @@ export type UpdateCredentialRestrictionsOptions = {
 
 /** Options of `listUsageByCredential`. */
 export type ListUsageByCredentialOptions = {
-  /** Start (inclusive). A date alone means its first instant. */
+  /** Start (inclusive). A date without a time means 00:00 UTC. */
   start_date?: string | undefined;
   /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
@@ -418,7 +418,7 @@ export type ListUsageByCredentialOptions = {
 
 /** Options of `getCredentialUsage`. */
 export type GetCredentialUsageOptions = {
-  /** Start (inclusive). A date alone means its first instant. */
+  /** Start (inclusive). A date without a time means 00:00 UTC. */
   start_date?: string | undefined;
   /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
@@ -426,7 +426,7 @@ export type GetCredentialUsageOptions = {
 
 /** Options of `listCredentialUsageBreakdown`. */
 export type ListCredentialUsageBreakdownOptions = {
-  /** Start (inclusive). A date alone means its first instant. */
+  /** Start (inclusive). A date without a time means 00:00 UTC. */
   start_date?: string | undefined;
   /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
@@ -442,7 +442,7 @@ export type ListCredentialUsageBreakdownOptions = {
 
 /** Options of `listUserUsageBreakdown`. */
 export type ListUserUsageBreakdownOptions = {
-  /** Start (inclusive). A date alone means its first instant. */
+  /** Start (inclusive). A date without a time means 00:00 UTC. */
   start_date?: string | undefined;
   /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
@@ -458,7 +458,7 @@ export type ListUserUsageBreakdownOptions = {
 
 /** Options of `exportUsage`. */
 export type ExportUsageOptions = {
-  /** Start (inclusive). A date alone means its first instant. */
+  /** Start (inclusive). A date without a time means 00:00 UTC. */
   start_date?: string | undefined;
   /** End. A time at the beginning of a minute excludes that minute; a date without a time includes that whole day. */
   end_date?: string | undefined;
@@ -489,7 +489,7 @@ export type ListAuditLogsOptions = {
   target_type?: "credential" | "user_account" | "admin_key" | undefined;
   /** List only entries of the request with this `X-Request-Id`. */
   request_id?: string | undefined;
-  /** List only entries from this time on. A date alone means its first instant. */
+  /** List only entries from this time on. A date without a time means 00:00 UTC. */
   from?: string | undefined;
   /** List only entries up to this time. A date without a time includes that whole day. */
   to?: string | undefined;
@@ -595,8 +595,7 @@ export class Ledgerline extends Http {
   }
 
   /**
-   * Submit a transaction again that a key of the account has submitted, such as after a fork has removed its
-   * block.
+   * Resubmit a transaction that a key of the account has submitted, such as after a fork has removed its block.
    *
    * One that waits in the node's mempool is accepted again; one that is in a block or has expired is refused.
    */
@@ -1323,7 +1322,7 @@ export class Ledgerline extends Http {
   }
 
   /**
-   * Replace the API key of a credential by a new one. The former key remains valid during the overlap.
+   * Replace the API key of a credential with a new one. The former key remains valid during the overlap.
    *
    * Only this answer contains the new key. Both keys count for the same credential and share its limits; usage
    * continues under the same id, and restrictions stay. Revocation ends both. Requires the permission

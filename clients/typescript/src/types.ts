@@ -222,7 +222,7 @@ export interface EvaluationAnswer {
   data: Evaluation;
 }
 
-/** The hash of a transaction, and what its scripts need; nothing if it has no redeemers. */
+/** The hash of a transaction, and what its scripts need. `budgets` is empty if it has no redeemers. */
 export interface Evaluation {
   tx_hash: string;
   budgets: Array<Budget>;
@@ -611,7 +611,7 @@ export interface DelegationPage {
 /**
  * A delegation to a pool, and the first epoch in which it counts.
  *
- * The transaction is null if the genesis delegates.
+ * The transaction is null if the delegation is part of the genesis.
  */
 export interface Delegation {
   pool_id: string;
