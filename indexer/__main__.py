@@ -6,7 +6,8 @@ import sys
 
 # NOTE: the other imports take most of a second, so this comes before them. There is nothing to finish yet: SIGTERM ends
 # the process at once, with status 0 if the command runs until SIGTERM. SystemExit would be lost in a weakref callback.
-signal.signal(signal.SIGTERM, lambda *_: os._exit(sys.argv[1:2] != ["run"] and "--every" not in sys.argv))
+_RUNS_UNTIL_SIGTERM = sys.argv[1:2] == ["run"] or any(word.startswith("--every") for word in sys.argv)
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0 if _RUNS_UNTIL_SIGTERM else 1))
 
 import asyncio
 import gc

@@ -24,7 +24,7 @@ class Batch(msgspec.Struct, frozen=True):
 async def group(
     messages: AsyncGenerator[NodeMessage, None], heard: Callable[[frames.NodePoint | None], None]
 ) -> AsyncGenerator[Batch | RollBackward, None]:
-    """Group blocks: large batches far from the node's tip, at the tip whatever has arrived, mostly one block.
+    """Group blocks: large batches far from the node's tip, at the tip whatever has arrived, usually one block.
 
     Reads ahead of its consumer, up to a bounded queue. `heard` is called with the node's tip as each message arrives.
     """

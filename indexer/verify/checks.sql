@@ -1,4 +1,4 @@
--- Comparisons with recomputed tables; each returns the first $1 differences.
+-- Comparisons of derived tables, some with recomputed rows; each returns the first $1 differences.
 
 -- name: check_tip
 WITH last AS (
