@@ -28,7 +28,7 @@ FRESH_S = 3_600
 """Age in seconds after which a cached entry is looked up again."""
 
 ABSENT_FRESH_S = 300
-"""The same for an asset that has no entry."""
+"""The same for an asset that has no entry, or an invalid one."""
 
 USABLE_S = 86_400
 """Age in seconds up to which a cached entry is served while look-ups fail."""
@@ -69,6 +69,7 @@ class _Entry(msgspec.Struct):
     metadata: Metadata | None
     failed: bool
     read_at: float
+    asked_at: float  # later than `read_at` if the registry had only an invalid entry since
     size_bytes: int
 
 
@@ -91,8 +92,8 @@ class Registry:
         entry = self._entries.get(subject)
         if entry is not None:
             self._entries.move_to_end(subject)
-            age_s = time.monotonic() - entry.read_at
-            if age_s < (ABSENT_FRESH_S if entry.metadata is None else FRESH_S):
+            age_s = time.monotonic() - entry.asked_at
+            if age_s < (ABSENT_FRESH_S if entry.metadata is None or entry.failed else FRESH_S):
                 _look_ups.labels("cached").inc()
                 return Result(entry.metadata, entry.failed)
         task = self._looking_up.get(subject)
@@ -115,14 +116,16 @@ class Registry:
             self._fail(cause)
             return Result(_usable(self._entries.get(subject)), failed=True)
         except (InvalidEntry, ValueError):
-            # An invalid entry says nothing about other subjects. Unless an older entry is still usable, the failure is
-            # cached, so that the asset is not looked up again at once.
+            # An invalid entry says nothing about other subjects. It is cached as a failure, or with an older entry that
+            # is still usable, so that the asset is not looked up again at once.
             self._failures = 0
             _look_ups.labels("unusable").inc()
-            known = _usable(self._entries.get(subject))
-            if known is None:
+            older = self._entries.get(subject)
+            if older is None or _usable(older) is None:
                 self._keep(subject, _FAILURE, _ENTRY_BYTES)
-            return Result(known, failed=True)
+                return _FAILURE
+            older.failed, older.asked_at = True, time.monotonic()
+            return Result(older.metadata, failed=True)
         self._failures = 0
         _look_ups.labels("absent" if found is None else "found").inc()
         self._keep(subject, Result(found), _ENTRY_BYTES + (0 if answer is None else len(answer)))
@@ -158,7 +161,8 @@ class Registry:
     def _keep(self, subject: str, result: Result, size_bytes: int) -> None:
         before = self._entries.pop(subject, None)
         self._cached_bytes += size_bytes - (0 if before is None else before.size_bytes)
-        self._entries[subject] = _Entry(result.metadata, result.failed, time.monotonic(), size_bytes)
+        now_s = time.monotonic()
+        self._entries[subject] = _Entry(result.metadata, result.failed, now_s, now_s, size_bytes)
         while self._cached_bytes > MOST_CACHED_BYTES:
             _, oldest = self._entries.popitem(last=False)
             self._cached_bytes -= oldest.size_bytes

@@ -443,3 +443,16 @@ async def test_an_older_entry_comes_with_a_warning(
     assert await asking.look_up(ASSET) == registry.Result(AS_METADATA, failed=True)
     served.handler = served.says(WHOLE)
     assert await asking.look_up(ASSET) == registry.Result(AS_METADATA)
+
+
+async def test_an_older_entry_outlasts_an_invalid_one_without_a_look_up_each_time(
+    asking: Registry, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asking.look_up(ASSET)
+    monkeypatch.setattr(registry, "FRESH_S", 0)
+    served.handler = served.says({"subject": "another"})
+    assert [await asking.look_up(ASSET) for _ in range(3)] == [registry.Result(AS_METADATA, failed=True)] * 3
+    assert served.asked.total() == 2
+    monkeypatch.setattr(registry, "ABSENT_FRESH_S", 0)
+    monkeypatch.setattr(registry, "USABLE_S", 0)
+    assert await asking.look_up(ASSET) == registry.Result(failed=True), "an older one is not usable for ever"
