@@ -6,9 +6,14 @@ Bytes become `0x` and hex digits. A key that is not text becomes text, a list or
 import json
 from typing import Any
 
+_MOST_KEYS_IN_KEYS = 3
+"""How deep keys may be nested in keys. Each level escapes the quotes and backslashes below it again, and so doubles them:
+a hundred bytes of metadata could become gigabytes.
+"""
 
-def of_detailed(value: Any) -> Any:
-    """The plain form of a value in the detailed schema."""
+
+def of_detailed(value: Any, levels: int = _MOST_KEYS_IN_KEYS) -> Any:
+    """The plain form of a value in the detailed schema. Raises ValueError if keys are nested too deeply in keys."""
     match value:
         case {"int": number}:
             return number
@@ -17,9 +22,12 @@ def of_detailed(value: Any) -> Any:
         case {"bytes": digits}:
             return f"0x{digits}"
         case {"list": items}:
-            return [of_detailed(item) for item in items]
-    return {_key(of_detailed(pair["k"])): of_detailed(pair["v"]) for pair in value["map"]}
+            return [of_detailed(item, levels) for item in items]
+    return {_key(pair["k"], levels): of_detailed(pair["v"], levels) for pair in value["map"]}
 
 
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key)
+def _key(key: Any, levels: int) -> str:
+    if not levels and not key.keys().isdisjoint(("list", "map")):
+        raise ValueError("keys are nested too deeply in keys")
+    shown = of_detailed(key, levels - 1)
+    return shown if isinstance(shown, str) else json.dumps(shown)

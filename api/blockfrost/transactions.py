@@ -92,7 +92,7 @@ class InputsAndOutputs(msgspec.Struct, frozen=True):
 
 
 class LabelledJson(msgspec.Struct, frozen=True):
-    """Metadata under one label as plain JSON; null if it is not metadata."""
+    """Metadata under one label as plain JSON; null if it is not metadata, or nested too deeply."""
 
     label: str
     json_metadata: Any
@@ -252,7 +252,12 @@ def _text(number: int | None) -> str | None:
 
 
 def _plain(found: LabelMetadata) -> Any:
-    return None if found.json is msgspec.UNSET else plain.of_detailed(msgspec.json.decode(found.json))
+    if found.json is msgspec.UNSET:
+        return None
+    try:
+        return plain.of_detailed(msgspec.json.decode(found.json))
+    except ValueError:  # keys in keys in keys
+        return None
 
 
 def _labelled_cbor(label: str, found: LabelMetadata) -> LabelledCbor:

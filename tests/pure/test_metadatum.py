@@ -79,6 +79,17 @@ def nested(levels: int) -> tuple[bytes, bytes, bytes]:
     return b"\xa1\x01" * levels + b"\x01", plain, detailed
 
 
+@pytest.mark.parametrize("before", [b"\xa1", b"\x81\xa1"], ids=["maps", "maps in lists"])
+def test_keys_in_keys_are_left_out_of_plain_json_before_they_grow(before: bytes) -> None:
+    def shown(levels: int) -> Any:
+        return plain.of_detailed(metadatum.of_cbor(b"\xa1" + before * levels + b"\x01\x02" + b"\x03" * levels))
+
+    assert len(json.dumps(shown(3))) < 200
+    for levels in (4, 24, 45):
+        with pytest.raises(ValueError, match="in keys"):
+            shown(levels)
+
+
 def test_deep_metadata_can_be_sent_or_is_left_out() -> None:
     cbor, plain_json, detailed_json = nested(MOST_LEVELS - 1)
     for shown in (metadatum.of_cbor(cbor), metadatum.of_json(plain_json), metadatum.of_json(detailed_json)):
