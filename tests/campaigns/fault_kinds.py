@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import psutil
 import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import ConstantBackoff
 
 from shared.servers.embedded import Postgres, Valkey
 from tests.campaigns import world as worlds
@@ -158,7 +160,9 @@ async def freeze_valkey(campaign: Campaign) -> None:
 
 async def flush_valkey(campaign: Campaign) -> None:
     """An empty failover target looks like that."""
-    async with redis.asyncio.Redis.from_url(campaign.world.redis_url) as client:
+    # NOTE: after a kill it refuses commands until it has loaded its data.
+    patient = Retry(ConstantBackoff(0.1), 100)
+    async with redis.asyncio.Redis.from_url(campaign.world.redis_url, retry=patient) as client:
         await client.flushall()
     campaign.valkey_forgot()
 
