@@ -417,7 +417,7 @@ def expired_api_key() -> Refusal:
 
 
 def inactive_account() -> Refusal:
-    """An API key of a suspended account.
+    """An API key of a suspended or pending account.
 
     Reactivate the account.
     """

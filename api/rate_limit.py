@@ -131,7 +131,7 @@ class AskPostgres(msgspec.Struct, frozen=True):
 class KeyLease(msgspec.Struct, frozen=True):
     """A valid key, and until when Valkey may cache it in a life of its data (AskPostgres); not at all by default.
 
-    NOTE: not in the next life, which has lost the fence of a key that was changed after it was read.
+    NOTE: not in the next life, which may have lost the fence of a key that was changed after it was read.
     """
 
     key: GoodKey

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 _MOST_KEYS_IN_KEYS = 3
-"""How deep keys may be nested in keys. Each level escapes the quotes and backslashes below it again, and so doubles them:
-a hundred bytes of metadata could become gigabytes.
+"""How deep keys may be nested in keys. Each level escapes the quotes and backslashes below it again, which doubles
+them: a hundred bytes of metadata could become gigabytes.
 """
 
 

@@ -116,6 +116,8 @@ async def test_refusals_of_an_authenticated_request_show_its_limits(
     not_counted = await api.get(HISTORY, key)
     assert (not_counted.status, not_counted.headers["Error-Code"]) == (503, "usage_not_recorded")
     assert not_counted.headers["RateLimit-Remaining"] == "3"
+    not_counted = await api.call("POST", "/v1/bulk/transactions", key, json={"ids": ["0" * 64]})
+    assert (not_counted.status, "Requests-Counted" in not_counted.headers) == (503, False)
 
 
 async def test_a_history_has_a_tag_until_the_tip_changes(
