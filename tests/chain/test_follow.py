@@ -78,6 +78,20 @@ async def test_a_wait_for_a_node_behind_the_index_is_no_interruption(
     assert interruptions() == before
 
 
+async def test_a_rollback_to_the_origin_begins_anew_and_is_observed(db: asyncpg.Connection, database_url: str) -> None:
+    def observed() -> float:
+        return REGISTRY.get_sample_value("ledgerline_indexer_rollback_blocks_sum", {"network": "preview"}) or 0.0
+
+    chain = Generated(Options(seed=3), 30)
+    async with NodeServer(chain) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        before = observed()
+        node.switch(chain.fork(-1, seed=4, blocks=40))
+        await reaches(db, node, task)
+        assert observed() == before + 30
+        assert await db.fetchval("SELECT count(*) FROM block") == 40
+
+
 async def test_each_session_has_another_numbering(db: asyncpg.Connection, database_url: str) -> None:
     """Postgres may have lost commits before it, and with them numbers that an API has seen."""
     async with NodeServer(Generated(Options(seed=3), 5)) as node:
