@@ -414,6 +414,15 @@ async def test_one_transaction_by_its_hash(api: Client, chain: Chain, key: str) 
     }
 
 
+async def test_metadata_that_is_nested_too_deeply_is_only_cbor(api: Client, chain: Chain, key: str) -> None:
+    """JSON of 310 maps, each in a list, is deeper than the encoder writes."""
+    deep = b"\xa1\x01" * 310 + b"\x01"
+    tx = Tx(name="a", extra=Extra(metadata_cbor={1: deep}, metadata_json={2: b'{"a":' * 400 + b"1" + b"}" * 400}))
+    await chain.append(10, tx)
+    reply = await api.get(f"/v1/tx/hash/{tx.hash.hex()}", key)
+    assert (reply.status, reply.body["data"]["metadata"]) == (200, {"1": {"cbor": deep.hex()}, "2": {}})
+
+
 async def test_certificates_are_shown_with_the_fields_of_their_type(api: Client, chain: Chain, key: str) -> None:
     stake, script, pool_id = b"\0" + KEY_HASH, b"\1" + KEY_HASH, bytes(28)
     certificates = [
