@@ -164,7 +164,7 @@ def _on_chain(read: Metadata | None, cip25: dict[Any, Any] | None) -> Any:
     if cip25 is not None:
         try:
             return plain.of_detailed(metadatum.detailed(cip25))
-        except ValueError:  # values that metadata can't have, as in the JSON of old nodes
+        except ValueError:  # nested too deeply, or values that metadata can't have, as in the JSON of old nodes
             pass
     if read is None:
         return None

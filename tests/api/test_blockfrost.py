@@ -129,6 +129,16 @@ async def test_metadata_is_shown_as_plain_json_and_as_cbor(api: Client, chain: C
     assert without == {"label": "7", "cbor_metadata": None, "metadata": None}
 
 
+async def test_keys_in_keys_of_metadata_do_not_make_an_answer_large(api: Client, chain: Chain, key: str) -> None:
+    """JSON of JSON doubles the backslashes at each level: 59 bytes of metadata would be a gigabyte."""
+    extra = packed.Extra(
+        metadata_cbor={at: b"\xa1" * levels + b"\x01" + b"\x02" * levels for at, levels in enumerate((2, 5, 16))}
+    )
+    await chain.append(10, Tx(name="noted", extra=extra))
+    told = (await get(api, f"/txs/{hash_of('noted').hex()}/metadata", key)).body
+    assert [each["json_metadata"] for each in told] == [{'{"1": 2}': 2}, None, None]
+
+
 async def test_anyone_may_ask_whether_the_service_works(api: Client) -> None:
     for path in ("", "/"):
         assert list((await api.get(ROOT + path)).body) == ["url", "version"]
