@@ -82,8 +82,12 @@ async def transactions(ask: ChainAsk[BlockTransactions]) -> list[str]:
 
 
 async def _run(db: Connection, numbers: range, network: Network) -> list[Block]:
-    """At most a page of neighbouring blocks, each looked up by itself."""
-    return [await _shown(db, await blocks.one(db, number), network) for number in numbers]
+    """At most a page of neighbouring blocks, each looked up by itself.
+
+    The first number may be that of an epoch boundary block, which is not kept.
+    """
+    rows = [await blocks.look_up(db, number) for number in numbers]
+    return [await _shown(db, row, network) for row in rows if row.block_hash is not None]
 
 
 async def _shown(db: Connection, row: BlockRow, network: Network) -> Block:

@@ -220,6 +220,16 @@ async def test_a_registered_account_without_outputs_has_empty_lists(api: Client,
         assert (await get(api, f"{path}/{part}", key)).body == [], part
 
 
+async def test_the_boundary_block_before_the_first_one_is_left_out(
+    api: Client, chain: Chain, key: str, db: asyncpg.Connection
+) -> None:
+    """On mainnet block 1 follows an epoch boundary block with number 0, which is not kept."""
+    hashes = [await chain.append(slot) for slot in (10, 20, 30)]
+    await db.execute("DELETE FROM chain_preview.block WHERE block_no = 0")
+    assert (await get(api, "/blocks/1/previous", key)).body == []
+    assert [each["hash"] for each in (await get(api, "/blocks/2/previous", key)).body] == [hashes[1]]
+
+
 async def test_a_walk_over_pages_meets_each_output_once(api: Client, key: str, written: Written) -> None:
     somebody = person("p")
     await written.append(10, tx("a", *[paying(somebody)] * 7))
