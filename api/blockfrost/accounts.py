@@ -20,6 +20,7 @@ from api.chain.accounts import (
     StakeAddress,
 )
 from api.chain.certificates import Representative
+from shared import sql
 from shared.encoding import bech32_encode
 from shared.network import Network
 from shared.sql import Connection
@@ -78,6 +79,13 @@ class Withdrawal(msgspec.Struct, frozen=True):
     tx_slot: int
     block_time: int
     block_height: int
+
+
+class _Certified(msgspec.Struct, frozen=True):
+    certified: bool
+
+
+_certified = sql.beside(__file__).query("certified", _Certified)
 
 
 async def info(ask: ChainAsk[AccountQuestion]) -> Account:
@@ -186,6 +194,9 @@ def _list(question: type[ListT], page: AccountPage) -> ListT:
 async def _known(db: Connection, raw: bytes, network: Network) -> accounts.Account:
     """An account that was ever used or registered, in a snapshot. Raises Refusal for others."""
     found, _ = await accounts.one_with_tip(db, raw, network)
-    if not (found.transaction_count or found.utxo_count or found.registered or found.rewards):
-        raise refusals.never_used()
+    used = found.transaction_count or found.utxo_count or found.withdrawal_count or found.rewards
+    if not (used or found.registered or found.delegate_representative):
+        row = await _certified.one(db, raw)
+        if row is None or not row.certified:
+            raise refusals.never_used()
     return found

@@ -220,6 +220,18 @@ async def test_a_registered_account_without_outputs_has_empty_lists(api: Client,
         assert (await get(api, f"{path}/{part}", key)).body == [], part
 
 
+async def test_an_account_is_known_by_its_withdrawals_and_certificates(api: Client, key: str, written: Written) -> None:
+    """No address of these accounts was ever used, and none of them is registered, as far as the index has seen."""
+    of_y = {"from": "verificationKey", "credential": hashlib.blake2b(b"y", digest_size=28).hexdigest()}
+    withdrawn = {reward_account("x"): {"ada": {"lovelace": 7}}}
+    ended = {"type": "stakeCredentialDeregistration", **of_y, "deposit": {"ada": {"lovelace": 2_000_000}}}
+    await written.append(10, tx("a", paying(person("somebody")), withdrawals=withdrawn, certificates=[ended]))
+    found = (await get(api, f"/accounts/{reward_account('x')}/withdrawals", key)).body
+    assert [(each["tx_hash"], each["amount"]) for each in found] == [(hash_of("a").hex(), "7")]
+    assert (await get(api, f"/accounts/{reward_account('y')}", key)).body["registered"] is False
+    assert (await get(api, f"/accounts/{reward_account('z')}", key)).status == 404
+
+
 async def test_the_boundary_block_before_the_first_one_is_left_out(
     api: Client, chain: Chain, key: str, db: asyncpg.Connection
 ) -> None:
