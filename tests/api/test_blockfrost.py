@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import asyncpg
@@ -16,6 +17,7 @@ from api.blockfrost import shape
 from api.blockfrost.not_answered import REASONS
 from api.blockfrost.routes import FACADE
 from api.blockfrost.shape import ROOT
+from api.chain.pools import show_pool_id
 from api.openapi import refusals_of
 from api.restrictions import GRANTED_ONLY, SCOPES
 from api.usage.spool import Spool, spools_in
@@ -240,6 +242,35 @@ async def test_the_boundary_block_before_the_first_one_is_left_out(
     await db.execute("DELETE FROM chain_preview.block WHERE block_no = 0")
     assert (await get(api, "/blocks/1/previous", key)).body == []
     assert [each["hash"] for each in (await get(api, "/blocks/2/previous", key)).body] == [hashes[1]]
+
+
+async def test_pools_are_listed_in_the_order_of_their_first_registration(
+    api: Client, key: str, written: Written
+) -> None:
+    first, second = bytes([2] * 28), bytes([1] * 28)  # new in one block, pools are numbered by their ids
+    await written.append(
+        10, tx("a", certificates=[registers(first), registers(second)]), tx("b", certificates=[registers(first)])
+    )
+    expected = [show_pool_id(first), show_pool_id(second)]
+    for order, pools in (("asc", expected), ("desc", expected[::-1])):
+        assert (await get(api, f"/pools?order={order}", key)).body == pools
+        assert [each["pool_id"] for each in (await get(api, f"/pools/extended?order={order}", key)).body] == pools
+
+
+def registers(pool: bytes) -> dict[str, Any]:
+    """A certificate that registers a pool."""
+    ada = {"ada": {"lovelace": 340_000_000}}
+    parameters = {
+        "id": show_pool_id(pool),
+        "vrfVerificationKeyHash": "0" * 64,
+        "pledge": ada,
+        "cost": ada,
+        "margin": "1/100",
+        "rewardAccount": reward_account("x"),
+        "owners": [],
+        "relays": [],
+    }
+    return {"type": "stakePoolRegistration", "stakePool": parameters}
 
 
 async def test_a_walk_over_pages_meets_each_output_once(api: Client, key: str, written: Written) -> None:
