@@ -2,7 +2,7 @@
 
 -- name: registered
 -- A page of the pools that are registered in epoch $1, in the order of their first registration; $2 limit, $3 offset. A
--- retirement counts unless a later registration cancels it.
+-- retirement counts unless a later registration cancels it or a later retirement replaces it.
 -- NOTE: each page reads all pools, with three look-ups each. There are a few thousand, since each costs a deposit of 500 ada.
 -- Their numbers have another order: those that are new in one batch of blocks are numbered by their ids.
 SELECT pool.pool_id
@@ -15,10 +15,12 @@ CROSS JOIN LATERAL (
     SELECT tx_id, place FROM pool_update WHERE pool_update.pool_no = pool.pool_no
     ORDER BY tx_id, place LIMIT 1
 ) first
-WHERE NOT EXISTS (
-    SELECT FROM pool_retirement
-    WHERE pool_retirement.pool_no = pool.pool_no AND (tx_id, place) > (latest.tx_id, latest.place) AND epoch_no <= $1
-)
+LEFT JOIN LATERAL (
+    SELECT epoch_no FROM pool_retirement
+    WHERE pool_retirement.pool_no = pool.pool_no AND (tx_id, place) > (latest.tx_id, latest.place)
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) retirement ON true
+WHERE coalesce(retirement.epoch_no > $1, true)
 ORDER BY first.tx_id {order}, first.place {order}
 LIMIT $2 OFFSET $3
 

@@ -32,6 +32,7 @@ from tests.api.submitting import grant
 from tests.chain.written import Written, person, reward_account, tx
 from tests.chain.written import pays as paying
 
+EPOCH_SLOTS = 86_400
 PAGE = (Path(__file__).parents[2] / "docs" / "blockfrost.md").read_text()
 KEYED = [route for route in FACADE if route.access != "open"]
 VALUES = {
@@ -255,6 +256,21 @@ async def test_pools_are_listed_in_the_order_of_their_first_registration(
     for order, pools in (("asc", expected), ("desc", expected[::-1])):
         assert (await get(api, f"/pools?order={order}", key)).body == pools
         assert [each["pool_id"] for each in (await get(api, f"/pools/extended?order={order}", key)).body] == pools
+
+
+async def test_a_pool_is_listed_until_its_last_retirement(api: Client, key: str, written: Written) -> None:
+    """A later retirement replaces an earlier one."""
+    pool = bytes(28)
+    retirements = [
+        {"type": "stakePoolRetirement", "stakePool": {"id": show_pool_id(pool), "retirementEpoch": epoch}}
+        for epoch in (1, 2)
+    ]
+    await written.append(10, tx("a", certificates=[registers(pool), *retirements]))
+    for epoch, pools in ((1, [show_pool_id(pool)]), (2, [])):
+        await written.append(epoch * EPOCH_SLOTS)
+        assert (await get(api, "/pools", key)).body == pools
+        status = (await api.get(f"/v1/pools/{pool.hex()}", key)).body["data"]["status"]
+        assert status == ("retiring" if pools else "retired")
 
 
 def registers(pool: bytes) -> dict[str, Any]:
