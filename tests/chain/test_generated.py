@@ -24,6 +24,7 @@ from tests.chain.answers import (
     check_transaction,
     walk,
 )
+from tests.chain.answers_blockfrost import Facade, check_facade, paths
 from tests.chain.answers_owners import check_account, check_account_holders, check_address, check_output
 from tests.chain.harness import Caller, Ledgerline, Node, until
 from tests.chain.model_attachments import Attachments
@@ -94,6 +95,10 @@ def test_every_answer_of_a_generated_chain_is_right(
         check_stake(caller, model)
         check_attachments(caller, model)
         check_told_by_node(caller, node, dialect)
+        until("the node's ledger is read", lambda: caller.ok("/v1/network")["data"]["supply"])
+        facade = Facade(caller, model, metadata_cbor=dialect.metadata_cbor)
+        check_facade(facade, Random(1), most=4)
+        assert facade.answered == paths()
 
 
 def check_attachments(caller: Caller, model: Chain) -> None:

@@ -1,20 +1,29 @@
 """Real blocks of every era and network, indexed from the beginning of their files; outputs from before are unknown."""
 
 from itertools import islice
+from random import Random
 
 import pytest
 
+from tests.campaigns.recorded import every_check
 from tests.chain.answers import check_page, check_transaction, walk
+from tests.chain.answers_blockfrost import Facade, check_facade, some
 from tests.chain.answers_owners import check_account, check_address, check_output
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node
 from tests.chain.model_owners import Owners
 from tests.chain.recordings import FILES, File
 
+SOME = 3
+"""How many things of each kind are asked for at /v1, and how many below /blockfrost."""
+
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES.keys())
 def test_a_recorded_chain_answers(ledgerline: Ledgerline, file: File) -> None:
-    """Every address and transaction; inputs from before the first block have neither address nor value."""
+    """Every address and transaction, and some of everything, at /v1 and below /blockfrost.
+
+    Inputs from before the first block have neither address nor value.
+    """
     chain = file.model()
     model = chain.ledger
     assert model.tip is not None
@@ -42,6 +51,12 @@ def test_a_recorded_chain_answers(ledgerline: Ledgerline, file: File) -> None:
         for order in ("asc", "desc"):
             entries = [model.entry(tx) for tx in model.history(busiest, order)]
             assert walk(caller, f"/v1/tx/history/{busiest}", 3, order) == entries
+        random = Random(file.name)
+        checks = list(every_check(chain, seed=1))
+        for kind in dict.fromkeys(each.kind for each in checks):
+            for named in some(random, SOME, [each for each in checks if each.kind == kind]):
+                named.check(caller)
+        check_facade(Facade(caller, chain), random, SOME)
         status = ledgerline.run("indexer", "status", "--network", file.network)
         assert status.returncode == 0, status.stdout + status.stderr
         assert ("partial" in status.stdout) == (file.genesis is None)

@@ -1,0 +1,780 @@
+"""What the answers below /blockfrost say of a chain, compared with the model.
+
+Lists are read in both orders, page by page and one page beyond the end. Paths are written as in the table of routes.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from fractions import Fraction
+from random import Random
+from typing import Any, TypeVar
+
+import cbor2
+
+from api.blockfrost.routes import FACADE
+from api.blockfrost.shape import ROOT
+from tests.chain.answers import as_text, asked, check_sorted, orders, stake_of
+from tests.chain.compared import same
+from tests.chain.harness import Caller
+from tests.chain.model import (
+    Json,
+    Output,
+    OutputReference,
+    Transaction,
+    bech32,
+    bech32_payload,
+    fingerprint,
+    stake_address,
+)
+from tests.chain.model_assets import AssetKey, by_hex
+from tests.chain.model_attachments import Attachments
+from tests.chain.model_chain import Chain
+from tests.chain.model_owners import Owners, hash_of, script_hash
+
+MOST_COUNT = 100
+REGISTRATIONS = ("stakeCredentialRegistration", "stakeCredentialDeregistration")
+CREDENTIAL_BYTES = {"verificationKey": b"\x22", "script": b"\x23"}  # of a representative's id (CIP-129)
+METADATA_PARTS: Json = dict.fromkeys(("ticker", "name", "description", "homepage"))  # of a pool, not fetched
+
+Entity = TypeVar("Entity")
+
+
+def paths() -> set[str]:
+    """The paths that answer about a chain; that of the CBOR needs a transaction that was submitted."""
+    return {
+        route.path.removeprefix(ROOT)
+        for route in FACADE
+        if route.method == "GET" and route.scope and route.scope != "submit"
+    }
+
+
+class Facade:
+    """The answers below /blockfrost about one chain, and those that its model gives.
+
+    `answered` are the paths that had an answer. A node may send no CBOR of metadata.
+    """
+
+    def __init__(self, caller: Caller, chain: Chain, *, metadata_cbor: bool = True) -> None:
+        self.caller, self.chain, self.metadata_cbor = caller, chain, metadata_cbor
+        self.ledger, self.owners = chain.ledger, Owners(chain.ledger)
+        self.attachments = Attachments(chain.ledger)
+        self.answered: set[str] = set()
+        self.withdrawn = {account for tx in self.ledger.transactions.values() for account in tx.withdrawals}
+        self.index = {tx.tx_hash: at for each in chain.blocks.transactions for at, tx in enumerate(each)}
+
+    # Questions
+
+    def one(self, path: str, expected: Any, **parts: str) -> None:
+        """Check an answer that is not a list."""
+        name = path.format(**parts)
+        same(name, self.told(path, name), expected)
+
+    def told(self, path: str, name: str, **query: Any) -> Any:
+        """An answer with status 200, with amounts by unit."""
+        status, body = self.caller.get(ROOT + name, **query)
+        assert status == 200, (name, query, status, body)
+        self.answered.add(path)
+        return by_unit(body)
+
+    def rows(self, path: str, length: int, order: str | None = None, **parts: str) -> list[Any]:
+        """All rows of a list of so many, in four pages or more, and nothing beyond them."""
+        name = path.format(**parts)
+        rows: list[Any] = []
+        count = min(max(length // 3, 1), MOST_COUNT)
+        for page in range(1, length // count + 3):
+            query = {"count": count, "page": page} | ({} if order is None else {"order": order})
+            found = self.told(path, name, **query)
+            assert len(found) == max(0, min(count, length - len(rows))), (name, query, len(found), length)
+            rows += found
+        return rows
+
+    def listed(self, path: str, oldest_first: Sequence[Any], **parts: str) -> None:
+        """Check a list."""
+        for order in orders(oldest_first):
+            expected = list(oldest_first if order == "asc" else oldest_first[::-1])
+            name = asked(path.format(**parts), {"order": order})
+            same(name, self.rows(path, len(expected), order, **parts), expected)
+        same(path.format(**parts), self.told(path, path.format(**parts)), list(oldest_first[:MOST_COUNT]))
+
+    def in_some_order(self, path: str, expected: Sequence[Any], figure: str | None = None, **parts: str) -> None:
+        """Check a list that is sorted by a figure, or in a fixed order of which the model knows nothing."""
+        name = path.format(**parts)
+        upwards = self.rows(path, len(expected), "asc", **parts)
+        if figure is None:
+            same(f"{name}, sorted as text", sorted(upwards, key=as_text), sorted(expected, key=as_text))
+        else:
+            check_sorted(name, upwards, list(expected), figure, descending=False)
+        same(f"{name}, downwards", self.rows(path, len(expected), "desc", **parts), upwards[::-1])
+
+    def missing(self, path: str, **parts: str) -> None:
+        """Check that a thing is not found."""
+        name = path.format(**parts)
+        told = self.caller.get(ROOT + name)
+        expected: Json = {"status_code": 404, "error": "Not Found"}
+        expected["message"] = "The requested component has not been found."
+        assert told == (404, expected), (name, told)
+
+    # What they are about
+
+    def seconds(self, slot: int) -> int:
+        return int(datetime.fromisoformat(self.ledger.clock.time(slot)).timestamp())
+
+    def block(self, place: int) -> Json:
+        known, latest = self.chain.blocks.info(place), self.chain.blocks.blocks[-1]
+        fees = [tx.fee for tx in self.chain.blocks.transactions[place]]
+        return {
+            "time": self.seconds(known["slot_no"]),
+            "height": known["block_no"],
+            "hash": known["block_hash"],
+            "slot": known["slot_no"],
+            "epoch": known["epoch_no"],
+            "epoch_slot": known["epoch_slot"],
+            "slot_leader": known["pool_id"],
+            "tx_count": known["tx_count"],
+            "output": known["output"],
+            "fees": None if None in fees else known["fees"],
+            "previous_block": known["previous_block"],
+            "next_block": known["next_block"],
+            "confirmations": latest["height"] - known["block_no"],
+        } | dict.fromkeys(("size", "block_vrf", "op_cert", "op_cert_counter"))
+
+    def check_block(self, place: int) -> None:
+        """Check a block by its hash and its number, its neighbours, and its transactions."""
+        block, last = self.chain.blocks.blocks[place], len(self.chain.blocks.blocks) - 1
+        for name in (block["id"], str(block["height"]), *(["latest"] if place == last else [])):
+            self.one("/blocks/{block}", self.block(place), block=name)
+        for page in (1, 2):
+            query: Json = {"count": 3, "page": page}
+            after = range(place + 1, last + 1)[3 * page - 3 : 3 * page]
+            before = range(place)[max(place - 3 * page, 0) : max(place - 3 * page + 3, 0)]
+            for kind, places in (("next", after), ("previous", before)):
+                question = f"/blocks/{name}/{kind}"
+                found = self.told(f"/blocks/{{block}}/{kind}", question, **query)
+                same(asked(question, query), found, [self.block(at) for at in places])
+        self.listed("/blocks/{block}/txs", [tx.tx_hash for tx in self.chain.blocks.transactions[place]], block=name)
+
+    def check_epoch(self, epoch: int) -> None:
+        known, pools = self.chain.blocks.epoch(epoch), self.chain.pools
+        active = sum(pools.snapshots.get(epoch - 1, {}).values())
+        latest = epoch == max(self.chain.blocks.of_epoch)
+        for name in (str(epoch), *(["latest"] if latest else [])):
+            self.one(
+                "/epochs/{epoch}",
+                {
+                    "epoch": epoch,
+                    "start_time": unix(known["start_time"]),
+                    "end_time": unix(known["end_time"]),
+                    "first_block_time": unix(known["first_block"]["block_time"]),
+                    "last_block_time": unix(known["last_block"]["block_time"]),
+                    "block_count": known["block_count"],
+                    "tx_count": known["tx_count"],
+                    "output": known["output"],
+                    "fees": known["fees"],
+                    "active_stake": str(active) if active else None,
+                },
+                epoch=name,
+            )
+
+    def check_transaction(self, tx: Transaction) -> None:
+        """Check a transaction, its inputs and outputs, metadata, withdrawals and certificates."""
+        path, valid = "/txs/{hash}", tx.declared.get("spends", "inputs") == "inputs"
+        kinds = [each["type"] for each in tx.certificates]
+        interval = tx.declared.get("validityInterval", {})
+        delegations = [each for each in tx.certificates if each["type"] == "stakeDelegation" and "stakePool" in each]
+        self.one(
+            path,
+            {
+                "hash": tx.tx_hash,
+                "block": tx.block["id"],
+                "block_height": tx.block["height"],
+                "block_time": self.seconds(tx.slot),
+                "slot": tx.slot,
+                "index": self.index[tx.tx_hash],
+                "output_amount": total(output for _, output in tx.outputs),
+                "fees": text(tx.fee),
+                "deposit": text(deposit(tx, valid)),
+                "size": tx.size,
+                "invalid_before": text(interval.get("invalidBefore")),
+                "invalid_hereafter": text(interval.get("invalidAfter")),
+                "utxo_count": len(tx.inputs) + len(tx.outputs),
+                "withdrawal_count": len(tx.withdrawals),
+                "delegation_count": len(delegations),
+                "stake_cert_count": sum(kind in REGISTRATIONS for kind in kinds),
+                "pool_update_count": kinds.count("stakePoolRegistration"),
+                "pool_retire_count": kinds.count("stakePoolRetirement"),
+                "asset_mint_or_burn_count": len(tx.mint),
+                "valid_contract": valid,
+            }
+            | dict.fromkeys(("mir_cert_count", "redeemer_count", "treasury_donation")),
+            hash=tx.tx_hash,
+        )
+        moved = {
+            "hash": tx.tx_hash,
+            "inputs": [self.input(reference, source, valid) for reference, source in tx.inputs],
+            "outputs": [self.output(tx, index, output, valid) for index, output in tx.outputs],
+        }
+        self.one(f"{path}/utxos", moved, hash=tx.tx_hash)
+        withdrawn = [{"address": account, "amount": str(paid)} for account, paid in tx.withdrawals.items()]
+        self.one(f"{path}/withdrawals", withdrawn, hash=tx.tx_hash)
+        self.check_metadata(tx)
+        self.check_certificates(tx)
+
+    def input(self, reference: OutputReference, source: Output | None, valid: bool) -> Json:
+        known = {"tx_hash": reference[0], "output_index": reference[1], "collateral": not valid, "reference": False}
+        if source is None:
+            return known | dict.fromkeys(("address", "amount", *carried(None)))
+        return known | {"address": source.address, "amount": total([source])} | carried(source)
+
+    def output(self, tx: Transaction, index: int, output: Output, valid: bool) -> Json:
+        spender = self.owners.spent_by.get((tx.tx_hash, index))
+        return {
+            "address": output.address,
+            "amount": total([output]),
+            "output_index": index,
+            "collateral": not valid,
+            "consumed_by_tx": None if spender is None else spender.tx_hash,
+        } | carried(output)
+
+    def check_metadata(self, tx: Transaction) -> None:
+        path, cbors = "/txs/{hash}/metadata", {label: sent.get("cbor") for label, sent in tx.metadata.items()}
+        if not self.metadata_cbor:
+            cbors = dict.fromkeys(cbors)
+        as_json = [{"label": label, "json_metadata": plain_of(sent)} for label, sent in tx.metadata.items()]
+        name = path.format(hash=tx.tx_hash)
+        same(name, sorted(self.told(path, name), key=as_text), sorted(as_json, key=as_text))
+        for told in self.told(f"{path}/cbor", f"{name}/cbor"):
+            cbor, whole = cbors.pop(told["label"]), told["metadata"]
+            if whole is not None:
+                same(name, cbor2.loads(bytes.fromhex(whole)), {int(told["label"]): cbor2.loads(bytes.fromhex(cbor))})
+            assert (whole is None) == (cbor is None), (name, told)
+            same(name, told["cbor_metadata"], None if whole is None else f"\\x{whole}")
+        assert not cbors, (name, cbors)
+
+    def check_certificates(self, tx: Transaction) -> None:
+        path, epoch = "/txs/{hash}", self.ledger.clock.epoch_of(tx.slot)
+        stakes, delegations, updates, ends = [], [], [], []
+        for at, each in enumerate(tx.certificates):
+            kind, pool = each["type"], each.get("stakePool", {})
+            if kind in REGISTRATIONS:
+                address = self.chain.pools.account(each)
+                stakes.append({"cert_index": at, "address": address, "registration": kind == REGISTRATIONS[0]})
+            elif kind == "stakeDelegation" and pool:
+                delegation = {"address": self.chain.pools.account(each), "pool_id": pool["id"]}
+                delegations.append({"index": at, "cert_index": at, "active_epoch": epoch + 2} | delegation)
+            elif kind == "stakePoolRegistration":
+                updates.append({"cert_index": at, "active_epoch": None} | self.registered(pool))
+            elif kind == "stakePoolRetirement":
+                ends.append({"cert_index": at, "pool_id": pool["id"], "retiring_epoch": pool["retirementEpoch"]})
+        self.one(f"{path}/stakes", stakes, hash=tx.tx_hash)
+        self.one(f"{path}/delegations", delegations, hash=tx.tx_hash)
+        self.one(f"{path}/pool_updates", updates, hash=tx.tx_hash)
+        self.one(f"{path}/pool_retires", ends, hash=tx.tx_hash)
+
+    def registered(self, pool: Json) -> Json:
+        """A pool as a certificate registers it."""
+        return {
+            "pool_id": pool["id"],
+            "vrf_key": pool["vrfVerificationKeyHash"],
+            "pledge": str(pool["pledge"]["ada"]["lovelace"]),
+            "margin_cost": float(Fraction(pool["margin"])),
+            "fixed_cost": str(pool["cost"]["ada"]["lovelace"]),
+            "reward_account": pool["rewardAccount"],
+            "owners": [stake_address(self.ledger.network, owner, script=False) for owner in pool["owners"]],
+            "metadata": metadata_place(pool),
+            "relays": [*map(relay, pool["relays"])],
+        }
+
+    def unspent(self, owner: str, asset: AssetKey | None = None) -> list[Json]:
+        return [
+            {
+                "address": output.address,
+                "tx_hash": reference[0],
+                "tx_index": reference[1],
+                "output_index": reference[1],
+                "amount": total([output]),
+                "block": self.ledger.transactions[reference[0]].block["id"]
+                if reference[0] in self.ledger.transactions
+                else None,
+            }
+            | carried(output)
+            for reference, output in self.owners.outputs.get(owner, [])
+            if asset is None or asset in output.assets
+        ]
+
+    def place(self, tx: Transaction) -> Json:
+        return {
+            "tx_hash": tx.tx_hash,
+            "tx_index": self.index[tx.tx_hash],
+            "block_height": tx.block["height"],
+            "block_time": self.seconds(tx.slot),
+        }
+
+    def check_address(self, address: str, random: Random) -> None:
+        """Check what an address holds, its outputs, also those with some of its assets, and its transactions."""
+        path, known = "/addresses/{address}", self.owners.address(address)
+        payment = known["payment_credential"]
+        expected = {
+            "address": address,
+            "amount": {"lovelace": str(known["lovelace"])} | units(self.owners.held(address)),
+            "stake_address": known["stake_address"],
+            "type": "byron" if known["kind"] == "byron" else "shelley",
+            "script": payment is not None and payment["origin"] == "script",
+        }
+        self.one(path, expected, address=address)
+        self.listed(f"{path}/utxos", self.unspent(address), address=address)
+        for asset in some(random, 2, self.owners.held(address)):
+            name = "".join(asset)
+            self.listed(f"{path}/utxos/{{asset}}", self.unspent(address, asset), address=address, asset=name)
+        transactions = self.ledger.of_address.get(address, [])
+        places = [self.place(tx) for tx in transactions]
+        self.listed(f"{path}/transactions", places, address=address)
+        self.listed(f"{path}/txs", [tx.tx_hash for tx in transactions], address=address)
+        if places:
+            self.check_range(address, places, random)
+
+    def check_range(self, address: str, places: list[Json], random: Random) -> None:
+        """Check the transactions between two of them, and those of the blocks between."""
+        path = "/addresses/{address}/transactions"
+        first, last = sorted(random.randrange(len(places)) for _ in range(2))
+        low, high = places[first], places[last]
+        limits = {
+            f"{low['block_height']}:{low['tx_index']}": places[first:],
+            str(low["block_height"]): [each for each in places if each["block_height"] >= low["block_height"]],
+        }
+        until = {
+            f"{high['block_height']}:{high['tx_index']}": places[: last + 1],
+            str(high["block_height"]): [each for each in places if each["block_height"] <= high["block_height"]],
+        }
+        for start, rest in limits.items():
+            for end, beginning in until.items():
+                query = {"from": start, "to": end}
+                expected = [each for each in rest if each in beginning][:MOST_COUNT]
+                name = path.format(address=address)
+                same(asked(name, query), self.told(path, name, **query), expected)
+
+    def accounts(self) -> list[str]:
+        """Every account of an address, a certificate or a withdrawal."""
+        found = dict.fromkeys([*self.owners.addresses, *self.withdrawn])
+        for tx in self.ledger.transactions.values():
+            found |= dict.fromkeys(self.chain.pools.account(each) for each in tx.certificates if "credential" in each)
+        return sorted(found)
+
+    def check_account(self, account: str) -> None:
+        """Check an account, its addresses, assets, outputs, delegations and withdrawals."""
+        path, pools, summary = "/accounts/{stake_address}", self.chain.pools, self.owners.summary(account)
+        pool, epoch = pools.delegations.get(account, (None, None))
+        told = self.told(path, path.format(stake_address=account))
+        # Without certificates it is unknown before the first indexed block.
+        registered = account in pools.registered or (None if told["registered"] is None else False)
+        expected = {
+            "stake_address": account,
+            "active": bool(registered and pool),
+            "registered": registered,
+            "active_epoch": None if epoch is None else epoch + 2,
+            "controlled_amount": str(summary["lovelace"]),
+            "withdrawable_amount": "0",
+            "pool_id": pool,
+            "drep_id": representative(pools.representatives.get(account)),
+        } | dict.fromkeys(("rewards_sum", "withdrawals_sum", "reserves_sum", "treasury_sum"))
+        same(path.format(stake_address=account), told, expected)
+        addresses = [{"address": address} for address in self.owners.addresses.get(account, [])]
+        self.in_some_order(f"{path}/addresses", addresses, stake_address=account)
+        held = [{"unit": unit, "quantity": n} for unit, n in units(self.owners.held(account)).items()]
+        self.in_some_order(f"{path}/addresses/assets", held, stake_address=account)
+        self.listed(f"{path}/utxos", self.unspent(account), stake_address=account)
+        delegations = [
+            {"active_epoch": each["active_epoch_no"], "pool_id": each["pool_id"], "amount": None}
+            | self.position(self.ledger.transactions[each["transaction"]["tx_hash"]])
+            for each in pools.delegated.get(account, [])
+        ]
+        self.listed(f"{path}/delegations", delegations, stake_address=account)
+        withdrawals = [
+            {"amount": str(tx.withdrawals[account])} | self.position(tx)
+            for tx in self.ledger.transactions.values()
+            if account in tx.withdrawals
+        ]
+        self.listed(f"{path}/withdrawals", withdrawals, stake_address=account)
+
+    def traits_of_address(self, address: str) -> Iterator[object]:
+        yield bech32_payload(address)[0] if address.startswith("addr") else "byron"
+        yield "assets", bool(self.owners.held(address))
+        yield "unspent", bool(self.owners.outputs.get(address))
+
+    def traits_of_account(self, account: str) -> Iterator[object]:
+        pools, used = self.chain.pools, bool(self.owners.transactions.get(account))
+        yield "registered", account in pools.registered, used
+        yield "delegations", bool(pools.delegated.get(account)), account in pools.delegations
+        yield "representative", pools.representatives.get(account, {}).get("type")
+        yield "withdrawals", account in self.withdrawn, used
+
+    def traits_of_asset(self, asset: AssetKey) -> Iterator[object]:
+        minted = self.chain.assets.minted.get(asset, [])
+        yield "described", asset in self.chain.assets.cip25
+        yield "label", asset[1][:8] if asset[1].startswith(("000", "001")) else None
+        yield "burned", any(quantity < 0 for _, quantity in minted), sum(quantity for _, quantity in minted) > 0
+
+    def traits_of_pool(self, pool: str) -> Iterator[object]:
+        known = self.chain.pools.parameters[pool]
+        yield "status", self.chain.pools.status(pool)
+        yield "metadata", bool(known.get("metadata"))
+        yield from (("relay", *sorted(each)) for each in known["relays"])
+
+    def position(self, tx: Transaction) -> Json:
+        return {
+            "tx_hash": tx.tx_hash,
+            "tx_slot": tx.slot,
+            "block_time": self.seconds(tx.slot),
+            "block_height": tx.block["height"],
+        }
+
+    def check_asset(self, asset: AssetKey, holders: list[Json]) -> None:
+        """Check an asset, its holders, mints and transactions."""
+        path, unit, assets = "/assets/{asset}", "".join(asset), self.chain.assets
+        known, minted = assets.info(asset), assets.minted.get(asset, [])
+        described, source = assets.metadata(asset)
+        expected = {
+            "asset": unit,
+            "policy_id": asset[0],
+            "asset_name": asset[1],
+            "fingerprint": fingerprint(*asset),
+            "quantity": known["total_supply"],
+            "initial_mint_tx_hash": known["first_mint_tx"],
+            "mint_or_burn_count": len(minted),
+            "onchain_metadata": cip25_of(asset, minted) if source == "cip25" else described,
+            "onchain_metadata_standard": None,
+            "onchain_metadata_extra": None,
+            "metadata": None,
+        }
+        self.one(path, expected, asset=unit)
+        rows = [{"address": each["address"], "quantity": each["quantity"]} for each in holders]
+        self.in_some_order(f"{path}/addresses", rows, "quantity", asset=unit)
+        mints = [
+            {"tx_hash": tx.tx_hash, "action": "minted" if quantity > 0 else "burned", "amount": str(quantity)}
+            for tx, quantity in minted
+        ]
+        self.listed(f"{path}/history", mints, asset=unit)
+        moved = [tx for tx, _ in assets.moved.get(asset, [])]
+        self.listed(f"{path}/transactions", [self.place(tx) for tx in moved], asset=unit)
+        self.listed(f"{path}/txs", [tx.tx_hash for tx in moved], asset=unit)
+
+    def check_policy(self, policy: str) -> None:
+        assets = self.chain.assets
+        rows = [{"asset": "".join(each), "quantity": str(assets.supply(each))} for each in assets.of_policy(policy)]
+        self.in_some_order("/assets/policy/{policy}", rows, "quantity", policy=policy)
+
+    def check_pools(self) -> None:
+        """Check the lists of the registered pools."""
+        pools = self.chain.pools
+        registered = [pool for pool in pools.parameters if pools.status(pool) != "retired"]
+        self.listed("/pools", registered)
+        rows = []
+        for pool in registered:
+            known = self.registered(pools.parameters[pool])
+            rows.append(
+                {
+                    "pool_id": pool,
+                    "hex": bech32_payload(pool).hex(),
+                    **self.stakes(pool),
+                    "declared_pledge": known["pledge"],
+                    "margin_cost": known["margin_cost"],
+                    "fixed_cost": known["fixed_cost"],
+                    "metadata": known["metadata"],
+                }
+            )
+        told = self.rows("/pools/extended", len(rows), "asc")
+        downwards = self.rows("/pools/extended", len(rows), "desc")
+        same("/pools/extended, downwards", downwards, told[::-1])
+        same("/pools/extended", [without(each, "live_saturation") for each in told], rows)
+
+    def stakes(self, pool: str) -> Json:
+        known = self.chain.pools.info(pool)
+        return {name: known[name] for name in ("active_stake", "live_stake", "blocks_minted")}
+
+    def check_pool(self, pool: str) -> None:
+        """Check a pool, its metadata, relays and delegators."""
+        path, pools, parameters = "/pools/{poolId}", self.chain.pools, self.chain.pools.parameters[pool]
+        known, info = self.registered(parameters), pools.info(pool)
+        certified: dict[str, list[str]] = {"stakePoolRegistration": [], "stakePoolRetirement": []}
+        for tx in self.ledger.transactions.values():
+            for each in tx.certificates:
+                if each["type"] in certified and each["stakePool"]["id"] == pool:
+                    certified[each["type"]].append(tx.tx_hash)
+        expected = {
+            "pool_id": pool,
+            "hex": bech32_payload(pool).hex(),
+            "vrf_key": known["vrf_key"],
+            **self.stakes(pool),
+            "blocks_epoch": info["blocks_epoch"],
+            "live_delegators": info["delegator_count"],
+            "declared_pledge": known["pledge"],
+            "live_pledge": None,
+            "margin_cost": known["margin_cost"],
+            "fixed_cost": known["fixed_cost"],
+            "reward_account": known["reward_account"],
+            "owners": known["owners"],
+            "registration": certified["stakePoolRegistration"][-100:],
+            "retirement": certified["stakePoolRetirement"][-100:],
+            "calidus_key": None,
+        }
+        told = self.told(path, path.format(poolId=pool))
+        same(path.format(poolId=pool), without(told, "live_size", "live_saturation", "active_size"), expected)
+        assert 0 <= told["live_size"] <= 1 and 0 <= told["active_size"] <= 1, told
+        place = known["metadata"]
+        ids = {"pool_id": pool, "hex": bech32_payload(pool).hex()}
+        self.one(f"{path}/metadata", {} if place is None else place | ids, poolId=pool)
+        self.one(f"{path}/relays", known["relays"], poolId=pool)
+        delegators = [
+            {"address": each["stake_address"], "live_stake": each["amount"]} for each in pools.delegators(pool)
+        ]
+        rows = self.rows("/pools/{pool}/delegators", len(delegators), pool=pool)
+        check_sorted(f"/pools/{pool}/delegators", rows, delegators, "live_stake", descending=True)
+
+    def check_script(self, digest: str) -> None:
+        path, known = "/scripts/{scriptHash}", self.attachments.script(digest)
+        native = known["language"] == "native"
+        kind = "timelock" if native else known["language"].replace(":v", "V")
+        size = None if native else known["size"]
+        self.one(path, {"script_hash": digest, "type": kind, "serialised_size": size}, scriptHash=digest)
+        self.one(f"{path}/json", {"json": known.get("json")}, scriptHash=digest)
+        self.one(f"{path}/cbor", {"cbor": None if native else known["cbor"]}, scriptHash=digest)
+
+    def check_datum(self, digest: str) -> None:
+        path, known = "/scripts/datum/{datumHash}", self.attachments.datum(digest)
+        self.one(path, {"json_value": known["json"]}, datumHash=digest)
+        self.one(f"{path}/cbor", {"cbor": known["cbor"]}, datumHash=digest)
+
+    def check_strangers(self) -> None:
+        """Check that nothing is found of what is not on the chain."""
+        network, digest = self.ledger.network, "9" * 56
+        payment = bytes([0x60 | (network == "mainnet")]) + bytes.fromhex(digest)
+        unknown = {
+            "block": "9" * 64,
+            "epoch": "99999",
+            "hash": "9" * 64,
+            "address": bech32("addr" if network == "mainnet" else "addr_test", payment),
+            "stake_address": stake_address(network, digest, script=False),
+            "asset": digest + "00",
+            "policy": digest,
+            "poolId": digest,
+            "pool": digest,
+            "scriptHash": digest,
+            "datumHash": "9" * 64,
+        }
+        for path in paths():
+            if "{" in path:
+                self.missing(path, **unknown)
+
+    def check_network(self) -> None:
+        """Check what the node tells, against the answers of /v1."""
+        native = self.caller.ok("/v1/network")["data"]
+        if native["supply"] is not None:
+            supply = without(native["supply"], "slot_no") | {"locked": None}
+            self.one("/network", {"supply": supply, "stake": stake_of(self.chain)})
+        status, body = self.caller.get("/v1/genesis")
+        if status == 200:
+            told = self.told("/genesis", "/genesis")
+            for name in ("network_magic", "epoch_length", "update_quorum", "max_lovelace_supply"):
+                same(name, told[name], body["data"][name])
+        status, body = self.caller.get("/v1/epochs/latest/parameters")
+        if status == 200:
+            told = self.told("/epochs/{epoch}/parameters", "/epochs/latest/parameters")
+            same("min_fee_a", told["min_fee_a"], body["data"]["ogmios"]["minFeeCoefficient"])
+
+
+def check_facade(facade: Facade, random: Random, most: int) -> None:
+    """Check so many things of each kind, some with each trait, and that nothing else is found."""
+    chain = facade.chain
+    facade.check_strangers()
+    facade.check_network()
+    for place in {*some(random, most, range(len(chain.blocks.blocks))), 0, len(chain.blocks.blocks) - 1}:
+        facade.check_block(place)
+    for epoch in {*some(random, most, chain.blocks.of_epoch), max(chain.blocks.of_epoch)}:
+        facade.check_epoch(epoch)
+    for tx in various(random, most, facade.ledger.transactions.values(), traits_of_transaction):
+        facade.check_transaction(tx)
+    for address in various(random, most, sorted(facade.ledger.of_address), facade.traits_of_address):
+        facade.check_address(address, random)
+    for account in various(random, most, facade.accounts(), facade.traits_of_account):
+        facade.check_account(account)
+    holders, _ = chain.assets.holdings()
+    for asset in various(random, most, chain.assets.known, facade.traits_of_asset):
+        facade.check_asset(asset, holders.get(asset, []))
+        facade.check_policy(asset[0])
+    facade.check_pools()
+    for pool in various(random, most, chain.pools.parameters, facade.traits_of_pool):
+        facade.check_pool(pool)
+    scripts, datums = facade.attachments.scripts, facade.attachments.datums
+    for digest in various(random, most, scripts, lambda digest: [scripts[digest][0]["language"]]):
+        facade.check_script(digest)
+    for digest in some(random, most, datums):
+        facade.check_datum(digest)
+
+
+def some(random: Random, most: int, every: Iterable[Entity]) -> list[Entity]:
+    """At most so many of them, at random."""
+    found = list(every)
+    return found if len(found) <= most else random.sample(found, most)
+
+
+def various(
+    random: Random, most: int, every: Iterable[Entity], traits: Callable[[Entity], Iterable[object]]
+) -> list[Entity]:
+    """The same, and one with each trait that these lack."""
+    with_trait: dict[object, list[Entity]] = defaultdict(list)
+    found = list(every)
+    for each in found:
+        for trait in traits(each):
+            with_trait[trait].append(each)
+    chosen = some(random, most, found)
+    for those in with_trait.values():
+        if not any(each in chosen for each in those):
+            chosen.append(random.choice(those))
+    return chosen
+
+
+def traits_of_transaction(tx: Transaction) -> Iterator[object]:
+    yield from (("certificate", each["type"], "stakePool" in each) for each in tx.certificates)
+    yield from (("metadata", "cbor" in sent) for sent in tx.metadata.values())
+    yield "withdrawals", bool(tx.withdrawals)
+    yield "spends", tx.declared.get("spends")
+    yield "mint", min((quantity > 0 for quantity in tx.mint.values()), default=None)
+    yield "unknown input", any(source is None for _, source in tx.inputs)
+    for _, output in tx.outputs:
+        yield "datum", output.datum is not None, output.datum_hash is not None
+        yield "script", output.script and output.script["language"]
+
+
+def by_unit(told: Any) -> Any:
+    """An answer with amounts by unit, each of which may occur once."""
+    if isinstance(told, list):
+        return [by_unit(each) for each in told]
+    if not isinstance(told, dict):
+        return told
+    shown = {name: by_unit(part) for name, part in told.items()}
+    for name in ("amount", "output_amount"):
+        if isinstance(told.get(name), list):
+            assert told[name][0]["unit"] == "lovelace", told
+            shown[name] = {each["unit"]: each["quantity"] for each in told[name]}
+            assert len(shown[name]) == len(told[name]), told
+    return shown
+
+
+def total(outputs: Iterable[Output]) -> dict[str, str]:
+    found = {"lovelace": 0}
+    for output in outputs:
+        found["lovelace"] += output.lovelace
+        for asset, quantity in output.assets.items():
+            found["".join(asset)] = found.get("".join(asset), 0) + quantity
+    return {unit: str(quantity) for unit, quantity in found.items()}
+
+
+def units(held: dict[AssetKey, int]) -> dict[str, str]:
+    return {"".join(asset): str(quantity) for asset, quantity in held.items()}
+
+
+def carried(output: Output | None) -> Json:
+    if output is None:
+        return dict.fromkeys(("data_hash", "inline_datum", "reference_script_hash"))
+    return {
+        "data_hash": output.datum_hash if output.datum is None else hash_of(output.datum),
+        "inline_datum": output.datum,
+        "reference_script_hash": None if output.script is None else script_hash(output.script),
+    }
+
+
+def deposit(tx: Transaction, valid: bool) -> int | None:
+    """What neither outputs nor fee explain; None if it is unknown what was spent."""
+    if not valid:
+        return 0
+    known = [source.lovelace for _, source in tx.inputs if source is not None]
+    if tx.fee is None or len(known) < len(tx.inputs):
+        return None
+    return sum(known) + sum(tx.withdrawals.values()) - sum(output.lovelace for _, output in tx.outputs) - tx.fee
+
+
+def text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def unix(time: str) -> int:
+    return int(datetime.fromisoformat(time).timestamp())
+
+
+def without(told: Json, *names: str) -> Json:
+    return {name: part for name, part in told.items() if name not in names}
+
+
+def metadata_place(pool: Json) -> Json | None:
+    place = pool.get("metadata")
+    return None if not place else METADATA_PARTS | {"url": place["url"], "hash": place["hash"]}
+
+
+def relay(said: Json) -> Json:
+    name, port = said.get("hostname"), said.get("port")
+    return {
+        "ipv4": said.get("ipv4"),
+        "ipv6": said.get("ipv6"),
+        "dns": None if port is None else name,
+        "dns_srv": name if port is None else None,
+        "port": port or 0,
+    }
+
+
+def representative(said: Json | None) -> str | None:
+    """The id of a representative by CIP-129."""
+    match said:
+        case None:
+            return None
+        case {"type": "registered"}:
+            return bech32("drep", CREDENTIAL_BYTES[said.get("from", "verificationKey")] + bytes.fromhex(said["id"]))
+        case {"type": "abstain"}:
+            return "drep_always_abstain"
+    return "drep_always_no_confidence"
+
+
+def plain_of(sent: Json) -> Any:
+    """Metadata under one label as plain JSON, from its CBOR or from either JSON of a node."""
+    if "cbor" in sent:
+        return plain(cbor2.loads(bytes.fromhex(sent["cbor"])))
+    return undetailed(sent["json"])
+
+
+def undetailed(value: Any) -> Any:
+    match value:
+        case {"int": int(known)} | {"string": str(known)}:
+            return known
+        case {"bytes": str(digits)}:
+            return f"0x{digits}"
+        case {"list": list(items)}:
+            return [*map(undetailed, items)]
+        case {"map": list(pairs)}:
+            return {key_of(undetailed(pair["k"])): undetailed(pair["v"]) for pair in pairs}
+    return value
+
+
+def plain(value: Any) -> Any:
+    match value:
+        case bytes():
+            return f"0x{value.hex()}"
+        case list() | tuple():
+            return [*map(plain, value)]
+        case dict():
+            return {key_of(plain(key)): plain(each) for key, each in value.items()}
+    return value
+
+
+def key_of(key: Any) -> str:
+    return key if isinstance(key, str) else as_text(key)
+
+
+def cip25_of(asset: AssetKey, minted: Iterable[tuple[Transaction, int]]) -> Any:
+    """All that CIP-25 metadata says of an asset, in the last transaction that minted and described it."""
+    for tx, quantity in reversed([*minted]):
+        label = tx.metadata.get("721")
+        if quantity > 0 and label is not None:
+            body = cbor2.loads(bytes.fromhex(label["cbor"])) if "cbor" in label else label["json"]
+            entry = by_hex(by_hex(body, asset[0], as_text=False), asset[1], as_text=True)
+            if isinstance(entry, dict):
+                return plain(entry)
+    return None
