@@ -210,6 +210,7 @@ class ChainServers:
                 if db is None:
                     db = await _patiently(database.connect(source.url))
                     await source.drop_connections()  # the primary may be another server now
+                before = dict(source.tips)
                 tips = await _patiently(_tips.all(db))
             except (*_AWAY, *WAITED_FOR) as cause:
                 if db is not None:
@@ -220,7 +221,7 @@ class ChainServers:
                     self._leave_out(source, "it does not answer", cause=cause_text)
                     await source.cut()
             else:
-                await self._look(source, {tip.network_id: tip.slot_no for tip in tips})
+                self._look(source, before, {tip.network_id: tip.slot_no for tip in tips})
             await asyncio.sleep(_LOOK_EVERY_S)
 
     def _next(self, network: Network, failed: Sequence[_Replica]) -> _Replica | None:
@@ -251,24 +252,30 @@ class ChainServers:
     def _newest_of(self, network: Network) -> int:
         return self._newest.get(network.network_id, _NO_TIP)
 
-    async def _look(self, source: ChainServer, tips: dict[int, int]) -> None:
-        before, source.tips = source.tips, tips
-        if not isinstance(source, _Replica):
-            for network_id, slot_no in tips.items():
-                self._histories[network_id].add(slot_no, self._lag_s)
-                if slot_no < before.get(network_id, _NO_TIP):  # rolled back: replicas need not be further
-                    self._newest[network_id] = min(slot_no, self._newest.get(network_id, _NO_TIP))
+    def _look(self, source: ChainServer, before: Mapping[int, int], tips: Mapping[int, int]) -> None:
+        """Note the tips that a look at a server has found; `before` are those known when it began."""
+        if isinstance(source, _Replica):
+            source.tips = dict(tips)
+            self._use_or_leave_out(source)
             return
-        lags = {key: history.lag_s(tips.get(key, _NO_TIP)) for key, history in self._histories.items()}
+        # NOTE: an answer may have shown a newer tip meanwhile. That is not a rollback; the next look will find it, too.
+        source.tips = {**tips, **{key: slot_no for key, slot_no in source.tips.items() if slot_no != before.get(key)}}
+        for network_id, slot_no in source.tips.items():
+            self._histories[network_id].add(slot_no, self._lag_s)
+            if slot_no < before.get(network_id, _NO_TIP):  # rolled back: replicas need not be further
+                self._newest[network_id] = min(slot_no, self._newest.get(network_id, _NO_TIP))
+
+    def _use_or_leave_out(self, replica: _Replica) -> None:
+        lags = {key: history.lag_s(replica.tips.get(key, _NO_TIP)) for key, history in self._histories.items()}
         longest_s = max(lags.values())
         if longest_s > self._lag_s:
             how = "since before this process began" if math.isinf(longest_s) else f"for {longest_s:.0f} s"
-            self._leave_out(source, f"it has lacked blocks {how}")
+            self._leave_out(replica, f"it has lacked blocks {how}")
             return
-        if source.left_out is not None:
-            log.info("replica.in_use", replica=source.name)
-        source.left_out = None
-        _left_out.labels(source.name).set(0)
+        if replica.left_out is not None:
+            log.info("replica.in_use", replica=replica.name)
+        replica.left_out = None
+        _left_out.labels(replica.name).set(0)
 
     def _leave_out(self, replica: _Replica, reason: str, **cause: str) -> None:
         if replica.left_out in (None, _UNTRIED):
