@@ -1,4 +1,4 @@
-// Where the reader is: the part of the address after #, such as #/accounts?search=acme&offset=20.
+// The place in the console: the part of the address after #, such as #/accounts?search=acme&offset=20. console.js has the pages.
 // Filters are kept there, so that back, reload and sharing work. Keys never are.
 
 // The path's segments, and its query as an object.
