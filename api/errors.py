@@ -509,7 +509,7 @@ def transaction_not_signed() -> Refusal:
 def transaction_expired(invalid_hereafter: int, slot_no: int) -> Refusal:
     """A transaction whose validity interval has ended.
 
-    Build and sign it again with a later end.
+    No indexed block holds it. Build and sign it again with a later end.
     """
     message = f"Transaction expired at slot {invalid_hereafter}; the chain is at slot {slot_no}"
     return Refusal(400, "transaction_expired", message)

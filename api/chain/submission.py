@@ -160,7 +160,11 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submissio
     read = await node.run(lambda _: transaction_cbor.read(cbor, network))
     if not read.signed:
         raise errors.transaction_not_signed()
-    _refuse_expired(read.invalid_hereafter, now)
+    # NOTE: one that a block holds is accepted again even after its interval, since whoever builds it anew pays twice.
+    async with ask.connection() as db:
+        block = await submitted.block_of(db, read.tx_hash)
+    if block is None:
+        _refuse_expired(read.invalid_hereafter, now)
     return await _send(ask, read, cbor)
 
 

@@ -159,7 +159,8 @@ async def test_what_returns_to_the_chain_by_itself_is_in_a_block_again(followed:
 
 async def test_a_transaction_expires_with_the_tip_unless_a_block_holds_it(followed: Followed) -> None:
     ends = followed.node.blocks[-1].slot + 10_000  # some blocks
-    kept, dropped = await followed.submitted(ttl=ends), await followed.submitted(ttl=ends)
+    paid, dropped = followed.payment(ttl=ends), await followed.submitted(ttl=ends)
+    kept = str((await followed.post(paid)).body["data"]["tx_hash"])
     await followed.grow()
     await followed.fork(1, forget=True)
     assert code_of(await followed.resubmit(kept)) == (200, None)
@@ -170,6 +171,7 @@ async def test_a_transaction_expires_with_the_tip_unless_a_block_holds_it(follow
     assert await followed.state(dropped) == "expired"
     assert (await followed.of(dropped)).body["data"]["invalid_hereafter"] == ends
     assert code_of(await followed.resubmit(dropped)) == (400, "transaction_expired")
+    assert code_of(await followed.post(paid)) == (200, None), "whoever lost the answer must not pay again"
 
 
 @pytest.mark.parametrize("ends", [None, 2**63, 2**64 - 1])
