@@ -119,9 +119,10 @@ class Pipeline:
             before = blocks[-1].point
 
     async def backward(self, point: Point | None) -> bool:
-        """Write prepared batches, then roll back to `point`. False if that erased the index: open a new session.
+        """Wait until prepared batches are written, then roll back to `point`.
 
-        Raises NotFollowing for a point that we do not have.
+        Returns False if that erased the index: open a new session then. Raises NotFollowing for a point that we do not
+        have.
         """
         if self._tip is None or point == self._tip.point:
             return True  # NOTE: Ogmios' first answer after an intersection is a rollback to that point
@@ -141,7 +142,7 @@ class Pipeline:
         return True
 
     async def finish_bulk(self) -> None:
-        """Write prepared batches, then make the index live."""
+        """Wait until prepared batches are written, then make the index live."""
         async with self._alone():
             position = await store.position(self._writer)
             assert position is not None, "bulk has written its first batch"
