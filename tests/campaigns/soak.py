@@ -5,11 +5,11 @@ descriptors of every process are sampled. After a warm-up of a sixth of the time
 with the last one: the median of memory may grow by FLAT_WITHIN, and that of descriptors by MORE_DESCRIPTORS. A small
 process may take up to ARENAS more, if its memory no longer grows in the last third.
 
-For our processes it is resident memory. For each process of Postgres and Valkey it is the memory that it does not
-share: pages of the shared buffers count as resident in each process that has touched them. One descriptor for each file
-that exists is left out there: a session of Postgres keeps the files of tables open, up to max_files_per_process, and
-tables that grow get further ones, such as a free space map. Pools open sessions when they need them, up to a limit. A
-session that was opened late is not compared.
+Memory is what is resident of a process and belongs to it alone. Pages of Postgres' shared buffers count as resident in
+each process that has touched them, and pages of programs and libraries come and go with the page cache of the machine.
+For the processes of Postgres and Valkey one descriptor for each existing file is left out: a session of Postgres keeps
+the files of tables open, up to max_files_per_process, and tables that grow get further ones, such as a free space map.
+Pools open sessions when they need them, up to a limit. A session that was opened late is not compared.
 """
 
 import asyncio
@@ -85,15 +85,22 @@ def sampled(world: World) -> Iterator[tuple[str, Sample]]:
         whole = psutil.Process(part.pid)
         for process in (whole, *whole.children(recursive=True)):
             name = part.name if process.pid == whole.pid else f"{part.name} child {process.pid}"
-            yield name, Sample(now, process.memory_info().rss, process.num_fds())
+            yield name, Sample(now, own_memory(process), process.num_fds())
     for kind in SERVERS:
         for process in world.server_processes(kind):
             try:
-                found, files = process.memory_info(), {file.path for file in process.open_files()}
-                sample = Sample(now, found.rss - found.shared, process.num_fds() - len(files))
+                files = {file.path for file in process.open_files()}
+                sample = Sample(now, own_memory(process), process.num_fds() - len(files))
             except psutil.NoSuchProcess:  # a session that has just ended
                 continue
             yield f"{kind.name} {process.pid}", sample
+
+
+def own_memory(process: psutil.Process) -> int:
+    """The resident bytes of a process that it does not share."""
+    found = process.memory_info()
+    own: int = found.rss - found.shared
+    return own
 
 
 def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> list[Course]:
