@@ -1,6 +1,6 @@
 # These two commands need only Python 3.11 or newer, make and a package index:
 #   make demo    the whole service on this machine, with a chain to play with; Ctrl-C ends it
-#   make test    every check and test
+#   make test    every check, and every test but the long campaigns
 # They install into .venv and nowhere else.
 
 PYTHON_IN_VENV := .venv/bin/python

@@ -312,7 +312,7 @@ class _Queueing:
                 await self._drop(spool, unusable)
 
     async def _drop(self, spool: Spool, unusable: _Unusable) -> None:
-        """Delete a spool, and let its row be forgotten later. Raises WrongSchema, and keeps both then."""
+        """Delete a spool, and let its row be forgotten later. Raises WrongSchema, in which case both are kept."""
         async with self._partner.acquire() as db, schema.commit(db):
             # NOTE: the file first. Without its row, a file that reappears would be counted again.
             try:

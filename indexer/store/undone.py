@@ -15,7 +15,7 @@ from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What some transactions changed, as it was written but for `amounts` and `supplies`, which have the opposite sign.
+    """What some transactions changed. `amounts` and `supplies` have the opposite sign, all else is as it was written.
 
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
     cease to exist, and `restored` those of the outputs that are unspent again. `address_txs` to `withdrawals` count

@@ -50,7 +50,7 @@ _PLAIN = (
     ogmios.Refused,
     frames.Unreadable,
 )
-"""Errors that are logged without a traceback. The indexer also continues after errors that are not in this list."""
+"""Errors that are logged without a traceback. The indexer also continues after others, except FATAL and assertions."""
 
 
 class Outcome(Enum):

@@ -1,7 +1,7 @@
 """Compare all derived tables with history, and history with itself, in one snapshot beside a live indexer.
 
 Processes, one per core, read the packed transactions part by part and add up the checksums that the derived tables must
-have (`checksums`), while Postgres adds up those of the tables. Only if two differ, the tables are recomputed key by key
+have (`checksums`), while Postgres adds up those of the tables. Only if two differ are the tables recomputed key by key
 (`recompute`) to name the wrong rows. That is several times slower. The recomputed rows go to temporary tables of the
 connection that holds the snapshot, where SQL compares them with the index (`checks`). Memory is bounded by a few parts,
 and by the addresses that moved in two epochs, for a chain of any length.
