@@ -160,7 +160,7 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submissio
     read = await node.run(lambda _: transaction_cbor.read(cbor, network))
     if not read.signed:
         raise errors.transaction_not_signed()
-    # NOTE: one that a block holds is accepted again even after its interval, since whoever builds it anew pays twice.
+    # NOTE: one that a block holds is accepted again even after its interval: a new one would pay twice.
     async with ask.connection() as db:
         block = await submitted.block_of(db, read.tx_hash)
     if block is None:

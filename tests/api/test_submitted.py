@@ -171,7 +171,7 @@ async def test_a_transaction_expires_with_the_tip_unless_a_block_holds_it(follow
     assert await followed.state(dropped) == "expired"
     assert (await followed.of(dropped)).body["data"]["invalid_hereafter"] == ends
     assert code_of(await followed.resubmit(dropped)) == (400, "transaction_expired")
-    assert code_of(await followed.post(paid)) == (200, None), "whoever lost the answer must not pay again"
+    assert code_of(await followed.post(paid)) == (200, None), "a caller that lost the answer must not pay again"
 
 
 @pytest.mark.parametrize("ends", [None, 2**63, 2**64 - 1])
