@@ -15,7 +15,7 @@ import msgspec
 
 from indexer.verify.keys import Keys, square_of, sum_of_squares, weight_of
 from indexer.verify.spenders import Spent
-from indexer.verify.spending import Row, mark_of_missing
+from indexer.verify.spending import Row, hash_part, mark_of_missing
 from shared import packed
 from shared.ledger import AddressNo
 
@@ -89,7 +89,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: S
     unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.with_assets.append
     asset_tx = holder = spending = utxo = 0
     for row, net in zip(rows, net_of_rows, strict=True):
-        hash_part = int.from_bytes(row.hash[:8])
+        part = hash_part(row.hash)
         weight, square = weight_of(row.tx_id), square_of(row.tx_id)
         first_no = row.tx_id << 16
         touched = set()
@@ -116,7 +116,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: S
                 unspent += (index + 1) * (key * (lovelace + 1) + held)
             else:
                 # NOTE: spending.spending_of, without a call for each.
-                spending += hash((hash_part, index, address_no, lovelace, value, value >> 61, spent_by))
+                spending += hash((part, index, address_no, lovelace, value, value >> 61, spent_by))
         if unspent:
             utxo += weight * unspent
         if value_of_all:
@@ -143,7 +143,7 @@ def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLove
                 flows.before.append(mark_of_missing(each.tx_hash, index))
                 flows.unresolved.append(each.tx_hash)
                 continue
-            hash_part = int.from_bytes(each.tx_hash[:8])
+            part = hash_part(each.tx_hash)
             address_no, lovelace, quantities = source.address_no, source.lovelace, source.quantities
             touched.add(address_no)
             taken += lovelace
@@ -154,7 +154,7 @@ def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLove
                 for asset_no, quantity in quantities.items():
                     value += keys[asset_no] * quantity
                 value_of_all += value
-            spending += hash((hash_part, index, address_no, lovelace, value, value >> 61, tx_id))
+            spending += hash((part, index, address_no, lovelace, value, value >> 61, tx_id))
         flows.lovelace_left.append(taken - flows.lovelace_out[place])
         flows.assets_left[place] += value_of_all
     flows.inputs = all_inputs - len(flows.unresolved)

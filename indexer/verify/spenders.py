@@ -13,7 +13,7 @@ import msgspec
 
 from indexer.rows.outputs import unpack_spenders
 from indexer.verify.results import MOST_SHOWN, Difference
-from indexer.verify.spending import GenesisOutput, Row
+from indexer.verify.spending import GenesisOutput, Row, hash_part
 from shared import packed, sql
 from shared.ledger import slot_of
 from shared.sql import Connection
@@ -48,7 +48,7 @@ class SpentOutput(msgspec.Struct, frozen=True, order=True):
     @property
     def term(self) -> int:
         """Its term in the sum of its partition."""
-        return int.from_bytes(self.tx_hash[:8]) * (self.index + 1) * (self.spent_by + 1) % _PRIME
+        return hash_part(self.tx_hash) * (self.index + 1) * (self.spent_by + 1) % _PRIME
 
 
 async def of_slots(db: Connection, first_tx_id: int, next_tx_id: int) -> list[SpenderRow]:

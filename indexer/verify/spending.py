@@ -14,6 +14,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from zlib import crc32
 
 import asyncpg
 import msgspec
@@ -112,23 +113,27 @@ def marks_of(rows: Sequence[Row]) -> Marks:
 # so its bits from the 61st on are hashed as another integer.
 
 
+hash_part = crc32
+"""A number for the hash of a transaction. Every byte of it counts, so that no single wrong byte is missed."""
+
+
 def mark_of(tx_hash: bytes, index: int, output: Output | None) -> int:
     """The mark of an output; None is one from before the first indexed block."""
     if output is None:
         return mark_of_missing(tx_hash, index)
     value = _value_of(output)
-    return hash((int.from_bytes(tx_hash[:8]), index, output.address_no, output.lovelace, value, value >> 61))
+    return hash((hash_part(tx_hash), index, output.address_no, output.lovelace, value, value >> 61))
 
 
 def mark_of_missing(tx_hash: bytes, index: int) -> int:
     """The mark of an input from before the first indexed block."""
-    return hash((int.from_bytes(tx_hash[:8]), index))
+    return hash((hash_part(tx_hash), index))
 
 
 def spending_of(tx_hash: bytes, index: int, output: Output, spent_by: int) -> int:
     """The term of an output that this tx_id spent, and of the input that did. flows.py makes terms in the same way."""
-    hash_part, value = int.from_bytes(tx_hash[:8]), _value_of(output)
-    return hash((hash_part, index, output.address_no, output.lovelace, value, value >> 61, spent_by))
+    value = _value_of(output)
+    return hash((hash_part(tx_hash), index, output.address_no, output.lovelace, value, value >> 61, spent_by))
 
 
 def _value_of(output: Output) -> int:

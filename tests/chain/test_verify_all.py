@@ -356,6 +356,9 @@ def address_of(spent: packed.Input) -> int | None:
 INPUTS: dict[str, Callable[[packed.Input, packed.Input], packed.Input]] = {
     "names no transaction": lambda spent, _: msgspec.structs.replace(spent, tx_hash=bytes(32)),
     "names another transaction": lambda spent, other: msgspec.structs.replace(spent, tx_hash=other.tx_hash),
+    "names a hash with another last byte": lambda spent, _: msgspec.structs.replace(
+        spent, tx_hash=spent.tx_hash[:-1] + bytes([spent.tx_hash[-1] ^ 1])
+    ),
     "names another index": lambda spent, _: msgspec.structs.replace(spent, output_index=spent.output_index + 1),
     "is spent already": lambda _, other: other,
     "has a lovelace more": lambda spent, _: resourced(spent, lambda source: {"lovelace": source.lovelace + 1}),
