@@ -1,7 +1,7 @@
 """The outputs that blocks make and spend, as rows of `utxo` and `spender`."""
 
 from collections.abc import Iterator
-from struct import Struct
+from struct import Struct, unpack
 from typing import NamedTuple
 
 import msgspec
@@ -62,6 +62,17 @@ def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, T
     first = tx_id_of(slot_no, 0)
     for spent_by, place, index in _SPENDER.iter_unpack(entries):
         yield TxId(first + place), index, spent_by
+
+
+def unpack_spender_columns(slot_no: int, entries: bytes) -> tuple[list[int], tuple[int, ...]]:
+    """The spent outputs of a slot, each as the number tx_id << 16 | index, and the tx_ids that spent them.
+
+    NOTE: for verify, which reads every entry. It takes half as long as unpack_spenders.
+    """
+    # The place in the block and the index are the lowest 32 bits of an output's number.
+    columns = unpack(">" + "qI" * (len(entries) // _SPENDER.size), entries)
+    first_no = tx_id_of(slot_no, 0) << 16
+    return [first_no + rest for rest in columns[1::2]], columns[::2]
 
 
 _SPENDER = Struct(">qHH")

@@ -13,7 +13,7 @@ import msgspec
 
 from indexer.verify import recompute, spenders
 from indexer.verify.flows import Flows, WithAssets
-from indexer.verify.keys import key_of, sum_of_squares, weight_of
+from indexer.verify.keys import key_of, square_of, weight_of
 from indexer.verify.spending import GenesisOutput, spending_of
 from shared import metadata, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo
@@ -85,8 +85,10 @@ async def _of_accounts(db: Connection, flows: Flows) -> int:
     addresses = list(set[AddressNo]().union(*flows.touched))
     found = await _accounts.one(db, addresses)
     assert found is not None, "an aggregate has one row"
-    accounts = dict.fromkeys(addresses, _NO_ACCOUNT) | dict(zip(found.address_nos, found.stake_nos, strict=True))
-    of_transactions = [sum_of_squares(set(map(accounts.__getitem__, touched))) for touched in flows.touched]
+    # NOTE: squares differ as the accounts do. An address without one adds 0, which no account has.
+    squares = dict.fromkeys(addresses, 0)
+    squares.update(zip(found.address_nos, map(square_of, found.stake_nos), strict=True))
+    of_transactions = [sum(set(map(squares.__getitem__, touched))) for touched in flows.touched]
     return sum(map(mul, flows.squares, of_transactions))
 
 
@@ -164,8 +166,6 @@ class _Total(msgspec.Struct, frozen=True):
     total: str | None
 
 
-_NO_ACCOUNT = StakeNo(-1)
-"""It adds nothing to a sum of squares, which are those of numbers + 1."""
 _sql = sql.beside(__file__)
 _MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of"))
 _accounts = _sql.query("accounts", _Accounts)

@@ -30,16 +30,15 @@ NetLovelace = defaultdict[AddressNo, int]
 class Flows(msgspec.Struct):
     """What some transactions, whole blocks, paid and spent.
 
-    The lists `weights` to `assets_left` have an entry for each transaction: its weight, that in histories (square_of),
-    the addresses of its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws
-    and mints beyond what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its
+    The lists `squares` to `assets_left` have an entry for each transaction: its weight in histories (square_of), the
+    addresses of its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and
+    mints beyond what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its
     asset. `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
     For inputs without one, `unresolved` has the transaction hashes that they name and `before` their marks. Every asset
     that moves has its key in `asset_keys`. `net_lovelace` has an entry for each snapshot: what addresses received less
     what they spent from there on, up to the next one.
     """
 
-    weights: list[int] = []
     squares: list[int] = []
     touched: list[set[AddressNo]] = []
     lovelace_out: list[int] = []
@@ -87,10 +86,9 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: S
     """
     keys, address_keys = flows.asset_keys, Keys()
     unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.with_assets.append
-    asset_tx = holder = spending = utxo = 0
+    holder = spending = utxo = 0
     for row, net in zip(rows, net_of_rows, strict=True):
         part = hash_part(row.hash)
-        weight, square = weight_of(row.tx_id), square_of(row.tx_id)
         first_no = row.tx_id << 16
         touched = set()
         paid = value_of_all = unspent = 0
@@ -118,19 +116,17 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: S
                 # NOTE: spending.spending_of, without a call for each.
                 spending += hash((part, index, address_no, lovelace, value, value >> 61, spent_by))
         if unspent:
-            utxo += weight * unspent
-        if value_of_all:
-            asset_tx += square * value_of_all
-        flows.weights.append(weight)
-        flows.squares.append(square)
+            utxo += weight_of(row.tx_id) * unspent
+        flows.squares.append(square_of(row.tx_id))
         flows.touched.append(touched)
         flows.lovelace_out.append(paid)
         flows.assets_left.append(-value_of_all)
-    flows.asset_tx, flows.utxo, flows.spending, flows.holder = asset_tx, utxo, -spending, holder
+    flows.asset_tx = -sum(map(mul, flows.squares, flows.assets_left))
+    flows.utxo, flows.spending, flows.holder = utxo, -spending, holder
 
 
 def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLovelace | None]) -> None:
-    """Add what transactions spend."""
+    """Add what transactions spend, and their fees."""
     keys, unpack = flows.asset_keys, packed.unpack_inputs
     spending = all_inputs = 0
     for place, (row, touched, net) in enumerate(zip(rows, flows.touched, net_of_rows, strict=True)):
@@ -155,28 +151,25 @@ def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLove
                     value += keys[asset_no] * quantity
                 value_of_all += value
             spending += hash((part, index, address_no, lovelace, value, value >> 61, tx_id))
-        flows.lovelace_left.append(taken - flows.lovelace_out[place])
+        flows.lovelace_left.append(taken - flows.lovelace_out[place] - (row.fee or 0))
         flows.assets_left[place] += value_of_all
     flows.inputs = all_inputs - len(flows.unresolved)
     flows.spending += spending
 
 
 def _add_rest(flows: Flows, rows: Sequence[Row]) -> None:
-    """Fees, mints, withdrawals and credits."""
-    keys = flows.asset_keys
+    """Mints, withdrawals and credits."""
+    keys, may_move_lovelace = flows.asset_keys, packed.may_move_lovelace
     for place, row in enumerate(rows):
-        if row.fee:
-            flows.lovelace_left[place] -= row.fee
-        extra = packed.unpack_extra(row.extra) if row.mint is not None or packed.may_move_lovelace(row.extra) else None
+        if row.mint is None and not may_move_lovelace(row.extra):
+            continue
+        extra, weight = packed.unpack_extra(row.extra), weight_of(row.tx_id)
         if row.mint is not None:
             minted = packed.unpack_mint(row.mint)
-            value = sum(keys[asset_no] * quantity for asset_no, quantity in minted.items())
-            flows.mint += flows.weights[place] * value
+            value = sum(map(mul, map(keys.__getitem__, minted), minted.values()))
+            flows.mint += weight * value
             flows.assets_left[place] += value
-            if row.extra is not None and extra is not None:
-                flows.described.append((flows.weights[place], minted, extra))
-        if extra is not None:
-            flows.lovelace_left[place] += sum(extra.withdrawals.values()) - sum(extra.credits.values())
-            flows.withdrawals += [
-                (account, lovelace, flows.weights[place]) for account, lovelace in extra.withdrawals.items()
-            ]
+            if row.extra is not None:
+                flows.described.append((weight, minted, extra))
+        flows.lovelace_left[place] += sum(extra.withdrawals.values()) - sum(extra.credits.values())
+        flows.withdrawals += [(account, lovelace, weight) for account, lovelace in extra.withdrawals.items()]

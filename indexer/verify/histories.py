@@ -53,7 +53,7 @@ async def added_up(db: asyncpg.Connection, part: HistoryRange) -> Sum:
             except ValueError:
                 return Sum(0, False)
             total += key * squares
-            in_order = tx_ids[0] > last and all(map(lt, tx_ids, tx_ids[1:]))
+            in_order = tx_ids[0] > last and (len(tx_ids) == 1 or all(map(lt, tx_ids, tx_ids[1:])))
             consistent = consistent and row.owned and row.chunk == next_chunk and in_order
             last = tx_ids[-1]
             # A chunk that is not full is the last one.

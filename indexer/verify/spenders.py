@@ -11,7 +11,7 @@ from operator import gt
 
 import msgspec
 
-from indexer.rows.outputs import unpack_spenders
+from indexer.rows.outputs import unpack_spender_columns, unpack_spenders
 from indexer.verify.results import MOST_SHOWN, Difference
 from indexer.verify.spending import GenesisOutput, Row, hash_part
 from shared import packed, sql
@@ -71,10 +71,8 @@ def spent_in(rows: Sequence[SpenderRow]) -> tuple[Spent, int]:
     spent = dict[int, int]()
     disordered = 0
     for row in rows:
-        spenders = []
-        for tx_id, index, spent_by in unpack_spenders(row.slot_no, row.entries):
-            spent[tx_id << 16 | index] = spent_by  # NOTE: output_no, without a call for each
-            spenders.append(spent_by)
+        output_nos, spenders = unpack_spender_columns(row.slot_no, row.entries)
+        spent.update(zip(output_nos, spenders, strict=True))
         disordered += any(map(gt, spenders, spenders[1:]))
     return spent, disordered
 
