@@ -4,15 +4,19 @@ import base64
 import hashlib
 import zlib
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import cbor2
 import msgspec
 
 from indexer.blocks.certificates import parameters_of, parse_pool_id
 from indexer.ogmios import frames
-from indexer.ogmios.connection import Ogmios
 from shared import address, packed
 from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT, Network
+
+if TYPE_CHECKING:
+    # NOTE: not at run time, since processes of verify need no node, and would take a third longer to start.
+    from indexer.ogmios.connection import Ogmios
 
 GenesisOutput = tuple[bytes, bytes, int]
 """Transaction hash, raw address, lovelace; the index is 0."""
@@ -37,7 +41,7 @@ class Genesis(msgspec.Struct, frozen=True):
     delegations: dict[bytes, bytes] = {}
 
 
-async def load(node: Ogmios, network: Network) -> Genesis:
+async def load(node: "Ogmios", network: Network) -> Genesis:
     """Ask the node for the genesis of its network. Raises WrongNetwork, frames.Unreadable and OSError.
 
     Raises Refused if the node can't answer yet: its ledger has Shelley's genesis only after Byron, which takes a new
