@@ -20,7 +20,6 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.payload import Payload
-from aiohttp.web_protocol import RequestHandler
 from multidict import MultiDict, MultiMapping
 
 from api import (
@@ -43,7 +42,7 @@ from api.ask import AdminAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, Pr
 from api.blockfrost import shape
 from api.chain import tip
 from api.chain_servers import ChainServer
-from api.connections import BoundedServer
+from api.connections import BoundedServer, Connection
 from api.errors import Refusal
 from api.parameters import Body, Question, json_object, read_body, read_question
 from api.restrictions import Call
@@ -485,7 +484,7 @@ class _Deadlines:
                     task.cancel()
 
 
-class _Connection(RequestHandler):
+class _Connection(Connection):
     """One connection. aiohttp calls `handle_error` for requests that it refuses itself, such as malformed ones."""
 
     __slots__ = ("_api",)

@@ -28,6 +28,23 @@ def _raise_limit() -> int:
     return min(max(descriptors - _RESERVED_DESCRIPTORS, _LEAST), _MOST)
 
 
+class Connection(RequestHandler):
+    """A connection of a BoundedServer, which learns when an answer has been sent."""
+
+    __slots__ = ()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            server = self._manager
+            if isinstance(server, BoundedServer):
+                server.answered(self)
+
+
 class BoundedServer(web.Server):
     """aiohttp's server with a limit on connections: a new one above the limit replaces an inactive one.
 
@@ -38,10 +55,10 @@ class BoundedServer(web.Server):
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-        connection: Callable[..., RequestHandler],
+        connection: Callable[..., Connection],
         options: Mapping[str, Any],
     ) -> None:
-        super().__init__(self._answer)
+        super().__init__(self._handle)
         self._handler, self._connection, self._options = handler, connection, options
         self._most = _raise_limit()
         self._silent: dict[RequestHandler, None] = {}  # both are ordered, oldest first
@@ -64,15 +81,15 @@ class BoundedServer(web.Server):
         self._silent.pop(handler, None)
         self._idle.pop(handler, None)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = request.protocol
-        self._silent.pop(connection, None)
-        self._idle.pop(connection, None)
-        try:
-            return await self._handler(request)
-        finally:
-            if connection in self._connections:
-                self._idle[connection] = None
+    def answered(self, connection: Connection) -> None:
+        """Count a connection as idle: its answer, which may be a long download, has been sent."""
+        if connection in self._connections and connection not in self._silent:
+            self._idle[connection] = None
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._silent.pop(request.protocol, None)
+        self._idle.pop(request.protocol, None)
+        return await self._handler(request)
 
     def _give_up(self, connection: RequestHandler) -> None:
         self._silent.pop(connection, None)
