@@ -89,7 +89,7 @@ async def _of_accounts(db: Connection, flows: Flows) -> int:
     squares = dict.fromkeys(addresses, 0)
     squares.update(zip(found.address_nos, map(square_of, found.stake_nos), strict=True))
     of_transactions = [sum(set(map(squares.__getitem__, touched))) for touched in flows.touched]
-    return sum(map(mul, flows.squares, of_transactions))
+    return sum(map(mul, flows.weights, of_transactions))
 
 
 async def _of_withdrawals(db: Connection, flows: Flows) -> int:

@@ -26,6 +26,8 @@ class Sums(msgspec.Struct, frozen=True):
 
 def of(rows: Sequence[Row], lovelace_out: Sequence[int], network: Network) -> dict[int, Sums]:
     """The sums of some transactions, in order, by epoch; with the lovelace of their outputs."""
+    if rows and network.epoch_of(slot_of(rows[0].tx_id)) == (only := network.epoch_of(slot_of(rows[-1].tx_id))):
+        return {only: Sums(len(rows), sum(row.fee or 0 for row in rows), sum(lovelace_out))}
     sums: dict[int, Sums] = {}
     place = 0
     for epoch_no, same in groupby(rows, lambda row: network.epoch_of(slot_of(row.tx_id))):

@@ -13,7 +13,7 @@ from operator import mul
 
 import msgspec
 
-from indexer.verify.keys import Keys, square_of, sum_of_squares, weight_of
+from indexer.verify.keys import Keys, sum_of_squares, weight_of
 from indexer.verify.spenders import Spent
 from indexer.verify.spending import Row, hash_part, mark_of_missing
 from shared import packed
@@ -30,16 +30,16 @@ NetLovelace = defaultdict[AddressNo, int]
 class Flows(msgspec.Struct):
     """What some transactions, whole blocks, paid and spent.
 
-    The lists `squares` to `assets_left` have an entry for each transaction: its weight in histories (square_of), the
-    addresses of its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and
-    mints beyond what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its
-    asset. `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
+    The lists `weights` to `assets_left` have an entry for each transaction: its weight in histories, the addresses of
+    its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and mints beyond
+    what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its asset.
+    `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
     For inputs without one, `unresolved` has the transaction hashes that they name and `before` their marks. Every asset
     that moves has its key in `asset_keys`. `net_lovelace` has an entry for each snapshot: what addresses received less
     what they spent from there on, up to the next one.
     """
 
-    squares: list[int] = []
+    weights: list[int] = []
     touched: list[set[AddressNo]] = []
     lovelace_out: list[int] = []
     lovelace_left: list[int] = []
@@ -62,7 +62,7 @@ class Flows(msgspec.Struct):
     @property
     def address_tx(self) -> int:
         """The sum over the addresses of each transaction."""
-        return sum(map(mul, self.squares, map(sum_of_squares, self.touched)))
+        return sum(map(mul, self.weights, map(sum_of_squares, self.touched)))
 
 
 def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flows:
@@ -117,11 +117,11 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: S
                 spending += hash((part, index, address_no, lovelace, value, value >> 61, spent_by))
         if unspent:
             utxo += weight_of(row.tx_id) * unspent
-        flows.squares.append(square_of(row.tx_id))
+        flows.weights.append(row.tx_id + 1)
         flows.touched.append(touched)
         flows.lovelace_out.append(paid)
         flows.assets_left.append(-value_of_all)
-    flows.asset_tx = -sum(map(mul, flows.squares, flows.assets_left))
+    flows.asset_tx = -sum(map(mul, flows.weights, flows.assets_left))
     flows.utxo, flows.spending, flows.holder = utxo, -spending, holder
 
 

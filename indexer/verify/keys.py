@@ -20,10 +20,10 @@ def weight_of(tx_id: int) -> int:
 
 
 def square_of(number: int) -> int:
-    """The weight of a tx_id in a history, or of the row number of an owner. SQL would need numeric for it.
+    """The key of an owner in a history, where the weight of an entry is its tx_id + 1. SQL would need numeric for it.
 
-    It is exact, so that an entry that is missing, added or wrong in one field always shows, and computed faster than
-    weight_of and key_of.
+    Both are exact, so that an entry that is missing, added or wrong in one field always shows, and are computed faster
+    than key_of and weight_of.
     """
     number += 1
     return number * number
