@@ -14,6 +14,7 @@ import msgspec
 from indexer.verify import recompute, spenders
 from indexer.verify.flows import Flows, WithAssets
 from indexer.verify.keys import key_of, square_of, weight_of
+from indexer.verify.results import Difference
 from indexer.verify.spending import GenesisOutput, spending_of
 from shared import metadata, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo
@@ -146,11 +147,15 @@ async def of_tables(db: asyncpg.Connection) -> dict[str, str | None]:
     return sums
 
 
-def agree(history: Sums, tables: dict[str, str | None]) -> bool:
-    """Whether the derived tables match history, and each other where one depends on another."""
+def unequal(history: Sums, tables: dict[str, str | None]) -> list[Difference]:
+    """The sums in which derived tables differ from history, or from each other where one depends on another."""
     expected = {name: str(total) for name, total in msgspec.structs.asdict(history).items()}
     # A sum on one side only must be 0.
-    return dict.fromkeys(expected, "0") | tables == dict.fromkeys(tables, "0") | expected
+    return [
+        Difference(f"checksum {name}", None, tables.get(name, "0"), expected.get(name, "0"))
+        for name in expected | tables
+        if tables.get(name, "0") != expected.get(name, "0")
+    ]
 
 
 class _Accounts(msgspec.Struct, frozen=True):

@@ -15,7 +15,8 @@ SELECT asset_no FROM asset WHERE asset_no = ANY ($1::integer[]) AND substring(na
 -- name: make_key_of
 -- The key of a row number.
 CREATE OR REPLACE FUNCTION pg_temp.key_of(number integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-SELECT ((number + 1640531527::bigint) % 2147483647) * ((number + 1640531527::bigint) % 2147483647) % 2147483647
+SELECT (((number + 1640531527::bigint) % 2147483647) * ((number + 1640531527::bigint) % 2147483647) % 2147483647)
+       * (((number + 1640531527::bigint) % 2147483647) * ((number + 1640531527::bigint) % 2147483647) % 2147483647) % 2147483647
        * ((number + 1640531527::bigint) % 2147483647) % 2147483647
 $$
 

@@ -8,9 +8,10 @@ _SPREAD = 1_640_531_527
 
 
 def key_of(number: int) -> int:
-    """The key of a row number."""
+    """The key of a row number. Two numbers never have the same: 5 and PRIME - 1 have no common divisor."""
     number = (number + _SPREAD) % PRIME
-    return number * number % PRIME * number % PRIME
+    square = number * number % PRIME
+    return square * square % PRIME * number % PRIME
 
 
 def weight_of(tx_id: int) -> int:

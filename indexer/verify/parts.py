@@ -8,6 +8,7 @@ import msgspec
 
 from indexer.rows import value_check
 from indexer.verify import (
+    attachments,
     balances,
     certificates,
     checksums,
@@ -45,13 +46,15 @@ class Findings(msgspec.Struct, frozen=True):
     """What is found in a part of history, or in all of it.
 
     `sums` are the checksums. `value` has the first transactions that don't balance, and the first inputs without a
-    source that should have one; `certified` has the first certificates that differ from what they changed. `of_epochs`
-    are the sums of each epoch. `net_lovelace` is as in Flows.
+    source that should have one; `certified` has the first certificates that differ from what they changed, `attached`
+    the first datums and scripts of outputs that differ from their rows. `of_epochs` are the sums of each epoch.
+    `net_lovelace` is as in Flows.
     """
 
     sums: checksums.Sums
     value: list[Difference]
     certified: list[Difference]
+    attached: list[Difference]
     of_epochs: dict[int, epochs.Sums]
     net_lovelace: Sequence[Mapping[AddressNo, int]]
 
@@ -65,16 +68,19 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
         spent, disordered = spenders.spent_in(spender_rows)
         flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
         sums = await checksums.of(db, flowing, disordered)
+        attached = await attachments.wrong(db, rows, *ends)
+        certified = await certificates.wrong(db, rows, *ends, network)
+        unbalanced = balances.unbalanced(rows, flowing, context.deposits) if context.from_origin else []
     except (msgspec.MsgspecError, AssertionError):
         spending.refuse_unreadable(rows)
         raise
     spending.keep(spending.Marks(before=flowing.before), context.folder, context.partitions)
     wrong = await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
-    if context.from_origin:
-        wrong += balances.unbalanced(rows, flowing, context.deposits)
-    certified = await certificates.wrong(db, rows, *ends, network)
+    wrong += unbalanced
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
-    return Findings(sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], of_epochs, flowing.net_lovelace)
+    return Findings(
+        sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], attached[:MOST_SHOWN], of_epochs, flowing.net_lovelace
+    )
 
 
 async def keep_marks(context: Context, db: asyncpg.Connection, part: TransactionRange) -> None:

@@ -102,12 +102,18 @@ async def _check_all(
         CheckResult("value", read.transactions.value),
         CheckResult("spending", spent[:MOST_SHOWN]),
         CheckResult("certificates", read.transactions.certified),
+        CheckResult("attached", read.transactions.attached),
         CheckResult("epoch", await epochs.differences(db, network, read.transactions.of_epochs)),
     ]
-    if checksums.agree(sums, tables.sums | read.histories):
+    unequal = checksums.unequal(sums, tables.sums | read.histories)
+    if not unequal:
         found += tables.checks
     else:
-        found += await _recomputed_checks(db, readers, progress)
+        named = await _recomputed_checks(db, readers, progress)
+        found += named
+        # A sum that differs is an error, even if no statement names a row.
+        if not (spent or any(result.differences for result in named)):
+            found.append(CheckResult("checksum", unequal[:MOST_SHOWN]))
     found.append(await stake.check_snapshots(db, context.snapshots, read.transactions.net_lovelace))
     return [*found, *read.hashes_and_fingerprints, *tables.consistency]
 
@@ -178,18 +184,19 @@ async def _read_history(
 async def _add_up(readers: Readers, context: parts.Context, progress: Progress) -> parts.Findings:
     """The sums of all parts, and the first differences."""
     sums, wrong, done = checksums.Sums(), list[Difference](), 0
-    certified, of_epochs = list[Difference](), dict[int, epochs.Sums]()
+    certified, attached, of_epochs = list[Difference](), list[Difference](), dict[int, epochs.Sums]()
     net_lovelace = [Counter[AddressNo]() for _ in context.snapshots]
     async for part, transactions in readers.read(partial(parts.examine, context)):
         sums += part.sums
         wrong += part.value[: MOST_SHOWN - len(wrong)]
         certified += part.certified[: MOST_SHOWN - len(certified)]
+        attached += part.attached[: MOST_SHOWN - len(attached)]
         epochs.add(of_epochs, part.of_epochs)
         for total, of_part in zip(net_lovelace, part.net_lovelace, strict=True):
             total.update(of_part)
         done += transactions
         progress("transactions", done, readers.transactions)
-    return parts.Findings(sums, wrong, certified, of_epochs, net_lovelace)
+    return parts.Findings(sums, wrong, certified, attached, of_epochs, net_lovelace)
 
 
 async def _of_histories(

@@ -46,6 +46,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     extra: bytes | None
     hash: bytes
     fee: int | None
+    attached: bytes | None
 
 
 class GenesisOutput(msgspec.Struct, frozen=True):
@@ -255,6 +256,7 @@ def refuse_unreadable(rows: Sequence[Row]) -> None:
             ("inputs", packed.unpack_inputs),
             ("mint", packed.unpack_mint),
             ("extra", packed.unpack_extra),
+            ("attached", packed.unpack_attached),
         ):
             try:
                 unpack(getattr(row, column))

@@ -248,7 +248,8 @@ NAMED = {
         "tx_id of script",
     ),
     "a reference script that an output lacks": (
-        "UPDATE tx SET attached = NULL WHERE tx_id = (SELECT max(tx_id) FROM tx WHERE attached IS NOT NULL)",
+        "UPDATE tx SET attached = NULL WHERE tx_id = (SELECT max(tx_id) FROM tx WHERE attached IS NOT NULL"
+        " AND tx_id NOT IN (SELECT tx_id FROM reference_output))",
         "attached of tx",
     ),
     "a genesis output with a lovelace more": (
@@ -326,6 +327,49 @@ async def test_history_alone_shows_what_a_certificate_changed(db: asyncpg.Connec
     found = await planted(db, NAMED[name][0], partial(within, network=PREPROD))
     assert found is not None
     assert any("of tx_id" in difference for difference in found["certificates"]), found
+
+
+# What history alone shows, and the check that names it.
+WITHOUT_NODE = {
+    "a reference token without its datum": (
+        "UPDATE reference_output SET datum_hash = NULL"
+        " WHERE ctid = (SELECT max(ctid) FROM reference_output WHERE datum_hash IS NOT NULL)",
+        "attached",
+    ),
+    "the datum of another output": (
+        "UPDATE reference_output SET datum_hash = sha256('') WHERE ctid = (SELECT max(ctid) FROM reference_output)",
+        "attached",
+    ),
+    "outputs that carry nothing any more": (
+        "UPDATE tx SET attached = NULL WHERE tx_id = (SELECT max(tx_id) FROM reference_output"
+        " WHERE datum_hash IS NOT NULL)",
+        "attached",
+    ),
+    "an inline datum that appeared later": (
+        "UPDATE datum SET tx_id = (SELECT max(tx_id) FROM tx) WHERE hash = (SELECT datum_hash FROM reference_output"
+        " JOIN datum ON hash = datum_hash AND datum.tx_id = reference_output.tx_id LIMIT 1)",
+        "attached",
+    ),
+    "no inline datums": ("DELETE FROM datum", "attached"),
+    "no reference scripts": ("DELETE FROM script", "attached"),
+    "attachments that can't be read": (
+        "UPDATE tx SET attached = '\\x0000' WHERE tx_id = (SELECT max(tx_id) FROM tx)",
+        "tx",
+    ),
+    "no policies": ("DELETE FROM policy WHERE policy_no = (SELECT max(policy_no) FROM asset)", "fingerprint"),
+    "a quantity with decimals": (
+        "UPDATE holder SET quantity = (quantity::text || '.00')::numeric WHERE ctid = (SELECT max(ctid) FROM holder)",
+        "checksum",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_NODE)
+async def test_history_alone_shows(db: asyncpg.Connection, name: str) -> None:
+    statement, check = WITHOUT_NODE[name]
+    found = await planted(db, statement, partial(within, network=PREPROD))
+    assert found is not None
+    assert check in found, found
 
 
 async def test_a_certificate_that_a_transaction_lacks_is_found_in_history(db: asyncpg.Connection) -> None:

@@ -36,7 +36,7 @@ async def served(monkeypatch: pytest.MonkeyPatch, go_on: asyncio.Event) -> Async
 
 async def test_a_download_is_not_idle_until_all_of_it_has_been_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = asyncio.Event()
-    writers = []
+    writers = list[asyncio.StreamWriter]()
 
     async def opened(path: bytes, until: bytes) -> asyncio.StreamReader:
         """A connection that has asked for something, read up to these bytes."""

@@ -27,6 +27,7 @@ def transaction(
         extra=packed.pack_extra(packed.Extra(certificates=list(certificates))),
         hash=b"\2" * 32,
         fee=fee,
+        attached=None,
     )
 
 
