@@ -14,6 +14,9 @@ from shared.ledger import AddressNo, AssetNo
 
 _VERSION = b"\x02"
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, AssertionError)
+"""What unpacking raises for bytes that can't be read."""
+
 _ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
 Quantities = dict[Annotated[AssetNo, _ROW_NUMBER], int]
 """asset_no -> quantity."""
@@ -143,6 +146,16 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     certificates: list[Certificate] = []
 
 
+class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):
+    """A certificate without a field that none has."""
+
+
+class _StrictExtra(Extra, frozen=True, forbid_unknown_fields=True):
+    """Optional parts without a field that Extra lacks."""
+
+    certificates: list[_StrictCertificate] = []  # type: ignore[assignment]
+
+
 class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A relay in a pool's certificate: an IPv4 or IPv6 address, or a host name. A host name without a port names an SRV
     record.
@@ -188,6 +201,7 @@ _inputs = msgspec.msgpack.Decoder(list[Input])
 _attached = msgspec.msgpack.Decoder(list[Attached])
 _mint = msgspec.msgpack.Decoder(Quantities)
 _extra = msgspec.msgpack.Decoder(Extra)
+_strict_extra = msgspec.msgpack.Decoder(_StrictExtra)
 _pool_parameters = msgspec.msgpack.Decoder(PoolParameters)
 
 
@@ -279,14 +293,14 @@ def may_have_withdrawals(extra: bytes | None) -> bool:
     return extra is not None and _WITHDRAWALS_KEY in extra
 
 
-def may_move_lovelace(extra: bytes | None) -> bool:
-    """The same for withdrawals and credits."""
-    return extra is not None and (_WITHDRAWALS_KEY in extra or _CREDITS_KEY in extra)
-
-
 def unpack_extra(data: bytes | None) -> Extra:
     """The extras in a row; no bytes mean no extras."""
     return _NOTHING if data is None else _extra.decode(_body(data))
+
+
+def unpack_extra_strictly(data: bytes | None) -> Extra:
+    """The same, for verify: raises msgspec.ValidationError also if a field has a name that is unknown here."""
+    return _NOTHING if data is None else _strict_extra.decode(_body(data))
 
 
 def pack_pool_parameters(parameters: PoolParameters) -> bytes:
@@ -302,7 +316,6 @@ def unpack_pool_parameters(data: bytes) -> PoolParameters:
 _NOTHING = Extra()
 _CERTIFICATES_KEY = _encode(_SHORT["certificates"])
 _WITHDRAWALS_KEY = _encode(_SHORT["withdrawals"])
-_CREDITS_KEY = _encode(_SHORT["credits"])
 _NIL = _encode(None)
 # The start of an input: an array of three elements, the first of them 32 bytes, the hash.
 _INPUT = b"\x93\xc4\x20"

@@ -207,7 +207,7 @@ async def _differences(
     try:
         first_seen = await resolver.look_up(db, [block.lookups for block in read])
         rebuilt = (await rows.of(read, first_seen, [], resolver, _RULES)).rows
-    except (value_check.Unbalanced, msgspec.MsgspecError, AssertionError) as failure:
+    except (value_check.Unbalanced, *packed.UNREADABLE) as failure:
         # The rows of older transactions, of which these are made, are wrong.
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from what they spend"
         return [("tx", Difference(what, None, None, str(failure)))]
@@ -343,7 +343,7 @@ def _same_but_for_form(one: bytes | None, other: bytes | None) -> bool:
     """Whether extras differ only in the form of their metadata: one has CBOR, the other JSON with the same labels."""
     try:
         first, second = packed.unpack_extra(one), packed.unpack_extra(other)
-    except (msgspec.MsgspecError, AssertionError):
+    except packed.UNREADABLE:
         return False
     forms = {(bool(each.metadata_cbor), bool(each.metadata_json)) for each in (first, second)}
     labels = [each.metadata_cbor.keys() | each.metadata_json.keys() for each in (first, second)]

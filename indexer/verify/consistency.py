@@ -56,7 +56,7 @@ async def _wrong_parameters(db: asyncpg.Connection) -> list[Difference]:
     for update in await _updates.all(db):
         try:
             packed.unpack_pool_parameters(update.parameters)
-        except (msgspec.MsgspecError, AssertionError) as error:
+        except packed.UNREADABLE as error:
             what = f"parameters of pool_no {update.pool_no} at tx_id {update.tx_id}"
             found.append(Difference(what, None, str(error), "packed bytes"))
     return found[:MOST_SHOWN]

@@ -159,11 +159,12 @@ def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLove
 
 def _add_rest(flows: Flows, rows: Sequence[Row]) -> None:
     """Mints, withdrawals and credits."""
-    keys, may_move_lovelace = flows.asset_keys, packed.may_move_lovelace
+    keys, unpack = flows.asset_keys, packed.unpack_extra_strictly
     for place, row in enumerate(rows):
-        if row.mint is None and not may_move_lovelace(row.extra):
+        extra = unpack(row.extra)
+        if row.mint is None and not (extra.withdrawals or extra.credits):
             continue
-        extra, weight = packed.unpack_extra(row.extra), weight_of(row.tx_id)
+        weight = weight_of(row.tx_id)
         if row.mint is not None:
             minted = packed.unpack_mint(row.mint)
             value = sum(map(mul, map(keys.__getitem__, minted), minted.values()))

@@ -22,6 +22,7 @@ from indexer.verify import (
 )
 from indexer.verify.readers import TransactionRange
 from indexer.verify.results import MOST_SHOWN, Difference
+from shared import packed
 from shared.ledger import AddressNo
 from shared.network import by_name
 
@@ -71,7 +72,7 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
         attached = await attachments.wrong(db, rows, *ends)
         certified = await certificates.wrong(db, rows, *ends, network)
         unbalanced = balances.unbalanced(rows, flowing, context.deposits) if context.from_origin else []
-    except (msgspec.MsgspecError, AssertionError):
+    except packed.UNREADABLE:
         spending.refuse_unreadable(rows)
         raise
     spending.keep(spending.Marks(before=flowing.before), context.folder, context.partitions)

@@ -255,12 +255,12 @@ def refuse_unreadable(rows: Sequence[Row]) -> None:
             ("outputs", packed.unpack_outputs),
             ("inputs", packed.unpack_inputs),
             ("mint", packed.unpack_mint),
-            ("extra", packed.unpack_extra),
+            ("extra", packed.unpack_extra_strictly),
             ("attached", packed.unpack_attached),
         ):
             try:
                 unpack(getattr(row, column))
-            except (msgspec.MsgspecError, AssertionError) as error:
+            except packed.UNREADABLE as error:
                 what = f"{column} of tx {row.hash.hex()} (tx_id {row.tx_id})"
                 raise UnreadableRow(Difference(what, None, str(error), "packed bytes")) from error
 

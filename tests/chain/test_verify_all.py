@@ -372,6 +372,30 @@ async def test_history_alone_shows(db: asyncpg.Connection, name: str) -> None:
     assert check in found, found
 
 
+@pytest.mark.parametrize(
+    "key, other",
+    [
+        pytest.param(b"\xa1h", b"\xa1z", id="a field with an unknown name"),
+        pytest.param(b"\x02", b"\x03", id="an unknown version"),
+        pytest.param(b"\xa1h", b"\xa1", id="a byte less"),
+    ],
+)
+async def test_extras_that_nothing_reads_are_read_by_verify(db: asyncpg.Connection, key: bytes, other: bytes) -> None:
+    """Of a transaction that neither mints nor withdraws, and has no certificate."""
+    rows = await db.fetch("SELECT tx_id, extra FROM tx WHERE mint IS NULL AND extra IS NOT NULL ORDER BY tx_id")
+    extra = next(
+        row
+        for row in rows
+        if (unpacked := packed.unpack_extra(row["extra"])).invalid_hereafter
+        and not (unpacked.withdrawals or unpacked.credits or unpacked.certificates)
+    )
+    statement = "UPDATE tx SET extra = $2 WHERE tx_id = $1"
+    spoiled = extra["extra"].replace(key, other, 1)
+    found = await planted(db, statement, partial(within, network=PREPROD), arguments=(extra["tx_id"], spoiled))
+    assert found is not None
+    assert "tx" in found, found
+
+
 async def test_a_certificate_that_a_transaction_lacks_is_found_in_history(db: asyncpg.Connection) -> None:
     rows = await db.fetch("SELECT tx_id, extra FROM tx WHERE extra IS NOT NULL ORDER BY tx_id")
     extras = {row["tx_id"]: packed.unpack_extra(row["extra"]) for row in rows}
