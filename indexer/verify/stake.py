@@ -4,8 +4,9 @@ certificates.py and consistency.py check the events from which delegations deriv
 show now or in the next epoch, are recomputed from current balances and later changes: memory grows with the addresses
 that moved in two epochs.
 
-NOTE: older snapshots appear in no answer and are not checked. That would take another pass over all transactions in
-order, with every balance in memory, and a pass over all delegations per epoch.
+NOTE: older snapshots are not checked; only the active stake of an epoch below /blockfrost shows their sums. That would
+take another pass over all transactions in order, with every balance in memory, and a pass over all delegations per
+epoch.
 """
 
 from collections import Counter

@@ -31,8 +31,8 @@ EXEMPT = {
     "ledger_state.difference": "the same",
     "reward.slot_no": "when a reward was read, which nothing asks: the reward itself is compared",
 }
-# The rows of a table that matter: snapshots that answers show now or in the next epoch, and numbers that are used (a
-# rollback leaves unused ones).
+# The rows of a table that verify compares: snapshots that most answers show now or in the next epoch, since neither
+# history nor the node tells older ones (verify/stake.py), and numbers that are used (a rollback leaves unused ones).
 TELLING = {
     "address": "address_no IN (SELECT address_no FROM address_tx UNION SELECT address_no FROM utxo)",
     "asset": "first_tx_id IS NOT NULL",
