@@ -247,7 +247,7 @@ class Api:
 
         async def read(source: ChainServer) -> Any:
             ask = route.ask(self._services, question, key, source, notes)
-            if route.answers_from_tip and caching.asks_for_tip(if_none_match):
+            if route.answers_from_tip and caching.has_tip_tag(if_none_match):
                 async with ask.connection() as db:
                     now = (await tip.read(db)).last_updated(key.network)
                 if caching.matches(if_none_match, caching.of_tip(now.block_hash, request.raw_path)):

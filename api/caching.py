@@ -80,7 +80,7 @@ def of_block(block_hash: str) -> str:
     return f'W/"{VERSION}-k{block_hash[:32]}"'
 
 
-def asks_for_tip(if_none_match: str) -> bool:
+def has_tip_tag(if_none_match: str) -> bool:
     """Whether a caller has an answer that holds until the tip changes."""
     return _TIP in if_none_match
 

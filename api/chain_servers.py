@@ -188,7 +188,7 @@ class ChainServers:
             if replica is None:
                 found = await work(self._primary)
                 # NOTE: if another answer had a newer tip since this read began, this one is outdated, not rolled back.
-                if self._shows_progress(network, found) or self._newest_of(network) == before:
+                if self._is_not_older(network, found) or self._newest_of(network) == before:
                     self._note(network, found, self._primary)
                     return found
                 continue
@@ -197,7 +197,7 @@ class ChainServers:
             except (_Away, *_AWAY) as cause:
                 log.warning("replica.failed", replica=replica.name, cause=f"{type(cause).__name__}: {cause}")
             else:
-                if self._shows_progress(network, found):
+                if self._is_not_older(network, found):
                     self._note(network, found, replica)
                     return found
             failed.append(replica)
@@ -236,7 +236,8 @@ class ChainServers:
         ]
         return usable[next(self._turn) % len(usable)] if usable else None
 
-    def _shows_progress(self, network: Network, found: object) -> bool:
+    def _is_not_older(self, network: Network, found: object) -> bool:
+        """Whether the tip of an answer is as new as that of any before, or the answer has none."""
         slot_no = _tip_of(found)
         return slot_no is None or slot_no >= self._newest_of(network)
 

@@ -164,7 +164,7 @@ class SharedLimits:
         self._peers: Sequence[bytes] = ()  # processes with a heartbeat in the last minute, as Valkey last said
         self._life = b""  # to which this process has reported all it had to; empty after a new one has begun
         self._data = b""  # for which the batches in _owed are made
-        self._life_ends_at = 0.0  # the end of its first minute, on the monotonic clock
+        self._first_minute_ends_at = 0.0  # of the life, on the monotonic clock
         self._owed: deque[_Admissions] = deque()
         self._batches = 0
         self._all_reported = False  # all processes have reported to this life
@@ -291,7 +291,7 @@ class SharedLimits:
         # NOTE: in a new life the known processes count until they have had time to send a heartbeat.
         self.processes = processes if is_open else max(processes, self.processes)
         self._peers = peers if is_open else list({*peers, *self._peers})
-        self._life_ends_at = time.monotonic() + left_us / 1e6
+        self._first_minute_ends_at = time.monotonic() + left_us / 1e6
         return life, bool(is_open)
 
     def _owe(self, admissions: Sequence[tuple[UUID, float]]) -> None:
@@ -358,7 +358,7 @@ class SharedLimits:
 
     def _refused(self, key: GoodKey) -> Verdict:
         """The refusal while a silent process may have used the whole limit: until its minute is over."""
-        reset_s = max(math.ceil(self._life_ends_at - time.monotonic()), 1)
+        reset_s = max(math.ceil(self._first_minute_ends_at - time.monotonic()), 1)
         return Verdict(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
 
     async def _run(self, script: "_LuaScript", *words: bytes) -> Any:

@@ -36,13 +36,13 @@ _BOOT_WITHIN_S = 5
 _FAILED = signal.SIGUSR1
 
 
-class _Noted(msgspec.Struct, frozen=True):
+class _Mark(msgspec.Struct, frozen=True):
     next_offset: int
 
 
 _sql = sql.beside(__file__)
 _begin = _sql.command("begin")
-_note = _sql.query("note", _Noted)
+_move_mark = _sql.query("move_mark", _Mark)
 _add = _sql.command("add")
 _add_days = _sql.command("add_days")
 _add_totals = _sql.command("add_totals")
@@ -56,7 +56,7 @@ async def add(db: asyncpg.Connection, batch: UsageBatch) -> bool:
     async with schema.commit(db):
         if batch.offset == 0:
             await _begin.run(db, batch.spool)
-        if await _note.one(db, batch.spool, batch.offset, batch.end) is None:
+        if await _move_mark.one(db, batch.spool, batch.offset, batch.end) is None:
             return False
         credential_ids = [UUID(hex=each.credential_id) for each in batch.sums]
         columns = (

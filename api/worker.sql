@@ -1,7 +1,7 @@
 -- name: begin
 INSERT INTO partner.usage_batch (spool, next_offset) VALUES ($1, 0) ON CONFLICT (spool) DO NOTHING
 
--- name: note
+-- name: move_mark
 -- Move the mark of a spool from offset $2 to $3; no row if the mark is elsewhere.
 UPDATE partner.usage_batch SET next_offset = $3, added_at = now()
 WHERE spool = $1 AND next_offset = $2

@@ -86,7 +86,7 @@ class Resolver:
         )
         self.unspent.add(dict(zip(fetched, await resolve_outputs(db, list(fetched.values())), strict=True)))
         self.unspent.add(
-            {key: self.paid(output.tx_id, output.address, output.lovelace) for key, output in of_genesis.items()}
+            {key: self.genesis_output(one.tx_id, one.address, one.lovelace) for key, one in of_genesis.items()}
         )
         return first_seen
 
@@ -123,8 +123,8 @@ class Resolver:
         self.unspent.add(change.made)
         self.unspent.forget(change.spent)
 
-    def paid(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
-        """An output without assets, at index 0, to an address that must have been looked up."""
+    def genesis_output(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
+        """A genesis output, to an address that must have been looked up."""
         return _resolved(tx_id, 0, *self.addresses[address], lovelace, _NOTHING, 0)
 
 

@@ -184,7 +184,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         await _copy(db, "stake", ("stake_no", "raw"), first_seen.stakes)
         await _copy(db, "address", ("address_no", "stake_no", "raw"), first_seen.addresses)
         await _copy(db, "pool", ("pool_no", "pool_id"), first_seen.pools)
-        paid = [resolver.paid(tx_id, raw, lovelace) for tx_id, _, raw, lovelace in genesis_outputs]
+        paid = [resolver.genesis_output(tx_id, raw, lovelace) for tx_id, _, raw, lovelace in genesis_outputs]
         amounts = Amounts()
         amounts.move(paid, 1)
         await _move(db, amounts, [], 1)

@@ -35,7 +35,7 @@ async def take_the_lead(db: asyncpg.Connection, network: Network) -> None:
             standby = True
         await schema.check(db)
         present = (await leader.leaders(db)).get(network.network_id)
-        if present is not None and silence.is_over(present):
+        if present is not None and silence.is_too_long(present):
             log.warning(
                 "follow.leader_ended",
                 network=network.name,
@@ -129,7 +129,7 @@ class _Silence:
         self._first_look_s = 0.0
         self._looks = 0
 
-    def is_over(self, present: Leader) -> bool:
+    def is_too_long(self, present: Leader) -> bool:
         """Whether the leader has been silent for too long."""
         if present.backend_pid != self._backend_pid:
             self._backend_pid, self._first_look_s, self._looks = present.backend_pid, present.now_s, 0
