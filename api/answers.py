@@ -83,7 +83,7 @@ class ChainAnswer(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
 
 
 class LedgerAnswer(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
-    """The same with data of the node's ledger or of callers, which may change while the last indexed block does not."""
+    """Data of the node's ledger or of callers, which may change while the last indexed block does not."""
 
     success: Success = True
     data: Data

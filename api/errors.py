@@ -491,7 +491,8 @@ def transaction_too_large(most_bytes: int) -> Refusal:
 
 
 def foreign_transaction() -> Refusal:
-    """A transaction that names, pays or withdraws on mainnet with the key of a test network, or the reverse.
+    """A transaction that names mainnet as its network, or pays to or withdraws from mainnet addresses, with the key of
+    a test network, or the reverse.
 
     Use a key of the transaction's network, or addresses of the key's.
     """

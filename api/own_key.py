@@ -22,7 +22,7 @@ class QuotaState(msgspec.Struct, frozen=True):
 class OwnKey(msgspec.Struct, frozen=True):
     """The network, limits and restrictions of the key that asks.
 
-    An empty list of networks does not restrict; an empty list of scopes stands for all but `submit`. `remaining` is
+    An empty `ip_networks` does not restrict; an empty `scopes` stands for all but `submit`. `remaining` is
     what its minute has left after this request. `expires_at` is the end of this key, even if a rotation has set it.
     """
 

@@ -62,7 +62,7 @@ class Export(Period, frozen=True, kw_only=True):
 class UsagePart(msgspec.Struct, frozen=True):
     """The requests of one period, to one endpoint and with one class of status.
 
-    `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are accurate to within
+    `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to within
     12.5 %.
     """
 

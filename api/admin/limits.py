@@ -100,7 +100,7 @@ class RestrictionChanges(Body, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits of a credential. Its keys share them; without `quota` only the minute limits them."""
+    """The limits of a credential. All its keys share them. Without a `quota`, only the limit per minute applies."""
 
     credential_id: UUID
     rate_limit_per_minute: int
@@ -152,7 +152,7 @@ async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Limits]:
 
 
 async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Limits]:
-    """Change limits of a credential that is not revoked, for its very next request.
+    """Change the limits of an unrevoked credential, effective from its very next request.
 
     Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests that its day
     or month has already seen.
@@ -174,7 +174,7 @@ async def read_restrictions(ask: AdminAsk[OneCredential, None]) -> Answer[Restri
 
 
 async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) -> Confirmation[RestrictionsRecord]:
-    """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next request.
+    """Restrict an unrevoked credential to IP networks, scopes, or both, effective from its very next request.
 
     Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to one
     scope; `/v1/key` may be called with any. The scope `submit` must be named: a key without scopes may call everything

@@ -234,8 +234,8 @@ async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
 async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
     """Delete a user account permanently: end its API keys and erase what is personal.
 
-    Names, references, email, billing plan, descriptions, metadata and networks are erased, including in the audit log.
-    Usage remains, under the ids of the account and its credentials.
+    Names, references, email, billing plan, descriptions, metadata and IP networks are erased, including in the audit
+    log. Usage remains, under the ids of the account and its credentials.
     """
     _refuse_bootstrap(ask)
     async with ask.commit() as db:

@@ -54,7 +54,7 @@ class DelegatorsQuestion(PoolQuestion, frozen=True, kw_only=True):
 
 
 class Relay(msgspec.Struct, frozen=True):
-    """The address of a pool's relay: `ipv4`, or `dns`, a host name or, if there is none, an IPv6 address.
+    """The address of a pool's relay: either `ipv4`, or `dns`: a host name, or an IPv6 address if there is none.
 
     `port` is 0 if the certificate names none, as for an SRV record, which contains the port.
     """

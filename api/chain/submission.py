@@ -192,7 +192,7 @@ async def follow(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTran
 
 
 async def resubmit(ask: ChainChange[HashOfSubmitted, None]) -> Answer[Submission]:
-    """Resubmit a transaction that a key of the account has submitted, such as after a fork has removed its block.
+    """Resubmit a transaction that a key of the account has submitted, for example after a fork has removed its block.
 
     One that waits in the node's mempool is accepted again; one that is in a block or has expired is refused.
     """

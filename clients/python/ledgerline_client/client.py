@@ -151,8 +151,8 @@ class Ledgerline(Http):
         return answer
 
     def resubmit_transaction(self, tx_hash: str, *, idempotency_key: str | None = None) -> types.SubmissionAnswer:
-        """Resubmit a transaction that a key of the account has submitted, such as after a fork has removed its
-        block.
+        """Resubmit a transaction that a key of the account has submitted, for example after a fork has removed
+        its block.
 
         One that waits in the node's mempool is accepted again; one that is in a block or has expired is
         refused.
@@ -1156,8 +1156,8 @@ class Ledgerline(Http):
     def delete_user(self, user_id: str) -> types.DeletedUserConfirmation:
         """Delete a user account permanently: end its API keys and erase what is personal.
 
-        Names, references, email, billing plan, descriptions, metadata and networks are erased, including in
-        the audit log. Usage remains, under the ids of the account and its credentials. Requires the
+        Names, references, email, billing plan, descriptions, metadata and IP networks are erased, including
+        in the audit log. Usage remains, under the ids of the account and its credentials. Requires the
         permission `manage_users`.
         """
         answer: types.DeletedUserConfirmation = self.call(
@@ -1445,7 +1445,7 @@ class Ledgerline(Http):
         expires_at: str | Unset | None = UNSET,
         quota: dict[str, Any] | Unset | None = UNSET,
     ) -> types.LimitsConfirmation:
-        """Change limits of a credential that is not revoked, for its very next request.
+        """Change the limits of an unrevoked credential, effective from its very next request.
 
         Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests
         that its day or month has already seen. Requires the permission `manage_credentials`.
@@ -1486,7 +1486,7 @@ class Ledgerline(Http):
         | Unset
         | None = UNSET,
     ) -> types.RestrictionsRecordConfirmation:
-        """Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next
+        """Restrict an unrevoked credential to IP networks, scopes, or both, effective from its very next
         request.
 
         Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint

@@ -277,9 +277,7 @@ class Submission(TypedDict):
 
 
 class SubmittedTransactionAnswer(TypedDict):
-    """The same with data of the node's ledger or of callers, which may change while the last indexed block does
-    not.
-    """
+    """Data of the node's ledger or of callers, which may change while the last indexed block does not."""
 
     success: Literal[True]
     data: SubmittedTransaction
@@ -605,9 +603,7 @@ class Holding(TypedDict):
 
 
 class AccountAnswer(TypedDict):
-    """The same with data of the node's ledger or of callers, which may change while the last indexed block does
-    not.
-    """
+    """Data of the node's ledger or of callers, which may change while the last indexed block does not."""
 
     success: Literal[True]
     data: Account
@@ -796,7 +792,7 @@ class StakePool(TypedDict):
 
 
 class Relay(TypedDict):
-    """The address of a pool's relay: `ipv4`, or `dns`, a host name or, if there is none, an IPv6 address.
+    """The address of a pool's relay: either `ipv4`, or `dns`: a host name, or an IPv6 address if there is none.
 
     `port` is 0 if the certificate names none, as for an SRV record, which contains the port.
     """
@@ -1041,9 +1037,9 @@ class OwnKeyAnswer(TypedDict):
 class OwnKey(TypedDict):
     """The network, limits and restrictions of the key that asks.
 
-    An empty list of networks does not restrict; an empty list of scopes stands for all but `submit`.
-    `remaining` is what its minute has left after this request. `expires_at` is the end of this key, even if a
-    rotation has set it.
+    An empty `ip_networks` does not restrict; an empty `scopes` stands for all but `submit`. `remaining` is
+    what its minute has left after this request. `expires_at` is the end of this key, even if a rotation has
+    set it.
     """
 
     credential_id: str
@@ -1268,7 +1264,7 @@ class LimitsAnswer(TypedDict):
 
 
 class Limits(TypedDict):
-    """The limits of a credential. Its keys share them; without `quota` only the minute limits them."""
+    """The limits of a credential. All its keys share them. Without a `quota`, only the limit per minute applies."""
 
     credential_id: str
     rate_limit_per_minute: int
@@ -1396,7 +1392,7 @@ class UsagePartPage(TypedDict):
 class UsagePart(TypedDict):
     """The requests of one period, to one endpoint and with one class of status.
 
-    `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are accurate to
+    `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to
     within 12.5 %.
     """
 

@@ -595,7 +595,8 @@ export class Ledgerline extends Http {
   }
 
   /**
-   * Resubmit a transaction that a key of the account has submitted, such as after a fork has removed its block.
+   * Resubmit a transaction that a key of the account has submitted, for example after a fork has removed its
+   * block.
    *
    * One that waits in the node's mempool is accepted again; one that is in a block or has expired is refused.
    */
@@ -1190,8 +1191,9 @@ export class Ledgerline extends Http {
   /**
    * Delete a user account permanently: end its API keys and erase what is personal.
    *
-   * Names, references, email, billing plan, descriptions, metadata and networks are erased, including in the audit
-   * log. Usage remains, under the ids of the account and its credentials. Requires the permission `manage_users`.
+   * Names, references, email, billing plan, descriptions, metadata and IP networks are erased, including in the
+   * audit log. Usage remains, under the ids of the account and its credentials. Requires the permission
+   * `manage_users`.
    */
   deleteUser(userId: string, call: CallOptions = {}): Promise<types.DeletedUserConfirmation> {
     return this.call(operations.deleteUser, { id: userId }, {}, call);
@@ -1346,7 +1348,7 @@ export class Ledgerline extends Http {
   }
 
   /**
-   * Change limits of a credential that is not revoked, for its very next request.
+   * Change the limits of an unrevoked credential, effective from its very next request.
    *
    * Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests that
    * its day or month has already seen. Requires the permission `manage_credentials`.
@@ -1372,7 +1374,7 @@ export class Ledgerline extends Http {
   }
 
   /**
-   * Restrict a credential that is not revoked to networks, to scopes, or to both, for its very next request.
+   * Restrict an unrevoked credential to IP networks, scopes, or both, effective from its very next request.
    *
    * Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to
    * one scope; `/v1/key` may be called with any. The scope `submit` must be named: a key without scopes may call

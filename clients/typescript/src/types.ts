@@ -248,7 +248,7 @@ export interface Submission {
   invalid_hereafter: bigint | null;
 }
 
-/** The same with data of the node's ledger or of callers, which may change while the last indexed block does not. */
+/** Data of the node's ledger or of callers, which may change while the last indexed block does not. */
 export interface SubmittedTransactionAnswer {
   success: true;
   data: SubmittedTransaction;
@@ -553,7 +553,7 @@ export interface Holding {
   quantity: bigint;
 }
 
-/** The same with data of the node's ledger or of callers, which may change while the last indexed block does not. */
+/** Data of the node's ledger or of callers, which may change while the last indexed block does not. */
 export interface AccountAnswer {
   success: true;
   data: Account;
@@ -727,7 +727,7 @@ export interface StakePool {
 }
 
 /**
- * The address of a pool's relay: `ipv4`, or `dns`, a host name or, if there is none, an IPv6 address.
+ * The address of a pool's relay: either `ipv4`, or `dns`: a host name, or an IPv6 address if there is none.
  *
  * `port` is 0 if the certificate names none, as for an SRV record, which contains the port.
  */
@@ -957,9 +957,8 @@ export interface OwnKeyAnswer {
 /**
  * The network, limits and restrictions of the key that asks.
  *
- * An empty list of networks does not restrict; an empty list of scopes stands for all but `submit`. `remaining`
- * is what its minute has left after this request. `expires_at` is the end of this key, even if a rotation has
- * set it.
+ * An empty `ip_networks` does not restrict; an empty `scopes` stands for all but `submit`. `remaining` is what
+ * its minute has left after this request. `expires_at` is the end of this key, even if a rotation has set it.
  */
 export interface OwnKey {
   credential_id: string;
@@ -1157,7 +1156,7 @@ export interface LimitsAnswer {
   data: Limits;
 }
 
-/** The limits of a credential. Its keys share them; without `quota` only the minute limits them. */
+/** The limits of a credential. All its keys share them. Without a `quota`, only the limit per minute applies. */
 export interface Limits {
   credential_id: string;
   rate_limit_per_minute: number;
@@ -1273,7 +1272,7 @@ export interface UsagePartPage {
 /**
  * The requests of one period, to one endpoint and with one class of status.
  *
- * `endpoint` and `status_class` are null if `group_by` does not tell them apart. Percentiles are accurate to
+ * `endpoint` and `status_class` are each null unless `group_by` includes them. Percentiles are accurate to
  * within 12.5 %.
  */
 export interface UsagePart {
