@@ -218,7 +218,7 @@ CREATE TABLE partner.usage_kept (
     since timestamptz NOT NULL
 );
 COMMENT ON TABLE partner.usage_kept IS
-    'At most one row: the first day (UTC) whose minutes of usage are kept. Earlier usage is known by day only.';
+    'At most one row: the first day (UTC) whose minutes of usage are kept. Earlier usage is known by hour (usage_hour) and by day only.';
 
 CREATE FUNCTION partner.usage_of(of_credential uuid, since timestamptz, until timestamptz)
 RETURNS TABLE (day date, successful bigint, failed bigint, took_us bigint) LANGUAGE sql STABLE AS $$

@@ -105,7 +105,10 @@ class Api:
                 await runner.cleanup()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request. It counts, even if it fails later, as soon as it is admitted or exceeds a limit."""
+        """Answer one request. It counts if it was admitted or exceeded a limit, even if it then fails.
+
+        The record is written just before the answer is sent.
+        """
         trail, refusal = _Trail.of(request), None
         try:
             response = cors.preflight(request)

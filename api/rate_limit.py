@@ -1,4 +1,4 @@
-"""Rate limit and quota of a credential: while Valkey works, no 60 seconds admit more requests than the limit.
+"""Rate limit and quota of a credential: while Valkey works, no window of 60 seconds admits more than the limit.
 
 `SharedLimits` counts the admissions of all processes in Valkey, which caches API keys in the same round trip.
 `LocalLimits` holds the admissions of this process: it counts while Valkey is unreachable, and restores Valkey's counts
@@ -131,7 +131,7 @@ class AskPostgres(msgspec.Struct, frozen=True):
 class KeyLease(msgspec.Struct, frozen=True):
     """A valid key, and until when Valkey may cache it in a life of its data (AskPostgres); not at all by default.
 
-    NOTE: not in the next life, which may have lost the fence of a key that was changed after it was read.
+    NOTE: the next life must not use this lease: it may have lost the fence of a key that was changed after it was read.
     """
 
     key: GoodKey

@@ -1,4 +1,4 @@
-"""Connections to Postgres: a search path per network, a snapshot per answer, a single writer per network."""
+"""Connections to Postgres: a search path per network, and a single writer per network."""
 
 import asyncio
 import os

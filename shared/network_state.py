@@ -29,7 +29,9 @@ _AT_TIP_BLOCKS = 10
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """The state of an index. `phase` is one of Phase; `rollbacks` and the last one are the node's."""
+    """The state of an index. `phase` is one of Phase; `rollbacks` and `last_rollback_…` count the node's rollbacks, not
+    those of `resync`.
+    """
 
     phase: str
     slot_no: int

@@ -13,7 +13,7 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC) + USUAL_PERIOD
 class Period(Question, frozen=True, kw_only=True):
     """The period of usage, exact to the minute: it includes the whole minute of `start_date`, and that of `end_date`
     unless `end_date` is the beginning of a minute. Usage older than USAGE_MINUTES_DAYS is exact to the day: whole days
-    count.
+    count. The breakdown and the export count whole hours.
     """
 
     start_date: Annotated[datetime | None, Moment("Invalid start_date format")] = None

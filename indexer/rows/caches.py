@@ -22,7 +22,9 @@ No = TypeVar("No", bound=int)
 """The row numbers of one kind."""
 
 UNCOMMITTED_PARTS = 2
-"""How many parts of batches may still be uncommitted while the next is prepared: one is written, the rest wait."""
+"""How many parts of batches may still be uncommitted while the next is prepared: one is being written, the
+rest wait.
+"""
 
 MOST_OUTPUTS = 500_000
 MOST_NUMBERS = 500_000

@@ -16,7 +16,7 @@ _GENESIS = TxId(-1)
 
 
 class Boundary(msgspec.Struct, frozen=True):
-    """Where an epoch begins: before `first_tx_id`, the first that a transaction of it may have."""
+    """Where an epoch begins: `first_tx_id` is the lowest tx_id possible in that epoch."""
 
     epoch_no: int
     first_tx_id: TxId

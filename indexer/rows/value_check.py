@@ -125,7 +125,7 @@ def _check(
                 expected += _taken(tx)
     unnamed = _unnamed(group) if host.valid else []
     if (unnamed or surplus.lovelace != expected) and not deposits.explain(unnamed, surplus.lovelace - expected):
-        made = f"{surplus.lovelace} lovelace where fee, deposits, refunds and withdrawals make {expected}"
+        made = f"{surplus.lovelace} lovelace, but fee, deposits, refunds and withdrawals account for {expected}"
         raise _unbalanced(host, at, f"leaves {made}")
     for asset_no, quantity in surplus.quantities.items():
         if quantity:

@@ -37,7 +37,9 @@ _rollbacks = Histogram(
     buckets=network_state.ROLLBACK_DEPTHS,
 )
 _interruptions = Counter(
-    "ledgerline_indexer_interruptions", "Errors of Postgres or the node after which it connected again", ["network"]
+    "ledgerline_indexer_interruptions",
+    "Errors of Postgres or the node after which the indexer reconnected",
+    ["network"],
 )
 
 
