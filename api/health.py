@@ -128,7 +128,7 @@ def _reasons(services: Services, looked: "_Looked") -> Iterator[str]:
     if looked.shares_folder:
         yield "DATA_DIR is shared with another host: see the log"
     if services.spools.unusable:
-        yield f"{len(services.spools.unusable)} files in the usage folder are unusable: see the log"
+        yield f"the usage folder has unusable files ({len(services.spools.unusable)}): see the log"
     if time.monotonic() - services.spools.queued_at > USAGE_QUEUED_WITHIN_S:
         yield "usage waits on disk"
     for number, reason in services.chain_servers.left_out().items():

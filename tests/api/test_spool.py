@@ -263,7 +263,7 @@ async def test_a_foreign_file_does_not_stop_other_spools(
     aggregator()
     assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
     await until_counted(db, (0, 1), within_s=30)
-    assert "6 files in the usage folder are unusable" in (await api.get("/ready")).error
+    assert "the usage folder has unusable files (6)" in (await api.get("/ready")).error
     assert figure((await api.get("/metrics")).body, "ledgerline_usage_unusable_files") == len(strangers) + 1
 
 
