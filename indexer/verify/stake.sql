@@ -28,16 +28,19 @@ ORDER BY stake.stake_no
 LIMIT $1
 
 -- name: check_pool_epoch
--- Blocks of pools. Byron, with $2 slots and $3 epochs, has none; an epoch of later eras has $4 slots.
+-- Blocks of pools. Byron, with $2 slots and $3 epochs, has none; an epoch of later eras has $4 slots. There is no row for an
+-- epoch after the next one: the boundary could not add its own.
 SELECT format('blocks of pool %s in epoch %s', encode(pool.pool_id, 'hex'), epoch_no) AS what, NULL::bytea AS address,
-       coalesce(pool_epoch.blocks, 0)::text AS indexed, coalesce(made.blocks, 0)::text AS recomputed
+       coalesce(pool_epoch.blocks, 0)::text AS indexed,
+       CASE WHEN epoch_no <= next_epoch_no THEN coalesce(made.blocks, 0)::text ELSE 'no row' END AS recomputed
 FROM pool_epoch
 FULL JOIN (
     SELECT pool_no, (slot_no - $2::bigint) / $4::bigint + $3::bigint AS epoch_no, count(*) AS blocks
     FROM block WHERE pool_no IS NOT NULL GROUP BY 1, 2
 ) made USING (pool_no, epoch_no)
 LEFT JOIN pool USING (pool_no)
-WHERE coalesce(pool_epoch.blocks, 0) <> coalesce(made.blocks, 0)
+CROSS JOIN (SELECT (slot_no - $2::bigint) / $4::bigint + $3::bigint + 1 AS next_epoch_no FROM tip) tip
+WHERE coalesce(pool_epoch.blocks, 0) <> coalesce(made.blocks, 0) OR epoch_no > next_epoch_no
 ORDER BY epoch_no, pool_no
 LIMIT $1
 

@@ -356,6 +356,11 @@ WITHOUT_NODE = {
         "UPDATE tx SET attached = '\\x0000' WHERE tx_id = (SELECT max(tx_id) FROM tx)",
         "tx",
     ),
+    "a snapshot of an epoch to come": (
+        "INSERT INTO pool_epoch (pool_no, epoch_no, active_stake)"
+        " SELECT pool_no, max(epoch_no) + 2, 1 FROM pool_epoch GROUP BY pool_no",
+        "pool_epoch",
+    ),
     "no policies": ("DELETE FROM policy WHERE policy_no = (SELECT max(policy_no) FROM asset)", "fingerprint"),
     "a quantity with decimals": (
         "UPDATE holder SET quantity = (quantity::text || '.00')::numeric WHERE ctid = (SELECT max(ctid) FROM holder)",
