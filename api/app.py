@@ -19,7 +19,6 @@ import msgspec
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.payload import Payload
 from multidict import MultiDict, MultiMapping
 
 from api import (
@@ -42,7 +41,7 @@ from api.ask import AdminAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, Pr
 from api.blockfrost import shape
 from api.chain import tip
 from api.chain_servers import ChainServer
-from api.connections import BoundedServer, Connection
+from api.connections import BoundedServer, Connection, free
 from api.errors import Refusal
 from api.parameters import Body, Question, json_object, read_body, read_question
 from api.restrictions import Call
@@ -129,7 +128,7 @@ class Api:
             try:
                 self._services.spools.count(credential_id, endpoint, status, trail.took_s())
             except Refusal as uncounted:
-                await _free(response)
+                await free(response)
                 response = _failed(uncounted, request)
             else:
                 if REQUESTS_COUNTED in trail.route.headers:
@@ -444,12 +443,6 @@ def _failed(refusal: Refusal, request: web.BaseRequest) -> web.Response:
     return web.Response(status=refusal.status, body=answers.failure(refusal), headers=headers)
 
 
-async def _free(response: web.StreamResponse) -> None:
-    """Free what the body of an answer holds, such as a file."""
-    if isinstance(response, web.Response) and isinstance(response.body, Payload):
-        await response.body.close()
-
-
 class _Deadlines:
     """Limits each request to LONGEST_REQUEST_S. Cheaper than `asyncio.timeout`, which sets a timer for each request.
 
@@ -511,15 +504,6 @@ class _Connection(Connection):
             log.debug("request.malformed", cause=message)
         refusal = errors.malformed_request() if status < 500 else errors.internal_error()
         return self._api.refuse_malformed(request, refusal)
-
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Send an answer. What its body holds is freed also if aiohttp does not send it, as for HEAD."""
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
-            await _free(resp)
 
     def log_exception(self, *words: Any, **details: Any) -> None:
         """Log the error that ended a connection. An incomplete body that is not read is the client's fault.

@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from aiohttp import web
+from aiohttp.payload import Payload
 from aiohttp.web_protocol import RequestHandler
 
 log = structlog.get_logger()
@@ -28,6 +29,12 @@ def _raise_limit() -> int:
     return min(max(descriptors - _RESERVED_DESCRIPTORS, _LEAST), _MOST)
 
 
+async def free(response: web.StreamResponse) -> None:
+    """Free what the body of an answer holds, such as a file."""
+    if isinstance(response, web.Response) and isinstance(response.body, Payload):
+        await response.body.close()
+
+
 class Connection(RequestHandler):
     """A connection of a BoundedServer, which learns when an answer has been sent."""
 
@@ -36,10 +43,11 @@ class Connection(RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send an answer."""
+        """Send an answer. What its body holds is freed also if aiohttp does not send it, as for HEAD."""
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
+            await free(resp)
             server = self._manager
             if isinstance(server, BoundedServer):
                 server.answered(self)

@@ -153,7 +153,7 @@ class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):
 class _StrictExtra(Extra, frozen=True, forbid_unknown_fields=True):
     """Optional parts without a field that Extra lacks."""
 
-    certificates: list[_StrictCertificate] = []  # type: ignore[assignment]
+    certificates: list[_StrictCertificate] = []  # type: ignore[assignment] # mypy: lists are invariant
 
 
 class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):

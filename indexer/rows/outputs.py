@@ -59,15 +59,14 @@ def pack_spender(spent_by: TxId, made_by: TxId, index: int) -> bytes:
 
 def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, TxId]]:
     """The tx_id and index of each spent output of a slot, and the transaction that spent it."""
-    first = tx_id_of(slot_no, 0)
-    for spent_by, place, index in _SPENDER.iter_unpack(entries):
-        yield TxId(first + place), index, spent_by
+    for output_no, spent_by in zip(*unpack_spender_columns(slot_no, entries), strict=True):
+        yield TxId(output_no >> 16), output_no & 65535, TxId(spent_by)
 
 
 def unpack_spender_columns(slot_no: int, entries: bytes) -> tuple[list[int], tuple[int, ...]]:
     """The spent outputs of a slot, each as the number tx_id << 16 | index, and the tx_ids that spent them.
 
-    NOTE: for verify, which reads every entry. It takes half as long as unpack_spenders.
+    NOTE: for verify, which reads every entry. It takes no step of Python for the rest of an entry.
     """
     # The place in the block and the index are the lowest 32 bits of an output's number.
     columns = unpack(">" + "qI" * (len(entries) // _SPENDER.size), entries)

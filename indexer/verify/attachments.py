@@ -11,7 +11,7 @@ from shared.sql import Connection
 
 
 async def wrong(db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int) -> list[Difference]:
-    """What outputs of a range carry to no output, or without a row, and reference outputs with another datum."""
+    """Datums and scripts of a range without their output or their row, and reference outputs with another datum."""
     carried, found = dict[tuple[int, int], packed.Attached](), list[Difference]()
     datums, scripts = dict[bytes, int](), dict[bytes, int]()
     for row in rows:
@@ -35,7 +35,7 @@ async def wrong(db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_i
     for kind, query, hashes in (("datum", _missing_datums, datums), ("script", _missing_scripts, scripts)):
         for missing in await query.all(db, list(hashes), list(hashes.values())) if hashes else ():
             what = f"{kind} {missing.hash.hex()}"
-            found.append(Difference(what, None, "none so early", f"a row by tx_id {hashes[missing.hash]}"))
+            found.append(Difference(what, None, "no row, or a later one", f"a row by tx_id {hashes[missing.hash]}"))
     return found
 
 

@@ -1,7 +1,7 @@
 """Compare the sums of epochs with their blocks and transactions: a part of verify."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import groupby
 
 import asyncpg
 import msgspec
@@ -26,14 +26,18 @@ class Sums(msgspec.Struct, frozen=True):
 
 def of(rows: Sequence[Row], lovelace_out: Sequence[int], network: Network) -> dict[int, Sums]:
     """The sums of some transactions, in order, by epoch; with the lovelace of their outputs."""
-    if rows and network.epoch_of(slot_of(rows[0].tx_id)) == (only := network.epoch_of(slot_of(rows[-1].tx_id))):
-        return {only: Sums(len(rows), sum(row.fee or 0 for row in rows), sum(lovelace_out))}
+
+    def epoch_of(row: Row) -> int:
+        return network.epoch_of(slot_of(row.tx_id))
+
     sums: dict[int, Sums] = {}
-    place = 0
-    for epoch_no, same in groupby(rows, lambda row: network.epoch_of(slot_of(row.tx_id))):
-        fees = [row.fee or 0 for row in same]
-        sums[epoch_no] = Sums(len(fees), sum(fees), sum(lovelace_out[place : place + len(fees)]))
-        place += len(fees)
+    first = 0
+    while first < len(rows):
+        epoch_no = epoch_of(rows[first])
+        end = bisect_right(rows, epoch_no, first, key=epoch_of)
+        fees = sum(row.fee or 0 for row in rows[first:end])
+        sums[epoch_no] = Sums(end - first, fees, sum(lovelace_out[first:end]))
+        first = end
     return sums
 
 

@@ -28,8 +28,8 @@ ORDER BY stake.stake_no
 LIMIT $1
 
 -- name: check_pool_epoch
--- Blocks of pools. Byron, with $2 slots and $3 epochs, has none; an epoch of later eras has $4 slots. There is no row for an
--- epoch after the next one: the boundary could not add its own.
+-- Blocks of pools. Byron, with $2 slots and $3 epochs, has none; an epoch of later eras has $4 slots. A row for an
+-- epoch after the next one is wrong: the insert at that epoch's boundary would fail.
 SELECT format('blocks of pool %s in epoch %s', encode(pool.pool_id, 'hex'), epoch_no) AS what, NULL::bytea AS address,
        coalesce(pool_epoch.blocks, 0)::text AS indexed,
        CASE WHEN epoch_no <= next_epoch_no THEN coalesce(made.blocks, 0)::text ELSE 'no row' END AS recomputed
