@@ -91,7 +91,7 @@ class BoundedServer(web.Server):
 
     def answered(self, connection: Connection) -> None:
         """Count a connection as idle: its answer, which may be a long download, has been sent."""
-        if connection in self._connections and connection not in self._silent:
+        if connection in self._connections:
             self._idle[connection] = None
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
