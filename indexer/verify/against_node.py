@@ -5,7 +5,8 @@ verify compares history with itself, and with the tables that are derived from i
 
 A window of consecutive blocks is compared at a time, in a separate snapshot, so that memory is bounded and Postgres
 can vacuum meanwhile. An indexer may write and the node's chain may fork, so a difference counts only up to a block that
-both have before and after the window is read (docs/decisions/0019).
+both have before and after the window is read, and if the node still has the last block of the window as it was read
+(docs/decisions/0019).
 """
 
 import random
@@ -154,25 +155,29 @@ async def _window(db: asyncpg.Connection, connect: Connect, network: Network, wi
             last_slot = min(window.next_slot - 1, common.slot_no)
             found = await _differences(db, network, read, window.first_slot, last_slot)
             compared = _Differences(len(read), sum(block.host_count for block in read), found)
-            if not found or await _has(connect, common):
+            # NOTE: in this order. A fork that came and went meanwhile has the last block, but not the common one.
+            if not found or await _has_all(connect, [common, read[-1].point]):
                 return compared
     return LeftOut.UNSTEADY
 
 
-async def _has(connect: Connect, point: Point) -> bool:
-    """Whether the node's chain still has a point."""
+async def _has_all(connect: Connect, points: list[Point]) -> bool:
+    """Whether the node's chain still has these points."""
     node = await connect()
     try:
-        intersection, _ = await node.intersect([point])
+        for point in points:
+            intersection, _ = await node.intersect([point])
+            if intersection != point:
+                return False
     finally:
         await node.close()
-    return intersection == point
+    return True
 
 
 async def _read(
     node: Ogmios, network: Network, before: list[Point], window: Window, common: Point
 ) -> list[PackedBlock] | None:
-    """The node's blocks in a window, up to a common one; None if the node rolls back or changes to a fork meanwhile."""
+    """The node's blocks in a window, up to a common one; None if the node rolls back meanwhile."""
     at, _ = await node.intersect(before)
     read: list[PackedBlock] = []
     begun = False
@@ -192,9 +197,7 @@ async def _read(
                 read.append(block)
             if at.slot_no >= common.slot_no and not block.ebb:
                 break
-    # The node may have changed to a fork after it had the common block, and back again before it is asked anew.
-    of_fork = common.slot_no < window.next_slot and all(block.point != common for block in read)
-    return None if of_fork else read
+    return read
 
 
 async def _differences(

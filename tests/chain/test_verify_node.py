@@ -1,9 +1,12 @@
 """`verify --against-node`, and early ends of `verify`."""
 
 import asyncio
-import itertools
+import random
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from functools import partial
+from itertools import count
 from typing import Any
 
 import psutil
@@ -15,6 +18,7 @@ from indexer.ogmios import connection as ogmios
 from indexer.verify import against_node, ledger_state
 from indexer.verify.results import CheckResult
 from shared import database
+from shared.ledger import Point
 from shared.network import by_name
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node, free_port
@@ -23,14 +27,16 @@ from tests.chain.recordings import FILES
 ERAS = (("babbage", 0), ("conway", 2))
 
 
-async def compared(url: str, node_url: str, network: str, **limits: Any) -> against_node.Compared:
+async def compared(url: str, connect: against_node.Connect, network: str) -> against_node.Compared:
     db = await database.connect(url, by_name[network])
     try:
-        return await against_node.compare(
-            db, lambda: ogmios.connect(node_url), by_name[network], lambda *_: None, **limits
-        )
+        return await against_node.compare(db, connect, by_name[network], lambda *_: None)
     finally:
         await db.close()
+
+
+def to(node: Node) -> against_node.Connect:
+    return partial(ogmios.connect, node.url)
 
 
 @pytest.fixture(scope="module")
@@ -87,26 +93,63 @@ def test_a_helper_that_is_killed_never_ends_in_status_0(indexed: Ledgerline) -> 
     assert "a process that reads history ended, so nothing is verified" in process.output()
 
 
-async def test_blocks_of_a_fork_are_not_reported_as_differences(indexed: Ledgerline, chain: Generated) -> None:
-    """Neither of a fork that the index has not followed, nor of one during the reading."""
+class Changing:
+    """A connection to a node that changes its chain at chosen moments: before it answers, or before a message is read.
+
+    Moments are counted over all connections.
+    """
+
+    def __init__(self, connection: ogmios.Ogmios, node: Node, moments: Iterator[int], changes: dict[int, Generated]):
+        self._connection, self._node, self._moments, self._changes = connection, node, moments, changes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def intersect(self, points: list[Point]) -> Any:
+        await self._moment()
+        return await self._connection.intersect(points)
+
+    async def messages(self) -> AsyncIterator[ogmios.Message]:
+        async with aclosing(self._connection.messages()) as messages:
+            async for message in messages:
+                await self._moment()
+                yield message
+
+    async def _moment(self) -> None:
+        change = self._changes.get(next(self._moments))
+        if change is not None:
+            await asyncio.to_thread(self._node.do, self._node.server.switch, change)
+
+
+async def test_blocks_of_a_fork_are_not_reported_as_differences(
+    indexed: Ledgerline, chain: Generated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of a fork that the index has not followed, nor of one that comes, or comes and goes, meanwhile."""
+    monkeypatch.setattr(against_node, "WINDOW_BLOCKS", 50)
+    monkeypatch.setattr(ogmios, "IN_FLIGHT", 8)  # so that a rollback is read soon after the change
     fork = chain.fork(len(chain.blocks) - 30, 4, 35)
     with Node(fork) as node:
-        found = await compared(indexed.database_url, node.url, "preview")
+
+        async def compared_while(changes: dict[int, Generated]) -> tuple[against_node.Compared, int]:
+            moments = count()
+
+            async def connect() -> ogmios.Ogmios:
+                return Changing(await ogmios.connect(node.url), node, moments, changes)  # type: ignore[return-value]
+
+            return await compared(indexed.database_url, connect, "preview"), next(moments)
+
+        found, _ = await compared_while({})
         assert (found.results, found.blocks) == ([], 131)
-        comparing = True
-
-        async def switch() -> None:
-            for one in itertools.cycle((chain, fork)):
-                if not comparing:
-                    return
-                await asyncio.to_thread(node.do, node.server.switch, one)
-                await asyncio.sleep(0.02)
-
-        switching = asyncio.create_task(switch())
-        for _ in range(10):
-            assert (await compared(indexed.database_url, node.url, "preview")).results == []
-        comparing = False
-        await switching
+        node.do(node.server.switch, chain)
+        found, last = await compared_while({})
+        assert (found.results, found.blocks) == ([], 160)
+        pick = random.Random(1)
+        # Around the fork, and anywhere.
+        for first in [*range(last * 5 // 8 - 4, last * 7 // 8, 3), *(pick.randrange(last) for _ in range(10))]:
+            for changes in ({first: fork}, {first: fork, first + 1 + pick.randrange(40): chain}):
+                found, _ = await compared_while(changes)
+                assert found.results == [], changes.keys()
+                node.do(node.server.switch, chain)
 
 
 async def test_verify_beside_an_indexer_on_forks_finds_no_difference(ledgerline: Ledgerline) -> None:
@@ -114,7 +157,7 @@ async def test_verify_beside_an_indexer_on_forks_finds_no_difference(ledgerline:
     with Node(chain) as node, ledgerline.indexing("preview", node.url) as process:
         await asyncio.to_thread(ledgerline.reaches, "preview", node.tip(), process)
         for step in range(8):
-            comparing = asyncio.create_task(compared(ledgerline.database_url, node.url, "preview"))
+            comparing = asyncio.create_task(compared(ledgerline.database_url, to(node), "preview"))
             chain = chain.fork(len(chain.blocks) - 8, step, 9)
             await asyncio.to_thread(node.do, node.server.switch, chain)
             assert (await comparing).results == []
@@ -131,7 +174,7 @@ def test_recorded_blocks_equal_those_of_their_node(
         db = await database.connect(ledgerline.database_url, by_name[file.network])
         await db.execute("UPDATE tx SET size = size + 1, fee = fee + 1 WHERE tx_id = (SELECT max(tx_id) FROM tx)")
         await db.close()
-        return (await compared(ledgerline.database_url, node.url, file.network)).results
+        return (await compared(ledgerline.database_url, to(node), file.network)).results
 
     with Node(file.played()) as node, ledgerline.indexing(file.network, node.url) as process:
         ledgerline.reaches(file.network, file.blocks()[-1], process, within_s=90)
@@ -151,7 +194,7 @@ async def test_a_window_that_changes_whenever_it_is_read_is_not_called_another_f
     monkeypatch.setattr(against_node, "_read", rolled_back)
     told = "compared with the node: 1 ranges whose blocks changed"
     with Node(chain) as node, pytest.raises(against_node.NothingCommon, match=told):
-        await compared(indexed.database_url, node.url, "preview")
+        await compared(indexed.database_url, to(node), "preview")
 
 
 async def test_rewards_are_compared_in_parts(
@@ -183,5 +226,5 @@ async def test_rewards_are_compared_in_parts(
 async def test_windows_end_where_the_next_begins(indexed: Ledgerline, chain: Generated) -> None:
     with pytest.MonkeyPatch.context() as patch, Node(chain) as node:
         patch.setattr(against_node, "WINDOW_BLOCKS", 7)
-        found = await compared(indexed.database_url, node.url, "preview")
+        found = await compared(indexed.database_url, to(node), "preview")
     assert (found.blocks, found.results) == (len(chain.blocks), [])
