@@ -18,8 +18,10 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, AssertionError)
 """What unpacking raises for bytes that can't be read."""
 
 _ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
-Quantities = dict[Annotated[AssetNo, _ROW_NUMBER], int]
+_NumberedAsset = Annotated[AssetNo, _ROW_NUMBER]
+Quantities = dict[_NumberedAsset, int]
 """asset_no -> quantity."""
+_HeldQuantities = dict[_NumberedAsset, Annotated[int, msgspec.Meta(ge=1)]]
 
 
 OutputKey = bytes
@@ -32,8 +34,8 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An output of a transaction: the number of its address, lovelace and native assets."""
 
     address_no: Annotated[AddressNo, _ROW_NUMBER]
-    lovelace: int
-    quantities: Quantities = {}
+    lovelace: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    quantities: _HeldQuantities = {}
 
 
 class Attached(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -110,7 +112,7 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, ren
     that, `anchor` a URL and the hash of the document there.
     """
 
-    type_no: int | str
+    type_no: Annotated[int, msgspec.Meta(ge=0, lt=len(CERTIFICATES))] | str
     stake: bytes | None = None
     pool_id: bytes | None = None
     pool: "PoolParameters | None" = None
@@ -147,7 +149,11 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
 
 
 class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):
-    """A certificate without a field that none has."""
+    """A certificate without a field that none has, and with a known origin of its stake credential."""
+
+    def __post_init__(self) -> None:
+        if self.stake is not None and self.stake[:1] not in (b"\x00", b"\x01"):
+            raise ValueError(f"a stake credential that begins with {self.stake[:1].hex()}, expected 00 or 01")
 
 
 class _StrictExtra(Extra, frozen=True, forbid_unknown_fields=True):
@@ -275,7 +281,9 @@ def pack_mint(quantities: Quantities) -> bytes | None:
 
 def unpack_mint(data: bytes | None) -> Quantities:
     """What a transaction mints and burns; no bytes mean nothing."""
-    return {} if data is None else _mint.decode(_body(data))
+    quantities = {} if data is None else _mint.decode(_body(data))
+    assert 0 not in quantities.values(), "a quantity of 0"
+    return quantities
 
 
 def pack_extra(extra: Extra) -> bytes | None:

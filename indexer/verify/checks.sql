@@ -53,7 +53,7 @@ FROM recomputed_address r LEFT JOIN address USING (address_no) WHERE address.raw
 UNION ALL
 SELECT 'stake_no of', address.raw, address.stake_no::text, stake.stake_no::text
 FROM address
-LEFT JOIN stake ON stake.raw = CASE WHEN get_byte(address.raw, 0) < 64 AND length(address.raw) >= 29 THEN
+LEFT JOIN stake ON stake.raw = CASE WHEN length(address.raw) >= 29 AND get_byte(address.raw, 0) < 64 THEN
     set_byte(substring(address.raw FROM 29 FOR 29), 0,
              CASE WHEN get_byte(address.raw, 0) < 32 THEN 224 ELSE 240 END | (get_byte(address.raw, 0) & 15)) END
 WHERE address.stake_no IS DISTINCT FROM stake.stake_no
@@ -304,23 +304,30 @@ ORDER BY policy_no, address_no
 LIMIT $1
 
 -- name: check_asset_bucket
+-- The first bucket of a list may lack its row while no asset is in it.
 WITH list AS (
     SELECT policy_no FROM asset WHERE first_tx_id IS NOT NULL AND opens_bucket(asset_no) GROUP BY policy_no HAVING count(*) >= 4
 ), numbered AS (
-    SELECT policy_no, -supply AS rank, name, count(*) FILTER (WHERE opens_bucket(asset_no)) OVER (
+    SELECT policy_no, -supply AS rank, name, opens_bucket(asset_no) AS opens, count(*) FILTER (WHERE opens_bucket(asset_no)) OVER (
         PARTITION BY policy_no ORDER BY -supply, name
     ) AS bucket
     FROM asset JOIN list USING (policy_no)
     WHERE first_tx_id IS NOT NULL
 ), counted AS (
-    SELECT policy_no, CASE WHEN bucket = 0 THEN '-Infinity' ELSE min(rank) END AS rank,
-           CASE WHEN bucket = 0 THEN '' ELSE (array_agg(name ORDER BY rank, name))[1] END AS name, count(*)::integer AS assets
-    FROM numbered GROUP BY policy_no, bucket
+    SELECT policy_no, rank, name, coalesce(assets, 0) AS assets
+    FROM (
+        SELECT policy_no, rank, name, bucket FROM numbered WHERE opens
+        UNION ALL
+        SELECT policy_no, '-Infinity', '', 0 FROM list
+    ) opening
+    LEFT JOIN (
+        SELECT policy_no, bucket, count(*)::integer AS assets FROM numbered GROUP BY policy_no, bucket
+    ) inside USING (policy_no, bucket)
 )
 SELECT format('asset_bucket of policy_no %s from supply %s, name %s', policy_no, -rank, encode(name, 'hex')) AS what,
        NULL::bytea AS address, b.assets::text AS indexed, counted.assets::text AS recomputed
 FROM asset_bucket b FULL JOIN counted USING (policy_no, rank, name)
-WHERE b.assets IS DISTINCT FROM counted.assets AND (b.assets <> 0 OR counted.assets <> 0 OR rank > '-Infinity')
+WHERE coalesce(b.assets, 0) IS DISTINCT FROM counted.assets
 ORDER BY policy_no, rank, name
 LIMIT $1
 
@@ -369,15 +376,21 @@ WITH list AS (
     ) AS bucket
     FROM {holder} JOIN list USING ({held_no})
 ), counted AS (
-    SELECT {held_no}, CASE WHEN bucket = 0 THEN 0 ELSE min(quantity) END AS lowest_quantity,
-           CASE WHEN bucket = 0 THEN 0 ELSE (array_agg({owner_no} ORDER BY quantity, {owner_no}))[1] END AS lowest_{owner_no},
-           count(*)::integer AS holders
-    FROM numbered GROUP BY {held_no}, bucket
+    SELECT {held_no}, lowest_quantity, lowest_{owner_no}, coalesce(holders, 0) AS holders
+    FROM (
+        SELECT {held_no}, quantity AS lowest_quantity, {owner_no} AS lowest_{owner_no}, bucket
+        FROM numbered WHERE opens_bucket({owner_no})
+        UNION ALL
+        SELECT {held_no}, 0, 0, 0 FROM list
+    ) opening
+    LEFT JOIN (
+        SELECT {held_no}, bucket, count(*)::integer AS holders FROM numbered GROUP BY {held_no}, bucket
+    ) inside USING ({held_no}, bucket)
 )
 SELECT format('{holder}_bucket of {held_no} %s from quantity %s, {owner_no} %s', {held_no}, lowest_quantity, lowest_{owner_no}) AS what,
        NULL::bytea AS address, b.holders::text AS indexed, counted.holders::text AS recomputed
 FROM {holder}_bucket b FULL JOIN counted USING ({held_no}, lowest_quantity, lowest_{owner_no})
-WHERE b.holders IS DISTINCT FROM counted.holders AND (b.holders <> 0 OR counted.holders <> 0 OR lowest_{owner_no} <> 0)
+WHERE b.holders IS DISTINCT FROM counted.holders
 ORDER BY {held_no}, lowest_quantity, lowest_{owner_no}
 LIMIT $1
 

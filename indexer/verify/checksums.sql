@@ -140,6 +140,7 @@ FULL JOIN (
 WHERE (asset.supply, asset.mint_count, asset.burn_count) IS DISTINCT FROM
       (coalesce(minted.supply, 0), coalesce(minted.mints, 0), coalesce(minted.burns, 0))
    OR (asset.first_tx_id, asset.first_mint_tx_id) IS DISTINCT FROM (least(first_paid, first_moved), minted.first_mint_tx_id)
+   OR scale(asset.supply) <> 0
 
 -- name: policy
 SELECT count(*)::text AS total

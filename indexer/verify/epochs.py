@@ -54,13 +54,13 @@ async def differences(db: asyncpg.Connection, network: Network, expected: dict[i
     for row in await _epochs.all(db, *epochs):
         sums = expected.get(row.epoch_no, _NONE)
         for what, indexed, recomputed in (
-            ("blocks", row.blocks, row.counted_blocks),
-            ("tx_count", row.tx_count, sums.tx_count),
-            ("fees", row.fees, sums.fees),
-            ("output", None if row.output is None else int(row.output), sums.output),
+            ("blocks", _text(row.blocks), str(row.counted_blocks)),
+            ("tx_count", _text(row.tx_count), str(sums.tx_count)),
+            ("fees", _text(row.fees), str(sums.fees)),
+            ("output", row.output, str(sums.output)),
         ):
             if indexed != recomputed:
-                found.append(Difference(f"{what} of epoch {row.epoch_no}", None, _text(indexed), _text(recomputed)))
+                found.append(Difference(f"{what} of epoch {row.epoch_no}", None, indexed, recomputed))
     return found[:MOST_SHOWN]
 
 

@@ -27,6 +27,8 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def _show(raw: bytes) -> str:
+    if not raw:
+        return "without bytes"
     return address.show_stake(raw) if raw[0] >> 5 == _REWARD_ACCOUNT else address.show(raw)
 
 

@@ -12,6 +12,7 @@ from devnet.blocks import Chain
 from devnet.generator import Generated, options_of
 from devnet.server import NodeServer
 from shared import packed
+from shared.ledger import AddressNo, AssetNo
 from shared.network import PREPROD
 from tests.chain.harness import Ledgerline, Node, until
 from tests.chain.planted import InTurns, against, planted, within
@@ -362,6 +363,26 @@ WITHOUT_NODE = {
         "pool_epoch",
     ),
     "no policies": ("DELETE FROM policy WHERE policy_no = (SELECT max(policy_no) FROM asset)", "fingerprint"),
+    "an empty bucket of a short list of holders": (
+        "INSERT INTO holder_bucket SELECT asset_no, 0, 0, 0 FROM asset LIMIT 1",
+        "holder_bucket",
+    ),
+    "an empty bucket of a short list of assets": (
+        "INSERT INTO asset_bucket SELECT policy_no, '-Infinity', '', 0 FROM policy LIMIT 1",
+        "asset_bucket",
+    ),
+    "a supply with decimals": (
+        "UPDATE asset SET supply = (supply::text || '.00')::numeric WHERE ctid = (SELECT max(ctid) FROM asset)",
+        "asset",
+    ),
+    "an output of an epoch that is no number": (
+        "UPDATE epoch SET output = 'NaN' WHERE epoch_no = (SELECT max(epoch_no) FROM epoch)",
+        "epoch",
+    ),
+    "an address without bytes": (
+        "UPDATE address SET raw = '' WHERE address_no = (SELECT address_no FROM utxo ORDER BY tx_id DESC LIMIT 1)",
+        "address",
+    ),
     "a quantity with decimals": (
         "UPDATE holder SET quantity = (quantity::text || '.00')::numeric WHERE ctid = (SELECT max(ctid) FROM holder)",
         "checksum",
@@ -375,6 +396,32 @@ async def test_history_alone_shows(db: asyncpg.Connection, name: str) -> None:
     found = await planted(db, statement, partial(within, network=PREPROD))
     assert found is not None
     assert check in found, found
+
+
+# What a packed column of the last transaction may not hold.
+IMPOSSIBLE = {
+    "a quantity of 0": ("outputs", packed.pack_outputs(0, [packed.pack_output(AddressNo(1), 5, {AssetNo(1): 0})])),
+    "less than no lovelace": ("outputs", packed.pack_outputs(0, [packed.pack_output(AddressNo(1), -1, {})])),
+    "more lovelace than a row can hold": (
+        "outputs",
+        packed.pack_outputs(0, [packed.pack_output(AddressNo(1), 1 << 63, {})]),
+    ),
+    "nothing minted": ("mint", packed.pack_mint({AssetNo(1): 0})),
+    "a certificate of no known type": ("extra", packed.pack_extra(packed.Extra(certificates=[packed.Certificate(99)]))),
+    "a credential of no known origin": (
+        "extra",
+        packed.pack_extra(packed.Extra(certificates=[packed.Certificate(0, stake=b"\x02" + bytes(28))])),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+async def test_what_no_ledger_has_is_named(db: asyncpg.Connection, what: str) -> None:
+    column, data = IMPOSSIBLE[what]
+    statement = f"UPDATE tx SET {column} = $1 WHERE tx_id = (SELECT max(tx_id) FROM tx)"  # noqa: S608
+    found = await planted(db, statement, partial(within, network=PREPROD), arguments=(data,))
+    assert found is not None
+    assert any(f"{column} of tx" in said for said in found["tx"]), found
 
 
 @pytest.mark.parametrize(
