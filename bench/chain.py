@@ -165,7 +165,9 @@ class Chain:
         spent = [self._spend() for _ in range(self._count(2.5))]
         minted = self._mint(spent)
         delegates = self._happens(_DELEGATION)
-        left = sum(unspent.lovelace for unspent in spent) - _FEE - (_DEPOSIT if delegates else 0)
+        taken = _FEE + (_DEPOSIT if delegates else 0)
+        while (left := sum(unspent.lovelace for unspent in spent) - taken) < _LEAST_LOVELACE:
+            spent.append(self._spend())
         paid = self._pay(tx_hash, spent, left, _sum(spent, minted))
         self._recent += paid
         inputs = ",".join([f'{{"transaction":{{"id":"{one.tx_hash}"}},"index":{one.index}}}' for one in spent])
