@@ -1,18 +1,24 @@
 """Compare the datums and reference scripts that outputs carry with the rows that name them: a part of verify."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from indexer.verify.hashes import Shown
 from indexer.verify.results import Difference
 from indexer.verify.spending import Row
 from shared import packed, sql
 from shared.sql import Connection
 
 
-async def wrong(db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int) -> list[Difference]:
-    """Datums and scripts of a range without their output or their row, and reference outputs with another datum."""
-    carried, found = dict[tuple[int, int], packed.Attached](), list[Difference]()
+async def wrong(
+    db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int, shown: Shown
+) -> list[Difference]:
+    """Datums and scripts of a range without their output or their row, and reference outputs with another datum.
+
+    `shown` are the rows of datums and scripts that this range showed first.
+    """
+    found = list[Difference]()
     datums, scripts = dict[bytes, int](), dict[bytes, int]()
     for row in rows:
         if row.attached is None:
@@ -21,22 +27,40 @@ async def wrong(db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_i
         for index, each in packed.unpack_attached(row.attached).items():
             if not first_index <= index < first_index + len(outputs):
                 found.append(Difference(f"output {row.hash.hex()}#{index} of attached", None, None, "an output"))
-            carried[row.tx_id, index] = each
             if each.inline and each.datum_hash is not None:
                 datums.setdefault(each.datum_hash, row.tx_id)
             if each.script_hash is not None:
                 scripts.setdefault(each.script_hash, row.tx_id)
-    for output in await _reference_outputs.all(db, first_tx_id, next_tx_id):
-        attached = carried.get((output.tx_id, output.output_index))
-        expected = None if attached is None else attached.datum_hash
+    found += await _wrong_references(db, rows, first_tx_id, next_tx_id)
+    found += await _missing(db, "datum", _missing_datums, datums, shown.datums)
+    found += await _missing(db, "script", _missing_scripts, scripts, shown.scripts)
+    return found
+
+
+async def _wrong_references(db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int) -> list[Difference]:
+    """The reference outputs whose datum is not that of their output."""
+    outputs = await _reference_outputs.all(db, first_tx_id, next_tx_id)
+    attached = {row.tx_id: row.attached for row in rows} if outputs else {}
+    found = list[Difference]()
+    for output in outputs:
+        carried = packed.unpack_attached(attached.get(output.tx_id)).get(output.output_index)
+        expected = None if carried is None else carried.datum_hash
         if output.datum_hash != expected:
             what = f"datum_hash of reference_output {output.output_index} of tx_id {output.tx_id}"
             found.append(Difference(what, None, _hex(output.datum_hash), _hex(expected)))
-    for kind, query, hashes in (("datum", _missing_datums, datums), ("script", _missing_scripts, scripts)):
-        for missing in await query.all(db, list(hashes), list(hashes.values())) if hashes else ():
-            what = f"{kind} {missing.hash.hex()}"
-            found.append(Difference(what, None, "no row, or a later one", f"a row by tx_id {hashes[missing.hash]}"))
     return found
+
+
+async def _missing(
+    db: Connection, kind: str, query: "sql.Query[_Hash]", wanted: Mapping[bytes, int], shown: Mapping[bytes, int]
+) -> list[Difference]:
+    """The datums or scripts, by hash with the tx_id of an output, that no transaction up to that one has shown."""
+    elsewhere = {each: tx_id for each, tx_id in wanted.items() if shown.get(each, tx_id + 1) > tx_id}
+    missing = await query.all(db, list(elsewhere), list(elsewhere.values())) if elsewhere else []
+    return [
+        Difference(f"{kind} {each.hash.hex()}", None, "no row, or a later one", f"a row by tx_id {wanted[each.hash]}")
+        for each in missing
+    ]
 
 
 def _hex(value: bytes | None) -> str | None:

@@ -6,43 +6,51 @@ Postgres can't compute them, so processes do.
 import asyncpg
 import msgspec
 
-from indexer.verify.results import MOST_SHOWN, Difference
+from indexer.verify.results import Difference
 from shared import sql
 from shared.ledger import datum_hash_of, script_hash_of
 
 
-class Wrong(msgspec.Struct, frozen=True):
-    """The first datums and scripts that do not match their hashes."""
+class Shown(msgspec.Struct, frozen=True):
+    """The datums and scripts that transactions of a range showed first.
 
-    datums: list[Difference]
-    scripts: list[Difference]
+    `datums` and `scripts` have the tx_id by hash; the others are those that do not match their hashes.
+    """
 
-
-async def wrong(db: asyncpg.Connection, first_tx_id: int, next_tx_id: int) -> Wrong:
-    """The wrong ones among those that transactions of a range showed first; `next_tx_id` is not in it."""
-    datums = [("datum", row.hash, datum_hash_of(row.body)) for row in await _datums.all(db, first_tx_id, next_tx_id)]
-    scripts = [
-        ("script", row.hash, script_hash_of(row.language, row.body))
-        for row in await _scripts.all(db, first_tx_id, next_tx_id)
-    ]
-    return Wrong(_differing(datums), _differing(scripts))
+    datums: dict[bytes, int]
+    scripts: dict[bytes, int]
+    wrong_datums: list[Difference]
+    wrong_scripts: list[Difference]
 
 
-def _differing(compared: list[tuple[str, bytes, bytes]]) -> list[Difference]:
-    found = [
+async def shown(db: asyncpg.Connection, first_tx_id: int, next_tx_id: int) -> Shown:
+    """Those of a range of transactions; `next_tx_id` is not in it."""
+    datums = await _datums.all(db, first_tx_id, next_tx_id)
+    scripts = await _scripts.all(db, first_tx_id, next_tx_id)
+    return Shown(
+        {row.hash: row.tx_id for row in datums},
+        {row.hash: row.tx_id for row in scripts},
+        _differing("datum", [(row.hash, datum_hash_of(row.body)) for row in datums]),
+        _differing("script", [(row.hash, script_hash_of(row.language, row.body)) for row in scripts]),
+    )
+
+
+def _differing(kind: str, compared: list[tuple[bytes, bytes]]) -> list[Difference]:
+    return [
         Difference(f"hash of {kind}", None, given.hex(), expected.hex())
-        for kind, given, expected in compared
+        for given, expected in compared
         if given != expected
     ]
-    return found[:MOST_SHOWN]
 
 
 class _Datum(msgspec.Struct, frozen=True):
+    tx_id: int
     hash: bytes
     body: bytes
 
 
 class _Script(msgspec.Struct, frozen=True):
+    tx_id: int
     hash: bytes
     language: int
     body: bytes

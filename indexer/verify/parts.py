@@ -46,16 +46,14 @@ class Context(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """What is found in a part of history, or in all of it.
 
-    `sums` are the checksums. `value` has the first transactions that don't balance, and the first inputs without a
-    source that should have one; `certified` has the first certificates that differ from what they changed, `attached`
-    the first datums and scripts of outputs that differ from their rows. `of_epochs` are the sums of each epoch.
-    `net_lovelace` is as in Flows.
+    `sums` are the checksums. `differences` has the first of each check: `value` of transactions that don't balance and
+    of inputs without a source that should have one, `certificates` of certificates and what they changed, `attached` of
+    datums and scripts of outputs and their rows, `datum` and `script` of these and their hashes. `of_epochs` are the
+    sums of each epoch. `net_lovelace` is as in Flows.
     """
 
     sums: checksums.Sums
-    value: list[Difference]
-    certified: list[Difference]
-    attached: list[Difference]
+    differences: dict[str, list[Difference]]
     of_epochs: dict[int, epochs.Sums]
     net_lovelace: Sequence[Mapping[AddressNo, int]]
 
@@ -69,7 +67,8 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
         spent, disordered = spenders.spent_in(spender_rows)
         flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
         sums = await checksums.of(db, flowing, disordered)
-        attached = await attachments.wrong(db, rows, *ends)
+        shown = await hashes.shown(db, *ends)
+        attached = await attachments.wrong(db, rows, *ends, shown)
         certified = await certificates.wrong(db, rows, *ends, network)
         unbalanced = balances.unbalanced(rows, flowing, context.deposits) if context.from_origin else []
     except packed.UNREADABLE:
@@ -77,11 +76,16 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
         raise
     spending.keep(spending.Marks(before=flowing.before), context.folder, context.partitions)
     wrong = await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
-    wrong += unbalanced
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
-    return Findings(
-        sums, wrong[:MOST_SHOWN], certified[:MOST_SHOWN], attached[:MOST_SHOWN], of_epochs, flowing.net_lovelace
-    )
+    found = {
+        "value": wrong + unbalanced,
+        "certificates": certified,
+        "attached": attached,
+        "datum": shown.wrong_datums,
+        "script": shown.wrong_scripts,
+    }
+    first = {check: differences[:MOST_SHOWN] for check, differences in found.items()}
+    return Findings(sums, first, of_epochs, flowing.net_lovelace)
 
 
 async def keep_marks(context: Context, db: asyncpg.Connection, part: TransactionRange) -> None:
@@ -98,11 +102,6 @@ async def suspect_marks(context: Context, _: asyncpg.Connection, partition: int)
 async def sightings(wanted: set[int], db: asyncpg.Connection, part: TransactionRange) -> list[spending.Sighting]:
     """Where suspect marks come from, in a part."""
     return spending.sightings(await spending.rows_of.all(db, part.first_tx_id, part.next_tx_id), wanted)
-
-
-async def wrong_hashes(db: asyncpg.Connection, part: TransactionRange) -> hashes.Wrong:
-    """The wrong hashes of datums and scripts that a part showed first."""
-    return await hashes.wrong(db, part.first_tx_id, part.next_tx_id)
 
 
 async def recomputed_rows(db: asyncpg.Connection, part: TransactionRange) -> recompute.RecomputedRows:

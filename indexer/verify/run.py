@@ -12,7 +12,7 @@ and by the addresses that moved in two epochs, for a chain of any length.
 import asyncio
 import os
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -99,10 +99,8 @@ async def _check_all(
     suspects = await _suspects(readers, context, genesis, progress) if sums.spending else read.suspects
     spent = await _differences_behind(db, readers, suspects, progress) if suspects else []
     found = [
-        CheckResult("value", read.transactions.value),
+        *(CheckResult(check, differences) for check, differences in read.transactions.differences.items()),
         CheckResult("spending", spent[:MOST_SHOWN]),
-        CheckResult("certificates", read.transactions.certified),
-        CheckResult("attached", read.transactions.attached),
         CheckResult("epoch", await epochs.differences(db, network, read.transactions.of_epochs)),
     ]
     unequal = checksums.unequal(sums, tables.sums | read.histories)
@@ -115,7 +113,7 @@ async def _check_all(
         if not (spent or any(result.differences for result in named)):
             found.append(CheckResult("checksum", unequal[:MOST_SHOWN]))
     found.append(await stake.check_snapshots(db, context.snapshots, read.transactions.net_lovelace))
-    return [*found, *read.hashes_and_fingerprints, *tables.consistency]
+    return [*found, read.fingerprints, *tables.consistency]
 
 
 async def _read_and_compare(
@@ -174,29 +172,27 @@ async def _read_history(
     """All that the processes do."""
     added_up = await _add_up(readers, context, progress)
     of_histories = await _of_histories(readers, ranges.histories, progress)
-    progress("inputs from before the first block, fingerprints, datums and scripts", 0, 1)
+    progress("inputs from before the first block, fingerprints", 0, 1)
     suspects = await _compare_marks(readers, context)
     wrong = CheckResult("fingerprint", await _wrong_fingerprints(readers, ranges.assets))
-    wrong_hashes = await _wrong_hashes(readers)
-    return _OfHistory(added_up, of_histories, suspects, [wrong, *wrong_hashes])
+    return _OfHistory(added_up, of_histories, suspects, wrong)
 
 
 async def _add_up(readers: Readers, context: parts.Context, progress: Progress) -> parts.Findings:
     """The sums of all parts, and the first differences."""
-    sums, wrong, done = checksums.Sums(), list[Difference](), 0
-    certified, attached, of_epochs = list[Difference](), list[Difference](), dict[int, epochs.Sums]()
+    sums, differences, done = checksums.Sums(), defaultdict[str, list[Difference]](list), 0
+    of_epochs = dict[int, epochs.Sums]()
     net_lovelace = [Counter[AddressNo]() for _ in context.snapshots]
     async for part, transactions in readers.read(partial(parts.examine, context)):
         sums += part.sums
-        wrong += part.value[: MOST_SHOWN - len(wrong)]
-        certified += part.certified[: MOST_SHOWN - len(certified)]
-        attached += part.attached[: MOST_SHOWN - len(attached)]
+        for check, some in part.differences.items():
+            differences[check] += some[: MOST_SHOWN - len(differences[check])]
         epochs.add(of_epochs, part.of_epochs)
         for total, of_part in zip(net_lovelace, part.net_lovelace, strict=True):
             total.update(of_part)
         done += transactions
         progress("transactions", done, readers.transactions)
-    return parts.Findings(sums, wrong, certified, attached, of_epochs, net_lovelace)
+    return parts.Findings(sums, differences, of_epochs, net_lovelace)
 
 
 async def _of_histories(
@@ -325,14 +321,6 @@ async def _wrong_fingerprints(readers: Readers, ranges: list[fingerprints.AssetR
     return found
 
 
-async def _wrong_hashes(readers: Readers) -> list[CheckResult]:
-    datums, scripts = list[Difference](), list[Difference]()
-    async for wrong, _ in readers.read(parts.wrong_hashes):
-        datums += wrong.datums[: MOST_SHOWN - len(datums)]
-        scripts += wrong.scripts[: MOST_SHOWN - len(scripts)]
-    return [CheckResult("datum", datums), CheckResult("script", scripts)]
-
-
 class _Ranges(msgspec.Struct, frozen=True):
     """What the processes work on besides transactions."""
 
@@ -341,14 +329,12 @@ class _Ranges(msgspec.Struct, frozen=True):
 
 
 class _OfHistory(msgspec.Struct, frozen=True):
-    """What the processes found: in transactions and in histories, suspect marks of inputs, and wrong hashes and
-    fingerprints.
-    """
+    """What the processes found: in transactions and in histories, suspect marks of inputs, and wrong fingerprints."""
 
     transactions: parts.Findings
     histories: dict[str, str | None]
     suspects: set[int]
-    hashes_and_fingerprints: list[CheckResult]
+    fingerprints: CheckResult
 
 
 class _OfTables(msgspec.Struct, frozen=True):
