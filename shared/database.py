@@ -10,8 +10,26 @@ import asyncpg
 import msgspec
 
 from shared import hosts
-from shared.lifecycle import UNUSABLE
 from shared.network import Network
+
+# Postgres' part of what `shared.lifecycle` has for all servers.
+UNREACHABLE: tuple[type[Exception], ...] = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InsufficientResourcesError,  # SQLSTATE 53xxx: no connection, memory or disk space left
+    asyncpg.PostgresSystemError,  # 58xxx: its disk fails
+    asyncpg.ReadOnlySQLTransactionError,  # 25006: another server is the primary now
+    asyncpg.InternalClientError,  # a connection used between the server's last message and its end
+)
+UNUSABLE: tuple[type[Exception], ...] = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.UndefinedObjectError,  # an unknown parameter in the address
+)
 
 LOCK_TIMEOUT = "1s"
 CONNECT_WITHIN_S = 10.0

@@ -10,12 +10,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import asyncpg
 import redis.exceptions
 import structlog
 import uvloop
 
-from shared import service_manager
+from shared import database, service_manager
 
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
@@ -25,29 +24,15 @@ _CLOSE_WITHIN_S = 1.5
 LONGEST_PAUSE_S = 5.0
 REMIND_EVERY_S = 10.0
 
-# Errors of a server that is unreachable, starting, stopping, full or a standby.
 UNREACHABLE: tuple[type[Exception], ...] = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.InsufficientResourcesError,  # SQLSTATE 53xxx: no connection, memory or disk space left
-    asyncpg.PostgresSystemError,  # 58xxx: its disk fails
-    asyncpg.ReadOnlySQLTransactionError,  # 25006: another server is the primary now
-    asyncpg.InternalClientError,  # a connection used between the server's last message and its end
+    *database.UNREACHABLE,
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
 )
+"""Errors of a server, Postgres or Valkey, that is unreachable, starting, stopping, full or a standby."""
 
-# Errors of a server without this database, role, password or privilege. A service may start before they are created.
-UNUSABLE: tuple[type[Exception], ...] = (
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.InsufficientPrivilegeError,
-    asyncpg.UndefinedObjectError,  # an unknown parameter in the address
-    redis.exceptions.ResponseError,
-)
+UNUSABLE: tuple[type[Exception], ...] = (*database.UNUSABLE, redis.exceptions.ResponseError)
+"""Errors of a server without the database, role, password or privilege. A service may start before they are created."""
 
 WAITED_FOR = (*UNREACHABLE, *UNUSABLE)
 """Errors after which a long-running process retries at its start."""
