@@ -13,11 +13,12 @@ import msgspec
 
 from indexer.verify import recompute, spenders
 from indexer.verify.flows import Flows, WithAssets
-from indexer.verify.keys import key_of, square_of, weight_of
+from indexer.verify.keys import key_of, weight_of
+from indexer.verify.numbers import Numbers
 from indexer.verify.results import Difference
 from indexer.verify.spending import GenesisOutput, spending_of
 from shared import metadata, sql
-from shared.ledger import AddressNo, AssetNo, StakeNo
+from shared.ledger import AssetNo
 from shared.sql import Connection
 
 
@@ -59,14 +60,13 @@ async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
     return Sums(spending=spending, disordered=disordered, utxo=utxo)
 
 
-async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
+async def of(db: Connection, flows: Flows, disordered: int, numbers: Numbers) -> Sums:
     """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
-    assets = list(flows.asset_keys)
-    tokens = {found.asset_no for found in await _reference_tokens.all(db, assets, metadata.REFERENCE_PREFIX)}
+    tokens = numbers.reference_tokens(flows.asset_keys)
     paid, spent = _of_tokens(flows.with_assets, tokens) if tokens else (0, 0)
     return Sums(
         address_tx=flows.address_tx,
-        account_tx=await _of_accounts(db, flows),
+        account_tx=sum(map(mul, flows.weights, numbers.squares_of_accounts(flows.touched))),
         account_withdrawal=await _of_withdrawals(db, flows),
         asset_tx=flows.asset_tx,
         mint=flows.mint,
@@ -79,18 +79,6 @@ async def of(db: Connection, flows: Flows, disordered: int) -> Sums:
         reference_output=paid,
         spent_reference=spent,
     )
-
-
-async def _of_accounts(db: Connection, flows: Flows) -> int:
-    """The sum over the accounts of each transaction, from its addresses."""
-    addresses = list(set[AddressNo]().union(*flows.touched))
-    found = await _accounts.one(db, addresses)
-    assert found is not None, "an aggregate has one row"
-    # NOTE: squares differ as the accounts do. An address without one adds 0, which no account has.
-    squares = dict.fromkeys(addresses, 0)
-    squares.update(zip(found.address_nos, map(square_of, found.stake_nos), strict=True))
-    of_transactions = [sum(set(map(squares.__getitem__, touched))) for touched in flows.touched]
-    return sum(map(mul, flows.weights, of_transactions))
 
 
 async def _of_withdrawals(db: Connection, flows: Flows) -> int:
@@ -158,23 +146,12 @@ def unequal(history: Sums, tables: dict[str, str | None]) -> list[Difference]:
     ]
 
 
-class _Accounts(msgspec.Struct, frozen=True):
-    address_nos: list[AddressNo]
-    stake_nos: list[StakeNo]
-
-
-class _AssetNo(msgspec.Struct, frozen=True):
-    asset_no: AssetNo
-
-
 class _Total(msgspec.Struct, frozen=True):
     total: str | None
 
 
 _sql = sql.beside(__file__)
 _MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of"))
-_accounts = _sql.query("accounts", _Accounts)
-_reference_tokens = _sql.query("reference_tokens", _AssetNo)
 _TABLES = {
     "policy_holder": _sql.query("policy_holders", _Total, holder="holder", owner_no="address_no"),
     "policy_account_holder": _sql.query("policy_holders", _Total, holder="account_holder", owner_no="account_no"),

@@ -2,16 +2,6 @@
 -- derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is missing,
 -- or a history is not numbered 0, 1, 2 … in order of tx_id.
 
--- name: accounts
--- Those of some addresses that have a stake credential, each at the place of its stake credential. NOTE: in one row, since
--- a row for each takes the processes three times as long.
-SELECT coalesce(array_agg(address_no), '{}') AS address_nos, coalesce(array_agg(stake_no), '{}') AS stake_nos
-FROM address WHERE address_no = ANY ($1::integer[]) AND stake_no IS NOT NULL
-
--- name: reference_tokens
--- Which of some assets are reference tokens, whose names begin with $2.
-SELECT asset_no FROM asset WHERE asset_no = ANY ($1::integer[]) AND substring(name FOR 4) = $2
-
 -- name: make_key_of
 -- The key of a row number.
 CREATE OR REPLACE FUNCTION pg_temp.key_of(number integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$

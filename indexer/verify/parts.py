@@ -15,6 +15,7 @@ from indexer.verify import (
     epochs,
     flows,
     hashes,
+    numbers,
     recompute,
     spenders,
     spending,
@@ -28,8 +29,9 @@ from shared.network import by_name
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What the processes need to know: the folder of the marks of outputs and inputs and the number of its partitions,
-    the network, whether it is indexed from the origin, the deposits, and the snapshots of stakes to compare.
+    """What the processes need to know: the folder of `numbers` and of the marks of outputs and inputs, the number of
+    partitions of these, the network, whether it is indexed from the origin, the deposits, and the snapshots of stakes
+    to compare.
 
     The first reading keeps only the marks of inputs from before the first block. If inputs and outputs differ, a second
     one keeps all marks.
@@ -66,7 +68,7 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
     try:
         spent, disordered = spenders.spent_in(spender_rows)
         flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
-        sums = await checksums.of(db, flowing, disordered)
+        sums = await checksums.of(db, flowing, disordered, numbers.of(context.folder))
         shown = await hashes.shown(db, *ends)
         attached = await attachments.wrong(db, rows, *ends, shown)
         certified = await certificates.wrong(db, rows, *ends, network)

@@ -4,7 +4,8 @@ Processes, one per core, read the packed transactions part by part and add up th
 have (`checksums`), while Postgres adds up those of the tables. Only if two differ are the tables recomputed key by key
 (`recompute`) to name the wrong rows. That is several times slower. The recomputed rows go to temporary tables of the
 connection that holds the snapshot, where SQL compares them with the index (`checks`). Memory is bounded by a few parts,
-and by the addresses that moved in two epochs, for a chain of any length.
+and by the addresses that moved in two epochs, for a chain of any length; lists of all addresses and assets are in files
+(`numbers`).
 
 `readers` has the processes, and `parts` what they do.
 """
@@ -29,6 +30,7 @@ from indexer.verify import (
     epochs,
     fingerprints,
     histories,
+    numbers,
     parts,
     recompute,
     spenders,
@@ -76,6 +78,7 @@ async def check_all(
     assert position is not None, "something is indexed"
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
         partitions = spending.partitions_of(readers.transactions)
+        await numbers.write(db, Path(folder))
         snapshots = await stake.snapshots(db, network)
         deposits = await balances.deposits(db)
         context = parts.Context(

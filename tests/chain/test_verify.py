@@ -2,8 +2,10 @@
 
 import asyncio
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from itertools import count, islice
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -11,7 +13,7 @@ import cbor2
 import pytest
 
 from indexer.store.outputs import opens
-from indexer.verify import checksums, flows, histories, spenders, spending
+from indexer.verify import checksums, flows, histories, numbers, spenders, spending
 from indexer.verify import run as verify
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
 from shared import database
@@ -337,7 +339,11 @@ async def summed(db: asyncpg.Connection) -> checksums.Sums:
     """The checksums of all transactions."""
     everything = 0, 1 << 62
     spent, disordered = spenders.spent_in(await spenders.of_slots(db, *everything))
-    return await checksums.of(db, flows.of(await spending.rows_of.all(db, *everything), spent), disordered)
+    with tempfile.TemporaryDirectory() as folder:
+        await numbers.write(db, Path(folder))
+        listed = numbers.Numbers(Path(folder))
+    flowing = flows.of(await spending.rows_of.all(db, *everything), spent)
+    return await checksums.of(db, flowing, disordered, listed)
 
 
 async def of_histories(db: asyncpg.Connection) -> dict[str, str | None]:
