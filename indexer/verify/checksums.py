@@ -107,7 +107,7 @@ async def _named(db: Connection, flows: Flows) -> int:
     return total
 
 
-def _of_tokens(outputs: Sequence[WithAssets], tokens: set[AssetNo]) -> tuple[int, int]:
+def _of_tokens(outputs: Sequence[WithAssets], tokens: set[int]) -> tuple[int, int]:
     """The sum over the reference tokens in some outputs, and that over those of them which are spent."""
     paid = spent = 0
     for made_by, index, quantities, spent_by in outputs:

@@ -43,7 +43,7 @@ class Numbers:
             of_each = [{account_of(each) for each in addresses if each < last} for addresses in touched]
         return [sum(map(mul, accounts, accounts)) for accounts in of_each]
 
-    def reference_tokens(self, assets: Iterable[AssetNo]) -> set[AssetNo]:
+    def reference_tokens(self, assets: Iterable[int]) -> set[int]:
         """Those of some assets that are reference tokens."""
         tokens, last = self._tokens, len(self._tokens)
         return {asset_no for asset_no in assets if asset_no < last and tokens[asset_no]}
