@@ -64,10 +64,11 @@ async def write(db: asyncpg.Connection, folder: Path) -> None:
         for first in range(0, ends.address_nos, _CHUNK_ADDRESSES):
             file.seek(first * array("i").itemsize)
             file.write(await _accounts_from(db, first, min(first + _CHUNK_ADDRESSES, ends.address_nos)))
-    tokens = bytearray(ends.asset_nos or 1)
-    for found in await _reference_tokens.all(db, metadata.REFERENCE_PREFIX):
-        tokens[found.asset_no] = 1
-    (folder / _TOKENS).write_bytes(tokens)
+    with (folder / _TOKENS).open("wb+") as file:
+        file.truncate(ends.asset_nos or 1)
+        with mmap(file.fileno(), 0) as tokens:
+            for found in await _reference_tokens.all(db, metadata.REFERENCE_PREFIX):
+                tokens[found.asset_no] = 1
 
 
 async def _accounts_from(db: asyncpg.Connection, first: int, end: int) -> "array[int]":

@@ -2,14 +2,15 @@
 
 -- name: ends
 -- The number after the last address, and that after the last asset.
-SELECT (SELECT coalesce(max(address_no) + 1, 0) FROM address) AS address_nos,
-       (SELECT coalesce(max(asset_no) + 1, 0) FROM asset) AS asset_nos
+SELECT (SELECT coalesce(max(address_no) + 1::bigint, 0) FROM address) AS address_nos,
+       (SELECT coalesce(max(asset_no) + 1::bigint, 0) FROM asset) AS asset_nos
 
 -- name: accounts
--- The addresses from number $1 to before $2 that have a stake credential, each at the place of its stake credential. NOTE: in
--- one row, since a row for each takes three times as long to read.
+-- The addresses from number $1 to before $2 that have a stake credential, each at the place of its stake credential. Numbers
+-- that the file can't hold are left out; other checks report them. NOTE: in one row, since a row for each takes three times
+-- as long to read.
 SELECT coalesce(array_agg(address_no), '{}') AS address_nos, coalesce(array_agg(stake_no), '{}') AS stake_nos
-FROM address WHERE address_no >= $1 AND address_no < $2 AND stake_no IS NOT NULL
+FROM address WHERE address_no >= $1::bigint AND address_no < $2::bigint AND stake_no BETWEEN 0 AND 2147483646
 
 -- name: reference_tokens
 -- Assets whose names begin with $1.

@@ -375,6 +375,15 @@ WITHOUT_NODE = {
         "UPDATE asset SET supply = (supply::text || '.00')::numeric WHERE ctid = (SELECT max(ctid) FROM asset)",
         "asset",
     ),
+    "the highest number for an address": (
+        "UPDATE address SET address_no = 2147483647 WHERE address_no = (SELECT max(address_no) FROM address)",
+        "address",
+    ),
+    "the highest number for the account of an address": (
+        "UPDATE address SET stake_no = 2147483647 WHERE address_no = (SELECT max(address_no) FROM address"
+        " WHERE stake_no IS NOT NULL)",
+        "address",
+    ),
     "an output of an epoch that is no number": (
         "UPDATE epoch SET output = 'NaN' WHERE epoch_no = (SELECT max(epoch_no) FROM epoch)",
         "epoch",
