@@ -155,7 +155,8 @@ async def _window(db: asyncpg.Connection, connect: Connect, network: Network, wi
             last_slot = min(window.next_slot - 1, common.slot_no)
             found = await _differences(db, network, read, window.first_slot, last_slot)
             compared = _Differences(len(read), sum(block.host_count for block in read), found)
-            # NOTE: in this order. A fork that came and went meanwhile has the last block, but not the common one.
+            # NOTE: in this order. The node must be back on the common chain before it is asked for the last block that
+            # was read, which only a fork may have had.
             if not found or await _has_all(connect, [common, read[-1].point]):
                 return compared
     return LeftOut.UNSTEADY

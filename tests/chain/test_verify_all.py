@@ -384,7 +384,7 @@ WITHOUT_NODE = {
         " WHERE stake_no IS NOT NULL)",
         "address",
     ),
-    "an output of an epoch that is no number": (
+    "NaN as the output of an epoch": (
         "UPDATE epoch SET output = 'NaN' WHERE epoch_no = (SELECT max(epoch_no) FROM epoch)",
         "epoch",
     ),
@@ -407,7 +407,7 @@ async def test_history_alone_shows(db: asyncpg.Connection, name: str) -> None:
     assert check in found, found
 
 
-# What a packed column of the last transaction may not hold.
+# Values that no ledger has, each packed for a column of the last transaction.
 IMPOSSIBLE = {
     "a quantity of 0": ("outputs", packed.pack_outputs(0, [packed.pack_output(AddressNo(1), 5, {AssetNo(1): 0})])),
     "less than no lovelace": ("outputs", packed.pack_outputs(0, [packed.pack_output(AddressNo(1), -1, {})])),
@@ -416,8 +416,8 @@ IMPOSSIBLE = {
         packed.pack_outputs(0, [packed.pack_output(AddressNo(1), 1 << 63, {})]),
     ),
     "nothing minted": ("mint", packed.pack_mint({AssetNo(1): 0})),
-    "a certificate of no known type": ("extra", packed.pack_extra(packed.Extra(certificates=[packed.Certificate(99)]))),
-    "a credential of no known origin": (
+    "an unknown type of certificate": ("extra", packed.pack_extra(packed.Extra(certificates=[packed.Certificate(99)]))),
+    "an unknown origin of a credential": (
         "extra",
         packed.pack_extra(packed.Extra(certificates=[packed.Certificate(0, stake=b"\x02" + bytes(28))])),
     ),
@@ -425,7 +425,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-async def test_what_no_ledger_has_is_named(db: asyncpg.Connection, what: str) -> None:
+async def test_an_impossible_value_is_named(db: asyncpg.Connection, what: str) -> None:
     column, data = IMPOSSIBLE[what]
     statement = f"UPDATE tx SET {column} = $1 WHERE tx_id = (SELECT max(tx_id) FROM tx)"  # noqa: S608
     found = await planted(db, statement, partial(within, network=PREPROD), arguments=(data,))

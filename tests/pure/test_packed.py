@@ -87,7 +87,7 @@ def test_a_mint_survives_and_nothing_is_no_bytes(mint: packed.Quantities) -> Non
 @pytest.mark.parametrize(
     "output", [(-1, 5), (1 << 31, 5), (1, 5, {-1: 5}), (1, 5, {1 << 31: 5}), (1, -1), (1, 5, {1: 0})]
 )
-def test_what_is_no_row_number_or_no_amount_is_refused(output: tuple[object, ...]) -> None:
+def test_row_numbers_and_amounts_out_of_range_are_refused(output: tuple[object, ...]) -> None:
     with pytest.raises(msgspec.ValidationError):
         packed.unpack_output(msgspec.msgpack.encode(output))
 
