@@ -27,8 +27,8 @@ _LONGEST_NAME = 100
 _NOT_COUNTED = "usage cannot be recorded"
 _WITHOUT_DATABASE = "ready.without_database"
 
-USAGE_QUEUED_WITHIN_S = 15.0
-"""How long usage may stay unqueued before `/ready` reports it."""
+USAGE_UNREACHABLE_S = 15.0
+"""How long the queue or the usage tables may be unreachable before `/ready` reports it."""
 
 
 class Alive(msgspec.Struct, frozen=True):
@@ -129,7 +129,7 @@ def _reasons(services: Services, looked: "_Looked") -> Iterator[str]:
         yield "DATA_DIR is shared with another host: see the log"
     if services.spools.unusable:
         yield f"the usage folder has unusable files ({len(services.spools.unusable)}): see the log"
-    if time.monotonic() - services.spools.queued_at > USAGE_QUEUED_WITHIN_S:
+    if time.monotonic() - services.spools.looked_at > USAGE_UNREACHABLE_S:
         yield "usage waits on disk"
     for number, reason in services.chain_servers.left_out().items():
         yield f"replica {number} of READ_DATABASE_URL is left out: {reason}"

@@ -120,7 +120,7 @@ class Barred(msgspec.Struct, frozen=True):
 class AskPostgres(msgspec.Struct, frozen=True):
     """The key must be read from Postgres: Valkey has not cached it, or may not answer yet.
 
-    Postgres' answer may be cached in this `life` of Valkey's data until `until_us` on its clock. If Valkey may not
+    Postgres' answer may be cached in this `life` of Valkey's data until `until_us` on Valkey's clock. If Valkey may not
     answer yet, `until_us` is 0: the answer must not be cached.
     """
 
@@ -149,8 +149,9 @@ class _Admissions(msgspec.Struct, frozen=True):
 class SharedLimits:
     """The sliding minutes of all processes together, by Valkey's clock.
 
-    Valkey's data have a life: it ends when Valkey loses its data or fails over. A process takes part in a life once it
-    has reported its admissions of the last minute. Until all processes have, requests wait.
+    Valkey's data have a life, named `<data>.<number>`: it ends when Valkey loses its data, starts or fails over, which
+    changes `<data>`, and after an outage that its data survive, which changes the number. A process takes part in a
+    life once it has reported its admissions of the last minute. Until all processes have, requests wait.
 
     Methods raise the errors of `ValkeyClient`. After one, Valkey counts as `away` until a heartbeat succeeds.
     """
@@ -163,7 +164,7 @@ class SharedLimits:
         self._process = secrets.token_hex(8).encode()
         self._peers: Sequence[bytes] = ()  # processes with a heartbeat in the last minute, as Valkey last said
         self._life = b""  # to which this process has reported all it had to; empty after a new one has begun
-        self._data = b""  # for which the batches in _owed are made
+        self._data = b""  # the data that the batches in _owed are for
         self._first_minute_ends_at = 0.0  # of the life, on the monotonic clock
         self._owed: deque[_Admissions] = deque()
         self._batches = 0
@@ -357,7 +358,7 @@ class SharedLimits:
         )
 
     def _refused(self, key: GoodKey) -> Verdict:
-        """The refusal while a silent process may have used the whole limit: until its minute is over."""
+        """The refusal while a process that has not reported may have used the whole limit, for one minute."""
         reset_s = max(math.ceil(self._first_minute_ends_at - time.monotonic()), 1)
         return Verdict(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
 
@@ -395,7 +396,7 @@ class _LuaScript:
 
 @lru_cache(2)
 def _minutes(life: bytes) -> bytes:
-    """The beginning of the names of the lists of admissions. Data that replace lost ones have another."""
+    """The prefix of the keys of the lists of admissions. If Valkey loses its data, the new data have another prefix."""
     return _MINUTES % life.rpartition(b".")[0]
 
 

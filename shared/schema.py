@@ -93,7 +93,7 @@ def _refuse_unreleased(present: int) -> None:
 
 
 async def _shut_writers_out(connection: asyncpg.Connection) -> None:
-    """Lock the version's table in the open transaction: writers can commit again after it.
+    """Lock the version's table inside the migration's commit: writers can commit again after it.
 
     Sessions that hold the table are logged after _PATIENCE_S. Sessions of Ledgerline are ended after _MOST_LOOKS
     attempts, and lose their uncommitted work, as in a crash. Sessions of other programs, such as `pg_dump`, are not.

@@ -1,7 +1,8 @@
 """Background tasks that are restarted after any failure.
 
 A task that ends, by an exception or by returning, is logged with its cause, counted, reported by `failing`, and
-restarted after a pause. Tasks that end with their caller, or feed the watchdog, are plain asyncio tasks instead.
+restarted after a pause. Tasks that end by themselves or with their caller, and those that feed the watchdog, are plain
+asyncio tasks instead.
 """
 
 import asyncio

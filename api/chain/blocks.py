@@ -77,7 +77,7 @@ class Block(msgspec.Struct, frozen=True):
 class BlockTransaction(msgspec.Struct, frozen=True):
     """A transaction of a block, `tx_index` is its position there.
 
-    `fee` is null if an input of a Byron transaction precedes the first indexed block, `size` if the node sends no CBOR.
+    `fee` is null if it depends on an input that precedes the first indexed block, `size` if the node sends no CBOR.
     """
 
     tx_hash: str

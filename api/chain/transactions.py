@@ -116,8 +116,8 @@ class Output(msgspec.Struct, frozen=True):
 class Transaction(HistoryEntry, frozen=True):
     """A transaction with its inputs and outputs.
 
-    If its scripts failed, these are its collateral inputs and its collateral return. `fee` is null if an input of a
-    Byron transaction precedes the first indexed block, `size` if the node sends no CBOR.
+    If its scripts failed, these are its collateral inputs and its collateral return. `fee` is null if it
+    depends on an input that precedes the first indexed block, `size` if the node sends no CBOR.
     """
 
     fee: Quantity | None

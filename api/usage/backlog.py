@@ -22,7 +22,7 @@ _READ_BYTES = 1_000 * RECORD.size
 
 
 class _Uncounted(msgspec.Struct):
-    """What the spools of a folder contain that is not in the table."""
+    """What the spools of a folder contain that is not in the usage tables."""
 
     waiting_bytes: int = 0
     oldest_at: float | None = None  # since 1970
@@ -32,7 +32,8 @@ class _Uncounted(msgspec.Struct):
 class Measured(msgspec.Struct, frozen=True):
     """Usage that waits; unknown figures are None.
 
-    `queued` batches are in the queue; `waiting_bytes` are spooled and not in the table, the oldest of them for `lag_s`
+    `queued` batches are in the queue; `waiting_bytes` are spooled and not in the usage tables, the
+    oldest of them for `lag_s`
     seconds.
     """
 
@@ -43,11 +44,11 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 class Backlog:
-    """Compares the spools of all processes in a folder with the table."""
+    """Compares the spools of all processes in a folder with the usage tables."""
 
     def __init__(self, folder: Path, partner: asyncpg.Pool, broker: RedisBroker) -> None:
         self._folder, self._partner, self._broker = folder, partner, broker
-        self._marks: Mapping[str, int] | None = None  # as last read; used while the table is unreachable
+        self._marks: Mapping[str, int] | None = None  # as last read; used while Postgres is unreachable
 
     async def measured(self) -> Measured:
         """The current figures."""
@@ -91,8 +92,8 @@ class Gauges(Collector):
         """The gauges of this scrape."""
         measured = self._measured
         for name, text, value in (
-            ("lag_seconds", "Age of the oldest request that is not in the table", measured.lag_s),
-            ("waiting_bytes", "Spooled bytes that are not in the table", measured.waiting_bytes),
+            ("lag_seconds", "Age of the oldest request that is not in the usage tables", measured.lag_s),
+            ("waiting_bytes", "Spooled bytes that are not in the usage tables", measured.waiting_bytes),
             ("unusable_files", "Files in the usage folder that are not readable spools", measured.unusable_files),
             ("queued", "Batches that wait for the aggregator", measured.queued),
         ):

@@ -1,7 +1,7 @@
-"""From spool to queue: sums of spooled requests are queued for the aggregator until they are in the table.
+"""From spool to queue: sums of spooled requests are queued for the aggregator until they are in the usage tables.
 
-Only one batch of a spool is under way at a time: the table then recognises every batch by one offset per spool
-(docs/decisions/0005-usage-exactly-once.md). A spool whose records are all in the table is kept for a while, in case a
+Only one batch of a spool is under way at a time, so one offset per spool, its mark, says what is in the tables
+(docs/decisions/0005-usage-exactly-once.md). A spool whose records are all in the tables is kept for a while, in case a
 failover loses commits (docs/decisions/0016-what-a-spool-promises.md).
 """
 
@@ -44,15 +44,15 @@ LONGEST_QUEUED_S = 86_400
 """An older message is dropped: if its batch was still missing, the spool has queued it again."""
 
 KEPT_S = 600.0
-"""How long a spool is kept after the commit that completed it; a later failover no longer loses that commit."""
+"""How long a spool is kept after the commit that completed it. After that, a failover no longer loses that commit."""
 
 _LOOK_EVERY_S, _TABLE_WITHIN_S = 0.5, 5.0
 _MOST_RECORDS = 20_000  # in a batch: 760 kB of spool, and well below a second in the aggregator
 _QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a batch is queued again, at first and at most
-_MOST_QUEUED = 1_000  # with more messages, no batch is queued again
+_MOST_QUEUED = 1_000  # with this many messages, no batch is queued again
 _LAST_LOOKS_S = 2.0
 _FOLDER = "usage"  # in DATA_DIR
-_TABLE_AND_QUEUE = "the usage table and its queue"
+_TABLES_AND_QUEUE = "the usage tables and their queue"
 
 _lost = prometheus.Counter(
     "ledgerline_usage_lost_records", "Spooled records that could not be read back from the disk."
@@ -96,7 +96,7 @@ class BreakdownSum(msgspec.Struct, array_like=True):
 class UsageBatch(msgspec.Struct, frozen=True):
     """The sums of the records between two offsets of a spool.
 
-    A batch that is queued again may end later, as the spool has grown: the mark admits one of the two.
+    A batch that is queued again may contain more records, as the spool has grown: the mark admits one of the two.
     """
 
     spool: str
@@ -107,7 +107,7 @@ class UsageBatch(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The offset up to which a spool is in the table, and whether that commit is too old to be lost in a failover."""
+    """The offset up to which a spool is in the usage tables, and whether a failover can no longer lose that commit."""
 
     spool: str
     next_offset: int
@@ -121,7 +121,7 @@ _forget = _sql.command("forget")
 
 
 def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
-    """The synced records of a spool that are not in the table, at most _MOST_RECORDS. Raises OSError.
+    """The synced records of a spool that are not in the usage tables, at most _MOST_RECORDS. Raises OSError.
 
     `endpoints` names the endpoints that this version has; a spool of another version may know others.
     """
@@ -134,7 +134,7 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
         if found is None:
             found = sums[whose] = UsageSum(record.credential_id.hex(), whose[1])
         found.add(record)
-        # NOTE: by name, since all unknown endpoints are one row of the table.
+        # NOTE: by name, since all unknown endpoints are one row.
         endpoint = endpoints.get(record.endpoint, UNKNOWN_ENDPOINT)
         part = record.credential_id, whose[1] // 60, endpoint, record.status // 100
         parts.setdefault(part, []).append(record.took_us)
@@ -181,7 +181,7 @@ async def spooling(
     """The spools of this process, with a background task that queues their records.
 
     `endpoints` are the names of endpoints by the number in a record.
-    The end of the block waits up to _LAST_LOOKS_S for the last records to reach the table; the others stay on disk.
+    The end of the block waits up to _LAST_LOOKS_S for the last records to reach the tables; the others stay on disk.
     Raises ServersError if DATA_DIR can't be written.
     """
     try:
@@ -197,7 +197,7 @@ async def spooling(
 
 
 class _UnderWay(msgspec.Struct, frozen=True):
-    """A batch that is queued but not in the table yet."""
+    """A batch that is queued but not in the usage tables yet."""
 
     offset: int
     pause_s: float
@@ -217,17 +217,17 @@ class _Outage:
         now = time.monotonic()
         if self._logged_at is None or now - self._logged_at >= REMIND_EVERY_S:
             fault = None if isinstance(cause, WAITED_FOR) else cause  # an outage needs no traceback
-            log_waiting(_TABLE_AND_QUEUE, cause=f"{type(cause).__name__}: {cause}", exc_info=fault)
+            log_waiting(_TABLES_AND_QUEUE, cause=f"{type(cause).__name__}: {cause}", exc_info=fault)
             self._logged_at = now
 
     def end(self) -> None:
         if self._logged_at is not None:
-            log.info("reached", **{"for": _TABLE_AND_QUEUE})
+            log.info("reached", **{"for": _TABLES_AND_QUEUE})
             self._logged_at = None
 
 
 class _Queueing:
-    """Every half second, compares each spool with the table and queues the next batch."""
+    """Every half second, compares each spool with the usage tables and queues the next batch."""
 
     def __init__(
         self, spools: Spools, partner: asyncpg.Pool, broker: RedisBroker, endpoints: Mapping[int, str]
@@ -237,13 +237,13 @@ class _Queueing:
         self._outage = _Outage()
 
     async def run(self) -> None:
-        """Queue endlessly. While the table or the queue is unreachable, the spools grow."""
+        """Queue endlessly. While Postgres or Valkey is unreachable, the spools grow."""
         while True:
             await self._try_to_look()
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def finish(self) -> None:
-        """Wait for the last records to reach the table, then close the spools."""
+        """Wait for the last records to reach the usage tables, then close the spools."""
         try:
             async with asyncio.timeout(_LAST_LOOKS_S):
                 while any(spool.waiting_bytes for spool in self._spools.all):
@@ -257,12 +257,12 @@ class _Queueing:
     async def _try_to_look(self) -> None:
         try:
             await self._look()
-        except Exception as cause:  # noqa: BLE001 - retried after any error; `queued_at` shows for how long
-            self._under_way.clear()  # start again from the state of the table
+        except Exception as cause:  # noqa: BLE001 - retried after any error; `looked_at` shows for how long
+            self._under_way.clear()  # start again from the marks
             self._outage.report(cause)
         else:
             self._outage.end()
-            self._spools.queued_at = time.monotonic()
+            self._spools.looked_at = time.monotonic()
 
     async def _look(self) -> None:
         unusable = self._spools.take_over()
@@ -274,7 +274,7 @@ class _Queueing:
         self._spools.report_unusable(unusable)
 
     async def _look_at_all(self, unusable: _Unusable) -> None:
-        """Sync every spool, compare it with the table, and queue the missing records.
+        """Sync every spool, compare it with the usage tables, and queue the missing records.
 
         A file with a disk error goes into `unusable`, and does not block the others.
         """
@@ -299,7 +299,7 @@ class _Queueing:
                 await self._queue(spool, unusable, may_repeat=queued < _MOST_QUEUED)
 
     async def _compare(self, found: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:
-        """Note how much of each spool is in the table, which a failover may reduce, and drop those that are safe."""
+        """Note how much of each spool is in the tables, which a failover may reduce, and drop those that are safe."""
         for spool in seen:
             mark = found.get(spool.name, Mark(spool.name, 0, is_safe=True))
             if mark.next_offset < spool.added_bytes:
@@ -307,7 +307,7 @@ class _Queueing:
                 self._under_way.pop(spool.name, None)
             spool.added_bytes = mark.next_offset
             if mark.next_offset > spool.size_bytes:
-                unusable[spool.path] = "shorter than its part in the table"
+                unusable[spool.path] = "shorter than its part in the usage tables"
             elif mark.next_offset == spool.size_bytes and mark.is_safe and spool in self._spools.rolled_over:
                 await self._drop(spool, unusable)
 

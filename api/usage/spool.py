@@ -1,8 +1,8 @@
 """The spool: before it sends an answer, a process records the request of an API key here.
 
-A spool is a file of records in DATA_DIR/usage, locked by the process that writes it. `api/usage/queue.py`
-brings the records into the table. The spool of a dead process is taken over by another one on the machine, which adds
-no records to it. What a spool guarantees: docs/decisions/0016-what-a-spool-promises.md.
+A spool is a file of records in DATA_DIR/usage, locked by the process that writes it. `api/usage/queue.py` brings the
+records into the usage tables. The spool of a dead process is taken over by another one on the machine, which adds no
+records to it. What a spool guarantees: docs/decisions/0016-what-a-spool-promises.md.
 """
 
 import binascii
@@ -23,10 +23,10 @@ from api.usage import disk
 log = structlog.get_logger()
 
 ROLL_OVER_BYTES = 8 * 1024**2
-"""The size at which a process begins a new spool, so that records in the table can be deleted."""
+"""The size at which a process begins a new spool, so that records in the usage tables can be deleted."""
 
 MOST_WAITING_BYTES = 1024**3
-"""The limit of a process' records that are not in the table, 28 million: above it, requests are refused."""
+"""The limit of a process' records that are not in the usage tables, 28 million: above it, requests are refused."""
 
 RECORD = struct.Struct("<16sQIHII")  # credential_id, time in us since 1970, took_us, status, endpoint, checksum
 _CHECKSUM = struct.Struct("<I")
@@ -68,7 +68,7 @@ class Spool:
         size_bytes = max(disk.size_bytes(file) - HEADER_BYTES, 0)
         self.size_bytes = size_bytes - size_bytes % RECORD.size  # the rest was torn by a power failure
         self.synced_bytes = 0  # the part that is known to survive a power failure
-        self.added_bytes = 0  # the part that was in the table at the last look
+        self.added_bytes = 0  # the part that was in the usage tables at the last look
         self.reported_bytes = 0  # up to here, lost records have been counted
         self._in_doubt = True  # whether a sync may have failed, even in the process before this one
 
@@ -122,7 +122,7 @@ class Spool:
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that are not known to be in the table."""
+        """The bytes that are not known to be in the usage tables."""
         return max(self.size_bytes - self.added_bytes, 0)
 
     @property
@@ -163,7 +163,7 @@ class Spool:
                 yield Record(*fields)
 
     def delete(self) -> None:
-        """Remove the file: all its records are in the table."""
+        """Remove the file: all its records are in the usage tables."""
         disk.remove(self.path)
         disk.sync_names(self.path.parent)
         self.close()
@@ -178,7 +178,7 @@ class Spool:
 
 
 class Spools:
-    """The spools of this process: the current one, and older ones until they are safe in the table."""
+    """The spools of this process: the current one, and older ones until they are safe in the usage tables."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -187,7 +187,7 @@ class Spools:
         self._current = Spool.create(folder)
         self.rolled_over: list[Spool] = []
         self.fault: str | None = None  # why requests are refused now
-        self.queued_at = time.monotonic()  # when all records were last known to be queued or in the table
+        self.looked_at = time.monotonic()  # when the queue and the usage tables were last reached
         self.unusable: dict[Path, str] = {}  # files that could not be used at the last look, with the reasons
 
     @property
@@ -246,7 +246,7 @@ class Spools:
             self.roll_over()
 
     def drop(self, spool: Spool) -> None:
-        """Delete a spool whose records are all in the table. Raises OSError."""
+        """Delete a spool whose records are all in the usage tables. Raises OSError."""
         spool.delete()
         self.rolled_over.remove(spool)
 

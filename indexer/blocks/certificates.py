@@ -1,4 +1,4 @@
-"""Certificates as rows hold them, and those of stake credentials and pools as changes of stake and pools. Pure."""
+"""Convert certificates to the form in which rows hold them, and to the changes of stake and pools that they make."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,9 @@ _TYPE_NOS = {name: number for number, name in enumerate(packed.CERTIFICATES)}
 
 
 class StakeChange(msgspec.Struct, frozen=True, gc=False):
-    """A stake credential (its reward account) is registered, deregistered (both end its delegation), or delegates."""
+    """A stake credential (its reward account) is registered or deregistered, both of which end its delegation, or it
+    delegates.
+    """
 
     kind: str
     account: bytes
@@ -24,7 +26,7 @@ class StakeChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class VoteDelegation(msgspec.Struct, frozen=True, gc=False):
-    """A stake credential (its reward account) delegates its vote, or, without one, a representative retires."""
+    """A stake credential (its reward account) delegates its vote; if `account` is None, the representative retires."""
 
     account: bytes | None
     representative: bytes

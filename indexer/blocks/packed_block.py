@@ -17,7 +17,7 @@ from shared.network import Network
 from shared.packed import OutputKey
 
 NEAR_TIP_BLOCKS = 100
-"""Within this many blocks of the node's tip, a batch waits for no further blocks, and its commit waits for the disk."""
+"""Nearer to the node's tip than this, a batch waits for no further blocks, and its commit waits for the disk."""
 
 
 class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):

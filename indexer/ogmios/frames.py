@@ -1,8 +1,8 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
-`blocks/` translates Ogmios' names into ours, with two exceptions: the node's tip stays a `NodePoint`, and a certificate
-a `Certificate` until its rows are made; answers even show its type as Ogmios names it. Fields that we do not use are
-skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
+`blocks/` translates Ogmios' names into ours, with two exceptions. The node's tip stays a `NodePoint`. A certificate
+stays a `Certificate` until its rows are made, and our API shows its type as Ogmios names it. Fields that we do not use
+are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json
@@ -117,7 +117,7 @@ class StakePool(_Struct, frozen=True):
 class Party(_Struct, frozen=True):
     """A certificate's representative, member or delegate of the committee, genesis key or genesis delegate.
 
-    Representatives that always vote the same have no id, genesis keys and delegates no origin.
+    Representatives that always vote the same have no id. Genesis keys and delegates have no origin.
     """
 
     id: str | None = None

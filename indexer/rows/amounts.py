@@ -13,7 +13,7 @@ class OutputTotals(msgspec.Struct, frozen=True, gc=False):
     """The sum of some outputs: their address_no and stake_no, lovelace, and quantities by asset_no."""
 
     addresses: set[AddressNo]
-    accounts: set[StakeNo]
+    stakes: set[StakeNo]
     lovelace: int
     quantities: dict[AssetNo, int]
 
@@ -32,7 +32,7 @@ class Amounts:
     def move(self, outputs: Iterable[ResolvedOutput], sign: int) -> OutputTotals:
         """Add the outputs made (`sign` 1) or spent (-1). Returns their totals, without the sign."""
         stakes, holders = self.stakes, self.holders
-        addresses, accounts = set[AddressNo](), set[StakeNo]()
+        addresses, stake_nos = set[AddressNo](), set[StakeNo]()
         total_lovelace, total = 0, dict[AssetNo, int]()
         for output in outputs:
             address_no, stake_no, lovelace = output.address_no, output.stake_no, output.lovelace
@@ -40,10 +40,10 @@ class Amounts:
             total_lovelace += lovelace
             if stake_no is not None:
                 stakes[stake_no] += sign * lovelace
-                accounts.add(stake_no)
+                stake_nos.add(stake_no)
             if output.quantities:
                 self.accounts[address_no] = -address_no if stake_no is None else stake_no
                 for asset_no, quantity in output.quantities.items():
                     holders[asset_no, address_no] += sign * quantity
                     total[asset_no] = total.get(asset_no, 0) + quantity
-        return OutputTotals(addresses, accounts, total_lovelace, total)
+        return OutputTotals(addresses, stake_nos, total_lovelace, total)

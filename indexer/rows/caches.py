@@ -88,7 +88,9 @@ class NumberRow(msgspec.Struct, Generic[No], frozen=True):
 
 
 class Numbers(Recent[bytes, No]):
-    """The row numbers of byte strings of one kind. A number is assigned once and never reused."""
+    """The row numbers of byte strings of one kind. A number stands for the same bytes as long as this
+    lives; a commit that Postgres loses ends it (see `renumber` in the store).
+    """
 
     def __init__(self, query: "sql.Query[NumberRow[No]]", next_number: No) -> None:
         super().__init__(MOST_NUMBERS)

@@ -23,9 +23,10 @@ class UtxoRow(NamedTuple):
 
 
 class Outputs(msgspec.Struct):
-    """What a batch makes and leaves unspent, what it spends of earlier ones, and by which transaction.
+    """The outputs that a batch makes and leaves unspent, those of earlier batches that it spends, and the spenders.
 
-    `spenders` has entries of `spender` by slot_no, including those for outputs that the batch makes and spends.
+    `spenders` has entries of `spender` by the slot_no in which the spent output was made, including those for outputs
+    that the batch both makes and spends.
     """
 
     made: dict[OutputKey, ResolvedOutput] = {}

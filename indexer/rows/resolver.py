@@ -36,7 +36,7 @@ from shared.packed import Output, OutputKey, Quantities
 from shared.sql import Connection
 
 PlacedOutput = tuple[TxId, int, Output]
-"""An output after the tx_id of its transaction and its index there."""
+"""The tx_id of a transaction, the index of one of its outputs, and that output."""
 
 
 class FirstSeen(msgspec.Struct, frozen=True):
@@ -239,7 +239,9 @@ class _GenesisSource(msgspec.Struct, frozen=True):
 
 
 class _OutputFact(msgspec.Struct, frozen=True):
-    """An address_no and its stake_no or, if that is None, the asset_no of a reference token."""
+    """An address and its stake_no. If `stake_no` is None, `number` is not an address_no but the asset_no of a reference
+    token.
+    """
 
     number: int
     stake_no: StakeNo | None

@@ -157,7 +157,7 @@ class _BlockRows:
             surplus.add(spent.quantities, 1)
             surplus.add(received.quantities, -1)
         rows.address_txs += [(address_no, tx_id) for address_no in spent.addresses | received.addresses]
-        rows.account_txs += [(stake_no, tx_id) for stake_no in spent.accounts | received.accounts]
+        rows.account_txs += [(stake_no, tx_id) for stake_no in spent.stakes | received.stakes]
         if received.quantities:
             rows.asset_txs += [(asset_no, tx_id, *quantity_columns(n)) for asset_no, n in received.quantities.items()]
         mint = self._add_mint(tx_id, tx, surplus) if tx.mint else None

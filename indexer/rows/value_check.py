@@ -2,10 +2,11 @@
 
 The rule is the ledger's preservation of value (Conway ledger specification, "UTxO"): inputs + withdrawals + refunds +
 minted = outputs + fee + deposits + burned + donation. A Dijkstra transaction balances together with its
-sub-transactions. Credits to reward accounts count as outputs.
+sub-transactions. Credits to reward accounts are on the side of the outputs.
 
 A certificate may name no amount. It then takes what the protocol parameters say, which governance may change, or gives
-back what was once paid. Blocks tell neither: once governance has changed a deposit, any amount is accepted.
+back what was once paid. Blocks tell neither: once governance has changed a deposit, any amount of the right sign is
+accepted.
 
 The checks change nothing and do not query the database; the resolver only names an asset in an error.
 """
@@ -28,14 +29,16 @@ class Unbalanced(Exception):
 
 
 class Deposits(msgspec.Struct, frozen=True):
-    """The first deposits in lovelace of a stake credential and of a pool; `changed` if governance has changed them."""
+    """The deposits in lovelace of a stake credential and of a pool, as the network's genesis sets them; `changed` if
+    governance has changed them since.
+    """
 
     stake: int
     pool: int
     changed: bool = False
 
     def least(self, unnamed: Iterable[str]) -> float:
-        """The least lovelace that certificates of these types, which name no amount, take as deposits less refunds."""
+        """The lowest possible net deposit, in lovelace, of certificates of these types, which name no amount."""
         count = Counter(unnamed)
         registrations, refunds = count["stakeCredentialRegistration"], count["stakeCredentialDeregistration"]
         if self.changed:
@@ -45,7 +48,7 @@ class Deposits(msgspec.Struct, frozen=True):
     def explain(self, unnamed: Sequence[str], lovelace: int) -> bool:
         """Whether such certificates can have taken this lovelace.
 
-        NOTE: a pool that is registered already changes its parameters and pays nothing.
+        NOTE: a registration of a pool that exists changes its parameters, and pays nothing.
         """
         count = Counter(unnamed)
         pools = count["stakePoolRegistration"]

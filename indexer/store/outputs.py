@@ -26,16 +26,16 @@ async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequ
     """Remove and add outputs, and adjust the lists that they are in. The removed ones must be unspent."""
     if removed:
         tag = await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
-        # NOTE: the resolver finds outputs that earlier commits have spent, too.
+        # NOTE: the resolver reads outputs in `tx`, where those that are spent already stay.
         assert int(tag.split()[-1]) == len(removed), f"{tag} of {len(removed)}: an output is spent twice"
     await _copy(db, added)
     rows = [*removed, *added]
     if rows:
         counted = await _counted_lists.all(db, list(_ADDRESSES.of(rows)), list(_ACCOUNTS.of(rows)))
-        # A list becomes long or short only with an output that opens a bucket.
+        # A list is long if at least four of its outputs open a bucket, so only such an output makes it long or short.
         opening = [row for row in rows if opens(row.tx_id, row.output_index)]
         for lists in (_ADDRESSES, _ACCOUNTS):
-            long = {row.owner for row in counted if row.owner_no == lists.owner_no} | lists.of(opening)
+            long = {row.owner for row in counted if row.owner_column == lists.owner_column} | lists.of(opening)
             if long:
                 await lists.move(db, removed, added, long)
 
@@ -47,7 +47,7 @@ async def add_spenders(db: asyncpg.Connection, spenders: Mapping[int, bytes]) ->
 
 
 async def cut_spenders(db: asyncpg.Connection, entries: Mapping[int, int]) -> None:
-    """Remove the last entries of slots: how many, by slot_no."""
+    """Remove the last entries of `spender` in each slot_no: as many as `entries` says."""
     if entries:
         await _cut_spenders.run(db, list(entries), list(entries.values()))
 
@@ -103,12 +103,12 @@ async def _copy(db: asyncpg.Connection, rows: Sequence[UtxoRow]) -> None:
 
 
 class _Lists:
-    """The lists of unspent outputs by address or by account; `owner_no` is the column of their owner."""
+    """The lists of unspent outputs by address or by account; `owner_column` is that of the owner's number."""
 
-    def __init__(self, owner_no: str, utxo_bucket: str, utxo_asset: str) -> None:
-        self.owner_no, self._utxo_bucket = owner_no, utxo_bucket
-        self._owner_of: Callable[[UtxoRow], int | None] = attrgetter(owner_no)
-        of_buckets = {"owner_no": owner_no, "utxo_bucket": utxo_bucket}
+    def __init__(self, owner_column: str, utxo_bucket: str, utxo_asset: str) -> None:
+        self.owner_column, self._utxo_bucket = owner_column, utxo_bucket
+        self._owner_of: Callable[[UtxoRow], int | None] = attrgetter(owner_column)
+        of_buckets = {"owner_no": owner_column, "utxo_bucket": utxo_bucket}
         self._move_assets = _sql.command("move_assets", **of_buckets, utxo_asset=utxo_asset)
         self._move_buckets = _sql.command("move_buckets", **of_buckets)
         self._fill_buckets = _sql.command("fill_buckets", **of_buckets)
@@ -156,9 +156,9 @@ class _GenesisOutput(msgspec.Struct, frozen=True, gc=False):
 
 
 class _CountedList(msgspec.Struct, frozen=True):
-    """A list that has buckets: the column of its owner, and the owner's row number."""
+    """A list that has buckets: the column of its owner's number, and that number."""
 
-    owner_no: str
+    owner_column: str
     owner: int
 
 

@@ -37,7 +37,7 @@ WHERE tx_id_at(entries, 0) < $1 AND tx_id_at(entries, length(entries) - 12) >= $
 
 -- name: counted_lists
 -- Which lists of addresses $1 and accounts $2 have buckets.
-SELECT 'address_no' AS owner_no, owner FROM unnest($1::integer[]) AS list (owner)
+SELECT 'address_no' AS owner_column, owner FROM unnest($1::integer[]) AS list (owner)
 WHERE EXISTS (SELECT FROM utxo_bucket b WHERE b.address_no = owner)
 UNION ALL
 SELECT 'stake_no', owner FROM unnest($2::integer[]) AS list (owner)

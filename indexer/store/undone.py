@@ -15,12 +15,13 @@ from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What some transactions changed. `amounts` and `supplies` have the opposite sign, all else is as it was written.
+    """What some transactions changed. `amounts` and `supplies` have the opposite sign already, so that they are added;
+    all else is as it was written.
 
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
     cease to exist, and `restored` those of the outputs that are unspent again. `address_txs` to `withdrawals` count
-    their entries in the histories, `spent` those of `spender` by slot_no. `assets` are all that they touched,
-    `reward_accounts` the stake credentials of their withdrawals and credits.
+    the entries of each history to remove, `spent` the entries of `spender` in each slot_no. `assets` are all that the
+    transactions touched, `reward_accounts` the stake credentials of their withdrawals and credits.
     """
 
     transactions: int
@@ -80,7 +81,7 @@ def _made(rows: "list[_Packed]") -> list[PlacedOutput]:
 
 
 async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[TxId, PlacedOutput]]:
-    """The outputs that transactions spend, each after the tx_id of its spender.
+    """The outputs that transactions spend, as pairs of the tx_id of the spender and the output.
 
     Those from before the first indexed block are left out.
     """

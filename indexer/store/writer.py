@@ -87,7 +87,7 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
         await epochs.cross(db, rows.staking.crossed)
         await copy_rows(db, rows, entries)
         await _mark_references_spent(db, rows.reference_outputs)
-        await _move(db, rows.amounts, [address_no for address_no, chunk in entries.address_txs.begun if not chunk], 1)
+        await _move(db, rows.amounts, [address_no for address_no, chunk in entries.address_txs.begun if not chunk])
         await outputs.change(db, rows.outputs.spent_rows(), rows.outputs.made_rows())
         await outputs.add_spenders(db, rows.outputs.spenders)
         await supplies.move(db, entries.supplies)
@@ -187,7 +187,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         paid = [resolver.genesis_output(tx_id, raw, lovelace) for tx_id, _, raw, lovelace in genesis_outputs]
         amounts = Amounts()
         amounts.move(paid, 1)
-        await _move(db, amounts, [], 1)
+        await _move(db, amounts, [])
         await count_addresses(db)
         await outputs.change(db, [], [utxo_row(output) for output in paid])
         staking = of_genesis(genesis, resolver)
@@ -264,7 +264,7 @@ async def _undo(
             await outputs.cut_staged_spenders(db, first_tx_id)
             await _delete_staged.run(db, first_tx_id)
         else:
-            await _move(db, undone.amounts, await histories.cut(db, undone), -1)
+            await _move(db, undone.amounts, await histories.cut(db, undone), in_use=False)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             moved = set(undone.amounts.stakes)
             await epochs.undo_reward_changes(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
@@ -281,7 +281,7 @@ async def _undo(
 async def _delete(
     db: asyncpg.Connection, network: Network, point: Point, first_slot: int, undone: Undone
 ) -> set[StakeNo]:
-    """Delete the blocks from `first_slot` on, and restore the delegations and counts of blocks that held before them.
+    """Delete the blocks from `first_slot` on; delegations and counts of blocks become what they were before these.
 
     `point` becomes the tip. Returns the stake credentials whose delegation is restored.
     """
@@ -292,7 +292,7 @@ async def _delete(
         db, first_slot, point.block_hash, ledger.tx_id_of(first_slot, 0), epoch_no, next_slot, output
     )
     made = [(row.pool_no, network.epoch_of(row.slot_no)) for row in deleted if row.pool_no is not None]
-    # The counts of later epochs are deleted.
+    # The counts of epochs after the next one are deleted with their rows.
     blocks = Counter((pool_no, of_epoch) for pool_no, of_epoch in made if of_epoch <= epoch_no + 1)
     changed = {row.stake_no for row in deleted if row.stake_no is not None}
     await epochs.undo(db, blocks, changed)
@@ -396,14 +396,16 @@ async def _stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:
     await _copy(db, "holder_staged", ("asset_no", "address_no", "quantity", "large"), held)
 
 
-async def _move(db: asyncpg.Connection, amounts: Amounts, addresses: Sequence[AddressNo], sign: int) -> None:
-    """Move balances and held quantities, and count the addresses that came into use (`sign` 1) or went out of it (-1).
+async def _move(
+    db: asyncpg.Connection, amounts: Amounts, addresses: Sequence[AddressNo], *, in_use: bool = True
+) -> None:
+    """Add `amounts` to balances and held quantities, and count the addresses that came into use or went out of it.
 
-    Those are the addresses whose history has begun or is gone.
+    Those are the addresses whose history has begun or, if not `in_use`, is gone.
     """
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
     if balances or addresses:
-        await _move_balances.run(db, *sql.columns(balances, empty=2), addresses, sign)
+        await _move_balances.run(db, *sql.columns(balances, empty=2), addresses, 1 if in_use else -1)
     await holders.move(db, amounts.holders, amounts.accounts)
 
 

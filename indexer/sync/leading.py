@@ -60,8 +60,8 @@ async def sending_heartbeats(
     """Send heartbeats for `writer`, the session that leads, until the block ends; terminate it if the lead is lost.
 
     Each says what `report` returns. The next one is due after BEAT_EVERY_S, or as soon as `changed` is set. Heartbeats
-    use a second connection, since a statement of the writer may take an hour. Raises WrongSchema for any error in the
-    block after a newer program has migrated the database.
+    use a second connection, since a statement of the writer may take an hour. If a newer program migrates the
+    database, the writer is terminated, and whatever the block raises then is replaced by WrongSchema.
     """
     backend_pid: int = await writer.fetchval("SELECT pg_backend_pid()")
     news = changed or asyncio.Event()

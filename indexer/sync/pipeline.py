@@ -43,7 +43,8 @@ class Pipeline:
     """Turns the batches of one session into commits.
 
     `writer` is the connection with the network's lock; while it commits a batch, `reader` looks up the next. Other
-    users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back, and after bulk.
+    users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back to a
+    block, and after bulk.
     """
 
     def __init__(
@@ -112,7 +113,8 @@ class Pipeline:
         self._warnings.look(batch.blocks)
         network, before = self._session.network, None if self._tip is None else self._tip.point
         followed = [self._check_next(block) for block in batch.blocks]
-        # NOTE: a boundary is in the commit of the first block after it: balances are then those of the epoch before.
+        # NOTE: an epoch begins in the commit of its first block, before that block's rows: balances are then still
+        # those of the epoch before.
         for _, of_epoch in groupby(followed, lambda block: network.epoch_of(block.point.slot_no)):
             blocks = list(of_epoch)
             await self._queue.put(await self._prepared(blocks, before))

@@ -1,4 +1,4 @@
-"""Open a session with a node: check the node, complete an interrupted end of bulk, and find the intersection."""
+"""Open a session with a node: check the node, prepare the index, and find the intersection."""
 
 import asyncio
 
@@ -54,7 +54,9 @@ class NodeBehind(msgspec.Struct, frozen=True):
 
 
 async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> NodeSession | NodeBehind:
-    """Check the node's eras and genesis, complete an interrupted end of bulk, and find the intersection.
+    """Check the node's eras and genesis, prepare the index, and find the intersection.
+
+    An empty index gets the genesis, any other a new numbering. An end of bulk with a committed step is completed.
 
     Raises genesis.WrongNetwork, and the errors of the node and the database.
     """

@@ -22,7 +22,7 @@ class StakeEvent(msgspec.Struct, frozen=True):
 
 
 class VoteDelegation(msgspec.Struct, frozen=True):
-    """A stake credential delegates its vote, or, without one, a representative retires."""
+    """A stake credential delegates its vote; if `account` is None, the representative retires."""
 
     tx_id: int
     place: int

@@ -51,4 +51,4 @@ WITHOUT_CHECKSUM = {
     *("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset"),
     *("holder_bucket", "policy_holder_bucket", "account_holder_bucket", "policy_account_holder_bucket"),
 }
-"""Those that have no checksum, and are complete without a recomputed table."""
+"""Those of CHECKS whose tables have no checksum, and whose statements need no recomputed table."""

@@ -48,10 +48,10 @@ class Context(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """What is found in a part of history, or in all of it.
 
-    `sums` are the checksums. `differences` has the first of each check: `value` of transactions that don't balance and
-    of inputs without a source that should have one, `certificates` of certificates and what they changed, `attached` of
-    datums and scripts of outputs and their rows, `datum` and `script` of these and their hashes. `of_epochs` are the
-    sums of each epoch. `net_lovelace` is as in Flows.
+    `sums` are the checksums. `differences` has the first of each check: `value` has transactions that don't balance,
+    and inputs without a source that should have one; `certificates` those that differ from what they changed;
+    `attached` outputs whose datum or script has no row; `datum` and `script` rows whose hash is wrong. `of_epochs`
+    are the sums of each epoch. `net_lovelace` is as in Flows.
     """
 
     sums: checksums.Sums

@@ -20,8 +20,8 @@ class TransactionPage(TypedDict):
 class Transaction(TypedDict):
     """A transaction with its inputs and outputs.
 
-    If its scripts failed, these are its collateral inputs and its collateral return. `fee` is null if an
-    input of a Byron transaction precedes the first indexed block, `size` if the node sends no CBOR.
+    If its scripts failed, these are its collateral inputs and its collateral return. `fee` is null if it
+    depends on an input that precedes the first indexed block, `size` if the node sends no CBOR.
     """
 
     tx_hash: str
@@ -867,8 +867,8 @@ class BlockTransactionPage(TypedDict):
 class BlockTransaction(TypedDict):
     """A transaction of a block, `tx_index` is its position there.
 
-    `fee` is null if an input of a Byron transaction precedes the first indexed block, `size` if the node
-    sends no CBOR.
+    `fee` is null if it depends on an input that precedes the first indexed block, `size` if the node sends no
+    CBOR.
     """
 
     tx_hash: str

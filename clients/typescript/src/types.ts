@@ -11,8 +11,8 @@ export interface TransactionPage {
 /**
  * A transaction with its inputs and outputs.
  *
- * If its scripts failed, these are its collateral inputs and its collateral return. `fee` is null if an input of
- * a Byron transaction precedes the first indexed block, `size` if the node sends no CBOR.
+ * If its scripts failed, these are its collateral inputs and its collateral return. `fee` is null if it depends
+ * on an input that precedes the first indexed block, `size` if the node sends no CBOR.
  */
 export interface Transaction {
   tx_hash: string;
@@ -797,7 +797,7 @@ export interface BlockTransactionPage {
 /**
  * A transaction of a block, `tx_index` is its position there.
  *
- * `fee` is null if an input of a Byron transaction precedes the first indexed block, `size` if the node sends no
+ * `fee` is null if it depends on an input that precedes the first indexed block, `size` if the node sends no
  * CBOR.
  */
 export interface BlockTransaction {
