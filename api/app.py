@@ -122,8 +122,8 @@ class Api:
         if isinstance(trail.by, caller.AuthenticatedRequest):
             assert trail.route is not None, "a route says that a request needs a key"
             endpoint, credential_id = trail.route.number, trail.by.key.credential_id
-            # NOTE: also below /blockfrost, where a 429 may be sent as another status: usage must know it as 429, which
-            # spends no quota.
+            # NOTE: below /blockfrost a refusal with 429 may be sent with another status. Such a request spends no
+            # quota, so it is counted as 429.
             status = response.status if refusal is None else refusal.status
             try:
                 self._services.spools.count(credential_id, endpoint, status, trail.took_s())

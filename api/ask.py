@@ -146,6 +146,6 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
 
     @asynccontextmanager
     async def commit(self) -> AsyncIterator[asyncpg.Connection]:
-        """One commit, or a part of that of an idempotent request: all of it is written, or none."""
+        """One commit: all of it is written, or none. With an idempotency key it is part of a larger one."""
         async with self.connection() as db, schema.commit(db):
             yield db

@@ -175,7 +175,7 @@ class Callers:
     async def admin_key(self, authorization: Sequence[str], needs: str) -> AdminKey:
         """Authenticate an admin request that needs a permission or, if BOOTSTRAP, the bootstrap key.
 
-        Raises Refusal, and WrongSchema if the use of the key is to be noted.
+        Raises Refusal, and WrongSchema if `last_used_at` of the key is to be updated.
         """
         token = _bearer(authorization)
         if token is None:

@@ -177,8 +177,9 @@ class ChainServers:
         """The result of `work` on one server, repeated on another if that one fails or its tip is too old.
 
         `on_primary` skips the replicas, for what was written a moment ago. The tip of an answer is never older than
-        that of a previous one, unless the chain was rolled back on the primary. If an answer has no tip, the tip
-        of its server's last check is taken for it: a later answer may lack a block that arrived in between. Raises the
+        that of a previous one, unless the chain was rolled back on the primary. An answer
+        without a tip counts as one with the tip that its server had at the last check. So after such an answer, a later
+        one may lack a block that arrived since that check. Raises the
         primary's errors.
         """
         failed: list[_Replica] = []

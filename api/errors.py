@@ -1,7 +1,7 @@
 """Every error answer, worded once. `raise errors.transaction_not_found()` ends a request with that status and text.
 
-The docstring of each function is its entry in the reference: the cause, then what the caller can do. A sentence that
-several functions of one code have appears there once.
+The docstring of each function is its entry in the reference: the cause, then what the caller can do. If several
+functions of one code share a sentence, the reference has it once.
 """
 
 from collections.abc import Mapping

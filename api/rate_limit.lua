@@ -15,7 +15,7 @@
 --       6 "1" if this scope must be granted by name, else "0"
 --       7 requests in the quota's period by the usage table, if the key was just read and has a quota
 --
--- Returns "tell" if this is a different life, "ask <now>" if the key must be read from Postgres, "ip" or "scope" if a
+-- Returns "tell" if the life is not that of ARGV 3, "ask <now>" if the key must be read from Postgres, "ip" or "scope" if a
 -- restriction bars the request, otherwise "<admitted, limited or quota_exceeded> <limit> <admissions left> <us until the
 -- oldest leaves the minute> <requests left of the quota> <us until its period ends> <credential_id> <network_id>"
 --

@@ -118,10 +118,10 @@ class Barred(msgspec.Struct, frozen=True):
 
 
 class AskPostgres(msgspec.Struct, frozen=True):
-    """The key must be read from Postgres: Valkey has not cached it, or may not answer yet.
+    """The key must be read from Postgres: Valkey has not cached it, or some processes have not reported to it yet.
 
-    Postgres' answer may be cached in this `life` of Valkey's data until `until_us` on Valkey's clock. If Valkey may not
-    answer yet, `until_us` is 0: the answer must not be cached.
+    Postgres' answer may be cached in this `life` of Valkey's data until `until_us` on Valkey's clock. While processes
+    have not reported, `until_us` is 0: the answer must not be cached.
     """
 
     until_us: int
@@ -445,8 +445,8 @@ class LocalLimits:
         self._swept_at = 0.0
 
     def take(self, good: GoodKey, share: int, processes: int = 1, now_s: float | None = None) -> Verdict:
-        """Count one request without Valkey: against a share of the limit, and one of `processes` shares of what the
-        usage table leaves of the quota.
+        """Count one request without Valkey: against `share` of the limit, and against what the usage tables leave of
+        the quota, divided by `processes`.
         """
         now_s = time.monotonic() if now_s is None else now_s
         admissions = self._minute_of(good.credential_id, now_s)

@@ -1,4 +1,4 @@
-"""The usage aggregator, `dramatiq api.worker`: adds queued batches to the table, each exactly once.
+"""The usage aggregator, `dramatiq api.worker`: adds queued batches to the usage tables, each exactly once.
 
 Dramatiq delivers at least once; the spool's mark in the same commit makes that exactly once.
 """
@@ -52,7 +52,7 @@ _touch = _sql.command("touch")
 
 
 async def add(db: asyncpg.Connection, batch: UsageBatch) -> bool:
-    """Add a batch in one commit; False if the table has it already, or lacks the one before it."""
+    """Add a batch in one commit; False if the tables have it already, or lack the one before it."""
     async with schema.commit(db):
         if batch.offset == 0:
             await _begin.run(db, batch.spool)
@@ -196,7 +196,7 @@ broker.add_middleware(_aggregator)
 dramatiq.set_broker(broker)
 
 
-# NOTE: no retries, since the spool queues a batch again until it is in the table.
+# NOTE: no retries, since the spool queues a batch again until it is in the tables.
 @dramatiq.actor(
     actor_name=ACTOR,
     queue_name=QUEUE,
@@ -205,5 +205,5 @@ dramatiq.set_broker(broker)
     throws=(*lifecycle.UNREACHABLE, asyncpg.PostgresError, asyncpg.InterfaceError),
 )
 def add_usage(batch: dict[str, Any]) -> None:
-    """Add a batch to the table, unless it was added before."""
+    """Add a batch to the usage tables, unless it was added before."""
     _aggregator.add(msgspec.convert(batch, UsageBatch))

@@ -19,7 +19,7 @@ from shared.network import NETWORKS
 log = structlog.get_logger()
 
 VERSION = 7
-"""The schema version of this program. Each step to it is a file `shared/migrations/NNNN_*.sql`."""
+"""The schema version of this program. The step to a version after 7 is a file `shared/migrations/NNNN_*.sql`."""
 
 _OLDEST_VERSION = 7
 """The oldest version that this program can migrate: earlier ones were never released."""

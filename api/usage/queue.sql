@@ -5,7 +5,7 @@ SELECT spool, next_offset, added_at < now() - make_interval(secs => $2) AS is_sa
 FROM partner.usage_batch WHERE spool = ANY($1::text[])
 
 -- name: close
--- All records of the spool are in the table, and its file is deleted.
+-- All records of the spool are in the usage tables, and its file is deleted.
 UPDATE partner.usage_batch SET closed_at = now() WHERE spool = $1
 
 -- name: forget

@@ -88,8 +88,8 @@ class NumberRow(msgspec.Struct, Generic[No], frozen=True):
 
 
 class Numbers(Recent[bytes, No]):
-    """The row numbers of byte strings of one kind. A number stands for the same bytes as long as this
-    lives; a commit that Postgres loses ends it (see `renumber` in the store).
+    """The row numbers of byte strings of one kind. A number never changes its meaning while this cache
+    lives. If Postgres loses commits, the session ends, and with it the cache (`renumber` in the store).
     """
 
     def __init__(self, query: "sql.Query[NumberRow[No]]", next_number: No) -> None:

@@ -41,7 +41,7 @@ _CHUNK_BITS = 6
 
 
 class Chunks(Generic[No]):
-    """What a history gains: entries by row number and chunk, and the chunks that begin with them."""
+    """What the histories of one kind gain: entries by row number and chunk, and the chunks that begin with them."""
 
     def __init__(self, entries: Iterable[tuple[No, bytes]], lengths: Lengths[No]) -> None:
         self.added: dict[tuple[No, int], bytes] = {}
@@ -68,7 +68,7 @@ class Chunks(Generic[No]):
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
-    """What the histories gain. A mint has its `seq` second; `supplies` are those that change, by asset_no."""
+    """What the histories gain. The second field of a mint is its `seq`. `supplies` are those that change."""
 
     address_txs: Chunks[AddressNo]
     account_txs: Chunks[StakeNo]

@@ -23,10 +23,10 @@ _BATCH_TRANSACTIONS = 20_000
 
 
 async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequence[UtxoRow]) -> None:
-    """Remove and add outputs, and adjust the lists that they are in. The removed ones must be unspent."""
+    """Remove and add outputs, and adjust the lists that they are in. Those to remove must be rows of `utxo`."""
     if removed:
         tag = await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
-        # NOTE: the resolver reads outputs in `tx`, where those that are spent already stay.
+        # NOTE: the resolver does not notice a second spending: it reads outputs in `tx`, which has the spent ones, too.
         assert int(tag.split()[-1]) == len(removed), f"{tag} of {len(removed)}: an output is spent twice"
     await _copy(db, added)
     rows = [*removed, *added]
@@ -61,7 +61,7 @@ async def cut_staged_spenders(db: asyncpg.Connection, first_tx_id: TxId) -> None
 
 
 async def fill(db: asyncpg.Connection) -> None:
-    """Fill `utxo` from history and `spender`: one pass over all transactions, in order."""
+    """Fill `utxo` in one pass over all transactions and `spender`, in order."""
     await db.execute("TRUNCATE utxo")
     genesis = await _genesis_outputs.all(db)
     await _copy(db, [UtxoRow(row.tx_id, 0, row.lovelace, row.address_no, row.stake_no, None) for row in genesis])

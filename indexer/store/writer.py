@@ -291,7 +291,11 @@ async def _delete(
     deleted = await _delete_blocks.all(
         db, first_slot, point.block_hash, ledger.tx_id_of(first_slot, 0), epoch_no, next_slot, output
     )
-    made = [(row.pool_no, network.epoch_of(row.slot_no)) for row in deleted if row.pool_no is not None]
+    made = [
+        (row.pool_no, network.epoch_of(row.slot_no))
+        for row in deleted
+        if row.pool_no is not None and row.slot_no is not None
+    ]
     # The counts of epochs after the next one are deleted with their rows.
     blocks = Counter((pool_no, of_epoch) for pool_no, of_epoch in made if of_epoch <= epoch_no + 1)
     changed = {row.stake_no for row in deleted if row.stake_no is not None}
@@ -419,9 +423,9 @@ class _BlockNo(msgspec.Struct, frozen=True):
 
 
 class _DeletedRow(msgspec.Struct, frozen=True):
-    """The maker of a deleted block, or the stake credential of a deleted event."""
+    """The slot and maker of a deleted block, or the stake credential of a deleted event; the rest is null."""
 
-    slot_no: int
+    slot_no: int | None
     pool_no: PoolNo | None
     stake_no: StakeNo | None
 

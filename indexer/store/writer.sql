@@ -129,7 +129,7 @@ DELETE FROM mint_staged WHERE tx_id >= $1
 
 -- name: delete_blocks
 -- Delete all rows with a tx_id from $3 on, found by primary key or BRIN range, and the blocks from slot $1 on. If the new tip
--- is the epoch boundary block of that slot ($2), keep it. $4 is the epoch of the new tip, and $5 the first slot after that
+-- is an epoch boundary block of that slot, its hash is $2, and it stays. $4 is the epoch of the new tip, and $5 the first slot after that
 -- epoch. What was derived in later epochs is deleted, too. $6 is the lovelace of the outputs in the deleted blocks of
 -- epoch $4.
 --

@@ -43,8 +43,8 @@ class Pipeline:
     """Turns the batches of one session into commits.
 
     `writer` is the connection with the network's lock; while it commits a batch, `reader` looks up the next. Other
-    users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back to a
-    block, and after bulk.
+    users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back, and
+    after bulk, but not if the index is erased.
     """
 
     def __init__(
