@@ -35,7 +35,7 @@ class OpenAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 class Notes(msgspec.Struct):
     """What a handler adds to its answer beyond the body.
 
-    `settled_by` is the hash of a block below all rollbacks, which fixes the answer; None if the answer may change.
+    `settled_by` is the hash of a block too deep for a rollback, which fixes the answer; None if the answer may change.
     `metadata_warning` is the header `Metadata-Warning`, None for none.
     """
 
@@ -91,7 +91,7 @@ class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_
 
 
 class PrimaryAsk(ChainAsk[QuestionT], Generic[QuestionT], frozen=True):
-    """A question about what callers have done a moment ago, and the chain: the primary answers it."""
+    """A question about the chain and about what callers have done a moment ago: the primary answers it."""
 
 
 class ChainChange(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
 
     @asynccontextmanager
     async def connection(self, *, answer_begun: bool = False) -> AsyncIterator[asyncpg.Connection]:
-        """A connection for statements without a common commit, in a turn of this admin key.
+        """A connection for statements that need no common commit, in a turn of this admin key.
 
         With `answer_begun`, part of the answer has been sent, so it waits longer for the turn.
         """

@@ -56,8 +56,8 @@ class Connection(RequestHandler):
 class BoundedServer(web.Server):
     """aiohttp's server with a limit on connections: a new one above the limit replaces an inactive one.
 
-    It closes the oldest connection that never sent a complete request, otherwise the one that has been idle longest. If
-    all connections wait for answers, it closes the new one.
+    It closes the oldest connection that never sent the complete head of a request, otherwise the one that has been idle
+    longest. If all connections wait for answers, it closes the new one.
     """
 
     def __init__(

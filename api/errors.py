@@ -1,4 +1,6 @@
-"""Every error answer, worded once. `raise errors.transaction_not_found()` ends a request with that status and text.
+"""Every error answer, worded once, but for those in `api/blockfrost/refusals.py`, which only the façade gives.
+
+`raise errors.transaction_not_found()` ends a request with that status and text.
 
 The docstring of each function is its entry in the reference: the cause, then what the caller can do. If several
 functions of one code share a sentence, the reference has it once.
@@ -151,7 +153,8 @@ def too_slow() -> Refusal:
 def not_ready(reasons: str) -> Refusal:
     """The process or the network is not ready; the message lists the reasons.
 
-    `/ready`: send requests to another process. `/ready/{network}`: the same if usage cannot be recorded, else wait.
+    `/ready`: send requests to another process. `/ready/{network}`: wait; if usage cannot be recorded, send requests to
+    another process.
     """
     return Refusal(503, "not_ready", f"Not ready: {reasons}")
 
@@ -590,7 +593,7 @@ def evaluation_failed(said: str) -> Refusal:
 
 
 def usage_not_recorded() -> Refusal:
-    """A request that can't be counted, because the spool's disk is full or the spool has reached its limit.
+    """A request that can't be counted: the disk of the spools is full, or too many records wait in this process.
 
     Retry with growing pauses.
     """

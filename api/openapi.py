@@ -389,7 +389,7 @@ def _body(struct: type[msgspec.Struct], fields: Iterable[Field]) -> JsonSchema:
     properties: dict[str, JsonSchema] = {}
     for field in fields:
         # In a POST, null is the same as an absent field. In a PATCH, only fields that can be cleared accept null.
-        may_be_null = field.nullable or not (field.required or field.clearing)
+        may_be_null = field.nullable or not (field.required or field.keeps_if_absent)
         schema: JsonSchema = {"anyOf": [field.kind.schema, {"type": "null"}]} if may_be_null else field.kind.schema
         example = {"examples": [_FIELDS[field.name]]} if field.name in _FIELDS else {}
         meaning = {"description": _MEANINGS[field.name]} if field.name in _MEANINGS else {}

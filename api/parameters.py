@@ -51,7 +51,8 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(Generic[Value]):
-    """The values that a field accepts. `of_text` parses parameters, `of_json` body fields; both raise ValueError.
+    """The values that a field accepts. `of_text` parses parameters, `of_json` body fields. Both raise ValueError, or
+    a Refusal with words of its own.
 
     `expected` completes the error "<name> must be …". `message`, a text or the refusal itself, replaces that error, and
     `missing` the one for a required field that is absent.
@@ -265,7 +266,7 @@ class Field(msgspec.Struct, frozen=True):
     kind: Kind[Any]
     required: bool
     nullable: bool  # null is a valid value
-    clearing: bool  # an absent field means "leave unchanged", so null can't mean absent
+    keeps_if_absent: bool  # an absent field means "leave unchanged", so null must not be taken for absent
     default: object  # msgspec.NODEFAULT if there is none, or if a factory makes it
 
 
@@ -283,7 +284,7 @@ def fields_of(struct: type[Question] | type[Body]) -> tuple[Field, ...]:
                 kind=kind,
                 required=info.required,
                 nullable=NoneType in get_args(accepted),
-                clearing=msgspec.UnsetType in get_args(accepted),
+                keeps_if_absent=msgspec.UnsetType in get_args(accepted),
                 default=info.default,
             )
         )
@@ -338,7 +339,7 @@ def read_body(struct: type[BodyT], fields: Sequence[Field], sent: Mapping[str, A
         value = sent[field.name]
         if value is None and field.nullable:
             values[field.attribute] = None
-        elif value is None and not field.clearing:
+        elif value is None and not field.keeps_if_absent:
             absent.append(field)
         else:
             try:

@@ -153,7 +153,8 @@ class SharedLimits:
     changes `<data>`, and after an outage that its data survive, which changes the number. A process takes part in a
     life once it has reported its admissions of the last minute. Until all processes have, requests wait.
 
-    Methods raise the errors of `ValkeyClient`. After one, Valkey counts as `away` until a heartbeat succeeds.
+    Methods raise the errors of `ValkeyClient`. After one of `take` or a heartbeat, Valkey counts as `away` until a
+    heartbeat succeeds.
     """
 
     def __init__(self, valkey: ValkeyClient) -> None:
@@ -358,7 +359,7 @@ class SharedLimits:
         )
 
     def _refused(self, key: GoodKey) -> Verdict:
-        """The refusal while a process that has not reported may have used the whole limit, for one minute."""
+        """The refusal in a life's first minute, if a process that has not reported may have used the whole limit."""
         reset_s = max(math.ceil(self._first_minute_ends_at - time.monotonic()), 1)
         return Verdict(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
 

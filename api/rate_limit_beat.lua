@@ -8,7 +8,7 @@
 --       2 a name for data without one
 --       3 the life to which the process has reported; "" for none
 --       4 "1" if it has admissions that it has not reported
---       5 the data id of the last life to which it reported (the first part of ARGV 3), kept when ARGV 3 is cleared
+--       5 the <data> of the last life to which it has begun to report, also if ARGV 3 is ""
 --       6 and following: the other processes that it knows
 -- Returns the life, 1 if it is open (else 0), the number of processes with a recent heartbeat, the us until the life is a minute
 -- old, and all processes of the last minute.

@@ -59,7 +59,7 @@ class Route:
         self.method, self.path, self.operation, self.handler, self.access = method, path, operation, handler, access
         self.scope, self.sorted_by, self.set_by = scope, sorted_by, set_by
         self.name = f"{method} {path}"
-        self.number = zlib.crc32(self.name.encode())  # of its requests in a spool: the same in every version
+        self.number = zlib.crc32(self.name.encode())  # names the route in spools; the same in every version
         self.status, self.media_types, self.errors = int(status), tuple(media_types), tuple(errors)
         self.headers, self.raw_media_type = tuple(headers), raw_media_type
 

@@ -160,7 +160,7 @@ class _Pools:
         self._pools.append((name, pool))
 
     def count(self) -> None:
-        """Set the gauges of connections; the pools of a network's replicas are counted together."""
+        """Set the gauges of connections; a network's pools, one for each server, are counted together."""
         for name in {name for name, _ in self._pools}:
             same = [pool for other, pool in self._pools if other == name]
             idle = sum(pool.get_idle_size() for pool in same)

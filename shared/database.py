@@ -12,7 +12,7 @@ import msgspec
 from shared import hosts
 from shared.network import Network
 
-# Postgres' part of what `shared.lifecycle` has for all servers.
+# The errors of Postgres; `shared.lifecycle.UNREACHABLE` adds those of Valkey.
 UNREACHABLE: tuple[type[Exception], ...] = (
     OSError,
     asyncpg.PostgresConnectionError,

@@ -38,8 +38,8 @@ HASH28_BYTES = 28
 
 ScriptLanguage = Literal["native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4"]
 SCRIPT_LANGUAGES: tuple[ScriptLanguage, ...] = ("native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4")
-"""The languages of scripts in Ogmios' words. The place of each is the byte that begins what its hash is made of (CDDL
-`script_hash`), and its number in rows.
+"""The languages of scripts in Ogmios' words. The place of each is its number in rows, and the byte before the script in
+what is hashed (CDDL `script_hash`).
 """
 NATIVE = SCRIPT_LANGUAGES.index("native")
 

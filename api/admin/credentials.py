@@ -292,7 +292,7 @@ async def key_hashes(db: sql.Connection, credential_id: UUID) -> list[bytes]:
 
 
 async def _changed(ask: AdminAsk[Any, Any], db: sql.Connection, credential_id: UUID) -> Credential:
-    """The credential after a change, which has checked that it is the caller's."""
+    """The credential, after a change that found it among the caller's."""
     credential = await _credential_by_id.one(db, credential_id, ask.key.id)
     assert credential is not None, "this commit has changed the row"
     return credential

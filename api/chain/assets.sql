@@ -4,7 +4,7 @@
 -- Placeholders of lists by amount, which are read in either direction:
 --   {order} {compare} {edge}  the direction, the comparison that keeps the rows ahead, the bound before all rows
 --   {lag} {over}  empty when reading upwards, where a bucket begins at its own bound; `lag` and `OVER in_order` when reading
---     downwards, where it begins at the previous bucket's bound. A column of `bucket` is then one of
+--     downwards, where it begins at the previous bucket's bound. In the two directions, a column of `bucket` is
 --       coalesce((lowest_quantity), '-Infinity') AS quantity
 --       coalesce(lag(lowest_quantity) OVER in_order, 'Infinity') AS quantity
 -- of lists of holders:

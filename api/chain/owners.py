@@ -45,12 +45,12 @@ _HOLDINGS: dict[OwnerKind, dict[str, str]] = {
 }
 
 
-# The entries after a cursor in lists by row number, and the number before all of them.
+# The entries after a cursor in lists by row number, and the number from which a list begins in that direction.
 AFTER = {
     "asc": {"order": "asc", "after": ">", "edge": "0"},
     "desc": {"order": "desc", "after": "<", "edge": "2147483647"},
 }
-# The entries from a place in lists in the order of the chain, and the place before all of them.
+# The entries from a place in lists in the order of the chain, and the place from which a list begins in that direction.
 FROM_PLACE = {
     "asc": {"order": "ASC", "compare": ">=", "edge": "'-9223372036854775808'::bigint"},
     "desc": {"order": "DESC", "compare": "<", "edge": "'9223372036854775807'::bigint"},

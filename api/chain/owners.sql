@@ -3,7 +3,7 @@
 --
 -- Placeholders: {owner} {owner_no} {history} {utxo_bucket} {holder} are tables and columns of an address or an account;
 -- {held_by} is the condition on {holder} up to the number of the owner; {order} is the direction, {after} the comparison with a cursor,
--- {edge} the number before all others.
+-- {edge} the number from which a list begins in that direction.
 
 -- name: summary
 -- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are summed

@@ -178,7 +178,7 @@ class Spool:
 
 
 class Spools:
-    """The spools of this process: the current one, and older ones until they are safe in the usage tables."""
+    """The spools of this process: the current one, and full or inherited ones until they are safe in the tables."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -23,8 +23,8 @@ NEAR_TIP_BLOCKS = 100
 class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An output that waits for the row numbers of its address and assets.
 
-    `address` is a place in Lookups.addresses; `assets` has quantities by place in Lookups.assets, of which
-    `reference_tokens` are CIP-68 reference tokens.
+    `address` is a place in Lookups.addresses; `assets` has quantities by place in Lookups.assets.
+    `reference_tokens` is the number of CIP-68 reference tokens among them.
     """
 
     address: int

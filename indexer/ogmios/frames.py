@@ -1,8 +1,8 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
 `blocks/` translates Ogmios' names into ours, with two exceptions. The node's tip stays a `NodePoint`. A certificate
-stays a `Certificate` until its rows are made, and our API shows its type as Ogmios names it. Fields that we do not use
-are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
+that changes stake or pools stays a `Certificate` until its rows are made. Our API shows its type as Ogmios names it.
+Fields that we do not use are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
 import json
@@ -173,7 +173,9 @@ class SubTransaction(_Struct, frozen=True):
 
 
 class Transaction(SubTransaction, frozen=True):
-    """A transaction. In Byron it has no fee; `spends` is `collaterals` if its scripts failed."""
+    """A transaction. In Byron its fee is computed, whatever the node sends; `spends` is `collaterals` if its scripts
+    failed.
+    """
 
     spends: str = "inputs"
     collaterals: list[Reference] = []

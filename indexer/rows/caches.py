@@ -55,7 +55,7 @@ class Recent(dict[Key, Value]):
         super().__init__()
         self._most = most
         self._older: dict[Key, Value] = {}
-        self._batches = 0
+        self._parts = 0
 
     def __missing__(self, key: Key) -> Value:
         value = self[key] = self._older[key]
@@ -74,9 +74,9 @@ class Recent(dict[Key, Value]):
 
         Entries of the last UNCOMMITTED_PARTS parts are kept.
         """
-        self._batches += 1
-        if len(self) > self._most // 2 and self._batches >= UNCOMMITTED_PARTS:
-            self._older, self._batches = dict(self), 0
+        self._parts += 1
+        if len(self) > self._most // 2 and self._parts >= UNCOMMITTED_PARTS:
+            self._older, self._parts = dict(self), 0
             self.clear()
 
 

@@ -405,7 +405,7 @@ async def _move(
 ) -> None:
     """Add `amounts` to balances and held quantities, and count the addresses that came into use or went out of it.
 
-    Those are the addresses whose history has begun or, if not `in_use`, is gone.
+    `addresses` are those whose history has begun or, if not `in_use`, is gone.
     """
     balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
     if balances or addresses:

@@ -24,7 +24,7 @@ _WINDOW_S = 30.0
 class Progress:
     """Counts committed blocks. `blocks` is their number since the start, `at` the last one in words.
 
-    `signals` tells heartbeats and metrics.
+    `signals` has what heartbeats and metrics report.
     """
 
     def __init__(self, network: Network) -> None:
