@@ -466,7 +466,7 @@ COMMENT ON TABLE stake IS 'Stake credentials, as the 29 bytes of their reward ac
 COMMENT ON COLUMN stake.pool_no IS 'The pool that it delegates to now, according to its last row in stake_event.';
 COMMENT ON COLUMN stake.active_epoch_no IS 'The first epoch in which that delegation counts: two after its certificate.';
 COMMENT ON COLUMN stake.address_count IS
-    'How many of its addresses are in the genesis or have a transaction; in bulk, in the genesis.';
+    'How many of its addresses are in the genesis or have a transaction; in bulk only those in the genesis are counted.';
 COMMENT ON COLUMN stake.balance IS 'Lovelace in the unspent outputs of its addresses.';
 CREATE INDEX stake_raw ON stake USING hash (raw);
 -- NOTE: balance and address_count are in no index, so that their many updates touch none.
