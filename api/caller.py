@@ -175,7 +175,7 @@ class Callers:
     async def admin_key(self, authorization: Sequence[str], needs: str) -> AdminKey:
         """Authenticate an admin request that needs a permission or, if BOOTSTRAP, the bootstrap key.
 
-        Raises Refusal, and WrongSchema if `last_used_at` of the key is to be updated.
+        Raises Refusal; also WrongSchema, since it may update `last_used_at` of the key in a commit.
         """
         token = _bearer(authorization)
         if token is None:

@@ -287,7 +287,7 @@ class _Queueing:
                 await _in_thread(spool.sync)
             except OSError as cause:
                 unusable[spool.path] = str(cause)
-        seen = [spool for spool in self._spools.all if spool.size_bytes or spool in self._spools.rolled_over]
+        seen = [spool for spool in self._spools.all if spool.size_bytes or spool in self._spools.former]
         if not seen:
             return
         async with asyncio.timeout(_TABLE_WITHIN_S), self._partner.acquire() as db:
@@ -308,7 +308,7 @@ class _Queueing:
             spool.added_bytes = mark.next_offset
             if mark.next_offset > spool.size_bytes:
                 unusable[spool.path] = "shorter than its part in the usage tables"
-            elif mark.next_offset == spool.size_bytes and mark.is_safe and spool in self._spools.rolled_over:
+            elif mark.next_offset == spool.size_bytes and mark.is_safe and spool in self._spools.former:
                 await self._drop(spool, unusable)
 
     async def _drop(self, spool: Spool, unusable: _Unusable) -> None:

@@ -185,7 +185,7 @@ class Spools:
         folder.mkdir(parents=True, exist_ok=True)
         _remove_unfinished(folder)
         self._current = Spool.create(folder)
-        self.rolled_over: list[Spool] = []
+        self.former: list[Spool] = []
         self.fault: str | None = None  # why requests are refused now
         self.looked_at = time.monotonic()  # when the queue and the usage tables were last reached
         self.unusable: dict[Path, str] = {}  # files that could not be used at the last look, with the reasons
@@ -193,7 +193,7 @@ class Spools:
     @property
     def all(self) -> list[Spool]:
         """All spools, oldest first."""
-        return [*self.rolled_over, self._current]
+        return [*self.former, self._current]
 
     def count(self, credential_id: UUID, endpoint: int, status: int, took_s: float) -> None:
         """Record a request that is about to be answered. Raises Refusal if that fails."""
@@ -227,7 +227,7 @@ class Spools:
             else:
                 if spool is not None:
                     log.info("usage.taken_over", spool=spool.name, bytes=spool.size_bytes)
-                    self.rolled_over.append(spool)
+                    self.former.append(spool)
         return unusable
 
     def report_unusable(self, found: dict[Path, str]) -> None:
@@ -248,7 +248,7 @@ class Spools:
     def drop(self, spool: Spool) -> None:
         """Delete a spool whose records are all in the usage tables. Raises OSError."""
         spool.delete()
-        self.rolled_over.remove(spool)
+        self.former.remove(spool)
 
     def close(self) -> None:
         """Close all spools; another process takes over the remaining records."""
@@ -261,7 +261,7 @@ class Spools:
     def roll_over(self) -> None:
         """Begin a new spool. Raises OSError if there is no room for one, and keeps the current one then."""
         current = Spool.create(self.folder)
-        self.rolled_over.append(self._current)
+        self.former.append(self._current)
         self._current = current
 
     def _make_room(self) -> None:

@@ -115,14 +115,14 @@ time.sleep(60)
         assert process.stdout.readline() == b"written\n"
         spools = Spools(folder)
         spools.take_over()
-        assert spools.rolled_over == []
+        assert spools.former == []
         process.kill()
     spools.take_over()
-    (left,) = spools.rolled_over
+    (left,) = spools.former
     assert left.waiting_bytes == 5 * RECORD.size
     rival = Spools(folder)
     rival.take_over()
-    assert rival.rolled_over == [], "one process only"
+    assert rival.former == [], "one process only"
     spools.close()
     rival.close()
 
@@ -241,7 +241,7 @@ def test_a_foreign_file_is_reported_once_and_left_alone(
     for _ in range(2):
         spools.report_unusable(spools.take_over())
         assert set(spools.unusable) == set(strangers)
-        assert spools.rolled_over == []
+        assert spools.former == []
     assert capsys.readouterr().out.count("usage.unusable") == len(strangers) == 5
     (data_dir / "usage" / "x.spool").rmdir()
     spools.report_unusable(spools.take_over())

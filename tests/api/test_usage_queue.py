@@ -77,7 +77,7 @@ async def test_a_fault_at_the_end_leaves_the_spools_to_others(
         spools.count(uuid4(), HISTORY.number, 200, 0.1)
     rival = Spools(data_dir / "usage")
     rival.take_over()
-    assert [spool.waiting_bytes for spool in rival.rolled_over] == [RECORD.size]
+    assert [spool.waiting_bytes for spool in rival.former] == [RECORD.size]
     rival.close()
 
 

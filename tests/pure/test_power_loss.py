@@ -261,7 +261,7 @@ async def test_synced_requests_count_once_and_none_counts_twice(
         await machine.all_look()
         for process in machine.processes.values():
             assert not any("shorter" in reason for reason in process._spools.unusable.values())
-            assert process._spools.rolled_over == [], "what is safe in the table leaves the disk"
+            assert process._spools.former == [], "what is safe in the table leaves the disk"
         safe, lost_power = safe + len(machine.safe), lost_power + machine.lost_power
     assert safe > 10 * SEEDS
     assert lost_power > SEEDS / 2
