@@ -2,8 +2,8 @@
 
 If there are replicas, or several hosts in DATABASE_URL, each server is checked four times a second on a separate
 connection. A replica that does not answer, or lags behind the primary for longer than REPLICA_LAG_S, is left out until
-it recovers. Its connections are cut, and requests that wait for it are repeated on another server: they only read. See
-docs/decisions/0020-replicas-and-failover.md.
+it recovers. If it does not answer, its connections are also cut, and requests that wait for it are repeated on another
+server: they only read. See docs/decisions/0020-replicas-and-failover.md.
 """
 
 import asyncio

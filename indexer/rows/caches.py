@@ -22,8 +22,8 @@ No = TypeVar("No", bound=int)
 """The row numbers of one kind."""
 
 UNCOMMITTED_PARTS = 2
-"""How many parts of batches may still be uncommitted while the next is prepared: one is being written, the
-rest wait.
+"""How many parts of batches may still be uncommitted while the next is looked up: one is being written, the other is
+being built or waits.
 """
 
 MOST_OUTPUTS = 500_000
@@ -65,17 +65,22 @@ class Recent(dict[Key, Value]):
         """The keys that have no entry."""
         return set(filterfalse(self._older.__contains__, filterfalse(self.__contains__, keys)))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the newer half is full."""
+        return len(self) > self._most // 2
+
     def of(self, keys: list[Key]) -> list[Value]:
         """The value of each key, in the same order."""
         return list(map(self.__getitem__, keys))
 
     def trim(self) -> None:
-        """Forget older entries; call it once per prepared part of a batch.
+        """Forget older entries if it is full; call it once for each part of a batch, before that is looked up.
 
         Entries of the last UNCOMMITTED_PARTS parts are kept.
         """
         self._parts += 1
-        if len(self) > self._most // 2 and self._parts >= UNCOMMITTED_PARTS:
+        if self.is_full and self._parts >= UNCOMMITTED_PARTS:
             self._older, self._parts = dict(self), 0
             self.clear()
 
@@ -98,7 +103,6 @@ class Numbers(Recent[bytes, No]):
 
     async def look_up(self, db: Connection, raws: Iterable[bytes]) -> list[tuple[No, bytes]]:
         """Look up the number of each byte string. Returns (number, byte string) for those that get one now."""
-        self.trim()
         missing = self.unknown(raws)
         if not missing:
             return []
@@ -152,7 +156,6 @@ class Addresses(Recent[bytes, AddressNumbers]):
 
         Returns (address_no, stake_no, address) and (stake_no, reward account) for those that get a number now.
         """
-        self.trim()
         missing = self.unknown(addresses)
         if missing:
             self.update((row.raw, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))

@@ -5,6 +5,7 @@ A batch needs a fixed, small number of queries; most references come from caches
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from indexer.rows.caches import (
     AddressRow,
     NumberRow,
     Numbers,
+    Recent,
     ResolvedOutput,
     UnspentOutputs,
 )
@@ -69,11 +71,28 @@ class Resolver:
         self.assets = Numbers(_assets, first_free.asset_no)
         self.addresses = Addresses(_addresses, first_free.address_no, self.stakes)
         self.unspent = UnspentOutputs()
+        self._caches: tuple[Recent[Any, Any], ...] = (
+            self.stakes,
+            self.pools,
+            self.policies,
+            self.assets,
+            self.addresses,
+            self.unspent,
+        )
 
-    async def look_up(self, db: Connection, blocks: list[Lookups]) -> FirstSeen:
-        """Look up everything that `rows.of` needs for these blocks."""
-        self.unspent.trim()
-        made = set[bytes]().union(*(lookups.tx_hashes for lookups in blocks))
+    @property
+    def is_full(self) -> bool:
+        """Whether the next look-up may forget entries, so that rows which need them must be complete."""
+        return any(cache.is_full for cache in self._caches)
+
+    async def look_up(self, db: Connection, blocks: list[Lookups], unapplied: Sequence[Lookups] = ()) -> FirstSeen:
+        """Look up everything that `rows.of` needs for these blocks.
+
+        `unapplied` are blocks before them whose rows are still being built: their outputs will be known by then.
+        """
+        for cache in self._caches:
+            cache.trim()
+        made = set[bytes]().union(*(lookups.tx_hashes for lookups in (*unapplied, *blocks)))
         spent = chain.from_iterable(lookups.spent for lookups in blocks)
         unknown = [key for key in self.unspent.unknown(spent) if packed.output_of(key)[0] not in made]
         fetched, of_genesis = await _fetch(db, unknown) if unknown else ({}, {})

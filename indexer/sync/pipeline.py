@@ -1,4 +1,6 @@
-"""From batches to commits: the next batch is prepared while the last one is written."""
+"""From batches to commits: while a batch is written, the rows of the next one are built, and in bulk what the one after
+that needs is looked up.
+"""
 
 import asyncio
 import gc
@@ -11,12 +13,12 @@ import asyncpg
 import msgspec
 
 from indexer.blocks.node_warnings import NodeWarnings
-from indexer.blocks.packed_block import PackedBlock
+from indexer.blocks.packed_block import Lookups, PackedBlock
 from indexer.ogmios import frames
 from indexer.rows import rows
 from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import Histories, HistoryEntries
-from indexer.rows.resolver import Resolver, new_resolver
+from indexer.rows.resolver import FirstSeen, Resolver, new_resolver
 from indexer.rows.staking import boundaries
 from indexer.rows.value_check import Rules
 from indexer.store import finish_bulk
@@ -59,9 +61,11 @@ class Pipeline:
     ) -> None:
         self._session, self._writer, self._reader, self._turn = session, writer, reader, turn
         self._progress, self._warnings, self._on_commit = progress, warnings, on_commit
-        # One batch waits while another is written and a third is prepared. Together with the read-ahead of
-        # block_source and batches, this bounds memory.
-        self._queue: asyncio.Queue[_Prepared] = asyncio.Queue(maxsize=UNCOMMITTED_PARTS - 1)
+        # One batch is built, or waits, while another is written and a third is looked up. Together with the read-ahead
+        # of block_source and batches, this bounds memory.
+        self._queue: asyncio.Queue[asyncio.Task[_Prepared]] = asyncio.Queue(maxsize=UNCOMMITTED_PARTS - 1)
+        self._building: asyncio.Task[_Prepared] | None = None
+        self._unapplied: list[Lookups] = []  # of the blocks that are being built
         self.phase = session.phase
         self._tip: LastBlock | None = None
         self._first_block_no: int | None = None
@@ -78,6 +82,7 @@ class Pipeline:
             ebb = await store.is_boundary_block(self._writer, position.point)
             self._tip, self._first_block_no = LastBlock(position.point, position.block_no, ebb), position.first_block_no
         self._progress.signals.stands_at(position, self.phase)
+        self._building, self._unapplied = None, []
         self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
 
     def heard(self, tip: frames.NodePoint | None) -> None:
@@ -85,9 +90,12 @@ class Pipeline:
         self._progress.signals.heard(tip)
 
     async def write_forever(self) -> None:
-        """Write prepared batches in order, endlessly. Raises the errors of the database."""
+        """Write batches in order as soon as their rows are built, endlessly.
+
+        Raises value_check.Unbalanced, and the errors of the database.
+        """
         while True:
-            batch = await self._queue.get()
+            batch = await (await self._queue.get())
             async with self._turn:
                 began = time.perf_counter()
                 if batch.entries is None:
@@ -104,9 +112,9 @@ class Pipeline:
             self._queue.task_done()
 
     async def forward(self, batch: Batch) -> None:
-        """Prepare a batch, and pass it to the writer as soon as there is room.
+        """Look up what a batch needs, and begin to build its rows for the writer. In a live index, wait for them.
 
-        Raises NotFollowing and value_check.Unbalanced.
+        Raises NotFollowing, and value_check.Unbalanced for this batch or the last one.
         """
         if self._first_block_no is None:
             self.phase, self._first_block_no = phase.begun_by(batch), batch.blocks[0].block_no
@@ -117,7 +125,7 @@ class Pipeline:
         # those of the epoch before.
         for _, of_epoch in groupby(followed, lambda block: network.epoch_of(block.point.slot_no)):
             blocks = list(of_epoch)
-            await self._queue.put(await self._prepared(blocks, before))
+            await self._prepare(blocks, before)
             before = blocks[-1].point
 
     async def backward(self, point: Point | None) -> bool:
@@ -168,13 +176,34 @@ class Pipeline:
         block, self._tip = followed_by(self._tip, block, self._session.network)
         return block
 
-    async def _prepared(self, blocks: list[PackedBlock], before: Point | None) -> _Prepared:
-        """The rows of consecutive blocks of one epoch after the block `before`."""
+    async def _prepare(self, blocks: list[PackedBlock], before: Point | None) -> None:
+        """Look up what consecutive blocks of one epoch need, after the block `before`, and begin to build their rows.
+
+        Meanwhile the rows of the blocks before them are built.
+        """
+        if self._resolver.is_full:
+            await self._built()  # these rows may need what the look-up makes the caches forget
+        lookups = [block.lookups for block in blocks]
+        first_seen = await self._resolver.look_up(self._reader, lookups, self._unapplied)
+        await self._built()
+        self._unapplied = lookups
+        self._building = asyncio.create_task(self._build(blocks, before, first_seen))
+        self._building.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # also if nobody waits
+        await self._queue.put(self._building)
+        if self.phase is Phase.LIVE:  # its histories are looked up on the same connection as the next batch
+            await self._built()
+
+    async def _build(self, blocks: list[PackedBlock], before: Point | None, first_seen: FirstSeen) -> _Prepared:
         assert self._first_block_no is not None, "forward has set it"
-        first_seen = await self._resolver.look_up(self._reader, [block.lookups for block in blocks])
         crossed = boundaries(before, blocks[0].point, self._session.network)
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
         built = await rows.of(blocks, first_seen, crossed, self._resolver, rules)
         self._resolver.apply(built.unspent)
         entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))
+
+    async def _built(self) -> None:
+        """Wait until the rows that are being built are complete, and what they make and spend is applied."""
+        if self._building is not None:
+            await asyncio.shield(self._building)  # the writer waits for it, too
+        self._building, self._unapplied = None, []

@@ -14,10 +14,11 @@ from devnet.session import Session
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ledger import reader
 from indexer.ogmios import connection as ogmios
-from indexer.rows import caches
+from indexer.rows import caches, rows
+from indexer.rows.resolver import Resolver
 from indexer.rows.value_check import Deposits
 from indexer.store import writer as store
-from indexer.sync import batches, leading, session
+from indexer.sync import batches, leading, phase, session
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
 from shared import database, leader, lifecycle, tasks
@@ -36,6 +37,14 @@ async def indexed(db: asyncpg.Connection, database_url: str, node: NodeServer) -
     content = await dump(db, PREVIEW.schema)
     await store.erase(db)
     return content
+
+
+async def rewards_are_read(db: asyncpg.Connection) -> None:
+    """Wait until the index has the rewards of the tip's epoch from the node."""
+    tip_epoch_no = PREVIEW.epoch_of(await db.fetchval("SELECT slot_no FROM tip"))
+    async with asyncio.timeout(60):
+        while await db.fetchval("SELECT epoch_no FROM ledger_state") != tip_epoch_no:
+            await asyncio.sleep(0.02)
 
 
 def interruptions() -> float:
@@ -59,6 +68,46 @@ async def test_caches_without_room_still_hold_uncommitted_rows(
             monkeypatch.setattr(caches, most, 2)
         monkeypatch.setattr(batches, "MOST_BLOCKS", 1)
         assert differences(straight, await indexed(db, database_url, node)) == []
+
+
+@pytest.mark.parametrize("most", [2, 40, 10_000])
+async def test_bulk_looks_up_a_batch_while_the_one_before_is_built(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """With caches that are trimmed always, sometimes or never; and after a rollback into the last batch."""
+    chain = Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)
+    fork = chain.fork(54, seed=4, blocks=40)
+    async with NodeServer(fork) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        await rewards_are_read(db)
+        straight = await dump(db, PREVIEW.schema)
+    await store.erase(db)
+    monkeypatch.setattr(batches, "MOST_BLOCKS", 20)
+    monkeypatch.setattr(phase, "WORTH_BLOCKS", 10)
+    monkeypatch.setattr(phase, "SECURITY_PARAMETER", 0)  # bulk never ends
+    for each in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
+        monkeypatch.setattr(caches, each, most)
+    cached = list[int]()
+
+    async def built_late(blocks: Any, first_seen: Any, crossed: Any, resolver: Resolver, rules: Any) -> rows.Built:
+        cached.append(len(resolver.addresses))
+        await asyncio.sleep(0.05)  # longer than the look-ups of the next batch
+        return await of(blocks, first_seen, crossed, resolver, rules)
+
+    of = rows.of
+    monkeypatch.setattr(rows, "of", built_late)
+    async with NodeServer(chain.fork(59, seed=3)) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        node.switch(fork.fork(90, seed=4))
+        await reaches(db, node, task)
+        assert await db.fetchval("SELECT phase FROM tip") == "bulk"
+        monkeypatch.setattr(phase, "SECURITY_PARAMETER", 5)
+        node.switch(fork)
+        await reaches(db, node, task)
+        assert await db.fetchval("SELECT phase FROM tip") == "live"
+        await rewards_are_read(db)
+    assert differences(straight, await dump(db, PREVIEW.schema)) == []
+    assert (max(cached) < 60) == (most < 60), "the cache of addresses is trimmed"
 
 
 async def test_a_wait_for_a_node_behind_the_index_is_no_interruption(
