@@ -148,7 +148,7 @@ class _TipHistory:
             self._tips.popleft()
 
     def lag_s(self, slot_no: int) -> float:
-        """The lag in seconds of a replica with this tip; infinite if it is behind the first tip seen."""
+        """The least lag in seconds of a replica with this tip; infinite if it lacks what was there at the beginning."""
         missed = next((seen for seen, tip in self._tips if tip > slot_no), None)
         return 0.0 if missed is None else time.monotonic() - missed
 
@@ -271,7 +271,7 @@ class ChainServers:
         lags = {key: history.lag_s(replica.tips.get(key, _NO_TIP)) for key, history in self._histories.items()}
         longest_s = max(lags.values())
         if longest_s > self._lag_s:
-            how = "since before this process began" if math.isinf(longest_s) else f"for {longest_s:.0f} s"
+            how = "since before this process began" if math.isinf(longest_s) else f"for at least {longest_s:.0f} s"
             self._leave_out(replica, f"it has lacked blocks {how}")
             return
         if replica.left_out is not None:

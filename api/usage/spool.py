@@ -23,7 +23,7 @@ from api.usage import disk
 log = structlog.get_logger()
 
 ROLL_OVER_BYTES = 8 * 1024**2
-"""The size at which a process begins a new spool, so that records in the usage tables can be deleted."""
+"""The size at which a process begins a new spool, so that the full one can be deleted once its records are added."""
 
 MOST_WAITING_BYTES = 1024**3
 """The limit of a process' records that are not in the usage tables, 28 million: above it, requests are refused."""

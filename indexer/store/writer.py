@@ -283,7 +283,7 @@ async def _delete(
 ) -> set[StakeNo]:
     """Delete the blocks from `first_slot` on; delegations and counts of blocks become what they were before these.
 
-    `point` becomes the tip. Returns the stake credentials whose delegation is restored.
+    `point` is the new tip, which the caller sets. Returns the stake credentials whose delegation is restored.
     """
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)

@@ -16,7 +16,7 @@ MOST_TRANSACTIONS = 2_500
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Consecutive blocks, up to MOST_BLOCKS. `Pipeline.forward` prepares and commits each epoch's part separately."""
+    """Consecutive blocks, up to MOST_BLOCKS. Each epoch's part of it is prepared and committed separately."""
 
     blocks: list[PackedBlock]
 

@@ -1,5 +1,6 @@
-"""From batches to commits: while a batch is written, the rows of the next one are built, and in bulk what the one after
-that needs is looked up.
+"""From batches to commits: while a batch is written, the rows of the next one are built.
+
+In bulk, the look-ups of a third batch run at the same time.
 """
 
 import asyncio
