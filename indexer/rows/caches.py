@@ -75,9 +75,9 @@ class Recent(dict[Key, Value]):
         return list(map(self.__getitem__, keys))
 
     def trim(self) -> None:
-        """Forget older entries if it is full; call it once for each part of a batch, before that is looked up.
+        """Forget older entries, if it is full; call it once for each part of a batch, before that is looked up.
 
-        Entries of the last UNCOMMITTED_PARTS parts are kept.
+        Entries of the last UNCOMMITTED_PARTS parts are kept, provided that their rows are built.
         """
         self._parts += 1
         if self.is_full and self._parts >= UNCOMMITTED_PARTS:

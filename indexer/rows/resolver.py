@@ -88,7 +88,8 @@ class Resolver:
     async def look_up(self, db: Connection, blocks: list[Lookups], unapplied: Sequence[Lookups] = ()) -> FirstSeen:
         """Look up everything that `rows.of` needs for these blocks.
 
-        `unapplied` are blocks before them whose rows are still being built: their outputs will be known by then.
+        `unapplied` are blocks before them whose rows are still being built: their outputs will be known by then, and
+        need not be looked up. If `is_full`, none may be.
         """
         for cache in self._caches:
             cache.trim()

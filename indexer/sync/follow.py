@@ -100,8 +100,8 @@ class Follower(msgspec.Struct, frozen=True):
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the chain until `stop` is set, through errors of the database and the node.
 
-        Batches that are ready by then are still written. Raises one of FATAL, or AssertionError: a bug, after which
-        nothing more may be written.
+        Batches that are being built by then are still written. Raises one of FATAL, or AssertionError: a bug, after
+        which nothing more may be written.
         """
         with suppress(lifecycle.Stopped):
             await self._follow(stop)
@@ -258,7 +258,7 @@ _IN_PUBLIC: tuple[tuple[type[Exception], str], ...] = (
 
 
 async def _until_stopped(chasing: Coroutine[None, None, Outcome], pipeline: Pipeline, stop: asyncio.Event) -> Outcome:
-    """The end of a chase. Raises Stopped once `stop` is set and all prepared batches are written."""
+    """The end of a chase. Raises Stopped once `stop` is set and all batches that were being built are written."""
     try:
         return await lifecycle.unless_stopped(chasing, stop)
     except lifecycle.Stopped:

@@ -62,8 +62,8 @@ class Pipeline:
     ) -> None:
         self._session, self._writer, self._reader, self._turn = session, writer, reader, turn
         self._progress, self._warnings, self._on_commit = progress, warnings, on_commit
-        # One batch is built, or waits, while another is written and a third is looked up. Together with the read-ahead
-        # of block_source and batches, this bounds memory.
+        # While one batch is written, the next is built or waits, and a third may be looked up and built. Together with
+        # the read-ahead of block_source and batches, this bounds memory.
         self._queue: asyncio.Queue[asyncio.Task[_Prepared]] = asyncio.Queue(maxsize=UNCOMMITTED_PARTS - 1)
         self._building: asyncio.Task[_Prepared] | None = None
         self._unapplied: list[Lookups] = []  # of the blocks that are being built
@@ -83,7 +83,6 @@ class Pipeline:
             ebb = await store.is_boundary_block(self._writer, position.point)
             self._tip, self._first_block_no = LastBlock(position.point, position.block_no, ebb), position.first_block_no
         self._progress.signals.stands_at(position, self.phase)
-        self._building, self._unapplied = None, []
         self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
 
     def heard(self, tip: frames.NodePoint | None) -> None:
@@ -162,7 +161,8 @@ class Pipeline:
         self._on_commit()
 
     async def drain(self) -> None:
-        """Wait until all prepared batches are written."""
+        """Wait until all batches that are being built, or wait, are written."""
+        await self._built()
         await self._queue.join()
 
     @asynccontextmanager
@@ -206,5 +206,6 @@ class Pipeline:
     async def _built(self) -> None:
         """Wait until the rows that are being built are complete, and what they make and spend is applied."""
         if self._building is not None:
-            await asyncio.shield(self._building)  # the writer waits for it, too
+            await asyncio.wait((self._building,))  # it goes on if this is cancelled: the writer waits for it, too
+            self._building.result()
         self._building, self._unapplied = None, []

@@ -37,7 +37,7 @@ async def test_queueing_survives_any_error_and_logs_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("api.health.USAGE_QUEUED_WITHIN_S", 1.0)
+    monkeypatch.setattr("api.health.USAGE_UNREACHABLE_S", 1.0)
     aggregator()
 
     async def broken(*_: object) -> None:
