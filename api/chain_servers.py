@@ -178,8 +178,8 @@ class ChainServers:
 
         `on_primary` skips the replicas, for what was written a moment ago. The tip of an answer is never older than
         that of a previous one, unless the chain was rolled back on the primary. An answer
-        without a tip counts as one with the tip that its server had at the last check. So after such an answer, a later
-        one may lack a block that arrived since that check. Raises the
+        without a tip counts as one with its server's tip as last seen. So after such an answer, a later one may lack a
+        block that arrived since then. Raises the
         primary's errors.
         """
         failed: list[_Replica] = []
@@ -243,7 +243,7 @@ class ChainServers:
         return slot_no is None or slot_no >= self._newest_of(network)
 
     def _note(self, network: Network, found: object, source: ChainServer) -> None:
-        """Note the tip of an answer; if it does not say its tip, that of its server's last check."""
+        """Note the tip of an answer; if it does not say its tip, that of its server as last seen."""
         slot_no = _tip_of(found)
         if slot_no is None:
             slot_no = max(_tip_at(source, network), self._newest_of(network))

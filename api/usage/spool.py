@@ -187,7 +187,7 @@ class Spools:
         self._current = Spool.create(folder)
         self.former: list[Spool] = []
         self.fault: str | None = None  # why requests are refused now
-        self.looked_at = time.monotonic()  # when the queue and the usage tables were last reached
+        self.looked_at = time.monotonic()  # when a look at the queue and the usage tables last succeeded
         self.unusable: dict[Path, str] = {}  # files that could not be used at the last look, with the reasons
 
     @property

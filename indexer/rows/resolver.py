@@ -88,8 +88,8 @@ class Resolver:
     async def look_up(self, db: Connection, blocks: list[Lookups], unapplied: Sequence[Lookups] = ()) -> FirstSeen:
         """Look up everything that `rows.of` needs for these blocks.
 
-        `unapplied` are blocks before them whose rows are still being built: their outputs will be known by then, and
-        need not be looked up. If `is_full`, none may be.
+        `unapplied` are blocks before them whose rows are still being built. Their outputs are not looked up, since
+        they will be known before the rows of these blocks are built. It must be empty if `is_full`.
         """
         for cache in self._caches:
             cache.trim()

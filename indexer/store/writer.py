@@ -198,7 +198,9 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
 
 
 async def renumber(db: asyncpg.Connection) -> None:
-    """Set a new numbering, which ends all caches of row numbers: Postgres may have lost commits that gave some."""
+    """Set a new id as `tip.numbering`, which ends all caches of row numbers: Postgres may have lost commits that gave
+    some.
+    """
     async with schema.commit(db):
         await _renumber.run(db)
 
@@ -287,16 +289,16 @@ async def _delete(
     """
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)
-    output = sum(lovelace for tx_id, lovelace in undone.lovelace_out if tx_id < ledger.tx_id_of(next_slot, 0))
+    lovelace_out = sum(lovelace for tx_id, lovelace in undone.lovelace_out if tx_id < ledger.tx_id_of(next_slot, 0))
     deleted = await _delete_blocks.all(
-        db, first_slot, point.block_hash, ledger.tx_id_of(first_slot, 0), epoch_no, next_slot, output
+        db, first_slot, point.block_hash, ledger.tx_id_of(first_slot, 0), epoch_no, next_slot, lovelace_out
     )
     made = [
         (row.pool_no, network.epoch_of(row.slot_no))
         for row in deleted
         if row.pool_no is not None and row.slot_no is not None
     ]
-    # The counts of epochs after the next one are deleted with their rows.
+    # In `pool_epoch`, the rows of the epoch after the tip's exist already, and those of later ones are deleted.
     blocks = Counter((pool_no, of_epoch) for pool_no, of_epoch in made if of_epoch <= epoch_no + 1)
     changed = {row.stake_no for row in deleted if row.stake_no is not None}
     await epochs.undo(db, blocks, changed)
