@@ -178,8 +178,8 @@ class ChainServers:
 
         `on_primary` skips the replicas, for what was written a moment ago. The tip of an answer is never older than
         that of a previous one, unless the chain was rolled back on the primary. An answer
-        without a tip counts as one with its server's tip as last seen. So after such an answer, a later one may lack a
-        block that arrived since then. Raises the
+        without a tip counts as one with its server's tip as last seen, which may be older: a later answer may lack a
+        block that this one had. Raises the
         primary's errors.
         """
         failed: list[_Replica] = []

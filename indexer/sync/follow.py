@@ -176,8 +176,8 @@ class Follower(msgspec.Struct, frozen=True):
         """The connection that writes, once it leads the network; a standby waits here."""
         signals = self.progress.signals
         # NOTE: a connection that is lost while another indexer leads counts as waiting, not as an interruption: the
-        # pauses after interruptions grow, and a standby could be late to take over. A standby looks at it once a
-        # second; if it is lost between two looks, asyncpg raises InterfaceError.
+        # pauses after interruptions grow, and a standby could be late to take over. A standby uses its own
+        # connection once a second; if that is lost in between, asyncpg raises InterfaceError.
         db = await lifecycle.wait_for(
             "postgres", self._connect_leader, stop, (*lifecycle.WAITED_FOR, asyncpg.InterfaceError)
         )
