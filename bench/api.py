@@ -55,7 +55,7 @@ _TRANSACTIONS = 200_000
 _KEYS = 50
 _CONNECTIONS = 16
 _PACE = 1_000.0  # requests per second: less than either server can answer
-_LISTED = 10_000  # of each: holders, assets of a policy, delegators
+_LISTED = 10_000  # of each: holders, mints, assets of a policy, delegators
 _MANY = b"\1" * 28
 _ASSET = f"{bytes(28).hex()}.{b'token'.hex()}"
 _PATHS = {
@@ -65,6 +65,7 @@ _PATHS = {
     "assets of a policy, 100": f"/v1/assets/policy/{_MANY.hex()}",
     "delegators, 100": f"/v1/pools/{bytes(28).hex()}/delegators/list",
     "pool": f"/v1/pools/{bytes(28).hex()}",
+    "mints, 100": f"/v1/assets/{_ASSET}/mints",
 }
 
 
@@ -92,6 +93,12 @@ async def fill(db: asyncpg.Connection) -> list[str]:
     await db.execute(
         "INSERT INTO holder (asset_no, address_no, quantity)"
         " SELECT 1, address_no, address_no * 7 FROM address WHERE address_no > 3"
+    )
+    await db.execute(
+        "INSERT INTO mint (asset_no, seq, tx_id, quantity, named)"
+        " SELECT 1, row_number() OVER (ORDER BY tx_id) - 1, tx_id, 7, false"
+        " FROM (SELECT tx_id FROM tx ORDER BY tx_id LIMIT $1) minting",
+        _LISTED,
     )
     await db.execute("INSERT INTO policy (policy_no, policy_id) VALUES (2, $1)", _MANY)
     await db.execute(
