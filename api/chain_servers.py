@@ -177,10 +177,9 @@ class ChainServers:
         """The result of `work` on one server, repeated on another if that one fails or its tip is too old.
 
         `on_primary` skips the replicas, for what was written a moment ago. The tip of an answer is never older than
-        that of a previous one, unless the chain was rolled back on the primary. An answer
-        without a tip counts as one with its server's tip as last seen, which may be older: a later answer may lack a
-        block that this one had. Raises the
-        primary's errors.
+        that of a previous one, unless the chain was rolled back on the primary. An answer without a tip counts as one
+        with its server's tip as last seen, which may be older: a later answer may lack a block that this one had.
+        Raises the primary's errors.
         """
         failed: list[_Replica] = []
         while True:

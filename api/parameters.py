@@ -52,7 +52,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 class Kind(Generic[Value]):
     """The values that a field accepts. `of_text` parses parameters, `of_json` body fields. Both raise ValueError, or
-    a Refusal with words of its own.
+    a Refusal if the error needs another text.
 
     `expected` completes the error "<name> must be …". `message`, a text or the refusal itself, replaces that error, and
     `missing` the one for a required field that is absent.

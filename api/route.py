@@ -35,8 +35,8 @@ class Route:
     Answer`. A handler of other `media_types` returns the whole response. `scope` is what an API key must cover
     (`api/restrictions.py`), "" if any key may call the route. `set_by` names, for fields that the route ignores, the
     endpoints that change them. In the `raw_media_type`, the only field of the body may be sent by itself. `headers`
-    are the headers of its own; `api/app.py` sends REQUESTS_COUNTED if it is one of them. For /openapi.json, `errors`
-    lists the refusals that its handler raises, and `sorted_by` says what `order` sorts by.
+    names those that only some routes send; `api/app.py` sends REQUESTS_COUNTED if it is among them. For /openapi.json,
+    `errors` lists the refusals that its handler raises, and `sorted_by` says what `order` sorts by.
     """
 
     def __init__(

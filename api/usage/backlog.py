@@ -32,9 +32,8 @@ class _Uncounted(msgspec.Struct):
 class Measured(msgspec.Struct, frozen=True):
     """Usage that waits; unknown figures are None.
 
-    `queued` batches are in the queue; `waiting_bytes` are spooled and not in the usage tables, the
-    oldest of them for `lag_s`
-    seconds.
+    `queued` batches are in the queue; `waiting_bytes` are spooled and not in the usage tables, the oldest of them for
+    `lag_s` seconds.
     """
 
     queued: int | None
