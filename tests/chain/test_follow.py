@@ -304,6 +304,32 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
         assert await db.fetchval("SELECT block_hash FROM tip") == bytes.fromhex(node.tip.id)
 
 
+async def test_an_error_in_building_rows_does_not_wait_for_the_writer(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing = asyncio.Event()
+
+    async def endless(*_: object, **__: object) -> None:
+        writing.set()
+        await asyncio.Event().wait()
+
+    async def wrong(*_: object) -> None:
+        raise AssertionError("an amount below zero")
+
+    async with NodeServer(Generated(Options(seed=3), 10)) as node:
+        follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
+        task = asyncio.create_task(follower.run(asyncio.Event()))
+        await reaches(db, node, task)
+        monkeypatch.setattr(store, "append", endless)
+        node.grow(1)
+        async with asyncio.timeout(20):
+            await writing.wait()
+            monkeypatch.setattr(rows, "of", wrong)
+            node.grow(1)
+            with pytest.raises(AssertionError, match="an amount below zero"):
+                await task
+
+
 async def test_a_failed_assertion_stops_the_indexer(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
