@@ -184,12 +184,13 @@ async def test_an_export_waits_for_its_turn_and_is_cut_off_in_the_end(
         waiting = [asyncio.create_task(partner.get("/users")) for _ in range(ADMIN_TURNS_EACH)]
         while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < len(waiting):
             await asyncio.sleep(0.02)
-        exporting = asyncio.create_task(partner.get(path))
-        await asyncio.sleep(0.5)
         with monkeypatch.context() as patched:
             patched.setattr("api.turns.WAIT_BETWEEN_PARTS_S", 0.1)
             with pytest.raises(aiohttp.ClientPayloadError):
                 await partner.get(path)
+        exporting = asyncio.create_task(partner.get(path))
+        await asyncio.sleep(0.5)  # longer than WAIT_S
+        assert not exporting.done()
     assert (await exporting).body.count(b"\n") == 2
     assert {reply.status for reply in await asyncio.gather(*waiting)} == {200}
     told = capsys.readouterr().out
