@@ -8,7 +8,7 @@ failover loses commits (docs/decisions/0016-what-a-spool-promises.md).
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -70,15 +70,15 @@ class UsageSum(msgspec.Struct, array_like=True):
     last_us: int = 0  # since 1970
     limited: int = 0  # those of `failed` with status 429
 
-    def add(self, record: Record) -> None:
-        """Count one more request."""
-        if record.status < 400:
-            self.successful += 1
+    def add(self, status: int, records: Sequence[Record]) -> None:
+        """Add requests that were answered with the same status."""
+        if status < 400:
+            self.successful += len(records)
         else:
-            self.failed += 1
-            self.limited += record.status == HTTPStatus.TOO_MANY_REQUESTS
-        self.took_us += record.took_us
-        self.last_us = max(self.last_us, record.at_us)
+            self.failed += len(records)
+            self.limited += len(records) if status == HTTPStatus.TOO_MANY_REQUESTS else 0
+        self.took_us += sum(record.took_us for record in records)
+        self.last_us = max(self.last_us, max(record.at_us for record in records))
 
 
 class BreakdownSum(msgspec.Struct, array_like=True):
@@ -126,18 +126,19 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
     `endpoints` names the endpoints that this version has; a spool of another version may know others.
     """
     end = min(spool.synced_bytes, spool.added_bytes + _MOST_RECORDS * RECORD.size)
+    alike: dict[tuple[bytes, int, int, int], list[Record]] = {}
+    for record in spool.records(spool.added_bytes, end):
+        key = record.credential_id, record.at_us // 60_000_000, record.endpoint, record.status
+        alike.setdefault(key, []).append(record)
     sums: dict[tuple[bytes, int], UsageSum] = {}
     parts: dict[tuple[bytes, int, str, int], list[int]] = {}  # the durations
-    for record in spool.records(spool.added_bytes, end):
-        whose = record.credential_id, record.at_us // 60_000_000
-        found = sums.get(whose)
-        if found is None:
-            found = sums[whose] = UsageSum(record.credential_id.hex(), whose[1])
-        found.add(record)
+    for (credential_id, minute, number, status), records in alike.items():
+        found = sums.setdefault((credential_id, minute), UsageSum(credential_id.hex(), minute))
+        found.add(status, records)
         # NOTE: by name, since all unknown endpoints are one row.
-        endpoint = endpoints.get(record.endpoint, UNKNOWN_ENDPOINT)
-        part = record.credential_id, whose[1] // 60, endpoint, record.status // 100
-        parts.setdefault(part, []).append(record.took_us)
+        endpoint = endpoints.get(number, UNKNOWN_ENDPOINT)
+        durations_us = parts.setdefault((credential_id, minute // 60, endpoint, status // 100), [])
+        durations_us += [record.took_us for record in records]
     breakdown = [
         BreakdownSum(
             credential_id.hex(),

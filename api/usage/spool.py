@@ -132,7 +132,8 @@ class Spool:
 
     def append(self, head: bytes) -> None:
         """Append one record, which then survives a crash of the process. On OSError nothing is appended."""
-        disk.write(self._file, head + self._checksum(head, self.size_bytes), HEADER_BYTES + self.size_bytes)
+        checksum = _CHECKSUM.pack(self._checksum(head, self.size_bytes))
+        disk.write(self._file, head + checksum, HEADER_BYTES + self.size_bytes)
         self.size_bytes += RECORD.size
 
     def sync(self) -> None:
@@ -154,12 +155,12 @@ class Spool:
         """The records between two offsets, without those that the disk has damaged."""
         data = disk.read(self._file, HEADER_BYTES + offset, end - offset)
         whole = data[: len(data) - len(data) % RECORD.size]
-        for position, (*fields, _) in zip(range(0, len(whole), RECORD.size), RECORD.iter_unpack(whole), strict=True):
+        for position, (*fields, checksum) in zip(
+            range(0, len(whole), RECORD.size), RECORD.iter_unpack(whole), strict=True
+        ):
             head = whole[position : position + _HEAD_BYTES]
             # NOTE: zeros are not a record, even if the checksum of zeros is zero.
-            if any(head) and whole[position + _HEAD_BYTES : position + RECORD.size] == self._checksum(
-                head, offset + position
-            ):
+            if any(head) and checksum == self._checksum(head, offset + position):
                 yield Record(*fields)
 
     def delete(self) -> None:
@@ -172,9 +173,9 @@ class Spool:
         """Close the file; another process may take it over."""
         disk.close(self._file)
 
-    def _checksum(self, head: bytes, offset: int) -> bytes:
+    def _checksum(self, head: bytes, offset: int) -> int:
         """Covers name and offset: after a power failure a disk may return remains of another spool."""
-        return _CHECKSUM.pack(binascii.crc32(head, (self._seed + offset) & 0xFFFFFFFF))
+        return binascii.crc32(head, (self._seed + offset) & 0xFFFFFFFF)
 
 
 class Spools:
