@@ -199,7 +199,7 @@ class SharedLimits:
                         if not self._life or own >= self.share(lease.key.limit):
                             return self._refused(lease.key)
                 life = self._life
-                answer = await self._run(self._take, *self._words(key_hash, lease, call))
+                answer = await self._run(self._take, self._command(key_hash, lease, call))
                 if answer != b"tell":
                     return self._read(answer, life)
                 if life == self._life:
@@ -288,7 +288,7 @@ class SharedLimits:
             b"1" if self.own.unreported else b"0",
             self._data,
         )
-        reply = await self._run(self._beat, b"2", _LIFE, _BEATS, *words, *self._peers)
+        reply = await self._run(self._beat, self._beat.call((_LIFE, _BEATS), (*words, *self._peers)))
         life, is_open, processes, left_us, *peers = reply
         # NOTE: in a new life the known processes count until they have had time to send a heartbeat.
         self.processes = processes if is_open else max(processes, self.processes)
@@ -316,25 +316,21 @@ class SharedLimits:
                 " ".join(str(int((now_s - moment) * 1e6)) for moment in moments if now_s - moment < _MINUTE_S).encode()
                 for moments in batch.moments.values()
             ]
-            keys = (str(1 + len(minutes)).encode(), _LIFE, *minutes)
             words = (life, self._process, str(batch.number).encode(), b"1" if last else b"0", *ages)
-            if not await self._run(self._tell, *keys, *words):
+            if not await self._run(self._tell, self._tell.call((_LIFE, *minutes), words)):
                 return False
             if self._owed:
                 self._owed.popleft()
             if last:
                 return True
 
-    def _words(self, key_hash: bytes, lease: KeyLease | None, call: Call) -> tuple[bytes, ...]:
-        shown, until_us, used = b"", b"0", 0
-        if lease is not None:
-            shown = _shown(lease.key)
-            until_us = str(lease.until_us).encode() if lease.life == self._life else b"0"
-            used = 0 if lease.key.quota is None else lease.key.quota.used
-        keys = (b"4", _KEY % key_hash.hex().encode(), _minutes(self._life), _LIFE, _QUOTAS)
-        named = b"1" if call.scope in GRANTED_ONLY else b"0"
-        asked = (call.scope.encode(), call.ip_bits.encode(), named)
-        return *keys, shown, until_us, self._life, *asked, str(used).encode()
+    def _command(self, key_hash: bytes, lease: KeyLease | None, call: Call) -> bytes:
+        """The packed call of rate_limit.lua for one request."""
+        if lease is None:
+            return _take_cached(self._take, key_hash, self._life, call)
+        until_us = lease.until_us if lease.life == self._life else 0
+        used = 0 if lease.key.quota is None else lease.key.quota.used
+        return _take(self._take, key_hash, self._life, call, _shown(lease.key), until_us, used)
 
     def _read(self, answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres:
         word, *figures = answer.split(b" ", 6)
@@ -363,13 +359,13 @@ class SharedLimits:
         reset_s = max(math.ceil(self._first_minute_ends_at - time.monotonic()), 1)
         return Verdict(key.credential_id, key.network_id, False, key.limit, 0, reset_s)
 
-    async def _run(self, script: "_LuaScript", *words: bytes) -> Any:
-        command = packed(b"EVALSHA", script.id, *words)
+    async def _run(self, script: "_LuaScript", call: bytes) -> Any:
+        """The reply to a packed call of a script."""
         try:
-            return await self._valkey.ask(command)
+            return await self._valkey.ask(call)
         except NoScriptError:
             await self._revive(script)
-        return await self._valkey.ask(command)
+        return await self._valkey.ask(call)
 
     async def _revive(self, missed: "_LuaScript") -> None:
         """Begin a new life of Valkey's data.
@@ -393,6 +389,24 @@ class _LuaScript:
     def __init__(self, text: str) -> None:
         self.text = text.encode()
         self.id = hashlib.sha1(self.text, usedforsecurity=False).hexdigest().encode()
+
+    def call(self, keys: Sequence[bytes], arguments: Sequence[bytes]) -> bytes:
+        """The packed command that runs the script."""
+        return packed(b"EVALSHA", self.id, str(len(keys)).encode(), *keys, *arguments)
+
+
+def _take(
+    script: _LuaScript, key_hash: bytes, life: bytes, call: Call, shown: bytes = b"", until_us: int = 0, used: int = 0
+) -> bytes:
+    """The packed call of rate_limit.lua, whose header explains the last three."""
+    keys = (_KEY % key_hash.hex().encode(), _minutes(life), _LIFE, _QUOTAS)
+    named = b"1" if call.scope in GRANTED_ONLY else b"0"
+    asked = (call.scope.encode(), call.ip_bits.encode(), named)
+    return script.call(keys, (shown, str(until_us).encode(), life, *asked, str(used).encode()))
+
+
+_take_cached = lru_cache(_REMEMBERED)(_take)
+"""For cached keys: requests of a key from one address, to the routes of one scope, have the same call."""
 
 
 @lru_cache(2)
