@@ -37,7 +37,6 @@ from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED
 
 def test_a_batch_adds_up_by_credential_and_minute(spools: Spools) -> None:
     one, other = uuid4(), uuid4()
-    before = time.time_ns() // 1000
     for credential_id, status, took_s in (
         (one, 200, 0.001),
         (one, 302, 0.002),
@@ -46,24 +45,29 @@ def test_a_batch_adds_up_by_credential_and_minute(spools: Spools) -> None:
         (one, 503, 1e9),
     ):
         spools.count(credential_id, HISTORY.number, status, took_s)
+    before_last = time.time_ns() // 1000
+    spools.count(one, HISTORY.number, 200, 0.004)
     (spool,) = spools.all
     assert batch_of(spool, ENDPOINTS).end == 0, "what is not synced is not named"
     spool.sync()
     batch = batch_of(spool, ENDPOINTS)
-    assert (batch.spool, batch.offset, batch.end) == (spool.name, 0, 5 * RECORD.size)
+    assert (batch.spool, batch.offset, batch.end) == (spool.name, 0, 6 * RECORD.size)
     sums = {(each.credential_id, each.minute): each for each in batch.sums}
     assert len(sums) in {2, 3}, "a new minute may begin"
     mine = [each for each in batch.sums if each.credential_id == one.hex]
-    assert (sum(each.successful for each in mine), sum(each.failed for each in mine)) == (2, 2)
-    assert sum(each.took_us for each in mine) == 6_000 + 2**32 - 1
-    assert all(before <= each.last_us <= time.time_ns() // 1000 for each in batch.sums)
+    assert (sum(each.successful for each in mine), sum(each.failed for each in mine)) == (3, 2)
+    assert [each.limited for each in batch.sums if each.credential_id == other.hex] == [1]
+    assert not any(each.limited for each in mine)
+    assert sum(each.took_us for each in mine) == 10_000 + 2**32 - 1
+    assert before_last <= max(each.last_us for each in mine) <= time.time_ns() // 1000
     assert {(each.endpoint, each.status_class) for each in mine_of(batch, one)} == {
         (HISTORY.name, 2),
         (HISTORY.name, 3),
         (HISTORY.name, 4),
         (HISTORY.name, 5),
     }
-    assert sum(each.took_us for each in mine_of(batch, one)) == 6_000 + 2**32 - 1
+    assert sum(each.took_us for each in mine_of(batch, one)) == 10_000 + 2**32 - 1
+    assert {each.hour for each in batch.breakdown} == {each.minute // 60 for each in batch.sums}
     assert {each.endpoint for each in batch_of(spool, {}).breakdown} == {queue.UNKNOWN_ENDPOINT}
     assert batch_of(spool, ENDPOINTS) == batch, "same bytes, same name, however often"
 
