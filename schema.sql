@@ -369,7 +369,7 @@ CREATE TABLE rollback_depth (
     last_at        timestamptz NOT NULL,
     last_blocks    integer     NOT NULL
 );
-COMMENT ON TABLE rollback_depth IS 'Rollbacks by the node since the index began, by depth; not part of the chain. Those of resync do not count.';
+COMMENT ON TABLE rollback_depth IS 'Rollbacks by the node, by depth; not part of the chain, so that they stay when it is emptied. Those of resync do not count.';
 COMMENT ON COLUMN rollback_depth.blocks_at_most IS 'Upper bound of this histogram bucket; 2147483647: unbounded.';
 COMMENT ON COLUMN rollback_depth.blocks IS 'Sum of the depths.';
 COMMENT ON COLUMN rollback_depth.last_blocks IS 'Depth of the last one, at last_at.';

@@ -274,7 +274,7 @@ async def _undo(
             await outputs.cut_spenders(db, undone.spent)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
         if counted is not None:
-            await _count_rollback.run(db, next(most for most in _DEPTHS if counted <= most), counted)
+            await _count_depth(db, counted)
     log.info(
         "store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=undone.transactions
     )
@@ -305,11 +305,24 @@ async def _delete(
     return changed
 
 
-async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> None:
-    """Empty every table of the chain, because the node's chain shares no block with ours."""
+async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> int:
+    """Empty every table of the chain, because the node's chain shares no block with ours.
+
+    Returns the number of blocks, which is counted in rollback_depth.
+    """
+    present = await position(db)
+    assert present is not None, "nothing is indexed"
+    depth = present.block_no - present.first_block_no + 1
     async with schema.commit(db):
         await _note_all_submitted(db, network)
         await erase(db)
+        await _count_depth(db, depth)
+    return depth
+
+
+async def _count_depth(db: asyncpg.Connection, blocks: int) -> None:
+    """Count one rollback by the node. Runs inside its commit."""
+    await _count_rollback.run(db, next(most for most in _DEPTHS if blocks <= most), blocks)
 
 
 async def _note_all_submitted(db: asyncpg.Connection, network: Network) -> None:
@@ -336,7 +349,7 @@ async def forget_verification(db: asyncpg.Connection, network: Network) -> None:
 
 
 async def erase(db: asyncpg.Connection) -> None:
-    """Empty every table of the chain."""
+    """Empty every table of the chain. The counts of rollbacks stay: their metrics must not fall."""
     async with schema.commit(db):
         await db.execute("TRUNCATE " + await _tables(db))
 
@@ -379,8 +392,10 @@ async def counts_after(db: sql.Connection, point: Point | None) -> Counts:
 
 
 async def _tables(db: asyncpg.Connection) -> str:
+    """All tables of the network except `rollback_depth`, which is not part of its chain."""
     names: str = await db.fetchval(
-        "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables WHERE schemaname = current_schema()"
+        "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
+        " WHERE schemaname = current_schema() AND tablename <> 'rollback_depth'"
     )
     return names
 

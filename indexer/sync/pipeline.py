@@ -139,9 +139,8 @@ class Pipeline:
         tip, block_no = self._tip.point, self._tip.block_no
         async with self._alone():
             if point is None:
-                removed = await store.counts_after(self._writer, None)
-                await store.rollback_to_origin(self._writer, self._session.network)
-                self._progress.signals.rolled_back(removed.blocks)
+                depth = await store.rollback_to_origin(self._writer, self._session.network)
+                self._progress.signals.rolled_back(depth)
                 return False
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")

@@ -155,6 +155,22 @@ async def test_a_rollback_of_several_commits_is_counted_once_with_its_whole_dept
     await db.close()
 
 
+async def test_a_rollback_to_the_origin_is_counted_and_no_count_is_ever_lost(database_url: str) -> None:
+    db = await database.connect(database_url, PREVIEW)
+    written = Written(db)
+    for slot_no in range(10, 80, 10):
+        await written.append(slot_no)
+    await store.rollback(db, PREVIEW, await at(db, 60), by_node=True)
+    assert await store.rollback_to_origin(db, PREVIEW) == 6
+    expected = [(1, 1, 1), (10, 1, 6)]
+    counts = "SELECT blocks_at_most, rollbacks, blocks FROM rollback_depth ORDER BY blocks_at_most"
+    assert [tuple(row) for row in await db.fetch(counts)] == expected
+    await store.erase(db)  # as a resync from the origin and the first block do
+    assert [tuple(row) for row in await db.fetch(counts)] == expected
+    assert await db.fetchval("SELECT last_blocks FROM rollback_depth ORDER BY last_at DESC LIMIT 1") == 6
+    await db.close()
+
+
 async def at(db: asyncpg.Connection, slot_no: int) -> Point:
     """The last block at or before a slot."""
     point = await store.last_at_or_before(db, slot_no)
