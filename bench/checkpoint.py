@@ -63,6 +63,9 @@ class AtTip(msgspec.Struct, frozen=True):
     block_p99_ms: float
     python_cpu_us: float
     postgres_cpu_us: float | None
+    missed_pages: float  # of a block: that were not in Postgres' cache
+    whole_pages: float  # of a block: written to the WAL, as a page is by its first change after a checkpoint
+    wal_bytes: float  # of a block
     rollback_ms: float  # of one block
     long_rollback_ms: float  # of all `blocks`
     switch_p50_ms: float  # of SWITCHED_BLOCKS blocks, rolled back and replaced
@@ -150,6 +153,7 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
     async with live.following(url, genesis_of) as indexer:
         point = await _reach(indexer, url, branches.before)
         took_s, last = [], deque[ogmios.RollForward](maxlen=SWITCHED_BLOCKS + 1)
+        pages_before = await databases.page_counts(url)
         cpu_before, postgres_before = time.process_time(), databases.cpu_s(indexer.writer)
         for frame in _frames(branches.after):
             began = time.perf_counter()
@@ -157,6 +161,7 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
             await indexer.take(last[-1])
             took_s.append(time.perf_counter() - began)
         cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
+        pages_after = await databases.page_counts(url)
         short_s = []
         for _ in range(_SHORT_ROLLBACKS):
             short_s.append(await indexer.take(ogmios.RollBackward(live.point_of(last[-2]), last[-1].tip)))
@@ -167,6 +172,8 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         long_s = await indexer.take(ogmios.RollBackward(point, last[-1].tip))
         boundary_s = await indexer.take(read_block(next(_frames(branches.epoch))))
     per_transaction = 1e6 / (len(took_s) * BLOCK_TRANSACTIONS)
+    counted = zip(pages_before, pages_after, strict=True)
+    missed, written, wal = ((after - before) / len(took_s) for before, after in counted)
     local = postgres_before is not None and postgres_after is not None
     return AtTip(
         blocks=len(took_s),
@@ -174,6 +181,9 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         block_p99_ms=sorted(took_s)[len(took_s) * 99 // 100] * _MS,
         python_cpu_us=cpu_s * per_transaction,
         postgres_cpu_us=((postgres_after or 0) - (postgres_before or 0)) * per_transaction if local else None,
+        missed_pages=missed,
+        whole_pages=written,
+        wal_bytes=wal,
         rollback_ms=statistics.median(short_s) * _MS,
         long_rollback_ms=long_s * _MS,
         switch_p50_ms=statistics.median(switch_s) * _MS,

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -89,6 +90,26 @@ async def all_cpu_s(db: asyncpg.Connection) -> float:
             if backend.name().startswith("postgres"):
                 found += sum(backend.cpu_times()[:2])
     return found
+
+
+class PageCounts(NamedTuple):
+    """Counted by the server since it began: pages of one database that its cache lacked, pages and bytes in the WAL."""
+
+    missed: int
+    whole_in_wal: int
+    wal_bytes: int
+
+
+async def page_counts(url: str) -> PageCounts:
+    """The counters of a database and of its server's WAL, a second old at most."""
+    db = await asyncpg.connect(url)
+    found = await db.fetchrow(
+        "SELECT blks_read, wal_fpi, wal_bytes::bigint FROM pg_stat_wal, pg_stat_database"
+        " WHERE datname = current_database()"
+    )
+    await db.close()
+    assert found is not None, "a connection is to a database"
+    return PageCounts(*found)
 
 
 def cpu_s(db: asyncpg.Connection) -> float | None:
