@@ -41,39 +41,43 @@ SELECT (SELECT count(*) FROM address_grown) + (SELECT count(*) FROM account_grow
 
 -- name: cut_entries
 -- Cut the last entries off histories. Each has two columns: numbers of addresses, accounts or assets, and how many entries.
--- Returns the addresses that have none left.
+-- Returns the addresses that have none left. Most histories lose no chunk: these are not searched for any.
 WITH address AS MATERIALIZED (
-    SELECT address_no, last.length - entries AS length
+    SELECT address_no, last.length - entries AS length, chunk AS last_chunk
     FROM unnest($1::integer[], $2::integer[]) AS undone (address_no, entries) CROSS JOIN LATERAL (
-        SELECT (chunk << 6) + length(tx_ids) / 8 AS length FROM address_tx h
+        SELECT chunk, (chunk << 6) + length(tx_ids) / 8 AS length FROM address_tx h
         WHERE h.address_no = undone.address_no ORDER BY chunk DESC LIMIT 1
     ) last
 ), account AS MATERIALIZED (
-    SELECT stake_no, last.length - entries AS length
+    SELECT stake_no, last.length - entries AS length, chunk AS last_chunk
     FROM unnest($3::integer[], $4::integer[]) AS undone (stake_no, entries) CROSS JOIN LATERAL (
-        SELECT (chunk << 6) + length(tx_ids) / 8 AS length FROM account_tx h
+        SELECT chunk, (chunk << 6) + length(tx_ids) / 8 AS length FROM account_tx h
         WHERE h.stake_no = undone.stake_no ORDER BY chunk DESC LIMIT 1
     ) last
 ), asset AS MATERIALIZED (
-    SELECT asset_no, last.length - undone.entries AS length
+    SELECT asset_no, last.length - undone.entries AS length, chunk AS last_chunk
     FROM unnest($5::integer[], $6::integer[]) AS undone (asset_no, entries) CROSS JOIN LATERAL (
-        SELECT (chunk << 6) + length(h.entries) / 18 AS length FROM asset_tx h
+        SELECT chunk, (chunk << 6) + length(h.entries) / 18 AS length FROM asset_tx h
         WHERE h.asset_no = undone.asset_no ORDER BY chunk DESC LIMIT 1
     ) last
 ), withdrawal AS MATERIALIZED (
-    SELECT stake_no, last.length - undone.entries AS length
+    SELECT stake_no, last.length - undone.entries AS length, chunk AS last_chunk
     FROM unnest($7::integer[], $8::integer[]) AS undone (stake_no, entries) CROSS JOIN LATERAL (
-        SELECT (chunk << 6) + length(h.entries) / 18 AS length FROM account_withdrawal h
+        SELECT chunk, (chunk << 6) + length(h.entries) / 18 AS length FROM account_withdrawal h
         WHERE h.stake_no = undone.stake_no ORDER BY chunk DESC LIMIT 1
     ) last
 ), address_removed AS (
-    DELETE FROM address_tx h USING address a WHERE h.address_no = a.address_no AND h.chunk >= a.length + 63 >> 6
+    DELETE FROM address_tx h USING address a
+    WHERE h.address_no = a.address_no AND h.chunk >= a.length + 63 >> 6 AND a.last_chunk >= a.length + 63 >> 6
 ), account_removed AS (
-    DELETE FROM account_tx h USING account a WHERE h.stake_no = a.stake_no AND h.chunk >= a.length + 63 >> 6
+    DELETE FROM account_tx h USING account a
+    WHERE h.stake_no = a.stake_no AND h.chunk >= a.length + 63 >> 6 AND a.last_chunk >= a.length + 63 >> 6
 ), asset_removed AS (
-    DELETE FROM asset_tx h USING asset a WHERE h.asset_no = a.asset_no AND h.chunk >= a.length + 63 >> 6
+    DELETE FROM asset_tx h USING asset a
+    WHERE h.asset_no = a.asset_no AND h.chunk >= a.length + 63 >> 6 AND a.last_chunk >= a.length + 63 >> 6
 ), withdrawal_removed AS (
-    DELETE FROM account_withdrawal h USING withdrawal a WHERE h.stake_no = a.stake_no AND h.chunk >= a.length + 63 >> 6
+    DELETE FROM account_withdrawal h USING withdrawal a
+    WHERE h.stake_no = a.stake_no AND h.chunk >= a.length + 63 >> 6 AND a.last_chunk >= a.length + 63 >> 6
 ), address_cut AS (
     UPDATE address_tx h SET tx_ids = substr(h.tx_ids, 1, (a.length & 63) * 8) FROM address a
     WHERE h.address_no = a.address_no AND h.chunk = a.length >> 6 AND a.length & 63 > 0

@@ -34,47 +34,70 @@ WITH cleared AS (
 UPDATE policy SET asset_count = asset_count - removed.assets FROM removed WHERE policy.policy_no = removed.policy_no
 
 -- name: move_asset_buckets
--- After supplies moved by $2; $3 is true for assets that did not exist before. Every bucket that an asset left or entered is
--- counted again, a scan of some thousand rows each. A list that has become long enough gets buckets, one that has become
--- too short loses them. Short lists cost two probes each.
+-- After supplies moved by $2; $3 is true for assets that did not exist before. As in holders.sql: the count of a bucket changes
+-- by one for each asset that leaves or enters it. If that asset opens a bucket, the buckets around it are counted again: a
+-- scan of some thousand rows. A list that has become long gets buckets, one that has become short loses them.
 WITH moved AS MATERIALIZED (
-    SELECT asset_no, policy_no, name, CASE WHEN NOT is_new THEN supply - moved.quantity::numeric END AS before,
-           CASE WHEN first_tx_id IS NOT NULL THEN supply END AS after
-    FROM unnest($1::integer[], $2::text[], $3::boolean[]) AS moved (asset_no, quantity, is_new) JOIN asset USING (asset_no)
+    SELECT policy_no, name, opens_bucket(asset_no) AS opens, before, after
+    FROM (
+        SELECT asset_no, policy_no, name, -(CASE WHEN NOT is_new THEN supply - moved.quantity::numeric END) AS before,
+               CASE WHEN first_tx_id IS NOT NULL THEN -supply END AS after
+        FROM unnest($1::integer[], $2::text[], $3::boolean[]) AS moved (asset_no, quantity, is_new) JOIN asset USING (asset_no)
+    ) ranked
+    WHERE before IS DISTINCT FROM after
 ), list AS MATERIALIZED (
     SELECT policy_no,
            (SELECT count(*) FROM (
                SELECT FROM asset a
                WHERE a.policy_no = m.policy_no AND first_tx_id IS NOT NULL AND opens_bucket(a.asset_no) LIMIT 4
            ) first) = 4 AS long,
-           EXISTS (SELECT FROM asset_bucket b WHERE b.policy_no = m.policy_no) AS counted
-    FROM (SELECT DISTINCT policy_no FROM moved WHERE before IS DISTINCT FROM after) m
+           EXISTS (SELECT FROM asset_bucket b WHERE b.policy_no = m.policy_no) AS counted,
+           opens
+    FROM (SELECT policy_no, bool_or(opens) AS opens FROM moved GROUP BY policy_no) m
 ), removed AS (
-    DELETE FROM asset_bucket b USING list
-    WHERE b.policy_no = list.policy_no AND counted
-      AND (NOT long OR (b.policy_no, b.rank, b.name) IN (
-          SELECT policy_no, -before, name FROM moved WHERE before IS DISTINCT FROM after
-      ))
+    DELETE FROM asset_bucket b USING moved m JOIN list USING (policy_no)
+    WHERE b.policy_no = m.policy_no AND counted AND (NOT long OR (m.opens AND b.rank = m.before AND b.name = m.name))
+), place AS MATERIALIZED (
+    SELECT policy_no, place.rank, m.name, m.opens, place.assets
+    FROM moved m JOIN list USING (policy_no) CROSS JOIN LATERAL (VALUES (m.before, -1), (m.after, 1)) AS place (rank, assets)
+    WHERE long AND counted AND place.rank IS NOT NULL
 ), opening AS MATERIALIZED (
-    -- The bucket before an opening asset ends there, so it changes, too.
     SELECT policy_no, opened.rank, opened.name
-    FROM moved
-    JOIN list USING (policy_no)
-    CROSS JOIN LATERAL (VALUES (before), (after)) AS place (supply)
+    FROM place
     CROSS JOIN LATERAL (
         SELECT -a.supply AS rank, a.name FROM asset a
-        WHERE a.policy_no = moved.policy_no AND first_tx_id IS NOT NULL AND opens_bucket(a.asset_no)
-          AND (-a.supply, a.name) <= (-place.supply, moved.name)
+        WHERE a.policy_no = place.policy_no AND first_tx_id IS NOT NULL AND opens_bucket(a.asset_no)
+          AND (-a.supply, a.name) <= (place.rank, place.name)
         ORDER BY -a.supply DESC, a.name DESC
-        LIMIT 1 + opens_bucket(moved.asset_no)::integer
+        LIMIT 2
     ) opened
-    WHERE long AND counted AND before IS DISTINCT FROM after
+    WHERE opens
     UNION
     SELECT policy_no, -supply, name
     FROM list JOIN asset USING (policy_no)
     WHERE long AND NOT counted AND first_tx_id IS NOT NULL AND opens_bucket(asset_no)
     UNION
-    SELECT policy_no, '-Infinity', '' FROM list WHERE long
+    SELECT policy_no, '-Infinity', '' FROM list WHERE long AND (opens OR NOT counted)
+), counted AS (
+    -- The first bucket of a list lacks its row if no asset was in it at the end of bulk.
+    INSERT INTO asset_bucket AS b (policy_no, rank, name, assets)
+    SELECT policy_no, rank, name, assets
+    FROM (
+        SELECT policy_no, coalesce(opened.rank, '-Infinity') AS rank, coalesce(opened.name, '') AS name,
+               sum(place.assets) AS assets
+        FROM place
+        LEFT JOIN LATERAL (
+            SELECT -a.supply AS rank, a.name FROM asset a
+            WHERE a.policy_no = place.policy_no AND first_tx_id IS NOT NULL AND opens_bucket(a.asset_no)
+              AND (-a.supply, a.name) <= (place.rank, place.name)
+            ORDER BY -a.supply DESC, a.name DESC
+            LIMIT 1
+        ) opened ON true
+        WHERE NOT opens
+        GROUP BY 1, 2, 3
+    ) moved
+    WHERE assets <> 0 AND (policy_no, rank, name) NOT IN (SELECT policy_no, rank, name FROM opening)
+    ON CONFLICT (policy_no, rank, name) DO UPDATE SET assets = b.assets + excluded.assets
 )
 INSERT INTO asset_bucket (policy_no, rank, name, assets)
 SELECT policy_no, opening.rank, opening.name, (

@@ -1,6 +1,7 @@
 """The buckets of policies with many assets stay right when supplies change, and every page of their lists is found."""
 
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from random import Random
 
 import asyncpg
@@ -79,6 +80,24 @@ async def test_buckets_follow_every_mint_and_burn(db: asyncpg.Connection) -> Non
     assert [bucket for bucket in await buckets(db) if bucket[-1]] == begun
 
 
+async def test_buckets_stay_exact_whether_or_not_the_moved_assets_open_some(db: asyncpg.Connection) -> None:
+    chain, random = Written(db), Random(8)
+    await collect(chain)
+    opening = await openers(db)
+    states = [await db.fetch(ALL + " ORDER BY name")]
+    for step in range(40):
+        moved = {piece(random.randrange(MANY)): random.choice([-1, 1, 2, 5]) for _ in range(random.randrange(1, 12))}
+        moved |= {name: random.choice([-1, 1, 3]) for name in random.sample(opening, random.choice([0, 0, 1, 3]))}
+        moved |= {f"{step:02}{number:04}": 1 for number in range(random.choice([0, 2]))}
+        await chain.append(20 + step, tx(f"step{step}", mint=mints(*moved.items())))
+        assert [str(difference) for difference in await CHECK.all(db, 5)] == [], step
+        states.append(await db.fetch(ALL + " ORDER BY name"))
+    for step in (31, 30, 12, 11, 1):
+        await chain.back_to(19 + step)
+        assert [str(difference) for difference in await CHECK.all(db, 5)] == [], step
+        assert await db.fetch(ALL + " ORDER BY name") == states[step]
+
+
 async def test_a_list_has_buckets_while_it_is_long(db: asyncpg.Connection) -> None:
     chain = Written(db)
     await collect(chain, many=500)
@@ -101,3 +120,15 @@ async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) ->
     await store.erase(db)
     await collect(Written(db))
     assert await buckets(db) == in_bulk
+
+
+async def test_an_asset_enters_the_first_bucket_when_none_was_in_it_at_the_end_of_bulk(db: asyncpg.Connection) -> None:
+    chain = Written(db, bulk=True)
+    await collect(chain)
+    opening = await openers(db)
+    await chain.append(20, tx("opening", mint=mints((opening[0], 1_000))))
+    await chain.finalize()
+    assert not [rank for _, rank, *_ in await buckets(db) if rank == Decimal("-Infinity")]
+    other = next(name for name in map(piece, range(MANY)) if name not in opening)
+    await chain.append(30, tx("other", mint=mints((other, 2_000))))
+    await holds(db, Random(9))
