@@ -62,7 +62,8 @@ WITH moved AS MATERIALIZED (
 ), removed AS (
     DELETE FROM {holder}_bucket b USING moved m JOIN list USING ({held_no})
     WHERE b.{held_no} = m.{held_no} AND counted
-      AND (NOT long OR (m.opens AND b.lowest_quantity = m.before AND b.lowest_{owner_no} = m.{owner_no}))
+      AND (NOT long OR m.opens) -- by itself, so that it cuts the rows of `moved` before they are joined with all buckets
+      AND (NOT long OR (b.lowest_quantity = m.before AND b.lowest_{owner_no} = m.{owner_no}))
 ), place AS MATERIALIZED (
     SELECT {held_no}, place.quantity, m.{owner_no}, m.opens, place.holders
     FROM moved m

@@ -89,7 +89,8 @@ WITH moved AS MATERIALIZED (
 ), removed AS (
     DELETE FROM {utxo_bucket} b USING moved m JOIN list USING (owner)
     WHERE b.{owner_no} = m.owner AND counted
-      AND (NOT long OR (m.opens AND m.outputs < 0 AND b.lowest_tx_id = m.tx_id AND b.lowest_output_index = m.output_index))
+      AND (NOT long OR m.opens) -- by itself, so that it cuts the rows of `moved` before they are joined with all buckets
+      AND (NOT long OR (m.outputs < 0 AND b.lowest_tx_id = m.tx_id AND b.lowest_output_index = m.output_index))
 ), opening AS MATERIALIZED (
     SELECT owner, opened.tx_id, opened.output_index
     FROM moved

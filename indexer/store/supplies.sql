@@ -56,7 +56,9 @@ WITH moved AS MATERIALIZED (
     FROM (SELECT policy_no, bool_or(opens) AS opens FROM moved GROUP BY policy_no) m
 ), removed AS (
     DELETE FROM asset_bucket b USING moved m JOIN list USING (policy_no)
-    WHERE b.policy_no = m.policy_no AND counted AND (NOT long OR (m.opens AND b.rank = m.before AND b.name = m.name))
+    WHERE b.policy_no = m.policy_no AND counted
+      AND (NOT long OR m.opens) -- by itself, so that it cuts the rows of `moved` before they are joined with all buckets
+      AND (NOT long OR (b.rank = m.before AND b.name = m.name))
 ), place AS MATERIALIZED (
     SELECT policy_no, place.rank, m.name, m.opens, place.assets
     FROM moved m JOIN list USING (policy_no) CROSS JOIN LATERAL (VALUES (m.before, -1), (m.after, 1)) AS place (rank, assets)
