@@ -41,10 +41,13 @@ async def indexed(db: asyncpg.Connection, database_url: str, node: NodeServer) -
 
 
 async def rewards_are_read(db: asyncpg.Connection) -> None:
-    """Wait until the index has the rewards of the tip's epoch from the node."""
+    """Wait until the index has all rewards of the tip's epoch from the node."""
     tip_epoch_no = PREVIEW.epoch_of(await db.fetchval("SELECT slot_no FROM tip"))
+    complete = (
+        "SELECT epoch_no = $1 AND next_stake_no IS NULL AND NOT EXISTS (SELECT FROM reward_due) FROM ledger_state"
+    )
     async with asyncio.timeout(60):
-        while await db.fetchval("SELECT epoch_no FROM ledger_state") != tip_epoch_no:
+        while not await db.fetchval(complete, tip_epoch_no):
             await asyncio.sleep(0.02)
 
 

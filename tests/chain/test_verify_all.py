@@ -45,7 +45,7 @@ TELLING = {
     "pool_epoch": "epoch_no = (SELECT max(epoch_no) FROM pool_epoch)",
     "pool_reward": "epoch_no = (SELECT max(epoch_no) FROM pool_reward)",
 }
-PARTS = 4
+PARTS = 8
 """The number of tests into which the tables are divided, so that each is short."""
 PLACES = (0.3, 0.9)
 
