@@ -199,7 +199,7 @@ class SharedLimits:
                         if not self._life or own >= self.share(lease.key.limit):
                             return self._refused(lease.key)
                 life = self._life
-                answer = await self._run(self._take, self._command(key_hash, lease, call))
+                answer = await self._run(self._take, self._counting(key_hash, lease, call))
                 if answer != b"tell":
                     return self._read(answer, life)
                 if life == self._life:
@@ -324,13 +324,13 @@ class SharedLimits:
             if last:
                 return True
 
-    def _command(self, key_hash: bytes, lease: KeyLease | None, call: Call) -> bytes:
+    def _counting(self, key_hash: bytes, lease: KeyLease | None, call: Call) -> bytes:
         """The packed call of rate_limit.lua for one request."""
         if lease is None:
-            return _take_cached(self._take, key_hash, self._life, call)
+            return _counting_call_cached(self._take, key_hash, self._life, call)
         until_us = lease.until_us if lease.life == self._life else 0
         used = 0 if lease.key.quota is None else lease.key.quota.used
-        return _take(self._take, key_hash, self._life, call, _shown(lease.key), until_us, used)
+        return _counting_call(self._take, key_hash, self._life, call, _shown(lease.key), until_us, used)
 
     def _read(self, answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres:
         word, *figures = answer.split(b" ", 6)
@@ -395,7 +395,7 @@ class _LuaScript:
         return packed(b"EVALSHA", self.id, str(len(keys)).encode(), *keys, *arguments)
 
 
-def _take(
+def _counting_call(
     script: _LuaScript, key_hash: bytes, life: bytes, call: Call, shown: bytes = b"", until_us: int = 0, used: int = 0
 ) -> bytes:
     """The packed call of rate_limit.lua, whose header explains the last three."""
@@ -405,7 +405,7 @@ def _take(
     return script.call(keys, (shown, str(until_us).encode(), life, *asked, str(used).encode()))
 
 
-_take_cached = lru_cache(_REMEMBERED)(_take)
+_counting_call_cached = lru_cache(_REMEMBERED)(_counting_call)
 """For cached keys: requests of a key from one address, to the routes of one scope, have the same call."""
 
 
