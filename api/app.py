@@ -10,9 +10,9 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import asyncpg
 import msgspec
@@ -134,10 +134,10 @@ class Api:
                 if REQUESTS_COUNTED in trail.route.headers:
                     response.headers[REQUESTS_COUNTED] = "1"
             response.headers.update(trail.by.headers)
-        if trail.route is not None and trail.route.access == "api key":
-            # A cache must not give the answer to another key, which may be of another network.
-            response.headers["Vary"] = shape.KEY_HEADERS if shape.covers(trail.route.path) else "Authorization"
-        response.headers.update(cors.headers(trail.route, request.rel_url.raw_path))
+        if trail.route is None:
+            response.headers.update(cors.headers(unquote(request.rel_url.raw_path)))
+        else:
+            response.headers.update(_headers_of(trail.route))
         await compression.apply(response, request.headers.get("Accept-Encoding"))
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:
             _close_after(response)  # what is left of a body would be read as the next request
@@ -329,6 +329,16 @@ class _Trail(msgspec.Struct):
             network=None if of_api_key is None else of_api_key.network.name,
             traceparent=self.traceparent,
         )
+
+
+@cache
+def _headers_of(route: Route) -> Mapping[str, str]:
+    """The headers that every answer of a route has."""
+    headers = dict(cors.headers(route.path))
+    if route.access == "api key":
+        # A cache must not give the answer to another key, which may be of another network.
+        headers["Vary"] = shape.KEY_HEADERS if shape.covers(route.path) else "Authorization"
+    return headers
 
 
 def _close_after(response: web.Response) -> None:

@@ -21,6 +21,7 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 METADATA_WARNING = "Metadata-Warning"
 
 _TIP = f'"{VERSION}-t'
+_TAGGED_BY_TIP = (ChainPage, ChainAnswer)
 
 
 def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> web.Response:
@@ -37,7 +38,7 @@ def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) ->
     body = b"" if isinstance(answer, Unchanged) else answers.encode(answer)
     if notes.settled_by is not None:
         headers["ETag"] = of_block(notes.settled_by)
-    elif isinstance(answer, ChainAnswer | ChainPage):
+    elif isinstance(answer, _TAGGED_BY_TIP):
         headers["ETag"] = of_tip(answer.last_updated.block_hash, request.raw_path)
     else:
         headers["ETag"] = of_body(body)

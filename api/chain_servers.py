@@ -47,6 +47,7 @@ _AWAY = (
     asyncpg.SyntaxOrAccessError,  # the replica lacks the schema's last changes
 )
 
+_WITH_TIP = (ChainPage, ChainAnswer, ChainBulk, LedgerAnswer)
 _UNTRIED = "it has not answered yet"
 _NO_TIP = -1
 
@@ -346,4 +347,4 @@ def _tip_at(source: ChainServer, network: Network) -> int:
 
 def _tip_of(found: object) -> int | None:
     """The tip's slot in an answer, None if the answer has none."""
-    return found.last_updated.slot_no if isinstance(found, ChainAnswer | ChainBulk | ChainPage | LedgerAnswer) else None
+    return found.last_updated.slot_no if isinstance(found, _WITH_TIP) else None

@@ -12,7 +12,6 @@ from aiohttp import web
 
 from api.blockfrost import shape
 from api.caching import METADATA_WARNING
-from api.route import Route
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {
@@ -37,9 +36,9 @@ def is_shared(path: str) -> bool:
     return native or path == "/openapi.json" or shape.covers(path)
 
 
-def headers(route: Route | None, raw_path: str) -> Mapping[str, str]:
-    """CORS headers of an answer; none for a path that is not shared."""
-    return EXPOSED if is_shared(unquote(raw_path) if route is None else route.path) else {}
+def headers(path: str) -> Mapping[str, str]:
+    """CORS headers of the answers of a path, given in the same way; none if it is not shared."""
+    return EXPOSED if is_shared(path) else {}
 
 
 def preflight(request: web.BaseRequest) -> web.Response | None:

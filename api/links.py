@@ -7,6 +7,7 @@ from msgspec import UNSET
 from api.answers import CursorPaging, MorePaging, Paging, PlacePaging, TotalPaging
 
 _SAFE = "%/?&=:@!$'()*+,;~-._"
+_WITH_CURSOR = (CursorPaging, PlacePaging)
 AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging | PlacePaging
 
 
@@ -15,7 +16,7 @@ def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
     more = page.offset + page.limit < page.total if isinstance(page, TotalPaging) else page.has_more
     if not more:
         return None
-    cursor = page.next_cursor if isinstance(page, CursorPaging | PlacePaging) else UNSET
+    cursor = page.next_cursor if isinstance(page, _WITH_CURSOR) else UNSET
     name = "fromSlot" if isinstance(page, CursorPaging) else "cursor"
     moved = {"offset": page.offset + page.limit} if cursor is UNSET else {name: cursor, "offset": 0}
     kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
