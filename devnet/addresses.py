@@ -167,6 +167,7 @@ def _variable_length(number: int) -> bytes:
     return bytes(reversed(digits))
 
 
+@lru_cache(maxsize=100_000)
 def _bech32(prefix: str, data: bytes) -> str:
     digits = [*_regroup(data, 8, 5, pad=True)]
     expanded = [ord(letter) >> 5 for letter in prefix] + [0] + [ord(letter) & 31 for letter in prefix]

@@ -4,6 +4,7 @@ The servers are embedded ones in the folder of this run, or those that TEST_DATA
 """
 
 import asyncio
+import gc
 import os
 import shutil
 import tempfile
@@ -35,6 +36,8 @@ _PREFIX = "ledgertest-"  # and the process
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder for all temporary files; the workers of a parallel run find it in their environment."""
+    gc.set_threshold(100_000, 50, 1_000)  # the collector would search the models of whole chains again and again
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some hundred processes are started: compile their modules once
     if not hasattr(config, "workerinput"):
         place = _MEMORY if _is_memory_usable() else Path(tempfile.gettempdir())
         for left in place.glob(f"{_PREFIX}*"):

@@ -270,6 +270,7 @@ def size_of(tx: Json, block: Json) -> int | None:
 # Texts of bytes, by CIP-5, CIP-14 and CIP-19, through pycardano's bech32
 
 
+@cache
 def bech32(prefix: str, payload: bytes) -> str:
     words = convertbits(list(payload), 8, 5)
     assert words is not None
