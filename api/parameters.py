@@ -26,6 +26,7 @@ DEEPEST_JSON = 100
 HIGHEST_EXACT = 2**53 - 1
 """The largest integer that every JSON parser reads exactly. It is enough for any offset and slot."""
 
+_LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_998, UTC)  # asyncpg stores a microsecond more as infinity
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-fA-F]*")
@@ -132,7 +133,7 @@ class Choice(Kind[str]):
 
 
 class Choices(Kind[tuple[str, ...]]):
-    """A JSON array of words, `least` or more. The value has each word once, in the order of `words`."""
+    """A JSON array of words, `least` or more. The value has each word once, in the order they were sent."""
 
     def __init__(self, *words: str, least: int = 1) -> None:
         schema: JsonSchema = {"type": "array", "items": {"type": "string", "enum": list(words)}, "minItems": least}
@@ -142,7 +143,7 @@ class Choices(Kind[tuple[str, ...]]):
     def of_json(self, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or len(value) < self.least or any(word not in self.words for word in value):
             raise ValueError(value)
-        return tuple(word for word in self.words if word in value)
+        return tuple(dict.fromkeys(value))
 
 
 class Texts(Kind[tuple[str, ...]]):
@@ -235,9 +236,10 @@ class Moment(Kind[datetime]):
             raise ValueError(text)
         moment = datetime.fromisoformat(text)
         try:
-            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            in_utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except OverflowError as error:
             raise ValueError(text) from error
+        return min(in_utc, _LATEST)
 
 
 class JsonObject(Kind[msgspec.Raw]):

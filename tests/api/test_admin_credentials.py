@@ -145,6 +145,9 @@ async def test_an_expiry_must_lie_in_the_future(partner: Partner) -> None:
     assert credential["expires_at"] == f"{tomorrow}T00:00:00Z"
     credential, _ = await partner.issued(user, expires_at="2199-01-01T00:00:00-05:00")
     assert credential["expires_at"] == "2199-01-01T05:00:00Z"
+    for last in ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999998Z"):
+        credential, _ = await partner.issued(user, expires_at=last)
+        assert credential["expires_at"] == "9999-12-31T23:59:59.999998Z"
 
 
 async def test_the_account_must_be_the_callers(partner: Partner, rival: Partner) -> None:

@@ -137,6 +137,9 @@ async def test_permissions_default_to_all_and_must_be_some_of_the_four(bootstrap
     assert (await bootstrap.data("POST", "/admin-keys", {"entity_name": "x", "permissions": None}))["admin_key"][
         "permissions"
     ] == ALL
+    sent = ["view_usage", "manage_users", "view_usage"]
+    made = await bootstrap.data("POST", "/admin-keys", {"entity_name": "x", "permissions": sent})
+    assert made["admin_key"]["permissions"] == ["view_usage", "manage_users"]
     no_permissions: list[object] = [[], ["manage_users", "fly"], "manage_users", [1], {}, [["manage_users"]]]
     for wrong in no_permissions:
         reply = await bootstrap.call("POST", "/admin-keys", {"entity_name": "x", "permissions": wrong})

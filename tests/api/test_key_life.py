@@ -192,7 +192,7 @@ async def test_a_change_is_recorded_with_old_and_new_values_and_no_change_says_s
     assert await details(partner, "credential.updated") == {
         "fields": ["ip_networks", "scopes"],
         "old": {"ip_networks": [], "scopes": []},
-        "new": {"ip_networks": ["10.1.2.3/32"], "scopes": ["assets", "pools"]},
+        "new": {"ip_networks": ["10.1.2.3/32"], "scopes": ["pools", "assets"]},
     }
     before = await partner.actions()
     for what, same in (("limits", {"quota": quota}), ("restrictions", {"ip_networks": ["10.1.2.3/32"]})):
