@@ -235,6 +235,7 @@ def machine_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Call
     quiet = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
     monkeypatch.setattr(spool, "log", quiet)
     monkeypatch.setattr(queue, "log", quiet)
+    monkeypatch.setattr("shared.lifecycle.log", quiet)
     monkeypatch.setattr(queue, "_in_thread", at_once)
     monkeypatch.setattr(queue, "_MOST_RECORDS", 7)
     monkeypatch.setattr(spool, "ROLL_OVER_BYTES", 20 * RECORD.size)
