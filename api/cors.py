@@ -37,7 +37,7 @@ def is_shared(path: str) -> bool:
 
 
 def headers(path: str) -> Mapping[str, str]:
-    """CORS headers of the answers of a path, given in the same way; none if it is not shared."""
+    """CORS headers of the answers of a path; none unless any origin may read them."""
     return EXPOSED if is_shared(path) else {}
 
 

@@ -221,7 +221,8 @@ class Hex(Kind[bytes]):
 class Moment(Kind[datetime]):
     """An ISO 8601 date, or date and time; UTC unless it has an offset.
 
-    A date alone means the start of that day or, with `last`, its last microsecond.
+    A date alone means the start of that day or, with `last`, its last microsecond. The last microsecond of the year
+    9999 becomes the one before.
     """
 
     def __init__(self, message: Message = None, *, last: bool = False) -> None:

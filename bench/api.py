@@ -268,9 +268,9 @@ class ServersAsked:
             await databases.all_cpu_s(self._db) + of_valkey["used_cpu_user"] + of_valkey["used_cpu_sys"],
         )
 
-    async def share_limits(self) -> None:
-        """Wait until limits are shared, up to a minute after a server that has ended: until then each request reads its
-        key in Postgres (docs/decisions/0021-limits-over-outages.md).
+    async def until_limits_are_shared(self) -> None:
+        """Return at most a minute after a server has ended: until then each request reads its key in Postgres
+        (docs/decisions/0021-limits-over-outages.md).
         """
         while any(str(field).startswith("owes:") for field in await self._valkey.hkeys("ledgerline:limits")):
             await asyncio.sleep(1)
@@ -311,7 +311,7 @@ async def _compare(
     async with bare(url, workers) as plain, whole(url, redis_url, workers, folder) as full:
         both = {"bare": plain, "whole": full}
         await ask(full[0], next(iter(_PATHS.values())), keys, len(keys))
-        await asked.share_limits()
+        await asked.until_limits_are_shared()
         for name, path in _PATHS.items():
             turns: dict[str, list[Turn]] = {kind: [] for kind in both}
             for _ in range(rounds + 1):
