@@ -161,17 +161,28 @@ def outputs_paid(
 
 
 async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> list[ResolvedOutput]:
-    """Add to outputs what their rows don't say: stake credentials, and how many reference tokens they hold."""
+    """Add to outputs what their rows don't say."""
+    return resolve(outputs, await facts_of(db, [output for _, _, output in outputs]))
+
+
+async def facts_of(db: Connection, outputs: Sequence[Output]) -> "OutputFacts":
+    """What the rows of some outputs don't say."""
+    facts = OutputFacts({}, set())
     if not outputs:
-        return []
-    addresses = {output.address_no for _, _, output in outputs}
-    assets = {asset_no for _, _, output in outputs for asset_no in output.quantities}
-    stakes, tokens = dict[AddressNo, StakeNo](), set[int]()
+        return facts
+    addresses = {output.address_no for output in outputs}
+    assets = {asset_no for output in outputs for asset_no in output.quantities}
     for row in await _output_facts.all(db, list(addresses), list(assets), REFERENCE_PREFIX):
         if row.stake_no is None:
-            tokens.add(row.number)
+            facts.reference_tokens.add(AssetNo(row.number))
         else:
-            stakes[AddressNo(row.number)] = row.stake_no
+            facts.stakes[AddressNo(row.number)] = row.stake_no
+    return facts
+
+
+def resolve(outputs: Sequence[PlacedOutput], facts: "OutputFacts") -> list[ResolvedOutput]:
+    """Outputs with the facts about them."""
+    stakes, tokens = facts.stakes, facts.reference_tokens
     return [
         _resolved(
             tx_id,
@@ -233,6 +244,13 @@ async def _fetch(
         if 0 <= index - first_index < len(outputs):
             found[key] = tx_id, index, outputs[index - first_index]
     return found, of_genesis
+
+
+class OutputFacts(msgspec.Struct, frozen=True):
+    """Facts about some outputs: the stake_no of each address that has one, and which assets are reference tokens."""
+
+    stakes: dict[AddressNo, StakeNo]
+    reference_tokens: set[AssetNo]
 
 
 class FirstFree(msgspec.Struct, frozen=True):

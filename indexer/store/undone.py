@@ -6,10 +6,9 @@ import asyncpg
 import msgspec
 
 from indexer.rows.amounts import Amounts
-from indexer.rows.caches import ResolvedOutput
 from indexer.rows.histories import SupplyChange
 from indexer.rows.outputs import UtxoRow, utxo_row
-from indexer.rows.resolver import PlacedOutput, resolve_outputs, stake_nos
+from indexer.rows.resolver import OutputFacts, PlacedOutput, facts_of, resolve, stake_nos
 from shared import packed, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 
@@ -21,7 +20,7 @@ class Undone(msgspec.Struct, frozen=True):
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
     cease to exist, and `restored` those of the outputs that are unspent again. `address_txs` to `withdrawals` count
     the entries of each history to remove, `spent` the entries of `spender` in each slot_no. `assets` are all that the
-    transactions touched, `reward_accounts` the stake credentials of their withdrawals and credits.
+    transactions paid, minted or burned, `reward_accounts` the stake credentials of their withdrawals and credits.
     """
 
     transactions: int
@@ -42,91 +41,74 @@ class Undone(msgspec.Struct, frozen=True):
 async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     """Read the changes of the transactions from `first_tx_id` on."""
     rows = await _transactions_from.all(db, first_tx_id)
-    made, spent = _made(rows), await _spent(db, rows)
-    resolved = await resolve_outputs(db, [*made, *(source for _, source in spent)])
-    outputs, sources = resolved[: len(made)], resolved[len(made) :]
+    made, spent = [_made(row) for row in rows], await _spent(db, rows)
+    facts = await facts_of(db, [output for outputs in (*made, *spent) for _, _, output in outputs])
+    # What they make and spend again moves nothing.
+    spent_places = {(tx_id, index) for sources in spent for tx_id, index, _ in sources}
+    unspent = [one for outputs in made for one in outputs if one[:2] not in spent_places]
+    earlier = [source for sources in spent for source in sources if source[0] < first_tx_id]
+    removed, restored = resolve(unspent, facts), resolve(earlier, facts)
     amounts = Amounts()
-    amounts.move(outputs, -1)
-    amounts.move(sources, 1)
-    supplies = _unminted([packed.unpack_mint(row.mint) for row in rows])
+    amounts.move(removed, -1)
+    amounts.move(restored, 1)
+    supplies = _unminted([packed.unpack_mint(row.mint) for row in rows if row.mint is not None])
     extras = [packed.unpack_extra(row.extra) for row in rows if row.extra is not None]
     numbers = await _account_numbers(db, extras)
-    touched = [
-        *((output.tx_id, output) for output in outputs),
-        *zip((tx_id for tx_id, _ in spent), sources, strict=True),
-    ]
+    address_txs, account_txs, asset_txs = _histories(made, spent, facts)
     return Undone(
         transactions=len(rows),
-        lovelace_out=_lovelace_out(rows, outputs),
+        lovelace_out=_lovelace_out(rows, made),
         amounts=amounts,
         supplies=supplies,
-        assets={asset_no for asset_no, _ in amounts.holders} | supplies.keys(),
+        assets=asset_txs.keys() | supplies.keys(),
         reward_accounts=set(numbers.values()),
-        made=_unspent(outputs, sources),
-        restored=[utxo_row(output) for output in sources if output.tx_id < first_tx_id],
-        address_txs=_address_txs(touched),
-        account_txs=_account_txs(touched),
-        asset_txs=_asset_txs(outputs),
+        made=[utxo_row(output) for output in removed],
+        restored=[utxo_row(output) for output in restored],
+        address_txs=address_txs,
+        account_txs=account_txs,
+        asset_txs=asset_txs,
         withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
-        spent=Counter(slot_of(output.tx_id) for output in sources),
+        spent=Counter(slot_of(tx_id) for sources in spent for tx_id, _, _ in sources),
     )
 
 
-def _made(rows: "list[_Packed]") -> list[PlacedOutput]:
-    found = []
-    for row in rows:
-        first_index, outputs = packed.unpack_outputs(row.outputs)
-        found += [(row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
-    return found
+def _made(row: "_Packed") -> list[PlacedOutput]:
+    """The outputs that a transaction makes."""
+    first_index, outputs = packed.unpack_outputs(row.outputs)
+    return [(row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
 
 
-async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[tuple[TxId, PlacedOutput]]:
-    """The outputs that transactions spend, as pairs of the tx_id of the spender and the output.
-
-    Those from before the first indexed block are left out.
-    """
-    known = [
-        (row.tx_id, spent, spent.source)
-        for row in rows
-        for spent in packed.unpack_inputs(row.inputs)
-        if spent.source is not None
-    ]
+async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[list[PlacedOutput]]:
+    """The outputs that each transaction spends, without those from before the first indexed block."""
+    known = [[spent for spent in packed.unpack_inputs(row.inputs) if spent.source is not None] for row in rows]
     made_by = {row.hash: row.tx_id for row in rows}
-    earlier = {spent.tx_hash for _, spent, _ in known} - made_by.keys()
+    earlier = {spent.tx_hash for inputs in known for spent in inputs} - made_by.keys()
     if earlier:
         made_by |= {row.tx_hash: row.tx_id for row in await _made_by.all(db, list(earlier))}
-    return [(tx_id, (made_by[spent.tx_hash], spent.output_index, source)) for tx_id, spent, source in known]
+    return [
+        [(made_by[spent.tx_hash], spent.output_index, spent.source) for spent in inputs if spent.source is not None]
+        for inputs in known
+    ]
 
 
-def _lovelace_out(rows: "list[_Packed]", outputs: list[ResolvedOutput]) -> list[tuple[TxId, int]]:
+def _lovelace_out(rows: "list[_Packed]", made: list[list[PlacedOutput]]) -> list[tuple[TxId, int]]:
     """The lovelace in the outputs of each transaction."""
-    found = {row.tx_id: 0 for row in rows}
-    for output in outputs:
-        found[output.tx_id] += output.lovelace
-    return list(found.items())
+    return [
+        (row.tx_id, sum(output.lovelace for _, _, output in outputs)) for row, outputs in zip(rows, made, strict=True)
+    ]
 
 
-def _unspent(outputs: list[ResolvedOutput], sources: list[ResolvedOutput]) -> list[UtxoRow]:
-    """The rows of those outputs that are not among the spent ones, `sources`."""
-    spent = {(output.tx_id, output.index) for output in sources}
-    return [utxo_row(output) for output in outputs if (output.tx_id, output.index) not in spent]
-
-
-def _address_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[AddressNo]:
-    """How many transactions of each address there are."""
-    return Counter(address_no for _, address_no in {(tx_id, output.address_no) for tx_id, output in touched})
-
-
-def _asset_txs(outputs: list[ResolvedOutput]) -> Counter[AssetNo]:
-    """How many transactions with each asset in their outputs there are."""
-    found = {(output.tx_id, asset_no) for output in outputs for asset_no in output.quantities}
-    return Counter(asset_no for _, asset_no in found)
-
-
-def _account_txs(touched: list[tuple[TxId, ResolvedOutput]]) -> Counter[StakeNo]:
-    """How many transactions of each stake credential there are."""
-    found = {(tx_id, output.stake_no) for tx_id, output in touched}
-    return Counter(stake_no for _, stake_no in found if stake_no is not None)
+def _histories(
+    made: list[list[PlacedOutput]], spent: list[list[PlacedOutput]], facts: OutputFacts
+) -> tuple[Counter[AddressNo], Counter[StakeNo], Counter[AssetNo]]:
+    """How many transactions of each address and account there are, and of each asset that they pay."""
+    addresses, accounts, assets = list[AddressNo](), list[StakeNo](), list[AssetNo]()
+    for outputs, sources in zip(made, spent, strict=True):
+        of_tx = {output.address_no for _, _, output in (*outputs, *sources)}
+        addresses += of_tx
+        accounts += {facts.stakes[address_no] for address_no in of_tx if address_no in facts.stakes}
+        assets += {asset_no for _, _, output in outputs for asset_no in output.quantities}
+    return Counter(addresses), Counter(accounts), Counter(assets)
 
 
 async def _account_numbers(db: asyncpg.Connection, extras: list[packed.Extra]) -> dict[bytes, StakeNo]:
