@@ -17,7 +17,11 @@ async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange])
     """Move supplies and the counts of mints and burns, by asset_no."""
     if not supplies:
         return
-    await _add(db, supplies)
+    rows = [
+        (asset_no, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
+        for asset_no, s in supplies.items()
+    ]
+    await _move_supplies.run(db, *sql.columns(rows))
     is_new = [supply.first_tx_id is not None for supply in supplies.values()]
     quantities = [str(supply.quantity) for supply in supplies.values()]
     await _move_asset_buckets.run(db, list(supplies), quantities, is_new)
@@ -29,15 +33,15 @@ async def undo(
     """The same for supplies with the opposite sign, in a rollback that undoes the transactions from `first_tx_id` on.
 
     Assets that are left without transactions no longer exist: their column `first_tx_id` becomes null. `touched` are
-    the assets that the undone transactions paid, spent, minted or burned.
+    the assets that the undone transactions paid, minted or burned.
     """
     if not touched:
         return
-    if supplies:
-        await _add(db, supplies)
-    await _clear_firsts.run(db, sorted(touched), first_tx_id)
-    quantities = [str(supplies[asset_no].quantity) if asset_no in supplies else "0" for asset_no in touched]
-    await _move_asset_buckets.run(db, list(touched), quantities, [False] * len(touched))
+    changes = {asset_no: supplies.get(asset_no, _UNCHANGED) for asset_no in sorted(touched)}
+    rows = [(asset_no, str(s.quantity), s.mint_count, s.burn_count) for asset_no, s in changes.items()]
+    asset_nos, quantities, mints, burns = sql.columns(rows)
+    await _undo_supplies.run(db, asset_nos, quantities, mints, burns, first_tx_id)
+    await _move_asset_buckets.run(db, asset_nos, quantities, [False] * len(rows))
 
 
 async def fill(db: asyncpg.Connection) -> None:
@@ -46,17 +50,10 @@ async def fill(db: asyncpg.Connection) -> None:
     await _fill_asset_buckets.run(db)
 
 
-async def _add(db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange]) -> None:
-    rows = [
-        (asset_no, str(s.quantity), s.mint_count, s.burn_count, s.first_tx_id, s.first_mint_tx_id)
-        for asset_no, s in supplies.items()
-    ]
-    await _move_supplies.run(db, *sql.columns(rows))
-
-
+_UNCHANGED = SupplyChange()
 _sql = sql.beside(__file__)
 _move_supplies = _sql.command("move_supplies")
-_clear_firsts = _sql.command("clear_firsts")
+_undo_supplies = _sql.command("undo_supplies")
 _move_asset_buckets = _sql.command("move_asset_buckets")
 _count_assets = _sql.command("count_assets")
 _fill_asset_buckets = _sql.command("fill_asset_buckets")

@@ -20,16 +20,22 @@ WITH moved AS (
 )
 UPDATE policy SET asset_count = asset_count + added.assets FROM added WHERE policy.policy_no = added.policy_no
 
--- name: clear_firsts
--- After a rollback to before $2: of the assets that it touched, those without any transaction left cease to exist.
-WITH cleared AS (
+-- name: undo_supplies
+-- Move the supplies of assets $1, all that a rollback to before $5 touches. Those without any transaction left cease to exist.
+WITH undone AS (
+    SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[]) AS undone (asset_no, quantity, mints, burns)
+), changed AS (
     UPDATE asset SET
-        first_tx_id = CASE WHEN first_tx_id < $2 THEN first_tx_id END,
-        first_mint_tx_id = CASE WHEN first_mint_tx_id < $2 THEN first_mint_tx_id END
-    WHERE asset_no = ANY ($1::integer[]) AND (first_tx_id >= $2 OR first_mint_tx_id >= $2)
-    RETURNING policy_no, first_tx_id
+        supply = asset.supply + undone.quantity::numeric,
+        mint_count = asset.mint_count + undone.mints,
+        burn_count = asset.burn_count + undone.burns,
+        first_tx_id = CASE WHEN asset.first_tx_id < $5 THEN asset.first_tx_id END,
+        first_mint_tx_id = CASE WHEN asset.first_mint_tx_id < $5 THEN asset.first_mint_tx_id END
+    FROM undone
+    WHERE asset.asset_no = undone.asset_no AND (undone.mints <> 0 OR undone.burns <> 0 OR asset.first_tx_id >= $5)
+    RETURNING policy_no, asset.first_tx_id
 ), removed AS (
-    SELECT policy_no, count(*) AS assets FROM cleared WHERE first_tx_id IS NULL GROUP BY policy_no
+    SELECT policy_no, count(*) AS assets FROM changed WHERE first_tx_id IS NULL GROUP BY policy_no
 )
 UPDATE policy SET asset_count = asset_count - removed.assets FROM removed WHERE policy.policy_no = removed.policy_no
 

@@ -132,3 +132,19 @@ async def test_an_asset_enters_the_first_bucket_when_none_was_in_it_at_the_end_o
     other = next(name for name in map(piece, range(MANY)) if name not in opening)
     await chain.append(30, tx("other", mint=mints((other, 2_000))))
     await holds(db, Random(9))
+
+
+async def test_an_asset_minted_before_the_first_block_exists_while_transactions_pay_it(db: asyncpg.Connection) -> None:
+    """Its supply as far as indexed is 0: a rollback recognises it by its first transaction alone."""
+    chain, counted = Written(db), "SELECT asset_count FROM policy"
+    await chain.append(10, tx("begin", pays(person("p"))))
+    for _ in range(2):
+        await chain.append(20, tx("pay", pays(person("p"), ("aa", 5))))
+        await chain.append(30, tx("pay again", pays(person("p"), ("aa", 3), ("bb", 1))))
+        assert await db.fetchval(counted) == 2
+        await chain.back_to(20)
+        assert [bytes(name).hex() for name, _ in await db.fetch(ALL)] == ["aa"]
+        assert await db.fetchval(counted) == 1
+        await chain.back_to(10)
+        assert await db.fetch(ALL) == []
+        assert await db.fetchval(counted) == 0
