@@ -31,7 +31,7 @@ async def cut(db: asyncpg.Connection, undone: Undone) -> list[AddressNo]:
     )
     if not any(of_histories):
         return []
-    columns = [list(column) for entries in of_histories for column in (entries, entries.values())]
+    columns = [column for entries in of_histories for column in sql.columns(sorted(entries.items()), empty=2)]
     return [row.address_no for row in await _cut_entries.all(db, *columns)]
 
 

@@ -23,7 +23,7 @@ async def move(
     `accounts` are the account_no of these addresses.
     """
     # Quantities go as text because sums exceed bigint.
-    rows = [(*key, accounts[key[1]], str(quantity)) for key, quantity in moved.items() if quantity]
+    rows = [(*key, accounts[key[1]], str(quantity)) for key, quantity in sorted(moved.items()) if quantity]
     if rows:
         asset_nos, address_nos, account_nos, quantities = sql.columns(rows)
         await _ADDRESSES.move(db, asset_nos, address_nos, quantities)
