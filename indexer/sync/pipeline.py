@@ -76,6 +76,11 @@ class Pipeline:
     async def load(self) -> None:
         """Load the state of the index, with empty caches. Call this first, and only while no batch waits to be
         written."""
+        await self._stand_at_tip()
+        self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
+
+    async def _stand_at_tip(self) -> None:
+        """Load the position of the index."""
         position = await store.position(self._writer)
         self._progress.at = "the beginning" if position is None else str(position.point)
         self.phase, self._tip, self._first_block_no = phase.of(position), None, None
@@ -83,7 +88,6 @@ class Pipeline:
             ebb = await store.is_boundary_block(self._writer, position.point)
             self._tip, self._first_block_no = LastBlock(position.point, position.block_no, ebb), position.first_block_no
         self._progress.signals.stands_at(position, self.phase)
-        self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
 
     def heard(self, tip: frames.NodePoint | None) -> None:
         """Note the node's tip, as soon as a message with it arrives; None is the origin."""
@@ -145,7 +149,10 @@ class Pipeline:
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")
             await store.rollback(self._writer, self._session.network, point, by_node=True)
-            await self.load()
+            await self._stand_at_tip()
+            # NOTE: numbers stay, and so do outputs that are gone: only after their transaction has come again, which
+            # replaces them, can anything spend them.
+            self._histories = Histories()
             self._progress.signals.rolled_back(block_no - self._tip.block_no)
         self._on_commit()
         return True
