@@ -463,14 +463,14 @@ CREATE TABLE stake (
     CHECK ((pool_no IS NULL) = (active_epoch_no IS NULL))
 );
 COMMENT ON TABLE stake IS 'Stake credentials, as the 29 bytes of their reward account (CIP-19).';
-COMMENT ON COLUMN stake.pool_no IS 'The pool that it delegates to now, according to its last row in stake_event.';
+COMMENT ON COLUMN stake.pool_no IS
+    'The pool of its last row in stake_event, perhaps retired since: the view delegation has the delegations that count.';
 COMMENT ON COLUMN stake.active_epoch_no IS 'The first epoch in which that delegation counts: two after its certificate.';
 COMMENT ON COLUMN stake.address_count IS
     'How many of its addresses are in the genesis or have a transaction; in bulk only those in the genesis are counted.';
 COMMENT ON COLUMN stake.balance IS 'Lovelace in the unspent outputs of its addresses.';
 CREATE INDEX stake_raw ON stake USING hash (raw);
--- NOTE: balance and address_count are in no index, so that their many updates touch none.
-CREATE INDEX stake_pool_no ON stake (pool_no) WHERE pool_no IS NOT NULL;
+-- NOTE: what changes is in no index, so that its many updates touch none.
 
 CREATE TABLE address (
     address_no integer PRIMARY KEY,
@@ -923,13 +923,11 @@ CREATE TABLE stake_event (
     pool_no  integer,
     epoch_no integer  NOT NULL,
     place    smallint NOT NULL,
-    kind     text     NOT NULL CHECK (kind IN ('registration', 'deregistration', 'delegation', 'reaping')),
+    kind     text     NOT NULL CHECK (kind IN ('registration', 'deregistration', 'delegation')),
     PRIMARY KEY (stake_no, tx_id, place),
     CHECK ((pool_no IS NOT NULL) = (kind = 'delegation'))
 );
 COMMENT ON TABLE stake_event IS 'Changes of stake credentials. After every kind but a delegation the credential has no pool.';
-COMMENT ON COLUMN stake_event.kind IS
-    'reaping: the pool was retired at the epoch''s first slot. The row has the first tx_id of that slot and place -1, before its transactions.';
 CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
 
 CREATE TABLE vote_delegation (
@@ -966,6 +964,22 @@ CREATE TABLE pool_retirement (
 COMMENT ON TABLE pool_retirement IS
     'Announcements that a pool retires at the first slot of epoch_no. A later retirement or registration replaces it.';
 CREATE INDEX pool_retirement_epoch_no ON pool_retirement (epoch_no);
+
+CREATE TABLE pool_reaping (
+    pool_no  integer NOT NULL,
+    epoch_no integer NOT NULL,
+    PRIMARY KEY (pool_no, epoch_no)
+);
+COMMENT ON TABLE pool_reaping IS
+    'Pools that were retired at the first slot of epoch_no, which ended all delegations to them (POOLREAP, Shelley ledger specification).';
+CREATE INDEX pool_reaping_epoch_no ON pool_reaping (epoch_no);
+
+CREATE VIEW delegation AS
+SELECT stake_no, pool_no, active_epoch_no, balance FROM stake
+WHERE pool_no IS NOT NULL
+  AND NOT EXISTS (SELECT FROM pool_reaping r WHERE r.pool_no = stake.pool_no AND r.epoch_no > stake.active_epoch_no - 2);
+COMMENT ON VIEW delegation IS
+    'The delegations that count now: those to pools that were not retired after the epoch of the delegation, two before it became active.';
 
 CREATE TABLE pool_epoch (
     pool_no      integer NOT NULL,

@@ -19,10 +19,9 @@ from rich.table import Table
 
 from api.chain import pools
 from bench import databases, machine
-from indexer.rows.staking import Boundary, Staking
+from indexer.rows.staking import Staking
 from indexer.store import epochs
 from shared import database, servers, settings
-from shared.ledger import TxId
 from shared.network import MAINNET
 
 PAGE = 100
@@ -74,6 +73,7 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
         _POOLS,
     )
     await db.execute("INSERT INTO pool_update SELECT 0, pool_no, 0, '' FROM pool")
+    await db.execute("INSERT INTO pool_reaping SELECT pool_no, 300 FROM pool")  # all have registered again
     await db.execute("INSERT INTO tip VALUES (true, 0, 0, '', 0, 0, 'live', 0)")
     await epochs.fill(db)
     await db.execute("VACUUM ANALYZE")
@@ -115,7 +115,7 @@ async def boundary(db: asyncpg.Connection) -> Table:
             undone = db.transaction()
             await undone.start()
             await db.execute(f"INSERT INTO pool_retirement SELECT 1, pool_no, 501, 0 FROM pool WHERE {reaped}")  # noqa: S608 - ours
-            await epochs.cross(db, [Boundary(501, TxId(2))])
+            await epochs.begin(db, [501])
             await epochs.change_delegations(db, Staking([]))
             await epochs.apply_reward_changes(db, Staking([]), 0, set())
             await undone.rollback()

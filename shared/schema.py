@@ -18,10 +18,10 @@ from shared.network import NETWORKS
 
 log = structlog.get_logger()
 
-VERSION = 7
-"""The schema version of this program. The step to a version after 7 is a file `shared/migrations/NNNN_*.sql`."""
+VERSION = 8
+"""The schema version of this program. The step to a version after 8 is a file `shared/migrations/NNNN_*.sql`."""
 
-_OLDEST_VERSION = 7
+_OLDEST_VERSION = 8
 """The oldest version that this program can migrate: earlier ones were never released."""
 
 _FRESH = Path(__file__).parent.parent / "schema.sql"

@@ -6,15 +6,16 @@
 -- The stake, rewards, withdrawals and number of addresses of an account. Its last certificate shows whether it is registered:
 -- a credential that is not registered can't delegate.
 SELECT tip.first_block_no > 0 AS partial, event.kind AS last_event, coalesce(reward.lovelace, 0) AS rewards, pool.pool_id,
-       stake.active_epoch_no, vote.representative, coalesce(stake.address_count, 0) AS address_count,
+       delegation.active_epoch_no, vote.representative, coalesce(stake.address_count, 0) AS address_count,
        coalesce(withdrawn.withdrawals, 0) AS withdrawal_count
 FROM tip
 LEFT JOIN stake ON stake.raw = $1
-LEFT JOIN pool ON pool.pool_no = stake.pool_no
+LEFT JOIN delegation ON delegation.stake_no = stake.stake_no
+LEFT JOIN pool ON pool.pool_no = delegation.pool_no
 LEFT JOIN reward ON reward.stake_no = stake.stake_no
 LEFT JOIN LATERAL (
     SELECT kind FROM stake_event
-    WHERE stake_event.stake_no = stake.stake_no AND kind <> 'reaping'
+    WHERE stake_event.stake_no = stake.stake_no
     ORDER BY tx_id DESC, place DESC LIMIT 1
 ) event ON true
 LEFT JOIN LATERAL (

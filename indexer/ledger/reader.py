@@ -265,7 +265,7 @@ async def _reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connect
     if pools is None or proposals is None:
         return {}
     deposits = answers.deposits_of(proposals)
-    delegations = await _delegations_at.all(db, list(deposits), _first_tx_id(network, epoch_no))
+    delegations = await _delegations_at.all(db, list(deposits), _first_tx_id(network, epoch_no), epoch_no)
     return answers.snapshot_of(pools, deposits, {row.account: row.pool_id for row in delegations})
 
 
@@ -305,7 +305,7 @@ async def _rewards_in(
                 account = packed.unpack_pool_parameters(retired.parameters).reward_account
                 if account is not None:
                     taken[account] -= reported.pool_deposit
-        by_account = await _account_rewards.all(db, first_tx_id, list(taken.keys()), list(taken.values()))
+        by_account = await _account_rewards.all(db, first_tx_id, list(taken.keys()), list(taken.values()), opened)
         rewards = {row.pool_no: row.lovelace for row in by_account} | rewards
     return {pool_no: lovelace for pool_no, lovelace in rewards.items() if lovelace}
 

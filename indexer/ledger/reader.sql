@@ -61,35 +61,34 @@ SELECT pool_no, pool_id, coalesce(active_stake, 0) AS lovelace
 FROM pool LEFT JOIN (SELECT pool_no, active_stake FROM pool_epoch WHERE epoch_no = $1) snapshot USING (pool_no)
 
 -- name: delegations_at
--- The pools to which the accounts $1 delegate at the beginning $2 of an epoch, after pools were reaped.
+-- The pools to which the accounts $1 delegate at the beginning of epoch $3, at tx_id $2, after pools were reaped.
 SELECT stake.raw AS account, pool.pool_id
 FROM stake CROSS JOIN LATERAL (
-    SELECT pool_no FROM stake_event
-    WHERE stake_event.stake_no = stake.stake_no AND (tx_id, place) < ($2::bigint, 0)
+    SELECT pool_no, epoch_no FROM stake_event
+    WHERE stake_event.stake_no = stake.stake_no AND tx_id < $2
     ORDER BY tx_id DESC, place DESC LIMIT 1
 ) last JOIN pool ON pool.pool_no = last.pool_no
 WHERE stake.raw = ANY ($1::bytea[])
+  AND NOT EXISTS (SELECT FROM pool_reaping r
+                  WHERE r.pool_no = last.pool_no AND r.epoch_no > last.epoch_no AND r.epoch_no <= $3)
 
 -- name: reaped
 -- The parameters of each pool that was reaped at the beginning of epoch $1, at tx_id $2.
 SELECT latest.parameters
-FROM pool_retirement r CROSS JOIN LATERAL (
-    SELECT tx_id, place, parameters FROM pool_update
+FROM pool_reaping r CROSS JOIN LATERAL (
+    SELECT parameters FROM pool_update
     WHERE pool_update.pool_no = r.pool_no AND tx_id < $2
     ORDER BY tx_id DESC, place DESC LIMIT 1
 ) latest
-WHERE r.epoch_no = $1 AND (latest.tx_id, latest.place) < (r.tx_id, r.place)
-  AND NOT EXISTS (SELECT FROM pool_retirement later
-                  WHERE later.pool_no = r.pool_no AND later.tx_id < $2
-                    AND (later.tx_id, later.place) > (r.tx_id, r.place))
+WHERE r.epoch_no = $1
 
 -- name: extras_from
 -- The first $2 transactions from tx_id $1 on that may have withdrawals.
 SELECT tx_id, extra FROM tx WHERE tx_id >= $1 AND extra IS NOT NULL ORDER BY tx_id LIMIT $2
 
 -- name: account_rewards
--- The rewards that accounts held at tx_id $1, summed by the pool to which they delegated just before: their current
--- rewards, plus $3 for the accounts in $2.
+-- The rewards that accounts held at the beginning of epoch $4, at tx_id $1, summed by the pool to which they delegated just
+-- before: their current rewards, plus $3 for the accounts in $2.
 WITH changed AS MATERIALIZED (
     SELECT DISTINCT stake_no FROM stake_event WHERE tx_id >= $1
 ), held AS MATERIALIZED (
@@ -103,18 +102,20 @@ WITH changed AS MATERIALIZED (
 )
 SELECT pool_no, sum(lovelace)::bigint AS lovelace
 FROM (
-    SELECT stake.pool_no, held.lovelace
+    SELECT stake.pool_no, active_epoch_no - 2 AS since, held.lovelace
     FROM held JOIN stake USING (stake_no)
     WHERE NOT EXISTS (SELECT FROM changed WHERE changed.stake_no = held.stake_no)
     UNION ALL
-    SELECT last.pool_no, held.lovelace
+    SELECT last.pool_no, last.epoch_no, held.lovelace
     FROM changed JOIN held USING (stake_no) CROSS JOIN LATERAL (
-        SELECT pool_no FROM stake_event
+        SELECT pool_no, epoch_no FROM stake_event
         WHERE stake_event.stake_no = changed.stake_no AND tx_id < $1
         ORDER BY tx_id DESC, place DESC LIMIT 1
     ) last
 ) then_delegated
 WHERE pool_no IS NOT NULL
+  AND NOT EXISTS (SELECT FROM pool_reaping r
+                  WHERE r.pool_no = then_delegated.pool_no AND r.epoch_no > since AND r.epoch_no < $4)
 GROUP BY pool_no
 
 -- name: delete_pool_rewards

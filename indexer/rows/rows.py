@@ -14,7 +14,7 @@ from indexer.rows.caches import AddressNumbers, ResolvedOutput
 from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import FirstSeen, Resolver, UnspentChange, by_number, outputs_paid
-from indexer.rows.staking import Boundary, Staking
+from indexer.rows.staking import Staking
 from shared import ledger, packed
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, StakeNo, TxId
 from shared.packed import OutputKey
@@ -67,19 +67,19 @@ class Built(msgspec.Struct, frozen=True):
 async def of(
     blocks: list[PackedBlock],
     first_seen: FirstSeen,
-    crossed: list[Boundary],
+    begun: list[int],
     resolver: Resolver,
     rules: value_check.Rules,
 ) -> Built:
     """The rows of consecutive blocks of one epoch.
 
-    `first_seen` comes from Resolver.look_up; `crossed` are the epoch boundaries before the first block. Raises
+    `first_seen` comes from Resolver.look_up; `begun` are the epochs that begin with the first block. Raises
     value_check.Unbalanced for a transaction that breaks the ledger's rules.
     """
     last = blocks[-1]
     rows = Rows(
         first_seen=first_seen,
-        staking=Staking(crossed),
+        staking=Staking(begun),
         tip=last.point,
         tip_block_no=last.block_no,
         first_block_no=blocks[0].block_no,

@@ -8,28 +8,21 @@ from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange,
 from indexer.blocks.genesis import Genesis
 from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows.resolver import Resolver
-from shared import ledger, packed
+from shared import packed
 from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo, TxId
 from shared.network import Network
 
 _GENESIS = TxId(-1)
 
 
-class Boundary(msgspec.Struct, frozen=True):
-    """Where an epoch begins: `first_tx_id` is the lowest tx_id possible in that epoch."""
-
-    epoch_no: int
-    first_tx_id: TxId
-
-
 class Staking(msgspec.Struct):
     """Rows, each a tuple of its table's columns, and what moves, of a batch whose blocks are all of one epoch.
 
-    `crossed` are the boundaries that lie before its first block. `delegations` holds pool_no and active_epoch_no of
+    `begun` are the epochs that begin with its first block. `delegations` holds pool_no and active_epoch_no of
     the credentials whose delegation changes.
     """
 
-    crossed: list[Boundary]
+    begun: list[int]
     stake_events: list[tuple[TxId, StakeNo, PoolNo | None, int, int, str]] = []
     vote_delegations: list[tuple[TxId, StakeNo | None, int, bytes]] = []
     pool_updates: list[tuple[TxId, PoolNo, int, bytes]] = []
@@ -67,7 +60,7 @@ class Staking(msgspec.Struct):
 
 def of_genesis(genesis: Genesis, resolver: Resolver) -> Staking:
     """The staking state before the first block: rows with the tx_id -1, and delegations from epoch 0 on."""
-    staking = Staking([Boundary(epoch_no, ledger.tx_id_of(0, 0)) for epoch_no in (-1, 0)])
+    staking = Staking([-1, 0])
     for place, (pool_id, parameters) in enumerate(genesis.pools.items()):
         staking.pool_updates.append((_GENESIS, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters)))
     for account, pool_id in genesis.delegations.items():
@@ -77,9 +70,8 @@ def of_genesis(genesis: Genesis, resolver: Resolver) -> Staking:
     return staking
 
 
-def boundaries(before: Point | None, first: Point, network: Network) -> list[Boundary]:
-    """The epoch boundaries between two blocks; none before the first that is indexed."""
+def epochs_begun(before: Point | None, first: Point, network: Network) -> list[int]:
+    """The epochs that begin between two blocks; none before the first that is indexed."""
     if before is None:
         return []
-    entered = range(network.epoch_of(before.slot_no) + 1, network.epoch_of(first.slot_no) + 1)
-    return [Boundary(epoch_no, ledger.tx_id_of(network.epoch_start(epoch_no), 0)) for epoch_no in entered]
+    return list(range(network.epoch_of(before.slot_no) + 1, network.epoch_of(first.slot_no) + 1))

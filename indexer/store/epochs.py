@@ -4,21 +4,22 @@ from collections import Counter
 from collections.abc import Iterable
 
 import asyncpg
+import msgspec
 
 from indexer.rows.rows import Rows
-from indexer.rows.staking import Boundary, Staking
+from indexer.rows.staking import Staking
 from shared import sql
 from shared.ledger import ACTIVE_AFTER_EPOCHS, Point, PoolNo, StakeNo
 
 
-async def cross(db: asyncpg.Connection, boundaries: list[Boundary]) -> None:
+async def begin(db: asyncpg.Connection, epochs: list[int]) -> None:
     """Begin epochs, in the ledger's order: the snapshot first, then pools are reaped.
 
     The balances in the database must be those of the last block before the epoch.
     """
-    for boundary in boundaries:
-        await _snapshot.run(db, boundary.epoch_no)
-        await _reap.run(db, boundary.epoch_no, boundary.first_tx_id)
+    for epoch_no in epochs:
+        await _snapshot.run(db, epoch_no)
+        await _reap.run(db, epoch_no)
 
 
 async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
@@ -50,6 +51,11 @@ async def apply_reward_changes(db: asyncpg.Connection, staking: Staking, slot_no
     if changed_rewards:
         await _make_rewards_due.run(db, sorted(changed_rewards), slot_no)
     await refresh(db, moved | changed_rewards)
+
+
+async def delegators_of(db: asyncpg.Connection, pools: set[PoolNo]) -> set[StakeNo]:
+    """The stake credentials that delegate to some pools."""
+    return {row.stake_no for row in await _delegators_of.all(db, list(pools))} if pools else set()
 
 
 async def refresh(db: asyncpg.Connection, stake_nos: Iterable[StakeNo]) -> None:
@@ -89,6 +95,10 @@ async def undo_reward_changes(
     await refresh(db, moved | changed)
 
 
+class _Delegator(msgspec.Struct, frozen=True):
+    stake_no: StakeNo
+
+
 _sql = sql.beside(__file__)
 _snapshot = _sql.command("snapshot")
 _reap = _sql.command("reap")
@@ -98,6 +108,7 @@ _delegate = _sql.command("delegate")
 _delete_rewards = _sql.command("delete_rewards")
 _make_rewards_due = _sql.command("make_rewards_due")
 _bring_rewards_due_back = _sql.command("bring_rewards_due_back")
+_delegators_of = _sql.query("delegators_of", _Delegator)
 _refresh_delegators = _sql.command("refresh_delegators")
 _fill_delegators = _sql.command("fill_delegators")
 _fill_delegator_buckets = _sql.command("fill_delegator_buckets")

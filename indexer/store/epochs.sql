@@ -5,7 +5,7 @@
 -- outputs and, separately, in rewards as last read. In bulk no rewards are recorded.
 -- Cost: one pass over all delegations, see bench/pools.py.
 WITH balances AS MATERIALIZED (
-    SELECT pool_no, sum(balance)::bigint AS lovelace FROM stake WHERE pool_no IS NOT NULL GROUP BY pool_no
+    SELECT pool_no, sum(balance)::bigint AS lovelace FROM delegation GROUP BY pool_no
 ), lists AS (
     SELECT pool_no, sum(lovelace)::bigint AS lovelace FROM delegator_bucket GROUP BY pool_no
 ), rewards AS (
@@ -19,31 +19,30 @@ INSERT INTO pool_epoch (pool_no, epoch_no, active_stake)
 SELECT pool_no, $1 + 1, lovelace FROM balances WHERE lovelace > 0
 
 -- name: reap
--- Ends the delegations to every pool that retires in epoch $1, unless the retirement was cancelled or moved, and empties its
--- list of delegators; $2 is the first tx_id of that epoch. POOLREAP, Shelley ledger specification.
+-- Reap every pool that retires in epoch $1, unless the retirement was cancelled or moved, and empty its list of delegators.
+-- POOLREAP, Shelley ledger specification.
 WITH reaped AS (
-    SELECT r.pool_no
+    INSERT INTO pool_reaping (pool_no, epoch_no)
+    SELECT r.pool_no, r.epoch_no
     FROM pool_retirement r
     WHERE r.epoch_no = $1
       AND NOT EXISTS (SELECT FROM pool_retirement later
                       WHERE later.pool_no = r.pool_no AND (later.tx_id, later.place) > (r.tx_id, r.place))
       AND NOT EXISTS (SELECT FROM pool_update later
                       WHERE later.pool_no = r.pool_no AND (later.tx_id, later.place) > (r.tx_id, r.place))
-), ended AS (
-    UPDATE stake SET pool_no = NULL, active_epoch_no = NULL
-    FROM reaped WHERE stake.pool_no = reaped.pool_no
-    RETURNING stake_no
+    RETURNING pool_no
 ), removed AS (
     DELETE FROM delegator USING reaped WHERE delegator.pool_no = reaped.pool_no
 ), removed_buckets AS (
     DELETE FROM delegator_bucket USING reaped WHERE delegator_bucket.pool_no = reaped.pool_no
     RETURNING lovelace
-), smaller_total AS (
-    UPDATE live_stake SET lovelace = live_stake.lovelace - gone.lovelace
-    FROM (SELECT sum(lovelace) AS lovelace FROM removed_buckets) gone WHERE gone.lovelace <> 0
 )
-INSERT INTO stake_event (tx_id, stake_no, epoch_no, place, kind)
-SELECT $2, stake_no, $1, -1, 'reaping' FROM ended
+UPDATE live_stake SET lovelace = live_stake.lovelace - gone.lovelace
+FROM (SELECT sum(lovelace) AS lovelace FROM removed_buckets) gone WHERE gone.lovelace <> 0
+
+-- name: delegators_of
+-- The credentials that delegate to pools $1. Cost: one pass over all credentials.
+SELECT stake_no FROM delegation WHERE pool_no = ANY ($1::integer[])
 
 -- name: add_blocks
 -- Add $2 blocks with $3 transactions, their fees and outputs, to epoch $1, and $7 of them to pools $6.
@@ -85,9 +84,9 @@ UPDATE reward_due SET slot_no = $1 WHERE slot_no > $1
 -- Bring the lists of delegators and their buckets up to date for stake credentials $1: pool, balance and reward.
 WITH moved AS MATERIALIZED (
     SELECT stake_no, d.ctid AS row_ctid, d.pool_no AS left_pool_no, d.bucket AS left_bucket, d.amount AS left_amount,
-           stake.pool_no, stake.balance + coalesce(reward.lovelace, 0) AS amount
+           delegation.pool_no, delegation.balance + coalesce(reward.lovelace, 0) AS amount
     FROM unnest($1::integer[]) AS wanted (stake_no)
-    JOIN stake USING (stake_no) LEFT JOIN reward USING (stake_no) LEFT JOIN delegator d USING (stake_no)
+    LEFT JOIN delegation USING (stake_no) LEFT JOIN reward USING (stake_no) LEFT JOIN delegator d USING (stake_no)
 ), removed AS (
     DELETE FROM delegator d USING moved m WHERE d.ctid = m.row_ctid AND m.pool_no IS NULL
 ), changed AS (
@@ -114,8 +113,7 @@ ON CONFLICT (pool_no, bucket) DO UPDATE SET
 -- Fill the empty tables.
 INSERT INTO delegator (stake_no, pool_no, amount)
 SELECT stake_no, pool_no, balance + coalesce(lovelace, 0)
-FROM stake LEFT JOIN reward USING (stake_no)
-WHERE pool_no IS NOT NULL
+FROM delegation LEFT JOIN reward USING (stake_no)
 ORDER BY pool_no
 
 -- name: fill_delegator_buckets

@@ -84,7 +84,7 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
     """Write blocks of a live index: this commit leaves every table current."""
     async with schema.commit(db):
         await _skip_fsync_far_from_tip(db, node_tip, rows)
-        await epochs.cross(db, rows.staking.crossed)
+        await epochs.begin(db, rows.staking.begun)
         await copy_rows(db, rows, entries)
         await _mark_references_spent(db, rows.reference_outputs)
         await _move(db, rows.amounts, [address_no for address_no, chunk in entries.address_txs.begun if not chunk])
@@ -101,9 +101,9 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
     """Write blocks in bulk: histories, balances and held quantities are staged for finish_bulk.py."""
     async with schema.commit(db):
         await _skip_fsync_far_from_tip(db, node_tip, rows)
-        if rows.staking.crossed:
+        if rows.staking.begun:
             await add_up_staged_balances(db)
-        await epochs.cross(db, rows.staking.crossed)
+        await epochs.begin(db, rows.staking.begun)
         await copy_staged(db, rows)
         await _mark_references_spent(db, rows.reference_outputs)
         await epochs.add_blocks(db, rows)
@@ -194,7 +194,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         await _copy_staking(db, staking)
         await epochs.change_delegations(db, staking)
         await epochs.apply_reward_changes(db, staking, 0, set(amounts.stakes))
-        await epochs.cross(db, staking.crossed)
+        await epochs.begin(db, staking.begun)
 
 
 async def renumber(db: asyncpg.Connection) -> None:
@@ -260,7 +260,7 @@ async def _undo(
         undone = await read_undone(db, first_tx_id)
         if by_node:
             await _note_submitted(db, network, first_tx_id)
-        changed = await _delete(db, network, point, first_slot, undone)
+        changed, revived = await _delete(db, network, point, first_slot, undone)
         if bulk:
             await _stage_amounts(db, undone.amounts)
             await outputs.cut_staged_spenders(db, first_tx_id)
@@ -268,7 +268,7 @@ async def _undo(
         else:
             await _move(db, undone.amounts, await histories.cut(db, undone), in_use=False)
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
-            moved = set(undone.amounts.stakes)
+            moved = set(undone.amounts.stakes) | await epochs.delegators_of(db, revived)
             await epochs.undo_reward_changes(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
             await outputs.change(db, undone.made, undone.restored)
             await outputs.cut_spenders(db, undone.spent)
@@ -282,10 +282,11 @@ async def _undo(
 
 async def _delete(
     db: asyncpg.Connection, network: Network, point: Point, first_slot: int, undone: Undone
-) -> set[StakeNo]:
+) -> tuple[set[StakeNo], set[PoolNo]]:
     """Delete the blocks from `first_slot` on; delegations and counts of blocks become what they were before these.
 
-    `point` is the new tip, which the caller sets. Returns the stake credentials whose delegation is restored.
+    `point` is the new tip, which the caller sets. Returns the stake credentials whose delegation is restored, and the
+    pools that are no longer retired.
     """
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)
@@ -302,7 +303,7 @@ async def _delete(
     blocks = Counter((pool_no, of_epoch) for pool_no, of_epoch in made if of_epoch <= epoch_no + 1)
     changed = {row.stake_no for row in deleted if row.stake_no is not None}
     await epochs.undo(db, blocks, changed)
-    return changed
+    return changed, {row.pool_no for row in deleted if row.pool_no is not None and row.slot_no is None}
 
 
 async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> int:
@@ -440,7 +441,10 @@ class _BlockNo(msgspec.Struct, frozen=True):
 
 
 class _DeletedRow(msgspec.Struct, frozen=True):
-    """The slot and maker of a deleted block, or the stake credential of a deleted event; the rest is null."""
+    """The slot and maker of a deleted block, the pool of a deleted reaping, or the stake credential of a deleted event.
+
+    The rest is null.
+    """
 
     slot_no: int | None
     pool_no: PoolNo | None

@@ -133,8 +133,8 @@ DELETE FROM mint_staged WHERE tx_id >= $1
 -- epoch. What was derived in later epochs is deleted, too. $6 is the lovelace of the outputs in the deleted blocks of
 -- epoch $4.
 --
--- All parts see the rows as they were before. Returns the makers of deleted blocks, and the stake credentials of deleted
--- events.
+-- All parts see the rows as they were before. Returns the makers of deleted blocks, the pools that were reaped in deleted
+-- epochs, and the stake credentials of deleted events.
 WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
      deleted_mint AS (DELETE FROM mint WHERE tx_id >= $3),
      deleted_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $3),
@@ -145,6 +145,7 @@ WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
      deleted_pool_update AS (DELETE FROM pool_update WHERE tx_id >= $3),
      deleted_pool_retirement AS (DELETE FROM pool_retirement WHERE tx_id >= $3),
      deleted_stake_event AS (DELETE FROM stake_event WHERE tx_id >= $3 RETURNING stake_no),
+     deleted_pool_reaping AS (DELETE FROM pool_reaping WHERE epoch_no > $4::integer RETURNING pool_no),
      deleted_block AS (DELETE FROM block WHERE slot_no >= $1 RETURNING slot_no, pool_no),
      deleted_epoch_boundary_block AS (DELETE FROM epoch_boundary_block WHERE slot_no >= $1 AND hash <> $2),
      -- The snapshot that counts in the epoch after the tip's was taken at the beginning of the tip's.
@@ -174,7 +175,9 @@ WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
              output = output - $6::numeric
          FROM undone WHERE epoch_no = $4::integer AND epoch.blocks > undone.blocks
      )
-SELECT slot_no, pool_no, NULL AS stake_no FROM deleted_block WHERE pool_no IS NOT NULL
+SELECT slot_no, pool_no, NULL::integer AS stake_no FROM deleted_block WHERE pool_no IS NOT NULL
+UNION ALL
+SELECT NULL, pool_no, NULL FROM deleted_pool_reaping
 UNION ALL
 SELECT NULL, NULL, stake_no FROM deleted_stake_event
 

@@ -20,7 +20,7 @@ from indexer.rows import rows
 from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import Histories, HistoryEntries
 from indexer.rows.resolver import FirstSeen, Resolver, new_resolver
-from indexer.rows.staking import boundaries
+from indexer.rows.staking import epochs_begun
 from indexer.rows.value_check import Rules
 from indexer.store import finish_bulk
 from indexer.store import writer as store
@@ -108,7 +108,7 @@ class Pipeline:
                     await store.append(self._writer, batch.rows, batch.entries, batch.node_tip)
                 took_s = time.perf_counter() - began
             self._on_commit()
-            if batch.rows.staking.crossed:
+            if batch.rows.staking.begun:
                 gc.collect()  # once per epoch: automatic collection is off
             tip, block_no, transactions = batch.rows.tip, batch.rows.tip_block_no, len(batch.rows.txs)
             self._progress.signals.committed(tip.slot_no, block_no, self.phase, batch.blocks, transactions, took_s)
@@ -202,9 +202,9 @@ class Pipeline:
 
     async def _build(self, blocks: list[PackedBlock], before: Point | None, first_seen: FirstSeen) -> _Prepared:
         assert self._first_block_no is not None, "forward has set it"
-        crossed = boundaries(before, blocks[0].point, self._session.network)
+        begun = epochs_begun(before, blocks[0].point, self._session.network)
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
-        built = await rows.of(blocks, first_seen, crossed, self._resolver, rules)
+        built = await rows.of(blocks, first_seen, begun, self._resolver, rules)
         self._resolver.apply(built.unspent)
         entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))

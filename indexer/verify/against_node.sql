@@ -54,9 +54,8 @@ SELECT hash, tx_id, language, body FROM script WHERE (tx_id >= $1 AND tx_id < $2
 SELECT tx_hash, tx_id, address, lovelace FROM genesis_output
 
 -- name: stake_events
--- The effects of certificates. A reaping has no certificate.
 SELECT tx_id, stake_no, pool_no, epoch_no, place, kind
-FROM stake_event WHERE tx_id >= $1 AND tx_id < $2 AND kind <> 'reaping'
+FROM stake_event WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: vote_delegations
 SELECT tx_id, stake_no, place, representative FROM vote_delegation WHERE tx_id >= $1 AND tx_id < $2

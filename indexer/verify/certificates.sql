@@ -2,10 +2,9 @@
 -- transaction.
 
 -- name: stake_events
--- Those of certificates: pools are reaped without one.
 SELECT tx_id, place, kind, raw AS account, pool_id
 FROM stake_event JOIN stake USING (stake_no) LEFT JOIN pool ON pool.pool_no = stake_event.pool_no
-WHERE tx_id >= $1 AND tx_id < $2 AND kind <> 'reaping'
+WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: vote_delegations
 SELECT tx_id, place, raw AS account, representative

@@ -29,7 +29,7 @@ async def check(db: asyncpg.Connection, network: Network, *, from_origin: bool) 
         CheckResult("genesis_output", await _wrong_genesis_outputs(db)),
         CheckResult("reference", await _references.all(db, MOST_SHOWN)),
         CheckResult("stake_event", await _stake_events.all(db, MOST_SHOWN, *epochs, from_origin)),
-        CheckResult("reaped", await _reaped.all(db, MOST_SHOWN, *epochs, from_origin)),
+        CheckResult("pool_reaping", await _reapings.all(db, MOST_SHOWN, *epochs)),
         CheckResult("pool_update", await _wrong_parameters(db)),
         CheckResult("pool_retirement", await _retirements.all(db, MOST_SHOWN, *epochs, from_origin)),
         CheckResult("reward", await _rewards.all(db, MOST_SHOWN, *epochs)),
@@ -82,6 +82,6 @@ _boundaries = _sql.query("check_boundaries", Difference)
 _hashes = _sql.query("check_hashes", Difference)
 _references = _sql.query("check_references", Difference)
 _stake_events = _sql.query("check_stake_events", Difference)
-_reaped = _sql.query("check_reaped", Difference)
+_reapings = _sql.query("check_reapings", Difference)
 _retirements = _sql.query("check_retirements", Difference)
 _rewards = _sql.query("check_rewards", Difference)

@@ -101,7 +101,7 @@ FROM (
     UNION ALL
     SELECT 'tx_id', 'stake_event of stake_no ' || stake_no, tx_id
     FROM stake_event
-    WHERE kind <> 'reaping' AND tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = stake_event.tx_id)
+    WHERE tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = stake_event.tx_id)
     UNION ALL
     SELECT 'tx_id', 'vote_delegation at place ' || place, tx_id
     FROM vote_delegation WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = vote_delegation.tx_id)
@@ -128,7 +128,7 @@ LIMIT $1
 WITH life AS (
     SELECT stake_no, tx_id, place, kind, epoch_no,
            lag(kind) OVER (PARTITION BY stake_no ORDER BY tx_id, place) AS before
-    FROM stake_event WHERE kind <> 'reaping'
+    FROM stake_event
 )
 SELECT figures.what || format(' of the %s of stake_no %s at tx_id %s', kind, stake_no, tx_id) AS what,
        NULL::bytea AS address, indexed, recomputed
@@ -144,38 +144,26 @@ WHERE indexed IS DISTINCT FROM recomputed
 ORDER BY tx_id, place
 LIMIT $1
 
--- name: check_reaped
--- At the epoch in which a pool retired (POOLREAP), exactly its delegators were reaped.
+-- name: check_reapings
+-- A pool is reaped at the beginning of the epoch in which it retires, unless a later certificate of it came before that epoch.
 WITH said AS (
     SELECT pool_no, tx_id, place, epoch_no FROM pool_retirement
     UNION ALL
     SELECT pool_no, tx_id, place, NULL FROM pool_update
 ), retired AS (
-    -- A retirement holds unless a later certificate of the pool came before its epoch began.
-    SELECT pool_no, epoch_no, $2::bigint + (epoch_no - $3::bigint) * $4::bigint << 16 AS at
+    SELECT pool_no, epoch_no
     FROM (
-        SELECT *, lead(tx_id) OVER (PARTITION BY pool_no ORDER BY tx_id, place) AS again FROM said
+        SELECT *, lead(tx_id) OVER (PARTITION BY pool_no ORDER BY tx_id, place) AS again,
+               $2::bigint + (epoch_no - $3::bigint) * $4::bigint AS begins
+        FROM said
     ) ordered
-    WHERE epoch_no IS NOT NULL
-      AND (again IS NULL OR again >= $2::bigint + (epoch_no - $3::bigint) * $4::bigint << 16)
-      AND $2::bigint + (epoch_no - $3::bigint) * $4::bigint <= (SELECT slot_no FROM tip)
-), life AS (
-    SELECT stake_no, tx_id, kind, epoch_no, pool_no, lead(tx_id) OVER whole AS until, lead(kind) OVER whole AS next,
-           lag(pool_no) OVER whole AS left_pool, lag(tx_id) OVER whole AS before
-    FROM stake_event
-    WINDOW whole AS (PARTITION BY stake_no ORDER BY tx_id, place)
+    WHERE epoch_no IS NOT NULL AND (again IS NULL OR again >= begins << 16) AND begins <= (SELECT slot_no FROM tip)
 )
-SELECT format('reaping of stake_no %s from pool_no %s in epoch %s', stake_no, life.pool_no, retired.epoch_no) AS what,
-       NULL::bytea AS address, coalesce(next, 'none') AS indexed, 'reaping' AS recomputed
-FROM life JOIN retired ON retired.pool_no = life.pool_no AND retired.at > life.tx_id
-WHERE until IS NULL OR until > at OR (until = at AND next <> 'reaping')
-UNION ALL
-SELECT format('reaping of stake_no %s in epoch %s at tx_id %s', stake_no, epoch_no, tx_id), NULL, 'one', 'none'
-FROM life
-WHERE kind = 'reaping'
-  AND NOT (before IS NULL AND NOT $5::boolean)
-  AND NOT EXISTS (SELECT FROM retired
-                  WHERE retired.pool_no = life.left_pool AND retired.at = life.tx_id AND retired.epoch_no = life.epoch_no)
+SELECT format('reaping of pool_no %s in epoch %s', pool_no, epoch_no) AS what, NULL::bytea AS address,
+       CASE WHEN r.pool_no IS NULL THEN 'none' ELSE 'one' END AS indexed,
+       CASE WHEN retired.pool_no IS NULL THEN 'none' ELSE 'one' END AS recomputed
+FROM retired FULL JOIN pool_reaping r USING (pool_no, epoch_no)
+WHERE r.pool_no IS NULL OR retired.pool_no IS NULL
 LIMIT $1
 
 -- name: check_retirements

@@ -50,13 +50,9 @@ async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
 
 async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
     """Run all checks of this module but that of snapshots, in the open snapshot."""
-    ends = await _ends.one(db)
-    assert ends is not None, "only an index that is live is verified"
-    epoch_no = network.epoch_of(ends.last_slot_no)
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
         CheckResult("delegation", await _delegation.all(db, MOST_SHOWN, ACTIVE_AFTER_EPOCHS)),
-        CheckResult("reaping", await _reaping.all(db, MOST_SHOWN, epoch_no, ACTIVE_AFTER_EPOCHS)),
         CheckResult("pool_epoch", await _pool_epoch.all(db, MOST_SHOWN, *epochs)),
         CheckResult("delegator", await _delegator.all(db, MOST_SHOWN)),
         CheckResult("delegator_bucket", await _delegator_bucket.all(db, MOST_SHOWN)),
@@ -102,7 +98,6 @@ _sql = sql.beside(__file__)
 _node_comparison = _sql.query("node_comparison", NodeComparison)
 _ends = _sql.query("ends", _Ends)
 _delegation = _sql.query("check_delegation", Difference)
-_reaping = _sql.query("check_reaping", Difference)
 _pool_epoch = _sql.query("check_pool_epoch", Difference)
 _active_stake = _sql.query("check_active_stake", Difference)
 _delegator = _sql.query("check_delegator", Difference)

@@ -13,20 +13,6 @@ WHERE stake.pool_no IS DISTINCT FROM last.pool_no OR stake.active_epoch_no IS DI
 ORDER BY stake.stake_no
 LIMIT $1
 
--- name: check_reaping
--- In epoch $2 no stake credential delegates to a pool that retired, finally, in that epoch or an earlier one.
-SELECT format('delegation of stake credential %s to pool %s, retired in epoch %s', encode(stake.raw, 'hex'), encode(pool.pool_id, 'hex'), r.epoch_no) AS what,
-       NULL::bytea AS address, 'alive' AS indexed, 'ended' AS recomputed
-FROM pool_retirement r JOIN pool USING (pool_no) JOIN stake USING (pool_no)
-WHERE r.epoch_no <= $2
-  AND stake.active_epoch_no - $3::integer < r.epoch_no
-  AND NOT EXISTS (SELECT FROM pool_retirement later
-                  WHERE later.pool_no = r.pool_no AND (later.tx_id, later.place) > (r.tx_id, r.place))
-  AND NOT EXISTS (SELECT FROM pool_update later
-                  WHERE later.pool_no = r.pool_no AND (later.tx_id, later.place) > (r.tx_id, r.place))
-ORDER BY stake.stake_no
-LIMIT $1
-
 -- name: check_pool_epoch
 -- Blocks of pools. Byron, with $2 slots and $3 epochs, has none; an epoch of later eras has $4 slots. A row for an
 -- epoch after the next one is wrong: the insert at that epoch's boundary would fail.
@@ -45,8 +31,8 @@ ORDER BY epoch_no, pool_no
 LIMIT $1
 
 -- name: check_active_stake
--- The snapshot that counts in epoch $2, taken before tx_id $3: current balances less the later changes ($5 by address in $4),
--- summed by the delegations of that time.
+-- The snapshot that counts in epoch $2, taken before tx_id $3, and before pools were reaped: current balances less the later
+-- changes ($5 by address in $4), summed by the delegations of that time.
 WITH since AS MATERIALIZED (
     SELECT stake_no, sum(lovelace)::bigint AS lovelace
     FROM unnest($4::integer[], $5::bigint[]) AS moved (address_no, lovelace) JOIN address USING (address_no)
@@ -55,18 +41,20 @@ WITH since AS MATERIALIZED (
 ), changed AS MATERIALIZED (
     SELECT DISTINCT stake_no FROM stake_event WHERE tx_id >= $3
 ), then_delegated AS (
-    SELECT stake_no, pool_no FROM stake
+    SELECT stake_no, pool_no, active_epoch_no - 2 AS since FROM stake
     WHERE pool_no IS NOT NULL AND NOT EXISTS (SELECT FROM changed WHERE changed.stake_no = stake.stake_no)
     UNION ALL
-    SELECT changed.stake_no, last.pool_no
+    SELECT changed.stake_no, last.pool_no, last.epoch_no
     FROM changed CROSS JOIN LATERAL (
-        SELECT pool_no FROM stake_event WHERE stake_event.stake_no = changed.stake_no AND tx_id < $3
+        SELECT pool_no, epoch_no FROM stake_event WHERE stake_event.stake_no = changed.stake_no AND tx_id < $3
         ORDER BY tx_id DESC, place DESC LIMIT 1
     ) last
 ), recomputed AS (
     SELECT d.pool_no, sum(stake.balance - coalesce(since.lovelace, 0)) AS lovelace
     FROM then_delegated d JOIN stake USING (stake_no) LEFT JOIN since USING (stake_no)
     WHERE d.pool_no IS NOT NULL
+      AND NOT EXISTS (SELECT FROM pool_reaping r
+                      WHERE r.pool_no = d.pool_no AND r.epoch_no > d.since AND r.epoch_no < $2::integer - 1)
     GROUP BY d.pool_no
 )
 SELECT format('active_stake of pool %s in epoch %s', encode(pool.pool_id, 'hex'), $2) AS what, NULL::bytea AS address,
@@ -79,15 +67,13 @@ ORDER BY pool_no
 LIMIT $1
 
 -- name: check_delegator
--- The lists hold every delegation with its balance and reward.
+-- The lists hold every delegation that counts, with its balance and reward.
 SELECT 'amount of delegator ' || encode(stake.raw, 'hex') AS what, NULL::bytea AS address,
        format('%s in the list of pool_no %s', delegator.amount, delegator.pool_no) AS indexed,
        format('%s in the list of pool_no %s',
-              CASE WHEN stake.pool_no IS NOT NULL THEN stake.balance + coalesce(reward.lovelace, 0) END,
-              stake.pool_no) AS recomputed
-FROM stake LEFT JOIN reward USING (stake_no) FULL JOIN delegator USING (stake_no)
-WHERE stake.pool_no IS DISTINCT FROM delegator.pool_no
-   OR (stake.pool_no IS NOT NULL AND stake.balance + coalesce(reward.lovelace, 0) <> delegator.amount)
+              CASE WHEN d.pool_no IS NOT NULL THEN d.balance + coalesce(reward.lovelace, 0) END, d.pool_no) AS recomputed
+FROM stake LEFT JOIN reward USING (stake_no) LEFT JOIN delegation d USING (stake_no) FULL JOIN delegator USING (stake_no)
+WHERE d.pool_no IS DISTINCT FROM delegator.pool_no OR d.balance + coalesce(reward.lovelace, 0) <> delegator.amount
 ORDER BY stake_no
 LIMIT $1
 

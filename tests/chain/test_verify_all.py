@@ -223,10 +223,6 @@ NAMED = {
         " WHERE e.kind = 'delegation' AND later.kind = 'delegation' AND later.tx_id > e.tx_id)",
         "stake_event",
     ),
-    "a reaping deleted": (
-        "DELETE FROM stake_event WHERE ctid = (SELECT min(ctid) FROM stake_event WHERE kind = 'reaping')",
-        "reaping",
-    ),
     "a datum of another asset": (
         "UPDATE reference_output r SET datum_hash = (SELECT datum_hash FROM reference_output o"
         " WHERE o.datum_hash <> r.datum_hash LIMIT 1)"

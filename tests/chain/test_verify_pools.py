@@ -13,9 +13,9 @@ PLANTED = {
         "UPDATE stake SET active_epoch_no = active_epoch_no + 1 WHERE pool_no IS NOT NULL",
         "from epoch 12, recomputed pool_no",
     ),
-    "reaping": (
+    "pool_reaping": (
         "INSERT INTO pool_retirement SELECT 1::bigint << 40, pool_no, 11, 0 FROM stake WHERE pool_no IS NOT NULL",
-        "retired in epoch 11: indexed alive, recomputed ended",
+        "in epoch 11: indexed none, recomputed one",
     ),
     "pool_epoch": (
         "UPDATE pool_epoch SET blocks = blocks + 1 WHERE epoch_no = 0",

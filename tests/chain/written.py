@@ -100,8 +100,8 @@ class Written:
         packed = packed_block.pack(effects.of_block(answer.block), node_tip, PREVIEW)
         resolver = await new_resolver(self._db, PREVIEW)
         first_seen = await resolver.look_up(self._db, [packed.lookups])
-        crossed = staking.boundaries(tip, packed.point, PREVIEW)
-        built = await rows.of([packed], first_seen, crossed, resolver, _RULES)
+        begun = staking.epochs_begun(tip, packed.point, PREVIEW)
+        built = await rows.of([packed], first_seen, begun, resolver, _RULES)
         if self.bulk:
             await store.stage(self._db, built.rows, node_tip)
         else:

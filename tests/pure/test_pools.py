@@ -18,7 +18,7 @@ from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import frames
 from indexer.rows import staking
 from shared.encoding import bech32_encode
-from shared.ledger import Point, tx_id_of
+from shared.ledger import Point
 from shared.network import MAINNET, PREVIEW
 from shared.packed import PoolParameters, Relay, pack_pool_parameters, unpack_pool_parameters
 
@@ -136,17 +136,16 @@ def test_an_invalid_pool_id_is_reported() -> None:
         _changes({"type": "stakeDelegation", **CREDENTIAL, "stakePool": {"id": "pool1!"}})
 
 
-def test_boundaries_lie_between_blocks_of_different_epochs() -> None:
-    def between(before: int | None, first: int) -> list[tuple[int, int]]:
+def test_epochs_begin_between_blocks_of_different_epochs() -> None:
+    def between(before: int | None, first: int) -> list[int]:
         before_point = None if before is None else Point(before, b"")
-        found = staking.boundaries(before_point, Point(first, b""), PREVIEW)
-        return [(boundary.epoch_no, boundary.first_tx_id) for boundary in found]
+        return staking.epochs_begun(before_point, Point(first, b""), PREVIEW)
 
     assert between(None, 500_000) == []
     assert between(0, 86_399) == []
-    assert between(86_399, 86_400) == [(1, tx_id_of(86_400, 0))]
-    assert between(10, 3 * 86_400 + 7) == [(epoch, tx_id_of(epoch * 86_400, 0)) for epoch in (1, 2, 3)]
-    assert staking.boundaries(Point(4_492_799, b""), Point(4_492_800, b""), MAINNET)[0].epoch_no == 208
+    assert between(86_399, 86_400) == [1]
+    assert between(10, 3 * 86_400 + 7) == [1, 2, 3]
+    assert staking.epochs_begun(Point(4_492_799, b""), Point(4_492_800, b""), MAINNET) == [208]
 
 
 @pytest.mark.parametrize(
