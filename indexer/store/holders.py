@@ -5,8 +5,8 @@ holder for which `opens_bucket` (schema.sql) is true. The tables depend on the c
 of changes.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import asyncpg
 import msgspec
@@ -22,12 +22,11 @@ async def move(
 
     `accounts` are the account_no of these addresses.
     """
-    # Quantities go as text because sums exceed bigint.
-    rows = [(*key, accounts[key[1]], str(quantity)) for key, quantity in sorted(moved.items()) if quantity]
-    if rows:
-        asset_nos, address_nos, account_nos, quantities = sql.columns(rows)
-        await _ADDRESSES.move(db, asset_nos, address_nos, quantities)
-        await _ACCOUNTS.move(db, asset_nos, account_nos, quantities)
+    of_accounts = Counter[tuple[AssetNo, int]]()
+    for (asset_no, address_no), quantity in moved.items():
+        of_accounts[asset_no, accounts[address_no]] += quantity
+    await _ADDRESSES.move(db, moved.items())
+    await _ACCOUNTS.move(db, of_accounts.items())
 
 
 async def fill(db: asyncpg.Connection) -> None:
@@ -55,9 +54,13 @@ class _Holders:
         self._move_buckets = [_sql.command("move_holder_buckets", **parts) for parts in (of_assets, of_policies)]
         self._fill_buckets = [_sql.command("fill_holder_buckets", **parts) for parts in (of_assets, of_policies)]
 
-    async def move(self, db: asyncpg.Connection, *moves: list[Any]) -> None:
-        """Move quantities, given as columns, and count the buckets that holders leave and enter."""
-        of_long_lists = await self._move.all(db, *moves)
+    async def move(self, db: asyncpg.Connection, moved: Iterable[tuple[tuple[AssetNo, int], int]]) -> None:
+        """Move quantities, each given by asset_no and owner, and count the buckets that holders leave and enter."""
+        # Quantities go as text because they exceed bigint.
+        moves = [(*key, str(quantity)) for key, quantity in sorted(moved) if quantity]
+        if not moves:
+            return
+        of_long_lists = await self._move.all(db, *sql.columns(moves))
         for of_policy, move_buckets in enumerate(self._move_buckets):
             rows = [(row.held_no, row.owner, row.quantity) for row in of_long_lists if row.of_policy == of_policy]
             if rows:

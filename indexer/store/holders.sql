@@ -2,17 +2,15 @@
 -- {owner_no} its column address_no or account_no.
 
 -- name: move_holders
--- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, and the same by policy; no row stays at 0. Returns
--- the moves in lists that have buckets, and in lists that may get some now, since an address or account that opens a
--- bucket is among the moves.
+-- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, one for each pair, and the same by policy; no row
+-- stays at 0. Returns the moves in lists that have buckets, and in lists that may get some now, since an address or account
+-- that opens a bucket is among the moves.
 WITH moved AS MATERIALIZED (
-    SELECT asset_no, policy_no, {owner_no}, sum(quantity::numeric) AS quantity
+    SELECT asset_no, policy_no, {owner_no}, quantity::numeric AS quantity
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)
-    GROUP BY asset_no, policy_no, {owner_no}
 ), of_assets AS MATERIALIZED (
     SELECT asset_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
     FROM moved LEFT JOIN {holder} h USING (asset_no, {owner_no})
-    WHERE moved.quantity <> 0
 ), of_policies AS MATERIALIZED (
     SELECT policy_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
     FROM (SELECT policy_no, {owner_no}, sum(quantity) AS quantity FROM moved GROUP BY policy_no, {owner_no}) moved
@@ -33,12 +31,14 @@ WITH moved AS MATERIALIZED (
     SELECT policy_no, {owner_no}, quantity FROM of_policies WHERE row_ctid IS NULL
 )
 SELECT false AS of_policy, asset_no AS held_no, {owner_no} AS owner, moved::text AS quantity
-FROM (SELECT *, bool_or(opens_bucket({owner_no})) OVER (PARTITION BY asset_no) AS opened FROM of_assets) m
-WHERE opened OR EXISTS (SELECT FROM {holder}_bucket b WHERE b.asset_no = m.asset_no)
+FROM of_assets m
+WHERE asset_no IN (SELECT asset_no FROM of_assets WHERE opens_bucket({owner_no}))
+   OR EXISTS (SELECT FROM {holder}_bucket b WHERE b.asset_no = m.asset_no)
 UNION ALL
 SELECT true, policy_no, {owner_no}, moved::text
-FROM (SELECT *, bool_or(opens_bucket({owner_no})) OVER (PARTITION BY policy_no) AS opened FROM of_policies) m
-WHERE opened OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
+FROM of_policies m
+WHERE policy_no IN (SELECT policy_no FROM of_policies WHERE opens_bucket({owner_no}))
+   OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
 
 -- name: move_holder_buckets
 -- Runs after move_holders, with the moves that it returns. The count of a bucket changes by one for each holder that leaves or enters it.
