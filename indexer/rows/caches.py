@@ -193,8 +193,9 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
     def forget(self, keys: Iterable[OutputKey]) -> None:
         """Forget outputs that are spent."""
         for key in keys:
-            if self.pop(key, None) is None:
-                self._older.pop(key, None)
+            # NOTE: both may have it: the older half from before a rollback, the newer from a block of the other fork.
+            self.pop(key, None)
+            self._older.pop(key, None)
 
 
 def _pack(output: ResolvedOutput) -> bytes:
