@@ -286,7 +286,7 @@ async def _delete(
     """Delete the blocks from `first_slot` on; delegations and counts of blocks become what they were before these.
 
     `point` is the new tip, which the caller sets. Returns the stake credentials whose delegation is restored, and the
-    pools that are no longer retired.
+    pools that were reaped in a later epoch.
     """
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)
