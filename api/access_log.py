@@ -1,27 +1,26 @@
 """The access log: one line for each answer, on standard error like all others. It never contains a key.
 
-As JSON it takes a short cut past structlog, whose line costs twenty times as much: lines are collected and written
-together. Every write consists of whole lines and is at most as long as a pipe takes at once, so that the lines of
-processes that share standard error never mix.
+As JSON it takes a short cut past structlog, whose line costs twenty times as much. Every write consists of whole lines
+and is at most as long as a pipe takes at once, so that the lines of processes that share standard error never mix.
 """
 
-import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import datetime
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from uuid import UUID
 
 import msgspec
 import structlog
 
+from api.caller import AdminKey, AuthenticatedRequest
+from api.trail import Trail
 from shared.log import is_json
 from shared.settings import Settings
 
 log = structlog.get_logger()
 
-WRITTEN_WITHIN_S = 0.1
 _LONGEST_WRITE = 4_096  # PIPE_BUF of Linux
 _EVENT = "request.answered"
 
@@ -54,43 +53,66 @@ class AccessLog:
     def __init__(self, settings: Settings) -> None:
         self._wanted = settings.access_log and logging.getLevelName(settings.log_level.upper()) <= logging.INFO
         self._json = is_json(settings.log_format)
-        self._lines = bytearray()
-        self._timer: asyncio.TimerHandle | None = None
+        self._answers: list[_Answer] = []
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Write what has been collected when the block ends."""
-        try:
-            yield
-        finally:
-            self._write()
+    def add(self, trail: Trail, status: int, size_bytes: int, took_s: float) -> None:
+        """Note one answer, for the next call of `write`."""
+        if self._wanted:
+            self._answers.append(_Answer(trail, status, size_bytes, took_s, time.time()))
 
-    def add(self, line: Line) -> None:
-        """Log one answer; it is written within WRITTEN_WITHIN_S."""
-        if not self._wanted:
+    def write(self) -> None:
+        """Write the lines of the answers since the last call."""
+        answers, self._answers = self._answers, []
+        lines = map(_line, answers)
+        if self._json:
+            _write_json(lines)
             return
-        if not self._json:
-            fields = msgspec.structs.asdict(line)
-            shown = {name: value for name, value in fields.items() if name not in _ADDED and value is not None}
-            log.info(_EVENT, **shown)
-            return
+        for line in lines:
+            fields = msgspec.to_builtins(line)
+            del fields["event"], fields["level"]  # structlog adds both
+            log.info(_EVENT, **fields)
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    trail: Trail
+    status: int
+    size_bytes: int
+    took_s: float
+    at_s: float  # since 1970
+
+
+def _line(answer: _Answer) -> Line:
+    trail = answer.trail
+    of_api_key = trail.by.key if isinstance(trail.by, AuthenticatedRequest) else None
+    return Line(
+        level="info",
+        timestamp=datetime.fromtimestamp(answer.at_s, UTC),
+        request_id=trail.request_id,
+        method=trail.method,
+        route="none" if trail.route is None else trail.route.path,
+        status=answer.status,
+        ms=round(answer.took_s * 1000, 2),
+        bytes=answer.size_bytes,
+        credential_id=None if of_api_key is None else of_api_key.credential_id,
+        admin_key_id=trail.by.id if isinstance(trail.by, AdminKey) else None,
+        network=None if of_api_key is None else of_api_key.network.name,
+        traceparent=trail.traceparent,
+    )
+
+
+def _write_json(lines: Iterable[Line]) -> None:
+    together = bytearray()
+    for line in lines:
         text = _encode(line)
-        if len(self._lines) + len(text) >= _LONGEST_WRITE:
-            self._write()
-        self._lines += text
-        self._lines += b"\n"
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(WRITTEN_WITHIN_S, self._write)
-
-    def _write(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._lines:
-            sys.stderr.write(self._lines.decode())
-            sys.stderr.flush()
-            self._lines.clear()
+        if len(together) + len(text) >= _LONGEST_WRITE:
+            _write(together)
+            together.clear()
+        together += text
+        together += b"\n"
+    _write(together)
 
 
-_ADDED = ("level", "timestamp", "request_id")
-"""Fields that structlog adds to each line by itself."""
+def _write(lines: bytearray) -> None:
+    if lines:
+        sys.stderr.write(lines.decode())
+        sys.stderr.flush()

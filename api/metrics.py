@@ -55,11 +55,21 @@ latency = Histogram(
 )
 
 
+_answers: list[tuple[Route | None, int, float]] = []
+
+
 def observe(route: Route | None, status: int, took_s: float) -> None:
-    """Count one answer."""
-    counter, histogram = _of(route, status)
-    counter.inc()
-    histogram.observe(took_s)
+    """Note one answer, for the next call of `add_up`."""
+    _answers.append((route, status, took_s))
+
+
+def add_up() -> None:
+    """Count the answers since the last call."""
+    for route, status, took_s in _answers:
+        counter, histogram = _of(route, status)
+        counter.inc()
+        histogram.observe(took_s)
+    _answers.clear()
 
 
 @cache
@@ -72,6 +82,7 @@ def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
 async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
     """Show the metrics of all API processes of this host in Prometheus' text format."""
     ask.services.count_connections()
+    add_up()
     registry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()

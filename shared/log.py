@@ -40,7 +40,7 @@ def configure(level: str = "info", form: str | None = None) -> None:
     every_line: list[Processor] = [
         _add_request_id,
         structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.MaybeTimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
     rendering: list[Processor] = (

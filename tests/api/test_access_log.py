@@ -6,11 +6,12 @@ import re
 from typing import Any
 from uuid import UUID
 
-import msgspec
 import pytest
 
-from api import access_log
+from api import access_log, app
 from api.access_log import AccessLog
+from api.app import RECORDED_WITHIN_S
+from api.trail import Trail
 from shared import settings
 from tests.api.chains import Chain
 from tests.api.client import Client, Reply, serving
@@ -26,7 +27,7 @@ async def logged(capsys: pytest.CaptureFixture[str], *ids: str) -> list[dict[str
     lines: dict[str, dict[str, Any]] = {}
     async with asyncio.timeout(30):
         while not lines.keys() >= set(ids):
-            await asyncio.sleep(access_log.WRITTEN_WITHIN_S / 2)
+            await asyncio.sleep(RECORDED_WITHIN_S / 2)
             written = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
             lines |= {line["request_id"]: line for line in written if line["event"] == "request.answered"}
     return [lines[each] for each in ids]
@@ -105,7 +106,18 @@ async def test_it_can_be_off(environment: dict[str, str], capsys: pytest.Capture
         assert "request.answered" not in capsys.readouterr().err
 
 
-async def test_lines_are_whole_in_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_stops_writes_the_lines_that_it_still_has(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(app, "RECORDED_WITHIN_S", 3_600)
+    async with serving(environment) as api:
+        ids = [id_of(await api.get("/health")) for _ in range(3)]
+        assert "request.answered" not in capsys.readouterr().err
+    written = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "request.answered" in line]
+    assert [line["request_id"] for line in written] == ids
+
+
+def test_lines_are_whole_in_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
 
     class Pipe:
@@ -118,23 +130,9 @@ async def test_lines_are_whole_in_every_write(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("sys.stderr", Pipe())
     monkeypatch.setattr(access_log, "is_json", lambda _form: True)
     log = AccessLog(settings.read({"LOG_FORMAT": "json"}))
-    async with log.opened():
-        for number in range(100):
-            line = msgspec.convert(
-                {
-                    "event": "request.answered",
-                    "level": "info",
-                    "timestamp": "2026-01-01T00:00:00Z",
-                    "request_id": str(number) * 40,
-                    "method": "GET",
-                    "route": "/",
-                    "status": 200,
-                    "ms": 1.0,
-                    "bytes": 0,
-                },
-                access_log.Line,
-            )
-            log.add(line)
+    for number in range(100):
+        log.add(Trail(0.0, "GET", str(number) * 40, None), 200, 0, 0.001)
+    log.write()
     assert len("".join(written).splitlines()) == 100
     assert 1 < len(written) < 50
     assert all(text.endswith("\n") and len(text) <= 4_096 for text in written)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import structlog
 
-from shared import log, schema
+from api.access_log import AccessLog
+from api.trail import Trail
+from shared import log, schema, settings
 from shared.version import VERSION
 
 
@@ -104,6 +106,23 @@ def test_the_form_for_people_has_no_colours_without_a_terminal(capsys: pytest.Ca
     assert "store.appended" in shown
     assert "blocks=3" in shown
     assert "\x1b" not in shown
+
+
+def test_an_answer_in_the_form_for_people_has_its_own_time_and_request(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.configure("info", "console")
+    access_log = AccessLog(settings.read({"LOG_FORMAT": "console"}))
+    with monkeypatch.context() as earlier:
+        earlier.setattr("time.time", lambda: 1_577_836_800.0)
+        access_log.add(Trail(0.0, "GET", "of-the-caller", None), 200, 41, 0.0012)
+    access_log.write()
+    [shown] = capsys.readouterr().err.splitlines()
+    assert shown.startswith("2020-01-01T00:00:00")
+    assert shown.count("2020-01-01") == 1
+    assert "[info" in shown
+    for expected in ("request.answered", "request_id=of-the-caller", "status=200", "bytes=41", "ms=1.2"):
+        assert expected in shown
 
 
 def test_lines_follow_standard_error_when_a_progress_bar_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:

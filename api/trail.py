@@ -1,0 +1,41 @@
+"""What is known of a request while it is being answered; afterwards the access log shows it."""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+from aiohttp import web
+
+from api import caller, request_id
+from api.route import Route
+from shared import log as logs
+
+
+class Trail(msgspec.Struct):
+    """A request, from the arrival of its head on."""
+
+    started: float
+    method: str
+    request_id: str
+    traceparent: str | None
+    route: Route | None = None
+    by: caller.AuthenticatedRequest | caller.AdminKey | None = None
+    ignored: Sequence[str] = ()  # parameters and body fields
+
+    @classmethod
+    def of(cls, request: web.BaseRequest) -> "Trail":
+        """The beginning of a request. From now on what is logged in this task has its id."""
+        headers = request.headers
+        trail = cls(
+            time.perf_counter(),
+            request.method,
+            request_id.of(headers.get("X-Request-Id")),
+            request_id.trace_of(headers.get("traceparent")),
+        )
+        logs.request_id.set(trail.request_id)
+        request_id.traceparent.set(trail.traceparent)
+        return trail
+
+    def took_s(self) -> float:
+        """The time since the request's head arrived."""
+        return time.perf_counter() - self.started
