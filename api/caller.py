@@ -308,22 +308,28 @@ def ip_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence
     untrusted one are not believed.
     """
     hops = [hop.strip() for header in forwarded_for for hop in header.split(",")]
-    address = _address(peer or "")
-    while address is not None and hops and any(address in proxies for proxies in trusted):
-        further = _address(hops.pop())
+    client = _client(peer or "")
+    while client is not None and hops and any(client.address in proxies for proxies in trusted):
+        further = _client(hops.pop())
         if further is None:
             break
-        address = further
-    return None if address is None else str(address)
+        client = further
+    return None if client is None else client.text
+
+
+class _Client(msgspec.Struct, frozen=True):
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    text: str
 
 
 @lru_cache(_REMEMBERED)
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _client(text: str) -> _Client | None:
     try:
-        address = ipaddress.ip_address(text)
+        sent = ipaddress.ip_address(text)
     except ValueError:
         return None
-    return getattr(address, "ipv4_mapped", None) or address
+    address = getattr(sent, "ipv4_mapped", None) or sent
+    return _Client(address, str(address))
 
 
 def _bearer(authorization: Sequence[str]) -> str | None:

@@ -188,9 +188,10 @@ class ChainServers:
             before = self._newest_of(network)
             if replica is None:
                 found = await work(self._primary)
+                slot_no = _tip_of(found)
                 # NOTE: if another answer had a newer tip since this read began, this one is outdated, not rolled back.
-                if self._is_not_older(network, found) or self._newest_of(network) == before:
-                    self._note(network, found, self._primary)
+                if self._is_not_older(network, slot_no) or self._newest_of(network) == before:
+                    self._note(network, slot_no, self._primary)
                     return found
                 continue
             try:
@@ -198,8 +199,9 @@ class ChainServers:
             except (_Away, *_AWAY) as cause:
                 log.warning("replica.failed", replica=replica.name, cause=f"{type(cause).__name__}: {cause}")
             else:
-                if self._is_not_older(network, found):
-                    self._note(network, found, replica)
+                slot_no = _tip_of(found)
+                if self._is_not_older(network, slot_no):
+                    self._note(network, slot_no, replica)
                     return found
             failed.append(replica)
 
@@ -237,14 +239,12 @@ class ChainServers:
         ]
         return usable[next(self._turn) % len(usable)] if usable else None
 
-    def _is_not_older(self, network: Network, found: object) -> bool:
+    def _is_not_older(self, network: Network, slot_no: int | None) -> bool:
         """Whether the tip of an answer is as new as that of any before, or the answer has none."""
-        slot_no = _tip_of(found)
         return slot_no is None or slot_no >= self._newest_of(network)
 
-    def _note(self, network: Network, found: object, source: ChainServer) -> None:
+    def _note(self, network: Network, slot_no: int | None, source: ChainServer) -> None:
         """Note the tip of an answer; if it does not say its tip, that of its server as last seen."""
-        slot_no = _tip_of(found)
         if slot_no is None:
             slot_no = max(_tip_at(source, network), self._newest_of(network))
         else:

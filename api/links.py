@@ -1,12 +1,13 @@
 """`Link: <…>; rel="next"`: the next page of a list, for callers that need not know how pages work (RFC 8288)."""
 
+import re
 from urllib.parse import quote, unquote_plus
 
 from msgspec import UNSET
 
 from api.answers import CursorPaging, MorePaging, Paging, PlacePaging, TotalPaging
 
-_SAFE = "%/?&=:@!$'()*+,;~-._"
+_UNSAFE = re.compile(r"[^0-9A-Za-z%/?&=:@!$'()*+,;~._-]+")
 _WITH_CURSOR = (CursorPaging, PlacePaging)
 AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging | PlacePaging
 
@@ -21,5 +22,6 @@ def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
     moved = {"offset": page.offset + page.limit} if cursor is UNSET else {name: cursor, "offset": 0}
     kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
     query = "&".join([*kept, *(f"{name}={value}" for name, value in moved.items())])
-    address = quote(f"{raw_path}?{query}", safe=_SAFE)  # a `>` in the query would end the URI
+    # A `>` in the query would end the URI.
+    address = _UNSAFE.sub(lambda unsafe: quote(unsafe[0]), f"{raw_path}?{query}")
     return f'<{address}>; rel="next"'
