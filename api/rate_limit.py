@@ -75,7 +75,9 @@ class GoodKey(msgspec.Struct, frozen=True):
 
 
 class QuotaLeft(msgspec.Struct, frozen=True):
-    """What is left of a quota, and in how many seconds the next period begins."""
+    """What is left of a quota, and in how many seconds there is more: when the next period begins, but at most
+    _MINUTE_S while a process only knows its own share.
+    """
 
     remaining: int
     reset_s: int
@@ -465,18 +467,15 @@ class LocalLimits:
         """
         now_s = time.monotonic() if now_s is None else now_s
         admissions = self._minute_of(good.credential_id, now_s)
-        quota, left = good.quota, None
-        if quota is not None:
-            period = good.credential_id, quota.since
-            left = max(max(quota.requests - quota.used, 0) // processes - self._of_quotas[period], 0)
-        quota_exceeded = left == 0
+        left = self._left_of(good, processes)
+        quota_exceeded = left is not None and not left.remaining
         admitted = len(admissions) < share and not quota_exceeded
         if admitted:
             admissions.append(now_s)
             self.unreported.append((good.credential_id, now_s))
-            if quota is not None and left is not None:
-                self._of_quotas[period] += 1
-                left -= 1
+            if good.quota is not None:
+                self._of_quotas[good.credential_id, good.quota.since] += 1
+                left = self._left_of(good, processes)
         first_to_leave = admissions[max(len(admissions) - share, 0)] if admissions else now_s
         return Verdict(
             credential_id=good.credential_id,
@@ -486,7 +485,7 @@ class LocalLimits:
             remaining=max(share - len(admissions), 0),
             reset_s=math.ceil(first_to_leave + _MINUTE_S - now_s),
             quota_exceeded=quota_exceeded,
-            quota=None if quota is None or left is None else QuotaLeft(left, _seconds_until(quota.until)),
+            quota=left,
         )
 
     def note(self, credential_id: UUID, now_s: float | None = None) -> None:
@@ -507,6 +506,17 @@ class LocalLimits:
         unreported, self.unreported = self.unreported, []
         self._of_quotas.clear()
         return unreported
+
+    def _left_of(self, good: GoodKey, processes: int) -> QuotaLeft | None:
+        """What this process may still admit of a quota without Valkey."""
+        if good.quota is None:
+            return None
+        together = max(good.quota.requests - good.quota.used, 0)
+        own = self._of_quotas[good.credential_id, good.quota.since]
+        reset_s = _seconds_until(good.quota.until)
+        if own < together:  # what others leave of their shares may be admitted here once Valkey is back
+            reset_s = min(reset_s, _MINUTE_S)
+        return QuotaLeft(max(together // processes - own, 0), reset_s)
 
     def _minute_of(self, credential_id: UUID, now_s: float) -> deque[float]:
         self._sweep(now_s)
