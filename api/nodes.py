@@ -67,6 +67,11 @@ class NodeConnection:
             if not self._waits(tx_hash):
                 raise
 
+    def tip_slot_no(self) -> int:
+        """The slot of the last block of the node's chain, -1 if it has none. Raises NodeAway."""
+        tip = self._ask("queryNetwork/tip")
+        return -1 if tip == "origin" else int(tip["slot"])
+
     def close(self) -> None:
         """Disconnect, if it is connected."""
         client, self._client = self._client, None

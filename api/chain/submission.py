@@ -1,6 +1,8 @@
 """Transactions that a caller submits, follows, or has evaluated first."""
 
+import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -11,13 +13,17 @@ from api import errors, transaction_cbor
 from api.answers import Answer, Instant, LedgerAnswer, Quantity
 from api.ask import ChainAsk, ChainChange, ChainPost, Nothing, PrimaryAsk
 from api.chain import submitted, tip
-from api.chain.submitted import Register
+from api.chain.submitted import BlockOf, Register
 from api.chain.tip import Tip
 from api.errors import Refusal
 from api.nodes import NodeConnection, NodeRefused
 from api.parameters import Body, Hex, JsonSchema, Kind, Question
 from api.transaction_cbor import ParsedTransaction
 
+INDEXED_WITHIN_S = 1.0
+"""How long to wait for the index to reach the node's last block, before a refusal by the node counts."""
+
+_LOOK_EVERY_S = 0.02
 _LONGEST_SAID = 2_000
 _REFUSALS = {
     3100: errors.signatures_refused,
@@ -217,9 +223,7 @@ async def _send(ask: ChainChange[Any, Any], read: ParsedTransaction, cbor: bytes
     try:
         await ask.services.nodes.of(ask.network).run(lambda connection: connection.submit(cbor, read.tx_hash))
     except NodeRefused as refused:
-        async with ask.connection() as db:
-            block = await submitted.block_of(db, read.tx_hash)
-        if block is None:
+        if await _block_of(ask, read.tx_hash) is None:
             await register.withdraw()
             refusal = _REFUSALS.get(refused.code, errors.transaction_refused)
             raise refusal(said(refused)) from refused
@@ -227,6 +231,22 @@ async def _send(ask: ChainChange[Any, Any], read: ParsedTransaction, cbor: bytes
     else:
         await register.accept(in_block=False)
     return Answer(data=Submission(read.tx_hash.hex(), read.invalid_hereafter))
+
+
+async def _block_of(ask: ChainChange[Any, Any], tx_hash: bytes) -> BlockOf | None:
+    """The indexed block that holds a transaction which the node has just refused. Raises Refusal.
+
+    The node has each block some milliseconds before the index. A transaction in such a block is not refused, since its
+    caller might then pay with another one as well.
+    """
+    slot_no = await ask.services.nodes.of(ask.network).run(NodeConnection.tip_slot_no)
+    give_up_at = time.monotonic() + INDEXED_WITHIN_S
+    while True:
+        async with ask.snapshot() as db:
+            now, block = await tip.read(db), await submitted.block_of(db, tx_hash)
+        if block is not None or now.slot_no >= slot_no or time.monotonic() >= give_up_at:
+            return block
+        await asyncio.sleep(_LOOK_EVERY_S)
 
 
 def said(refused: NodeRefused) -> str:

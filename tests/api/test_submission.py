@@ -11,6 +11,7 @@ import pycardano
 import pytest
 
 from api import restrictions
+from api.chain import submission
 from api.restrictions import SCOPES, Call
 from devnet import addresses, faucet
 from devnet.dialect import Dialect
@@ -96,6 +97,25 @@ async def test_payment_mint_and_delegation_are_confirmed_and_accepted_again(sand
         found = await sandbox.api.get(f"/v1/tx/hash/{tx_hash}", sandbox.key)
         assert found.status == 200
         assert (await sandbox.send(tx)).status == 200  # it is in a block
+
+
+async def test_one_in_a_block_that_is_not_indexed_yet_is_accepted_again_and_others_are_refused(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tx, conflicting = (sandbox.wallet.payment(sandbox.outputs[0], HELD, n * ADA).to_cbor_hex() for n in (5, 6))
+    assert (await sandbox.send(tx)).status == 200
+    sandbox.node.grow()
+    monkeypatch.setattr(submission, "INDEXED_WITHIN_S", 60.0)
+    again = [asyncio.create_task(sandbox.send(each)) for each in (tx, conflicting)]
+    done, _ = await asyncio.wait(again, timeout=0.5)
+    assert not done, "the node has a block that the index lacks"
+    await sandbox.written.index(sandbox.node.blocks[-1].decoded())
+    replies = [await each for each in again]
+    assert [reply.status for reply in replies] == [200, 400]
+    assert replies[1].headers["Error-Code"] == "inputs_not_unspent"
+    monkeypatch.setattr(submission, "INDEXED_WITHIN_S", 0.1)
+    sandbox.node.grow()  # and its block is never indexed
+    assert (await sandbox.send(conflicting)).headers["Error-Code"] == "inputs_not_unspent"
 
 
 async def test_a_transaction_is_read_before_the_node_sees_it(sandbox: Sandbox) -> None:
