@@ -22,13 +22,13 @@ VERSION = 8
 """The schema version of this program. The step to a version after 8 is a file `shared/migrations/NNNN_*.sql`."""
 
 _OLDEST_VERSION = 8
-"""The oldest version that this program can migrate: earlier ones were never released."""
+"""The oldest version that this program can migrate."""
 
 _FRESH = Path(__file__).parent.parent / "schema.sql"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x4C454447_53434845
 _PATIENCE_S, _MOST_LOOKS = 3, 3
-"""How long `migrate` waits for open commits before it logs their sessions, and after how many waits it ends them."""
+"""How long `migrate` waits before it logs who holds open commits, and the wait after which it terminates them."""
 
 
 class WrongSchema(Exception):
@@ -47,7 +47,7 @@ async def migrate(connection: asyncpg.Connection) -> None:
         if present == VERSION:
             return
         if present:
-            _refuse_unreleased(present)
+            _refuse_too_old(present)
             await _shut_writers_out(connection)
         for text in [_FRESH.read_text()] if present == 0 else _steps(present):
             await _apply(connection, text)
@@ -85,18 +85,19 @@ def _refuse_newer(present: int) -> None:
         )
 
 
-def _refuse_unreleased(present: int) -> None:
+def _refuse_too_old(present: int) -> None:
     if present < _OLDEST_VERSION:
         raise WrongSchema(
-            f"the database has schema version {present}, which was never released: create a new one and index anew"
+            f"the database has schema version {present}, which this program cannot migrate: create a new database and "
+            "index again"
         )
 
 
 async def _shut_writers_out(connection: asyncpg.Connection) -> None:
     """Lock the version's table inside the migration's commit: writers can commit again after it.
 
-    Sessions that hold the table are logged after _PATIENCE_S. Sessions of Ledgerline are ended after _MOST_LOOKS
-    attempts, and lose their uncommitted work, as in a crash. Sessions of other programs, such as `pg_dump`, are not.
+    Sessions that hold the table are logged after _PATIENCE_S. After _MOST_LOOKS attempts Ledgerline's own sessions are
+    terminated, which loses their uncommitted work. Other programs, such as `pg_dump`, are waited for.
     """
     looks = 0
     while True:

@@ -251,7 +251,7 @@ def _in_public(fatal: Exception) -> str:
 _IN_PUBLIC: tuple[tuple[type[Exception], str], ...] = (
     (genesis.WrongNetwork, "its node is of another network"),
     (value_check.Unbalanced, "a transaction does not balance"),
-    (NotFollowing, "a block does not follow the one before it"),
+    (NotFollowing, "the node's chain does not continue ours"),
     (schema.WrongSchema, "a newer program has migrated the database"),
     (AssertionError, "the program has a fault, see the indexer's log"),
 )

@@ -295,7 +295,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line(environment: dict[str, str]
     assert f"127.0.0.1:{port}" in api.output()
 
 
-@pytest.mark.parametrize(("version", "cause"), [(9999, "upgrade the program"), (5, "create a new one")])
+@pytest.mark.parametrize(("version", "cause"), [(9999, "upgrade the program"), (5, "create a new database")])
 def test_a_schema_that_cannot_be_migrated_is_refused_in_one_line(
     environment: dict[str, str], tmp_path: Path, finish: Finish, version: int, cause: str
 ) -> None:
