@@ -55,12 +55,12 @@ class AccessLog:
         self._json = is_json(settings.log_format)
         self._answers: list[_Answer] = []
 
-    def add(self, trail: Trail, status: int, size_bytes: int, took_s: float) -> None:
-        """Note one answer, for the next call of `write`."""
+    def note(self, trail: Trail, status: int, size_bytes: int, took_s: float) -> None:
+        """Queue one answer for the next `flush`."""
         if self._wanted:
             self._answers.append(_Answer(trail, status, size_bytes, took_s, time.time()))
 
-    def write(self) -> None:
+    def flush(self) -> None:
         """Write the lines of the answers since the last call."""
         answers, self._answers = self._answers, []
         lines = map(_line, answers)

@@ -140,7 +140,7 @@ class Callers:
         _shared.set(1)
 
     async def beat(self) -> None:
-        """Send heartbeats to Valkey endlessly: limits are shared among the processes that send them."""
+        """Send heartbeats to Valkey until cancelled: limits are shared among the processes that send them."""
         await self._limits.beat()
 
     async def api_key(self, authorization: Sequence[str], call: Call) -> AuthenticatedRequest:
@@ -192,8 +192,8 @@ class Callers:
     async def invalidating(self) -> AsyncIterator["KeyInvalidation"]:
         """Wrap a commit that changes or ends API keys: after the block every process reads them from Postgres again.
 
-        Declare the keys inside the commit. They are fenced in Valkey before the commit, in case this process dies, and
-        after it. If Valkey is unreachable, this waits until every cached copy has expired.
+        Declare the keys inside the commit: that fences them in Valkey at once, in case this process dies, and again
+        after the commit. If Valkey is unreachable, this waits until every cached copy has expired.
         """
         invalidation = KeyInvalidation(self._fence)
         yield invalidation

@@ -206,7 +206,7 @@ class ChainServers:
             failed.append(replica)
 
     async def watch(self, source: ChainServer) -> None:
-        """Check one server, endlessly."""
+        """Check one server again and again, until cancelled."""
         db: asyncpg.Connection | None = None
         while True:
             try:

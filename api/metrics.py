@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests by route and status, latencies, and the progress of each network's index.
+"""Prometheus metrics: requests, usage on its way to the tables, credentials that expire, and each network's index.
 
 No label contains a key, an account or a Cardano address. With several API processes, each writes to files in
 PROMETHEUS_MULTIPROC_DIR, which their parent sets; the process that is scraped sums them.
@@ -58,12 +58,12 @@ latency = Histogram(
 _answers: list[tuple[Route | None, int, float]] = []
 
 
-def observe(route: Route | None, status: int, took_s: float) -> None:
-    """Note one answer, for the next call of `add_up`."""
+def note(route: Route | None, status: int, took_s: float) -> None:
+    """Queue one answer for the next `flush`."""
     _answers.append((route, status, took_s))
 
 
-def add_up() -> None:
+def flush() -> None:
     """Count the answers since the last call."""
     for route, status, took_s in _answers:
         counter, histogram = _of(route, status)
@@ -80,9 +80,9 @@ def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
 
 
 async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
-    """Show the metrics of all API processes of this host in Prometheus' text format."""
+    """The metrics of this API's worker processes, as Prometheus text."""
     ask.services.count_connections()
-    add_up()
+    flush()
     registry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
@@ -95,7 +95,7 @@ async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
 
 
 async def _measured(services: Services) -> list[Collector]:
-    """What the servers say, without those that do not answer in time."""
+    """The metrics of the servers, without those that do not answer in time."""
     found = await asyncio.gather(
         in_time(_usage_metrics(services), _MEASURED_WITHIN_S, "metrics.without_usage"),
         in_time(_chain_metrics(services), _MEASURED_WITHIN_S, "metrics.without_database"),
@@ -123,7 +123,7 @@ async def _expiring_credentials(services: Services) -> "_ExpiringGauges":
 
 
 class _ExpiringGauges(Collector):
-    """How many credentials expire soon, read from the database at each scrape."""
+    """How many credentials expire soon."""
 
     def __init__(self, expiring: _Expiring) -> None:
         self._expiring = expiring
@@ -138,7 +138,7 @@ class _ExpiringGauges(Collector):
 
 
 class _ChainMetrics(Collector):
-    """The states of the networks, read from the database at each scrape."""
+    """The states of the networks."""
 
     def __init__(self, states: Sequence[NetworkState], rollbacks: Sequence[tuple[str, list[RollbackDepth]]]) -> None:
         self._states, self._rollbacks = states, rollbacks

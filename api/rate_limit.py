@@ -155,8 +155,8 @@ class SharedLimits:
     changes `<data>`, and after an outage that its data survive, which changes the number. A process takes part in a
     life once it has reported its admissions of the last minute. Until all processes have, requests wait.
 
-    Methods raise the errors of `ValkeyClient`. After one of `take` or a heartbeat, Valkey counts as `away` until a
-    heartbeat succeeds.
+    Methods raise the errors of `ValkeyClient`. If `take` or a heartbeat raises one, `away` is true until a heartbeat
+    succeeds.
     """
 
     def __init__(self, valkey: ValkeyClient) -> None:
@@ -229,7 +229,7 @@ class SharedLimits:
         )
 
     async def beat(self) -> None:
-        """Send heartbeats endlessly, and report this process' admissions to each new life of Valkey's data."""
+        """Until cancelled, send heartbeats, and report this process' admissions to each new life of Valkey's data."""
         try:
             while True:
                 try:

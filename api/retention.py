@@ -52,7 +52,7 @@ _drop_idempotency_keys = _sql.command("drop_idempotency_keys")
 
 
 async def run(pool: asyncpg.Pool, settings: Settings) -> None:
-    """Prune every hour, endlessly, starting at a random time within the first minutes."""
+    """Prune every hour, until cancelled, starting at a random time within the first minutes."""
     await asyncio.sleep(random.uniform(0, _FIRST_WITHIN_S))
     while True:
         try:

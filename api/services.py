@@ -109,7 +109,7 @@ async def opened(
         valkey = await stack.enter_async_context(valkeys.opened(servers.redis_url))
         await wait_for("valkey", valkey.ping, stop, WAITED_FOR)
         callers = Callers(keys, valkey, settings.bootstrap_admin_key)
-        await stack.enter_async_context(tasks.background("connections", pools.count_endlessly))
+        await stack.enter_async_context(tasks.background("connections", pools.count_forever))
         await stack.enter_async_context(tasks.background("heartbeats", callers.beat))
         await stack.enter_async_context(tasks.background("retention", lambda: retention.run(pruning, settings)))
         spools = await stack.enter_async_context(
@@ -167,7 +167,7 @@ class _Pools:
             _connections.labels(name, "idle").set(idle)
             _connections.labels(name, "used").set(sum(pool.get_size() for pool in same) - idle)
 
-    async def count_endlessly(self) -> None:
+    async def count_forever(self) -> None:
         """Publish this process' connections for scrapes of other processes. Its own scrape counts them again."""
         while True:
             self.count()

@@ -150,7 +150,7 @@ async def issue_keys(db: asyncpg.Connection) -> list[str]:
 
 
 def _serve_bare(listening: socket.socket, url: str) -> None:
-    """Answer endlessly, each path with its own question, made once."""
+    """Answer until killed, each path with its own question, made once."""
     router = Router(ROUTES)
 
     async def main() -> None:

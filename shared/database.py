@@ -105,7 +105,7 @@ async def create_pool(
 
 
 _LOOK_UPS = {
-    # Without it Postgres plans several statements anew for each request, which takes as long as running them: it can't
+    # Without it Postgres plans several statements again for each request, which takes as long as running them: it can't
     # know that pages are short, and believes that a plan for all of them costs more.
     "plan_cache_mode": "force_generic_plan",
     # For the same reason such a plan would read and sort a whole list, not a part of an index.

@@ -238,7 +238,7 @@ class _Queueing:
         self._outage = _Outage()
 
     async def run(self) -> None:
-        """Queue endlessly. While Postgres or Valkey is unreachable, the spools grow."""
+        """Queue until cancelled. While Postgres or Valkey is unreachable, the spools grow."""
         while True:
             await self._try_to_look()
             await asyncio.sleep(_LOOK_EVERY_S)

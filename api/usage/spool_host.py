@@ -10,6 +10,7 @@ import os
 import socket
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -29,13 +30,14 @@ def identity() -> str:
 
 
 async def watch(folder: Path) -> None:
-    """Touch the file of this machine endlessly, and log recent files of other machines."""
+    """Touch the file of this machine, and log recent files of other machines, until cancelled."""
     own = folder / f"{identity()}{_SUFFIX}"
     reported: list[str] = []
     while True:
         if not own.exists():
             own.write_text(socket.gethostname())
         os.utime(own)
+        _forget_old(folder)
         if (found := others(folder)) != reported:
             reported = found
             if found:
@@ -56,6 +58,12 @@ def others(folder: Path) -> list[str]:
             continue  # removed, or not readable
         if path.name != ours and age_s < _FRESH_FOR_S:
             found.append(name)
-        elif age_s > _FORGOTTEN_AFTER_S:
-            path.unlink(missing_ok=True)
     return sorted(found)
+
+
+def _forget_old(folder: Path) -> None:
+    """Delete files of machines that have not touched them for a day."""
+    for path in folder.glob(f"*{_SUFFIX}"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _FORGOTTEN_AFTER_S:
+                path.unlink(missing_ok=True)

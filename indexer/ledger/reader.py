@@ -57,7 +57,7 @@ class LedgerReader:
         self._changed.set()
 
     async def run(self) -> None:
-        """Read endlessly, with retries after errors of the node. Raises the errors of a lost database."""
+        """Read until cancelled, with retries after errors of the node. Raises the errors of a lost database."""
         db = await database.connect(self._database_url, self._network)
         try:
             while True:

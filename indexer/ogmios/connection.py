@@ -77,7 +77,7 @@ class Ogmios:
         return _point(answer.intersection), _tip(answer.tip)
 
     async def messages(self) -> AsyncGenerator[Message, None]:
-        """The messages after the intersection, endlessly. At the node's tip this waits for the next block.
+        """The messages after the intersection, without end. At the node's tip this waits for the next block.
 
         Raises Refused and frames.Unreadable.
         """
@@ -85,7 +85,7 @@ class Ogmios:
             yield _message(_read(frame))
 
     async def raw_blocks(self) -> AsyncIterator[tuple[int | None, bytes] | None]:
-        """The slot (None for an epoch boundary block) and the JSON of each block after the intersection, endlessly.
+        """The slot (None for an epoch boundary block) and the JSON of each block after the intersection, without end.
 
         None is a rollback, such as Ogmios' first answer after an intersection. Raises Refused and frames.Unreadable.
         """

@@ -136,7 +136,7 @@ class _Lists:
     async def fill(self, db: asyncpg.Connection) -> None:
         """Make the buckets of all long lists, and list their assets.
 
-        NOTE: `begin` has made buckets for the outputs of the genesis, so these are made anew. None of those outputs
+        NOTE: `begin` has made buckets for the outputs of the genesis, so these are made again. None of those outputs
         holds an asset, so the list of assets is empty.
         """
         await db.execute(f"TRUNCATE {self._utxo_bucket}")

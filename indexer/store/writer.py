@@ -167,7 +167,7 @@ async def _advance(db: asyncpg.Connection, rows: Rows, phase: str) -> None:
 
 
 async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> None:
-    """Write the state before the first block to an empty chain: outputs, pools and delegations."""
+    """Erase the chain, then write its genesis: outputs, pools and delegations."""
     async with schema.commit(db):
         await erase(db)
         await forget_verification(db, network)
@@ -212,7 +212,7 @@ async def add_up_staged_balances(db: asyncpg.Connection) -> None:
 
 
 async def count_addresses(db: asyncpg.Connection) -> None:
-    """Count the addresses of all accounts anew. Runs inside a commit."""
+    """Count the addresses of all accounts again. Runs inside a commit."""
     await _count_addresses.run(db)
 
 

@@ -36,7 +36,7 @@ _LENGTH_BYTES = 4
 
 
 async def read_in_process(node: Ogmios, network: Network) -> AsyncGenerator[NodeMessage, None]:
-    """The messages after the intersection, endlessly. Raises the errors of Ogmios.messages."""
+    """The messages after the intersection, without end. Raises the errors of Ogmios.messages."""
     async for message in node.messages():
         if isinstance(message, RollBackward):
             yield message

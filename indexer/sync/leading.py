@@ -17,8 +17,9 @@ log = structlog.get_logger()
 POLL_S = 1.0
 _REPORT_FATAL_WITHIN_S = 2.0
 _SILENT_POLLS_BEFORE_TAKEOVER = 2
-"""In how many polls in a row a leader must be silent. After a database has hung, the first poll may come before the
-leader's next heartbeat, so one is not enough.
+"""A standby takes over after this many consecutive polls that find the leader silent.
+
+One is not enough: after a database has hung, a poll may come before the leader's next heartbeat.
 """
 
 
@@ -61,7 +62,7 @@ async def sending_heartbeats(
 
     Each says what `report` returns. The next one is due after BEAT_EVERY_S, or as soon as `changed` is set. Heartbeats
     use a second connection, since a statement of the writer may take an hour. If a newer program migrates the
-    database, the writer is terminated, and whatever the block raises then is replaced by WrongSchema.
+    database, the writer is terminated; any error of the block is then replaced by WrongSchema.
     """
     backend_pid: int = await writer.fetchval("SELECT pg_backend_pid()")
     news = changed or asyncio.Event()

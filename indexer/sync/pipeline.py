@@ -94,7 +94,7 @@ class Pipeline:
         self._progress.signals.heard(tip)
 
     async def write_forever(self) -> None:
-        """Write batches in order as soon as their rows are built, endlessly.
+        """Write batches in order as soon as their rows are built, until cancelled.
 
         Raises value_check.Unbalanced, and the errors of the database.
         """

@@ -39,8 +39,9 @@ class NodeSession(msgspec.Struct, frozen=True):
 
 
 class NodeBehind(msgspec.Struct, frozen=True):
-    """The node is lower than our tip, and the last block that both have is more than SECURITY_PARAMETER blocks deep in
-    our chain: the node is probably still replaying its own.
+    """The node's tip is lower than ours, and following the node would roll back more than SECURITY_PARAMETER blocks.
+
+    It is probably still replaying its chain.
     """
 
     node_tip: frames.NodePoint | None

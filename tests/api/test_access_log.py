@@ -131,8 +131,8 @@ def test_lines_are_whole_in_every_write(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(access_log, "is_json", lambda _form: True)
     log = AccessLog(settings.read({"LOG_FORMAT": "json"}))
     for number in range(100):
-        log.add(Trail(0.0, "GET", str(number) * 40, None), 200, 0, 0.001)
-    log.write()
+        log.note(Trail(0.0, "GET", str(number) * 40, None), 200, 0, 0.001)
+    log.flush()
     assert len("".join(written).splitlines()) == 100
     assert 1 < len(written) < 50
     assert all(text.endswith("\n") and len(text) <= 4_096 for text in written)

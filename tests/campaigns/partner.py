@@ -35,7 +35,7 @@ class Partner:
         self.rotations = 0
 
     async def rotate(self, ports: Sequence[int], random: Random) -> None:
-        """Rotate the key of one credential after the other, endlessly, through any of the API hosts.
+        """Until cancelled, rotate the key of one credential after the other through any of the API hosts.
 
         Callers use the new key from its answer on. Without an answer the key may have been replaced by one that nobody
         knows, so the rotation is repeated while the former key is still valid.

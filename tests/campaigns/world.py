@@ -144,7 +144,7 @@ class World:
             await connection.close(timeout=5)
 
     async def grow(self, random: Random) -> None:
-        """Let the chain grow endlessly, with occasional forks."""
+        """Let the chain grow until cancelled, with occasional forks."""
         turn = 0
         while True:
             await asyncio.sleep(NEW_BLOCK_EVERY_S)

@@ -13,14 +13,17 @@ from tests.processes.api_process import get, running
 def test_a_folder_of_spools_of_another_machine_is_reported(environment: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "data" / "usage"
     folder.mkdir(parents=True)
-    stranger, old = folder / "8a1c0e52-other.host", folder / "0d8af1aa-old.host"
+    stranger, old, gone = (folder / f"{name}.host" for name in ("8a1c0e52-other", "0d8af1aa-old", "5c3b77d0-gone"))
     stranger.write_text("barn")
     old.write_text("shed")
     os.utime(old, (time.time() - 3_600,) * 2)
+    gone.write_text("mill")
+    os.utime(gone, (time.time() - 90_000,) * 2)
     with running({**environment, "DATA_DIR": str(tmp_path / "data")}, tmp_path) as (api, port):
         until("an answer", lambda: get(port) == 200)
         api.says("usage.folder_shared", "barn")
         assert "shed" not in api.output()
+        assert old.exists() and not gone.exists(), "a file is forgotten after a day"
         assert "DATA_DIR is shared with another host" in reasons(port)
         assert "barn" not in reasons(port), "/ready is open to anyone"
         stranger.unlink()

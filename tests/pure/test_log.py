@@ -115,8 +115,8 @@ def test_an_answer_in_the_form_for_people_has_its_own_time_and_request(
     access_log = AccessLog(settings.read({"LOG_FORMAT": "console"}))
     with monkeypatch.context() as earlier:
         earlier.setattr("time.time", lambda: 1_577_836_800.0)
-        access_log.add(Trail(0.0, "GET", "of-the-caller", None), 200, 41, 0.0012)
-    access_log.write()
+        access_log.note(Trail(0.0, "GET", "of-the-caller", None), 200, 41, 0.0012)
+    access_log.flush()
     [shown] = capsys.readouterr().err.splitlines()
     assert shown.startswith("2020-01-01T00:00:00")
     assert shown.count("2020-01-01") == 1
