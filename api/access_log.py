@@ -83,7 +83,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 def _line(answer: _Answer) -> Line:
     trail = answer.trail
-    of_api_key = trail.by.key if isinstance(trail.by, AuthenticatedRequest) else None
+    of_api_key = trail.authenticated.key if isinstance(trail.authenticated, AuthenticatedRequest) else None
     return Line(
         level="info",
         timestamp=datetime.fromtimestamp(answer.at_s, UTC),
@@ -94,7 +94,7 @@ def _line(answer: _Answer) -> Line:
         ms=round(answer.took_s * 1000, 2),
         bytes=answer.size_bytes,
         credential_id=None if of_api_key is None else of_api_key.credential_id,
-        admin_key_id=trail.by.id if isinstance(trail.by, AdminKey) else None,
+        admin_key_id=trail.authenticated.id if isinstance(trail.authenticated, AdminKey) else None,
         network=None if of_api_key is None else of_api_key.network.name,
         traceparent=trail.traceparent,
     )

@@ -117,14 +117,14 @@ class Api:
             if response is None:
                 with self._deadlines:
                     trail.route, parameters = self._router.find(request.method, request.rel_url.raw_path)
-                    trail.by = await self._authenticate(trail.route, request)
+                    trail.authenticated = await self._authenticate(trail.route, request)
                     response = await self._call(trail, parameters, request)
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
             refusal = _refusal_of(fault, trail.route)
             response = _failed(refusal, request)
-        if isinstance(trail.by, caller.AuthenticatedRequest):
+        if isinstance(trail.authenticated, caller.AuthenticatedRequest):
             assert trail.route is not None, "a route says that a request needs a key"
-            endpoint, credential_id = trail.route.number, trail.by.key.credential_id
+            endpoint, credential_id = trail.route.number, trail.authenticated.key.credential_id
             # NOTE: below /blockfrost a refusal with 429 may be sent with another status. Such a request spends no
             # quota, so it is counted as 429.
             status = response.status if refusal is None else refusal.status
@@ -136,7 +136,7 @@ class Api:
             else:
                 if REQUESTS_COUNTED in trail.route.headers:
                     response.headers[REQUESTS_COUNTED] = "1"
-            response.headers.update(trail.by.headers)
+            response.headers.update(trail.authenticated.headers)
         if trail.route is None:
             response.headers.update(cors.headers(unquote(request.rel_url.raw_path)))
         else:
@@ -190,27 +190,29 @@ class Api:
 
     async def _call(self, trail: Trail, parameters: Mapping[str, str], request: web.BaseRequest) -> web.Response:
         """Parse the request and call the handler. Raises Refusal, including the 429 for an exceeded limit or quota."""
-        route, by = trail.route, trail.by
+        route, authenticated = trail.route, trail.authenticated
         assert route is not None, "a request without a route has been refused"
-        if isinstance(by, caller.AuthenticatedRequest) and by.refusal is not None:
-            raise by.refusal
+        if isinstance(authenticated, caller.AuthenticatedRequest) and authenticated.refusal is not None:
+            raise authenticated.refusal
         _refuse_large_body(request)
         query = _query(request)
         trail.ignored = ignored.fields(route.fields, query) if query else []
         question = read_question(route.question, route.fields, parameters, query)
         notes = Notes()
-        if by is None:
+        if authenticated is None:
             answer = await route.handler(OpenAsk(self._services, question))
-        elif isinstance(by, caller.AdminKey):
-            answer = await self._administer(trail, route, question, by, request)
+        elif isinstance(authenticated, caller.AdminKey):
+            answer = await self._administer(trail, route, question, authenticated, request)
         elif route.ask is KeyAsk:
-            answer = await route.handler(KeyAsk(self._services, question, by.key_hash, by.verdict))
+            answer = await route.handler(
+                KeyAsk(self._services, question, authenticated.key_hash, authenticated.verdict)
+            )
         elif route.ask is ChainChange:
-            answer = await self._change(trail, route, question, by.key, request, notes)
+            answer = await self._change(trail, route, question, authenticated.key, request, notes)
         elif route.body is None:
-            answer = await self._read(route, question, by.key, request, notes)
+            answer = await self._read(route, question, authenticated.key, request, notes)
         else:
-            answer = await self._read_with_body(trail, route, question, by.key, request, notes)
+            answer = await self._read_with_body(trail, route, question, authenticated.key, request, notes)
         if isinstance(answer, web.Response):
             return answer
         return caching.respond(request, route.status, answer, notes)

@@ -56,7 +56,7 @@ class ApiKey(msgspec.Struct, frozen=True):
 
 
 class AuthenticatedRequest(msgspec.Struct, frozen=True):
-    """An authenticated request, with the headers of its answer; `refusal` is set if a limit is exceeded."""
+    """An authenticated request. `headers` tell its limits in the answer; `refusal` is set if one is exceeded."""
 
     key: ApiKey
     key_hash: bytes

@@ -175,9 +175,9 @@ class SharedLimits:
         self._held_since = 0.0
         self._reporting: asyncio.Task[None] | None = None
         self._reviving = asyncio.Lock()
-        self._take = _LuaScript(_SCRIPT)
-        self._beat = _LuaScript(_BEAT)
-        self._tell = _LuaScript(_TELL)
+        self._take_script = _LuaScript(_SCRIPT)
+        self._beat_script = _LuaScript(_BEAT)
+        self._tell_script = _LuaScript(_TELL)
 
     async def take(
         self, key_hash: bytes, lease: KeyLease | None = None, call: Call = _ANY
@@ -201,9 +201,9 @@ class SharedLimits:
                         if not self._life or own >= self.share(lease.key.limit):
                             return self._refused(lease.key)
                 life = self._life
-                answer = await self._run(self._take, self._counting(key_hash, lease, call))
+                answer = await self._run(self._take_script, self._counting(key_hash, lease, call))
                 if answer != b"tell":
-                    return self._read(answer, life)
+                    return self._parse_answer(answer, life)
                 if life == self._life:
                     self._life = b""
                     self._hold()
@@ -290,7 +290,7 @@ class SharedLimits:
             b"1" if self.own.unreported else b"0",
             self._data,
         )
-        reply = await self._run(self._beat, self._beat.call((_LIFE, _BEATS), (*words, *self._peers)))
+        reply = await self._run(self._beat_script, self._beat_script.call((_LIFE, _BEATS), (*words, *self._peers)))
         life, is_open, processes, left_us, *peers = reply
         # NOTE: in a new life the known processes count until they have had time to send a heartbeat.
         self.processes = processes if is_open else max(processes, self.processes)
@@ -319,7 +319,7 @@ class SharedLimits:
                 for moments in batch.moments.values()
             ]
             words = (life, self._process, str(batch.number).encode(), b"1" if last else b"0", *ages)
-            if not await self._run(self._tell, self._tell.call((_LIFE, *minutes), words)):
+            if not await self._run(self._tell_script, self._tell_script.call((_LIFE, *minutes), words)):
                 return False
             if self._owed:
                 self._owed.popleft()
@@ -329,19 +329,19 @@ class SharedLimits:
     def _counting(self, key_hash: bytes, lease: KeyLease | None, call: Call) -> bytes:
         """The packed call of rate_limit.lua for one request."""
         if lease is None:
-            return _counting_call_cached(self._take, key_hash, self._life, call)
+            return _counting_call_cached(self._take_script, key_hash, self._life, call)
         until_us = lease.until_us if lease.life == self._life else 0
         used = 0 if lease.key.quota is None else lease.key.quota.used
-        return _counting_call(self._take, key_hash, self._life, call, _shown(lease.key), until_us, used)
+        return _counting_call(self._take_script, key_hash, self._life, call, _show_key(lease.key), until_us, used)
 
-    def _read(self, answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres:
+    def _parse_answer(self, answer: bytes, life: bytes) -> Verdict | Barred | AskPostgres:
         word, *figures = answer.split(b" ", 6)
         if word == b"ask":
             return AskPostgres(int(figures[0]) + LEASE_S * 1_000_000, life)
         if not figures:
             return Barred("ip" if word == b"ip" else "scope")
         limit, remaining, reset_us, quota_left, quota_ends_in, whose = figures
-        credential_id, network_id = _read_whose(whose)
+        credential_id, network_id = _parse_owner(whose)
         admitted = word == b"admitted"
         if admitted:
             self.own.note(credential_id)
@@ -381,7 +381,7 @@ class SharedLimits:
                 return
             log.info("limits.new_life", reason="Valkey has started or failed over")
             await self._valkey.ask(packed(b"DEL", _LIFE))
-            for script in (self._tell, self._beat, self._take):
+            for script in (self._tell_script, self._beat_script, self._take_script):
                 await self._valkey.ask(packed(b"SCRIPT", b"LOAD", script.text))
 
 
@@ -423,20 +423,20 @@ def _seconds(microseconds: bytes) -> int:
 
 
 @lru_cache(_REMEMBERED)
-def _read_whose(text: bytes) -> tuple[UUID, int]:
+def _parse_owner(text: bytes) -> tuple[UUID, int]:
     """`<credential_id> <network_id>`."""
     credential_id, network_id = text.split(b" ")
     return UUID(credential_id.decode()), int(network_id)
 
 
-def _shown(key: GoodKey) -> bytes:
+def _show_key(key: GoodKey) -> bytes:
     """The key as rate_limit.lua caches it."""
     expires_us = 0 if key.expires_at is None else _us(key.expires_at)
     shown = f"{key.limit} {expires_us} {key.credential_id} {key.network_id}"
     quota, restrictions = key.quota, key.restrictions
     if quota is not None or restrictions.networks or restrictions.scopes:
         period = "- - -" if quota is None else f"{quota.requests} {quota.per}:{quota.since:%Y%m%d} {_us(quota.until)}"
-        shown += f" {period} {_list(restrictions.scopes)} {_list(restrictions.networks)}"
+        shown += f" {period} {_show_list(restrictions.scopes)} {_show_list(restrictions.networks)}"
     return shown.encode()
 
 
@@ -448,7 +448,7 @@ def _us(moment: datetime) -> int:
     return math.floor(moment.timestamp() * 1_000_000)
 
 
-def _list(words: Sequence[str]) -> str:
+def _show_list(words: Sequence[str]) -> str:
     return f",{','.join(words)}," if words else "-"
 
 

@@ -1,4 +1,4 @@
--- The heartbeat of a process. It returns the life of these data, and whether all processes have reported to it.
+-- The heartbeat of a process.
 -- The rule and its proof: docs/decisions/0021-limits-over-outages.md.
 --
 -- KEYS  1 the life, a hash: "life" is "<data>.<number>"; "began" and "opens", server times (us); of each process "owes:<process>"
@@ -22,9 +22,9 @@ local function begin(name, opens)
   return name
 end
 
-local function await(awaited)
-  if redis.call('HEXISTS', limits, 'told:' .. awaited) == 0 then
-    redis.call('HSET', limits, 'owes:' .. awaited, 1)
+local function mark_owing(other)
+  if redis.call('HEXISTS', limits, 'told:' .. other) == 0 then
+    redis.call('HSET', limits, 'owes:' .. other, 1)
   end
 end
 
@@ -48,15 +48,15 @@ elseif life == ARGV[3] and ARGV[4] == '1' then
   local data, number = string.match(life, '^(.*)%.(%d+)$')
   for _, other in ipairs(redis.call('ZRANGEBYSCORE', beats, string.format('%.0f', newest - LATELY_US), '+inf')) do
     redis.call('HDEL', limits, 'told:' .. other)
-    await(other)
+    mark_owing(other)
   end
   life = begin(data .. '.' .. (number + 1), now)
 end
 if life ~= ARGV[3] then
-  await(process)
+  mark_owing(process)
   if string.match(life, '^(.*)%.%d+$') ~= ARGV[5] then -- the old data, and with them what each process owed, are lost
     for index = 6, #ARGV do
-      await(ARGV[index])
+      mark_owing(ARGV[index])
     end
   end
 end

@@ -1,4 +1,4 @@
-"""What is known of a request while it is being answered; afterwards the access log shows it."""
+"""The facts of one request, collected while it is being answered, for the metrics and the access log."""
 
 import time
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from shared import log as logs
 class Trail(msgspec.Struct):
     """A request, from the arrival of its head on."""
 
-    started: float
+    started_s: float  # on the performance counter
     method: str
     request_id: str
     traceparent: str | None
     route: Route | None = None
-    by: caller.AuthenticatedRequest | caller.AdminKey | None = None
+    authenticated: caller.AuthenticatedRequest | caller.AdminKey | None = None
     ignored: Sequence[str] = ()  # parameters and body fields
 
     @classmethod
@@ -38,4 +38,4 @@ class Trail(msgspec.Struct):
 
     def took_s(self) -> float:
         """The time since the request's head arrived."""
-        return time.perf_counter() - self.started
+        return time.perf_counter() - self.started_s

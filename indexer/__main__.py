@@ -249,8 +249,8 @@ class _Unconfirmed(Exception):
 
 async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, most_blocks: int | None) -> str:
     """Roll back on the leading connection; returns a line about the new state. Raises _Unconfirmed."""
-    present = await store.position(db)
-    if present is None:
+    index = await store.position(db)
+    if index is None:
         raise _CommandFailed(f"nothing is indexed for {network.name}")
     point = None if from_slot == 0 else await store.last_at_or_before(db, from_slot)
     gone = await store.counts_after(db, point)
@@ -260,8 +260,8 @@ async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, mos
     if point is None:
         await store.erase(db)
         return f"removed {removed}: it is empty now, and the next run starts over"
-    if present.finalize_step:
-        await finish_bulk.finalize(db, present.finalize_step)
+    if index.finalize_step:
+        await finish_bulk.finalize(db, index.finalize_step)
     await store.rollback(db, network, point)
     return f"removed {removed}: it is at {point} now"
 

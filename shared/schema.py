@@ -42,14 +42,14 @@ async def migrate(connection: asyncpg.Connection) -> None:
     """
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        present = await version(connection)
-        _refuse_newer(present)
-        if present == VERSION:
+        found = await version(connection)
+        _refuse_newer(found)
+        if found == VERSION:
             return
-        if present:
-            _refuse_too_old(present)
+        if found:
+            _refuse_too_old(found)
             await _shut_writers_out(connection)
-        for text in [_FRESH.read_text()] if present == 0 else _steps(present):
+        for text in [_FRESH.read_text()] if found == 0 else _steps(found):
             await _apply(connection, text)
         await connection.execute("DELETE FROM partner.schema_version")
         await connection.execute("INSERT INTO partner.schema_version (version) VALUES ($1)", VERSION)
@@ -78,17 +78,17 @@ def parts(text: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def _refuse_newer(present: int) -> None:
-    if present > VERSION:
+def _refuse_newer(found: int) -> None:
+    if found > VERSION:
         raise WrongSchema(
-            f"the database has schema version {present}, this program only knows {VERSION}: upgrade the program"
+            f"the database has schema version {found}, this program only knows {VERSION}: upgrade the program"
         )
 
 
-def _refuse_too_old(present: int) -> None:
-    if present < _OLDEST_VERSION:
+def _refuse_too_old(found: int) -> None:
+    if found < _OLDEST_VERSION:
         raise WrongSchema(
-            f"the database has schema version {present}, which this program cannot migrate: create a new database and "
+            f"the database has schema version {found}, which this program cannot migrate: create a new database and "
             "index again"
         )
 
@@ -145,6 +145,6 @@ async def version(connection: asyncpg.Connection) -> int:
     return int(await connection.fetchval("SELECT version FROM partner.schema_version"))
 
 
-def _steps(present: int) -> list[str]:
-    """The migrations from version `present` to VERSION, in order."""
-    return [path.read_text() for path in sorted(_MIGRATIONS.glob("*.sql")) if int(path.name[:4]) > present]
+def _steps(found: int) -> list[str]:
+    """The migrations from version `found` to VERSION, in order."""
+    return [path.read_text() for path in sorted(_MIGRATIONS.glob("*.sql")) if int(path.name[:4]) > found]

@@ -104,22 +104,22 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
         await trial.clock(lambda: db.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8"))
         trial.facts["connections"] = f"{server.connections} of {server.most_connections}"
         trial.facts["role"] = f"{server.role} in database {server.database}"
-        present = await schema.version(db)
-        trial.facts["schema"] = f"version {present}" if present else "none yet"
+        schema_version = await schema.version(db)
+        trial.facts["schema"] = f"version {schema_version}" if schema_version else "none yet"
         if replica:
             trial.facts["replica"] = "yes" if server.read_only else "no: it takes writes"
             return
         foreign = await _schemas_of_others.all(db, ["partner", *(network.schema for network in NETWORKS)])
         if server.read_only:
             trial.defects.append("it takes no writes: DATABASE_URL must name the primary")
-        if not server.may_create and not present:
+        if not server.may_create and not schema_version:
             trial.defects.append(
                 f"role {server.role} may not create schemas: GRANT CREATE ON DATABASE {server.database}"
             )
         if foreign:
             names = ", ".join(each.name for each in foreign)
             trial.defects.append(f"role {server.role} does not own {names}, and so can't migrate")
-        if present > schema.VERSION:
+        if schema_version > schema.VERSION:
             trial.defects.append(
                 f"its schema is newer than {schema.VERSION}, the newest that this program knows: upgrade the program"
             )

@@ -101,9 +101,9 @@ class Spool:
         return cls._opened(path, disk.open_to_read)
 
     @classmethod
-    def _opened(cls, path: Path, opened: Callable[[Path], int]) -> "Spool | None":
+    def _opened(cls, path: Path, open_file: Callable[[Path], int]) -> "Spool | None":
         try:
-            file = opened(path)
+            file = open_file(path)
         except (BlockingIOError, FileNotFoundError):
             return None
         try:

@@ -121,8 +121,8 @@ async def _fill_all(
 
 
 async def _refuse_other_leader(db: asyncpg.Connection, network: Network, leader_pid: int) -> None:
-    present = (await leader.leaders(db)).get(network.network_id)
-    if present is None or present.backend_pid != leader_pid:
+    current = (await leader.leaders(db)).get(network.network_id)
+    if current is None or current.backend_pid != leader_pid:
         raise SnapshotRefused(
             f"another process has taken the lead of {network.name}: stop its indexer, and restore again"
         )

@@ -225,17 +225,17 @@ async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by
     With `by_node` its whole depth is counted once in rollback_depth (if it is interrupted between two commits, only the
     rest), and submitted transactions are noted as rolled back. `resync` only reads the same chain again.
     """
-    present = await position(db)
-    assert present is not None, "nothing is indexed"
+    index = await position(db)
+    assert index is not None, "nothing is indexed"
     # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
-    assert not present.finalize_step, "complete the end of bulk first"
-    depth = present.block_no - await block_no_at(db, point)
+    assert not index.finalize_step, "complete the end of bulk first"
+    depth = index.block_no - await block_no_at(db, point)
     first_slot = point.slot_no if await is_boundary_block(db, point) else point.slot_no + 1
     while len(above := await _newest_above.all(db, first_slot, MAX_UNDONE_BLOCKS + 1)) > MAX_UNDONE_BLOCKS:
         part = above[-1]
-        await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=present.is_bulk, by_node=by_node)
+        await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=index.is_bulk, by_node=by_node)
     counted = depth if by_node else None
-    await _undo(db, network, point, first_slot=first_slot, bulk=present.is_bulk, by_node=by_node, counted=counted)
+    await _undo(db, network, point, first_slot=first_slot, bulk=index.is_bulk, by_node=by_node, counted=counted)
 
 
 async def _undo(
@@ -311,9 +311,9 @@ async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> int:
 
     Returns the number of blocks, which is counted in rollback_depth.
     """
-    present = await position(db)
-    assert present is not None, "nothing is indexed"
-    depth = present.block_no - present.first_block_no + 1
+    index = await position(db)
+    assert index is not None, "nothing is indexed"
+    depth = index.block_no - index.first_block_no + 1
     async with schema.commit(db):
         await _note_all_submitted(db, network)
         await erase(db)

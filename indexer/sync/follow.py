@@ -128,7 +128,7 @@ class Follower(msgspec.Struct, frozen=True):
                 after=self.progress.at,
                 exc_info=traceback,
             )
-            gc.collect()
+            gc.collect()  # automatic collection is off, and the caught error holds what the session used
             pause_s = _FIRST_PAUSE_S if self.progress.blocks > before else min(pause_s * 2, _LONGEST_PAUSE_S)
             await lifecycle.sleep(pause_s, stop)
             if stop.is_set():
@@ -142,7 +142,7 @@ class Follower(msgspec.Struct, frozen=True):
         while True:
             async with self._node(stop) as node:
                 outcome: Outcome | NodeBehind = await lifecycle.first_of(
-                    self._session(node, writer, reader, stop), _lost(writer), _lost(reader)
+                    self._session(node, writer, reader, stop), _fail_when_lost(writer), _fail_when_lost(reader)
                 )
                 if isinstance(outcome, NodeBehind):
                     return str(outcome)
@@ -152,10 +152,11 @@ class Follower(msgspec.Struct, frozen=True):
     async def _session(
         self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
     ) -> Outcome | NodeBehind:
-        present = await store.position(writer)
-        self.progress.signals.stands_at(present, phase.of(present))  # opening may take long: it may have to end bulk
-        if present is not None:
-            self.progress.at = str(present.point)
+        """Open one session and follow the node until it must be opened again, or the node proves to be behind."""
+        position = await store.position(writer)
+        self.progress.signals.stands_at(position, phase.of(position))  # opening may take long: it may have to end bulk
+        if position is not None:
+            self.progress.at = str(position.point)
         opened = await lifecycle.unless_stopped(session.open_session(node, self.network, writer), stop)
         self.progress.signals.heard(opened.node_tip)
         if isinstance(opened, NodeBehind):
@@ -189,7 +190,7 @@ class Follower(msgspec.Struct, frozen=True):
                 ):
                     yield db
             except (*FATAL, AssertionError) as fatal:
-                await leading.report_fatal(db, self.network, signals.report(), _in_public(fatal))
+                await leading.report_fatal(db, self.network, signals.report(), _public_reason(fatal))
                 raise
         finally:
             signals.leads(leading=False)
@@ -243,12 +244,12 @@ class Follower(msgspec.Struct, frozen=True):
             raise
 
 
-def _in_public(fatal: Exception) -> str:
+def _public_reason(fatal: Exception) -> str:
     """The public reason for stopping: the exception's text may quote the node."""
-    return next(words for kind, words in _IN_PUBLIC if isinstance(fatal, kind))
+    return next(words for kind, words in _PUBLIC_REASONS if isinstance(fatal, kind))
 
 
-_IN_PUBLIC: tuple[tuple[type[Exception], str], ...] = (
+_PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
     (genesis.WrongNetwork, "its node is of another network"),
     (value_check.Unbalanced, "a transaction does not balance"),
     (NotFollowing, "the node's chain does not continue ours"),
@@ -266,7 +267,7 @@ async def _until_stopped(chasing: Coroutine[None, None, Outcome], pipeline: Pipe
         raise
 
 
-async def _lost(db: asyncpg.Connection) -> None:
+async def _fail_when_lost(db: asyncpg.Connection) -> None:
     """Raise ConnectionResetError once a connection is lost; without new blocks, no statement would notice."""
     ended = asyncio.Event()
 

@@ -35,16 +35,16 @@ async def take_the_lead(db: asyncpg.Connection, network: Network) -> None:
             lifecycle.log_waiting(what, level=logging.INFO, network=network.name)
             standby = True
         await schema.check(db)
-        present = (await leader.leaders(db)).get(network.network_id)
-        if present is not None and silence.is_too_long(present):
+        current = (await leader.leaders(db)).get(network.network_id)
+        if current is not None and silence.observe(current):
             log.warning(
                 "follow.leader_ended",
                 network=network.name,
-                of=present.application,
-                backend_pid=present.backend_pid,
+                of=current.application,
+                backend_pid=current.backend_pid,
                 silent_s=round(silence.lasts_s),
             )
-            await leader.terminate(db, present)
+            await leader.terminate(db, current)
         await asyncio.sleep(POLL_S)
     if standby:
         log.info("follow.taken_over", network=network.name)
@@ -130,11 +130,11 @@ class _Silence:
         self._first_look_s = 0.0
         self._looks = 0
 
-    def is_too_long(self, present: Leader) -> bool:
-        """Whether the leader has been silent for too long."""
-        if present.backend_pid != self._backend_pid:
-            self._backend_pid, self._first_look_s, self._looks = present.backend_pid, present.now_s, 0
-        age_s = present.beat_age_s
-        self.lasts_s = present.now_s - self._first_look_s if age_s is None else age_s
+    def observe(self, current: Leader) -> bool:
+        """Note one look at the leader. Returns whether it has been silent for too long."""
+        if current.backend_pid != self._backend_pid:
+            self._backend_pid, self._first_look_s, self._looks = current.backend_pid, current.now_s, 0
+        age_s = current.beat_age_s
+        self.lasts_s = current.now_s - self._first_look_s if age_s is None else age_s
         self._looks = self._looks + 1 if self.lasts_s >= leader.SILENT_AFTER_S else 0
         return self._looks >= _SILENT_POLLS_BEFORE_TAKEOVER

@@ -19,8 +19,8 @@ from indexer.store.writer import IndexPosition
 from indexer.sync.batches import Batch
 from shared.ledger import SECURITY_PARAMETER
 
-WORTH_BLOCKS = 2 * SECURITY_PARAMETER
-"""How far behind the node's tip an empty index must be for bulk to pay."""
+BULK_FROM_BLOCKS = 2 * SECURITY_PARAMETER
+"""An empty index begins in bulk if it is further than this behind the node's tip: then bulk pays."""
 
 
 class Phase(Enum):
@@ -44,9 +44,9 @@ def of(position: IndexPosition | None) -> Phase:
 def begun_by(first: Batch) -> Phase:
     """The phase in which an empty index begins with this batch."""
     behind = first.blocks[-1].node_tip.height - first.blocks[0].block_no
-    return Phase.BULK if behind > WORTH_BLOCKS else Phase.LIVE
+    return Phase.BULK if behind > BULK_FROM_BLOCKS else Phase.LIVE
 
 
-def ends_bulk(batch: Batch, present: Phase) -> bool:
+def ends_bulk(batch: Batch, phase: Phase) -> bool:
     """Whether the index must leave bulk before this batch is written."""
-    return present is Phase.BULK and batch.blocks[-1].blocks_to_tip < SECURITY_PARAMETER
+    return phase is Phase.BULK and batch.blocks[-1].blocks_to_tip < SECURITY_PARAMETER

@@ -99,20 +99,20 @@ class Pipeline:
         Raises value_check.Unbalanced, and the errors of the database.
         """
         while True:
-            batch = await (await self._queue.get())
+            prepared = await (await self._queue.get())
             async with self._turn:
                 began = time.perf_counter()
-                if batch.entries is None:
-                    await store.stage(self._writer, batch.rows, batch.node_tip)
+                if prepared.entries is None:
+                    await store.stage(self._writer, prepared.rows, prepared.node_tip)
                 else:
-                    await store.append(self._writer, batch.rows, batch.entries, batch.node_tip)
+                    await store.append(self._writer, prepared.rows, prepared.entries, prepared.node_tip)
                 took_s = time.perf_counter() - began
             self._on_commit()
-            if batch.rows.staking.begun:
+            if prepared.rows.staking.begun:
                 gc.collect()  # once per epoch: automatic collection is off
-            tip, block_no, transactions = batch.rows.tip, batch.rows.tip_block_no, len(batch.rows.txs)
-            self._progress.signals.committed(tip.slot_no, block_no, self.phase, batch.blocks, transactions, took_s)
-            self._progress.advance(tip, block_no, batch.node_tip.height, batch.blocks, transactions)
+            tip, block_no, transactions = prepared.rows.tip, prepared.rows.tip_block_no, len(prepared.rows.txs)
+            self._progress.signals.committed(tip.slot_no, block_no, self.phase, prepared.blocks, transactions, took_s)
+            self._progress.advance(tip, block_no, prepared.node_tip.height, prepared.blocks, transactions)
             self._queue.task_done()
 
     async def forward(self, batch: Batch) -> None:
@@ -124,7 +124,7 @@ class Pipeline:
             self.phase, self._first_block_no = phase.begun_by(batch), batch.blocks[0].block_no
         self._warnings.look(batch.blocks)
         network, before = self._session.network, None if self._tip is None else self._tip.point
-        followed = [self._check_next(block) for block in batch.blocks]
+        followed = [self._accept(block) for block in batch.blocks]
         # NOTE: an epoch begins in the commit of its first block, before that block's rows: balances are then still
         # those of the epoch before.
         for _, of_epoch in groupby(followed, lambda block: network.epoch_of(block.point.slot_no)):
@@ -141,7 +141,7 @@ class Pipeline:
         if self._tip is None or point == self._tip.point:
             return True  # NOTE: Ogmios' first answer after an intersection is a rollback to that point
         tip, block_no = self._tip.point, self._tip.block_no
-        async with self._alone():
+        async with self._exclusively():
             if point is None:
                 depth = await store.rollback_to_origin(self._writer, self._session.network)
                 self._progress.signals.rolled_back(depth)
@@ -159,7 +159,7 @@ class Pipeline:
 
     async def finish_bulk(self) -> None:
         """Wait until prepared batches are written, then make the index live."""
-        async with self._alone():
+        async with self._exclusively():
             position = await store.position(self._writer)
             assert position is not None, "bulk has written its first batch"
             self._progress.signals.stands_at(position, Phase.FINISHING)
@@ -168,18 +168,18 @@ class Pipeline:
 
     async def drain(self) -> None:
         """Wait until all batches that are being built, or wait, are written."""
-        await self._built()
+        await self._finish_building()
         await self._queue.join()
 
     @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
+    async def _exclusively(self) -> AsyncIterator[None]:
         """Wait until all prepared batches are written, and hold the writer until the block ends."""
         await self.drain()
         async with self._turn:
             yield
 
-    def _check_next(self, block: PackedBlock) -> PackedBlock:
-        """The next block, which must follow the last one. Raises NotFollowing."""
+    def _accept(self, block: PackedBlock) -> PackedBlock:
+        """Advance our tip to a block, which must follow the last one. Raises NotFollowing."""
         block, self._tip = followed_by(self._tip, block, self._session.network)
         return block
 
@@ -189,16 +189,16 @@ class Pipeline:
         Meanwhile the rows of the blocks before them are built.
         """
         if self._resolver.is_full:
-            await self._built()  # these rows may need what the look-up makes the caches forget
+            await self._finish_building()  # these rows may need what the look-up makes the caches forget
         lookups = [block.lookups for block in blocks]
         first_seen = await self._resolver.look_up(self._reader, lookups, self._unapplied)
-        await self._built()
+        await self._finish_building()
         self._unapplied = lookups
         self._building = asyncio.create_task(self._build(blocks, before, first_seen))
         self._building.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # also if nobody waits
         await self._queue.put(self._building)
         if self.phase is Phase.LIVE:  # its histories are looked up on the same connection as the next batch
-            await self._built()
+            await self._finish_building()
 
     async def _build(self, blocks: list[PackedBlock], before: Point | None, first_seen: FirstSeen) -> _Prepared:
         assert self._first_block_no is not None, "forward has set it"
@@ -209,7 +209,7 @@ class Pipeline:
         entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))
 
-    async def _built(self) -> None:
+    async def _finish_building(self) -> None:
         """Wait until the rows that are being built are complete, and what they make and spend is applied."""
         if self._building is not None:
             await asyncio.wait((self._building,))  # it goes on if this is cancelled: the writer waits for it, too

@@ -70,21 +70,21 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
     )
     deposits = await _deposits(node, configured)
     position = await store.position(writer)
-    present = phase.of(position)
+    index_phase = phase.of(position)
     if position is None:
         await store.begin(writer, network, configured)
     else:
         await store.renumber(writer)
-    if position is not None and present is Phase.FINISHING:
+    if position is not None and index_phase is Phase.FINISHING:
         await finish_bulk.finalize(writer, position.finalize_step)
-        present = Phase.LIVE
+        index_phase = Phase.LIVE
     point, node_tip = await node.intersect(await store.points(writer))
     if position is not None:
         behind = await _behind(writer, position, point, node_tip)
         if behind is not None:
             return behind
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
-    return NodeSession(network, node, point, node_tip, present, deposits)
+    return NodeSession(network, node, point, node_tip, index_phase, deposits)
 
 
 async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposits:

@@ -37,45 +37,45 @@ async def of(db: asyncpg.Connection, network: Network, ready_lag_s: float) -> di
     `exit_status` is that of the command. Raises asyncpg.UndefinedTableError if the database has no schema of ours.
     """
     heartbeat, index = (await leader.last_heartbeats(db))[network.network_id], await network_state.index_state(db)
-    present = network_state.of(network, index, heartbeat, ready_lag_s)
+    state = network_state.of(network, index, heartbeat, ready_lag_s)
     return {
         "network": network.name,
-        "exit_status": exit_status(present, ready_lag_s),
-        "reasons": network_state.reasons(present),
+        "exit_status": exit_status(state, ready_lag_s),
+        "reasons": network_state.reasons(state),
         "indexer": {
-            "running": present.indexer_running,
-            "version": present.indexer_version,
-            "beat_age_s": present.beat_age_s,
-            "failing_tasks": present.failing_tasks,
-            "refused": present.refused,
+            "running": state.indexer_running,
+            "version": state.indexer_version,
+            "beat_age_s": state.beat_age_s,
+            "failing_tasks": state.failing_tasks,
+            "refused": state.refused,
         },
-        "state": present.phase,
-        "partial": bool(present.first_block_no),
-        "first_block_no": present.first_block_no,
-        "tip": None if index is None else _tip(index, present),
-        "node": {"state": present.node, "since": _iso(present.node_since)},
-        "node_tip": _node_tip(present),
-        "lag": None if present.lag_s is None else {"blocks": present.lag_blocks, "seconds": present.lag_s},
-        "network_synchronization": present.network_synchronization,
-        "progress": present.sync_progress,
-        "left_s": present.sync_left_s,
+        "state": state.phase,
+        "partial": bool(state.first_block_no),
+        "first_block_no": state.first_block_no,
+        "tip": None if index is None else _tip(index, state),
+        "node": {"state": state.node, "since": _iso(state.node_since)},
+        "node_tip": _node_tip(state),
+        "lag": None if state.lag_s is None else {"blocks": state.lag_blocks, "seconds": state.lag_s},
+        "network_synchronization": state.network_synchronization,
+        "progress": state.sync_progress,
+        "left_s": state.sync_left_s,
         "finalize_step": 0 if index is None else index.finalize_step,
-        "transactions": present.transactions,
+        "transactions": state.transactions,
         "rollbacks": {
-            "count": present.rollbacks,
-            "last_at": _iso(present.last_rollback_at),
-            "last_blocks": present.last_rollback_blocks,
+            "count": state.rollbacks,
+            "last_at": _iso(state.last_rollback_at),
+            "last_blocks": state.last_rollback_blocks,
         },
         "tables": {} if index is None else msgspec.to_builtins(await _tables(db, index)),
     }
 
 
-def exit_status(present: NetworkState, ready_lag_s: float) -> int:
+def exit_status(state: NetworkState, ready_lag_s: float) -> int:
     """IN_STEP with the node; SYNCING if the index is further behind it than `ready_lag_s`; DOWN if nothing moves."""
-    if not present.indexer_running or present.phase == "empty" or present.node in ("lost", "stalled"):
+    if not state.indexer_running or state.phase == "empty" or state.node in ("lost", "stalled"):
         return DOWN
     # NOTE: until the first heartbeat after the node has told its tip, the lag is unknown, and probably small.
-    in_step = present.phase == "live" and (present.lag_s is None or present.lag_s <= ready_lag_s)
+    in_step = state.phase == "live" and (state.lag_s is None or state.lag_s <= ready_lag_s)
     return IN_STEP if in_step else SYNCING
 
 
@@ -129,25 +129,25 @@ def _facts(state: dict[str, Any]) -> list[tuple[str, str]]:
     return facts
 
 
-def _tip(index: IndexState, present: NetworkState) -> dict[str, Any]:
+def _tip(index: IndexState, state: NetworkState) -> dict[str, Any]:
     return {
         "slot_no": index.slot_no,
         "block_no": index.block_no,
         "block_hash": index.block_hash.hex(),
-        "block_time": _iso(present.block_time),
-        "epoch_no": present.epoch_no,
-        "age_s": present.tip_age_s,
+        "block_time": _iso(state.block_time),
+        "epoch_no": state.epoch_no,
+        "age_s": state.tip_age_s,
     }
 
 
-def _node_tip(present: NetworkState) -> dict[str, Any] | None:
-    if present.node_slot_no is None:
+def _node_tip(state: NetworkState) -> dict[str, Any] | None:
+    if state.node_slot_no is None:
         return None
     return {
-        "slot_no": present.node_slot_no,
-        "block_no": present.node_block_no,
-        "age_s": present.node_tip_age_s,
-        "unmoved_s": present.node_tip_unmoved_s,
+        "slot_no": state.node_slot_no,
+        "block_no": state.node_block_no,
+        "age_s": state.node_tip_age_s,
+        "unmoved_s": state.node_tip_unmoved_s,
     }
 
 

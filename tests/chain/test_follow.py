@@ -87,7 +87,7 @@ async def test_bulk_looks_up_a_batch_while_the_one_before_is_built(
         straight = await dump(db, PREVIEW.schema)
     await store.erase(db)
     monkeypatch.setattr(batches, "MOST_BLOCKS", blocks)
-    monkeypatch.setattr(phase, "WORTH_BLOCKS", 10)
+    monkeypatch.setattr(phase, "BULK_FROM_BLOCKS", 10)
     monkeypatch.setattr(phase, "SECURITY_PARAMETER", 0)  # bulk never ends
     for each in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
         monkeypatch.setattr(caches, each, most)
