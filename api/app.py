@@ -220,11 +220,11 @@ class Api:
     async def _administer(
         self, trail: Trail, route: Route, question: Question, key: caller.AdminKey, request: web.BaseRequest
     ) -> Any:
-        """The answer to a request of a partner; the whole response if it repeats an earlier one. Raises Refusal."""
+        """The answer to an admin request; the whole response if it repeats an earlier one. Raises Refusal."""
         sent, body = await _sent_body(trail, route, request)
         idempotency_key = None
         if route.method == "POST":
-            idempotency_key = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+            idempotency_key = idempotency.key_of(request)
         ip_address = self._ip_address(request)
         async with self._services.callers.invalidating() as invalidation:
             ask = AdminAsk(self._services, question, body, key, ip_address, trail.request_id, invalidation)
@@ -242,7 +242,7 @@ class Api:
         notes: Notes,
     ) -> Any:
         """The answer to a request to change something on a chain; the whole response if it repeats an earlier one."""
-        idempotency_key = idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+        idempotency_key = idempotency.key_of(request)
         sent, body = await _sent_body(trail, route, request)
         services = self._services
         async with services.nodes.turn(key.network), services.submission_pool.acquire() as db:
@@ -285,7 +285,7 @@ class Api:
     ) -> Any:
         """The answer to a question with a body: several ids, or a transaction to evaluate. Raises Refusal."""
         # The header is only validated: a repeated request only reads again.
-        idempotency.key_of(request.headers.getall(idempotency.HEADER, ()))
+        idempotency.key_of(request)
         _, body = await _sent_body(trail, route, request)
 
         async def answer(source: ChainServer) -> Any:

@@ -115,7 +115,7 @@ class KeyAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class AdminAsk(msgspec.Struct, Generic[QuestionT, BodyT], frozen=True):
-    """A request of a partner. API keys that it ends or changes are declared to `invalidation`, inside its commit."""
+    """An admin request. API keys that it ends or changes are declared to `invalidation`, inside its commit."""
 
     services: Services
     question: QuestionT

@@ -26,7 +26,7 @@ from api.rate_limit import LEASE_S, AskPostgres, Barred, GoodKey, KeyLease, Runn
 from api.restrictions import Call
 from api.turns import FairPool
 from api.valkey import ValkeyClient
-from shared import network, schema, sql
+from shared import lifecycle, network, schema, sql
 from shared.network import Network
 from shared.settings import IPNetwork
 
@@ -75,9 +75,8 @@ class AdminKey(msgspec.Struct, frozen=True):
 
 
 class KeyRow(msgspec.Struct, frozen=True):
-    """An API key and what decides on a request with it."""
+    """The facts of an API key that decide on a request with it."""
 
-    key_hash: bytes
     credential_id: UUID
     network_id: int
     limit: int
@@ -105,7 +104,6 @@ class KeyRow(msgspec.Struct, frozen=True):
 
 
 class _AdminKeyRow(msgspec.Struct, frozen=True):
-    key_hash: bytes
     id: UUID
     entity_name: str
     permissions: list[str]
@@ -184,7 +182,8 @@ class Callers:
             key = await (_bootstrap_key if self._is_bootstrap(token) else _partner_key)(db, token)
         if key is None:
             raise _refusal("admin", "invalid", errors.invalid_admin_key())
-        if not (key.is_bootstrap if needs == BOOTSTRAP else needs in key.permissions):
+        is_permitted = key.is_bootstrap if needs == BOOTSTRAP else needs in key.permissions
+        if not is_permitted:
             raise _refusal("admin", "permission", errors.permission_denied(needs))
         return key
 
@@ -210,7 +209,7 @@ class Callers:
         if isinstance(from_valkey, Verdict | Barred):
             return from_valkey
         row = await self.read_key(key_hash)
-        if row is None or not hmac.compare_digest(row.key_hash, key_hash) or row.revoked:
+        if row is None or row.revoked:
             return None
         if row.expired:
             raise _refusal("api", "expired", errors.expired_api_key())
@@ -224,7 +223,7 @@ class Callers:
     async def _ask_valkey(
         self, key_hash: bytes, call: Call, lease: KeyLease | None = None
     ) -> Verdict | Barred | AskPostgres | None:
-        """What Valkey says about one request; None while it is unreachable."""
+        """The answer of Valkey about one request; None while it is unreachable."""
         answer, cause = None, "a heartbeat failed"
         if not self._limits.away:
             try:
@@ -268,7 +267,7 @@ class KeyReader:
         reading = self._waiting.get(key_hash)
         if reading is None:
             reading = self._waiting[key_hash] = asyncio.create_task(self._read(key_hash))
-            reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            reading.add_done_callback(lifecycle.consume_error)
         return await asyncio.shield(reading)  # others wait for it, too
 
     async def _read(self, key_hash: bytes) -> KeyRow | None:
@@ -347,9 +346,8 @@ async def _bootstrap_key(db: sql.Connection, token: str) -> AdminKey:
 
 
 async def _partner_key(db: sql.Connection, token: str) -> AdminKey | None:
-    key_hash = tokens.hash_of(token)
-    row = await _admin_key_by_hash.one(db, key_hash)
-    if row is None or not hmac.compare_digest(row.key_hash, key_hash):
+    row = await _admin_key_by_hash.one(db, tokens.hash_of(token))
+    if row is None:
         return None
     if row.use_is_due:
         async with schema.commit(db):

@@ -1,7 +1,7 @@
 -- name: api_key_by_hash
 -- What decides on a request with an API key: the current key of its credential, or a former one. One row or none, since hashes
 -- are unique. Cost: two look-ups and, with a quota, the days of its period.
-SELECT key.key_hash, credential.id AS credential_id, credential.network_id,
+SELECT credential.id AS credential_id, credential.network_id,
        credential.rate_limit_per_minute AS limit, key.expires_at,
        credential.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,
        user_account.status AS owner_status, credential.quota_requests,
@@ -9,9 +9,9 @@ SELECT key.key_hash, credential.id AS credential_id, credential.network_id,
        coalesce(period.until, now()) AS quota_until, coalesce(used.requests, 0) AS quota_used,
        credential.ip_networks, credential.scopes
 FROM (
-    SELECT id, key_hash, expires_at FROM partner.credential WHERE key_hash = $1
+    SELECT id, expires_at FROM partner.credential WHERE key_hash = $1
     UNION ALL
-    SELECT credential.id, former_key.key_hash, least(former_key.ends_at, credential.expires_at)
+    SELECT credential.id, least(former_key.ends_at, credential.expires_at)
     FROM partner.former_key JOIN partner.credential ON credential.id = former_key.credential_id
     WHERE former_key.key_hash = $1
 ) AS key
@@ -29,7 +29,7 @@ LEFT JOIN LATERAL (
 
 -- name: admin_key_by_hash
 -- A partner's admin key, unless it is revoked. Never the bootstrap key, which is defined by the setting alone.
-SELECT key_hash, id, entity_name, permissions,
+SELECT id, entity_name, permissions,
        last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS use_is_due
 FROM partner.admin_key
 WHERE key_hash = $1 AND revoked_at IS NULL AND NOT is_bootstrap

@@ -146,7 +146,7 @@ async def _schema_faults(services: Services) -> list[str]:
 
 
 class _Looked(msgspec.Struct, frozen=True):
-    """What `/ready` reads elsewhere. `networks` is None if the database does not answer."""
+    """The facts that `/ready` reads from servers. `networks` is None if the database does not answer."""
 
     networks: list[NetworkState] | None
     schema_faults: list[str]

@@ -8,7 +8,7 @@ harmless (0043-submitted.md).
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -48,8 +48,9 @@ _executed = _sql.query("executed", _Executed)
 _remember = _sql.command("remember")
 
 
-def key_of(sent: Sequence[str]) -> str | None:
-    """The idempotency key of a request by its headers of that name; None without one. Raises Refusal."""
+def key_of(request: web.BaseRequest) -> str | None:
+    """The idempotency key of a request; None without one. Raises Refusal."""
+    sent = request.headers.getall(HEADER, ())
     if not sent:
         return None
     if len(sent) > 1 or not _VALID.fullmatch(sent[0]):

@@ -1,4 +1,4 @@
-"""What an API key may learn about itself."""
+"""The endpoint at which an API key reads its own limits and restrictions."""
 
 from typing import Literal
 from uuid import UUID

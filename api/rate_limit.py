@@ -24,6 +24,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from api.restrictions import GRANTED_ONLY, Call, Restrictions
 from api.valkey import ValkeyClient, packed
+from shared import lifecycle
 
 log = structlog.get_logger()
 
@@ -75,7 +76,7 @@ class GoodKey(msgspec.Struct, frozen=True):
 
 
 class QuotaLeft(msgspec.Struct, frozen=True):
-    """What is left of a quota, and in how many seconds there is more: when the next period begins, but at most
+    """The rest of a quota, and in how many seconds there is more: when the next period begins, but at most
     _MINUTE_S while a process only knows its own share.
     """
 
@@ -253,7 +254,7 @@ class SharedLimits:
         self._hold()
         if self._reporting is None or self._reporting.done():
             self._reporting = asyncio.create_task(self._report())
-            self._reporting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            self._reporting.add_done_callback(lifecycle.consume_error)
         patience_s = max(self._held_since + HOLD_S - time.monotonic(), 0)
         done, _ = await asyncio.wait((self._reporting,), timeout=patience_s)
         for reporting in done:
@@ -508,7 +509,7 @@ class LocalLimits:
         return unreported
 
     def _left_of(self, good: GoodKey, processes: int) -> QuotaLeft | None:
-        """What this process may still admit of a quota without Valkey."""
+        """The rest of a quota that this process may admit without Valkey."""
         if good.quota is None:
             return None
         together = max(good.quota.requests - good.quota.used, 0)

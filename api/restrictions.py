@@ -1,4 +1,4 @@
-"""What an API key may be used for, and from where.
+"""The restrictions of an API key: to scopes, and to networks of callers.
 
 IP addresses and networks are compared as texts of bits, which the script in Valkey can do as well: a network contains
 the addresses whose text begins with its own.
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 SCOPES = ("transactions", "assets", "pools", "network", "accounts", "submit")
-"""What a key may be restricted to. Each chain route belongs to one of them."""
+"""The scopes to which a key may be restricted. Each chain route belongs to one of them."""
 
 GRANTED_ONLY = ("submit",)
 """The scopes that a key has only if they are named: a key without scopes may do everything else."""
@@ -23,8 +23,10 @@ _REMEMBERED = 4_096
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What restrictions look at: the scope of the route, "" if every key may call it, and the caller's IP address in
-    bits, "" if it is unknown.
+    """The facts of a request that restrictions look at.
+
+    They are the scope of the route, "" if every key may call it, and the caller's IP address in bits, "" if it is
+    unknown.
     """
 
     scope: str = ""
@@ -38,7 +40,7 @@ class Restrictions(msgspec.Struct, frozen=True):
     scopes: tuple[str, ...] = ()
 
     def bars(self, call: Call) -> Literal["ip", "scope"] | None:
-        """What keeps the key from this call, if anything does."""
+        """The kind of restriction that bars the key from this call; None if it may make it."""
         if self.networks and not call.ip_bits.startswith(self.networks):
             return "ip"
         named = bool(self.scopes) or call.scope in GRANTED_ONLY

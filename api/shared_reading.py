@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import asyncpg
 import structlog
 
-from shared.lifecycle import UNREACHABLE
+from shared.lifecycle import UNREACHABLE, consume_error
 
 log = structlog.get_logger()
 Found = TypeVar("Found")
@@ -33,7 +33,7 @@ class SharedReadings:
         reading = self._readings.get(name)
         if reading is None or (reading.done() and time.monotonic() - self._ended_at[name] > self._kept_s):
             reading = self._readings[name] = asyncio.create_task(self._read(name, read))
-            reading.add_done_callback(_see)
+            reading.add_done_callback(consume_error)
         found: Found = await asyncio.shield(reading)  # another caller may wait for it when this one is gone
         return found
 
@@ -47,7 +47,7 @@ class SharedReadings:
 async def in_time(work: Coroutine[Any, Any, Found], within_s: float, otherwise: str) -> Found | None:
     """The result of `work`; None, and the log line `otherwise`, if a server does not answer in time."""
     working = asyncio.create_task(work)
-    working.add_done_callback(_see)
+    working.add_done_callback(consume_error)
     try:
         async with asyncio.timeout(within_s):
             return await asyncio.shield(working)
@@ -55,9 +55,3 @@ async def in_time(work: Coroutine[Any, Any, Found], within_s: float, otherwise: 
         working.cancel()  # NOTE: its end is not awaited: a frozen server may delay that, too
         log.warning(otherwise, cause=f"{type(cause).__name__}: {cause}")
         return None
-
-
-def _see(ended: asyncio.Task[Any]) -> None:
-    """Take note of an error that nobody may be left to see, so that asyncio does not log it."""
-    if not ended.cancelled():
-        ended.exception()

@@ -51,7 +51,7 @@ _add_hours = _sql.command("add_hours")
 _touch = _sql.command("touch")
 
 
-async def add(db: asyncpg.Connection, batch: UsageBatch) -> bool:
+async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
     """Add a batch in one commit; False if the tables have it already, or lack the one before it."""
     async with schema.commit(db):
         if batch.offset == 0:
@@ -165,7 +165,7 @@ class _Aggregator(dramatiq.Middleware):
                 raise ConnectionError("Postgres is not reached yet")
             try:
                 async with self._pool.acquire() as db:
-                    if await add(db, batch):
+                    if await add_batch(db, batch):
                         log.debug("usage.added", spool=batch.spool, offset=batch.offset, end=batch.end)
             except schema.WrongSchema as newer:
                 os._exit(lifecycle.fail(newer))  # NOTE: batches of other threads are queued again, as after any crash

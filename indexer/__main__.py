@@ -183,7 +183,7 @@ _STATUS_WITHIN_S, _STATUS_AT_LEAST_S = 4.5, 1.0
 
 
 async def _state(url: str, network: Network, ready_lag_s: float) -> dict[str, Any]:
-    """What `status` shows. Raises the database's errors."""
+    """The state that `status` shows. Raises the database's errors."""
     db = await database.connect(url, network)
     try:
         return await status.of(db, network, ready_lag_s)

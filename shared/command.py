@@ -1,4 +1,4 @@
-"""What all command lines have in common: `--version`, and which database a one-off command uses."""
+"""Options of all command lines: `--version`, and which database a one-off command uses."""
 
 import sys
 from typing import Annotated

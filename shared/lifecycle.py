@@ -100,23 +100,40 @@ async def wait_for(
     Logs the first failure, then one every REMIND_EVERY_S. Raises Stopped once `stop` is set, and any error that is not
     in `retry_on`.
     """
-    pause_s, logged_at = 0.1, None
+    pause_s, outage = 0.1, Outage(what)
     while True:
         try:
             answer = await unless_stopped(attempt(), stop)
         except retry_on as cause:
-            now = time.monotonic()
-            if logged_at is None or now - logged_at >= REMIND_EVERY_S:
-                log_waiting(what, cause=f"{type(cause).__name__}: {cause}")
-                logged_at = now
+            outage.report(cause)
         else:
-            if logged_at is not None:
-                log.info("reached", **{"for": what})
+            outage.end()
             return answer
         await sleep(pause_s, stop)
         if stop.is_set():
             raise Stopped(what)
         pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+
+class Outage:
+    """Logs that this process waits for something: at first, every REMIND_EVERY_S, and when that is reached."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._logged_at: float | None = None
+
+    def report(self, cause: Exception, *, traceback: bool = False) -> None:
+        """Note a failed attempt."""
+        now = time.monotonic()
+        if self._logged_at is None or now - self._logged_at >= REMIND_EVERY_S:
+            log_waiting(self._what, cause=f"{type(cause).__name__}: {cause}", exc_info=cause if traceback else None)
+            self._logged_at = now
+
+    def end(self) -> None:
+        """Note a successful attempt."""
+        if self._logged_at is not None:
+            log.info("reached", **{"for": self._what})
+            self._logged_at = None
 
 
 def log_waiting(what: str, *, level: int = logging.WARNING, **details: object) -> None:
@@ -155,6 +172,12 @@ def fail(message: object) -> int:
     """Print one line on standard error; returns the exit status of a process that can't start."""
     print(message, file=sys.stderr)
     return 2
+
+
+def consume_error(ended: asyncio.Future[Any]) -> None:
+    """Take note of a task's error that nobody may be left to await, so that asyncio does not log it."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 async def first_of(*works: Awaitable[Any]) -> Any:

@@ -15,7 +15,7 @@ from shared.ledger import AddressNo, AssetNo
 _VERSION = b"\x02"
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, AssertionError)
-"""What unpacking raises for bytes that can't be read."""
+"""The errors that unpacking raises for bytes that can't be read."""
 
 _ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
 _NumberedAsset = Annotated[AssetNo, _ROW_NUMBER]
@@ -297,7 +297,7 @@ def may_have_certificates(extra: bytes | None) -> bool:
 
 
 def may_have_withdrawals(extra: bytes | None) -> bool:
-    """The same for withdrawals."""
+    """Whether packed extras may have withdrawals: False where they need not be unpacked for them."""
     return extra is not None and _WITHDRAWALS_KEY in extra
 
 
@@ -307,7 +307,7 @@ def unpack_extra(data: bytes | None) -> Extra:
 
 
 def unpack_extra_strictly(data: bytes | None) -> Extra:
-    """The same, for verify: raises msgspec.ValidationError also if a field has a name that is unknown here."""
+    """The extras in a row, for verify: raises msgspec.ValidationError if a field has a name that is unknown here."""
     return _NOTHING if data is None else _strict_extra.decode(_body(data))
 
 

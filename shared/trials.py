@@ -25,7 +25,7 @@ _ROUND_TRIPS = 5
 
 
 class Trial(msgspec.Struct):
-    """What was found at one server: facts by name, and defects, each of which makes the check fail."""
+    """The findings at one server: facts by name, and defects, each of which makes the check fail."""
 
     what: str
     facts: dict[str, str] = {}

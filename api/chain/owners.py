@@ -1,4 +1,4 @@
-"""What addresses and accounts have in common: both own outputs and have a history.
+"""The parts that addresses and accounts have in common: both own outputs and have a history.
 
 Lists of what they have continue at a cursor, at the same cost for any depth: docs/decisions/0046-cursors.md.
 """
@@ -131,7 +131,7 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What an owner has in unspent outputs, and its first and last transaction, as far as there are any."""
+    """The value of an owner's unspent outputs, and its first and last transaction, as far as there are any."""
 
     lovelace: Quantity
     utxo_count: int

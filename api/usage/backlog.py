@@ -12,7 +12,7 @@ from dramatiq.brokers.redis import RedisBroker
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api.usage.queue import KEPT_S, QUEUE, marks
+from api.usage.queue import QUEUE, SPOOL_KEPT_S, marks
 from api.usage.spool import RECORD, Spool, spools_in
 
 log = structlog.get_logger()
@@ -22,7 +22,7 @@ _READ_BYTES = 1_000 * RECORD.size
 
 
 class _Uncounted(msgspec.Struct):
-    """What the spools of a folder contain that is not in the usage tables."""
+    """The records in the spools of a folder that are not in the usage tables."""
 
     waiting_bytes: int = 0
     oldest_at: float | None = None  # since 1970
@@ -68,7 +68,7 @@ class Backlog:
     async def _read_marks(self, names: list[str]) -> None:
         try:
             async with asyncio.timeout(_ANSWER_WITHIN_S), self._partner.acquire() as db:
-                self._marks = {mark.spool: mark.next_offset for mark in await marks.all(db, names, KEPT_S)}
+                self._marks = {mark.spool: mark.next_offset for mark in await marks.all(db, names, SPOOL_KEPT_S)}
         except Exception as cause:  # noqa: BLE001 - metrics must not fail while something is wrong
             log.warning("metrics.without_usage_table", cause=f"{type(cause).__name__}: {cause}")
 

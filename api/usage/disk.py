@@ -84,7 +84,7 @@ def names(folder: Path) -> list[Path]:
 
 
 def rename(path: Path, new: Path) -> None:
-    """Rename a file."""
+    """Rename a file; atomic, but durable only after `sync_names`."""
     path.rename(new)
 
 

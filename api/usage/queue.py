@@ -27,8 +27,8 @@ from redis.retry import Retry
 from api.usage import durations
 from api.usage.spool import RECORD, Record, Spool, Spools
 from shared import redis_url, schema, sql, tasks
-from shared.lifecycle import REMIND_EVERY_S, WAITED_FOR, log_waiting
-from shared.servers import ServersError
+from shared.lifecycle import WAITED_FOR, Outage
+from shared.servers import unusable_data_dir
 
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
@@ -43,7 +43,7 @@ UNKNOWN_ENDPOINT = "unknown"
 LONGEST_QUEUED_S = 86_400
 """An older message is dropped: if its batch was still missing, the spool has queued it again."""
 
-KEPT_S = 600.0
+SPOOL_KEPT_S = 600.0
 """How long a spool is kept after the commit that completed it. After that, a failover no longer loses that commit."""
 
 _LOOK_EVERY_S, _TABLE_WITHIN_S = 0.5, 5.0
@@ -52,7 +52,6 @@ _QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a batch is queued again, at first
 _MOST_QUEUED = 1_000  # with this many messages, no batch is queued again
 _LAST_LOOKS_S = 2.0
 _FOLDER = "usage"  # in DATA_DIR
-_TABLES_AND_QUEUE = "the usage tables and their queue"
 
 _lost = prometheus.Counter(
     "ledgerline_usage_lost_records", "Spooled records that could not be read back from the disk."
@@ -172,7 +171,7 @@ def refuse_unwritable(data_dir: Path) -> None:
         with TemporaryFile(dir=data_dir / _FOLDER):
             pass
     except OSError as cause:
-        raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
+        raise unusable_data_dir(data_dir, cause) from cause
 
 
 @asynccontextmanager
@@ -188,7 +187,7 @@ async def spooling(
     try:
         spools = Spools(data_dir / _FOLDER)
     except OSError as cause:
-        raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
+        raise unusable_data_dir(data_dir, cause) from cause
     queueing = _Queueing(spools, partner, broker_at(redis_url), endpoints)
     try:
         async with tasks.background("usage", queueing.run):
@@ -208,25 +207,6 @@ class _UnderWay(msgspec.Struct, frozen=True):
 _Unusable: TypeAlias = dict[Path, str]  # files that can't be used now, with the reasons
 
 
-class _Outage:
-    """Logs an outage when it begins, every REMIND_EVERY_S, and when it ends."""
-
-    def __init__(self) -> None:
-        self._logged_at: float | None = None
-
-    def report(self, cause: Exception) -> None:
-        now = time.monotonic()
-        if self._logged_at is None or now - self._logged_at >= REMIND_EVERY_S:
-            fault = None if isinstance(cause, WAITED_FOR) else cause  # an outage needs no traceback
-            log_waiting(_TABLES_AND_QUEUE, cause=f"{type(cause).__name__}: {cause}", exc_info=fault)
-            self._logged_at = now
-
-    def end(self) -> None:
-        if self._logged_at is not None:
-            log.info("reached", **{"for": _TABLES_AND_QUEUE})
-            self._logged_at = None
-
-
 class _Queueing:
     """Every half second, compares each spool with the usage tables and queues the next batch."""
 
@@ -235,7 +215,7 @@ class _Queueing:
     ) -> None:
         self._spools, self._partner, self._broker, self._endpoints = spools, partner, broker, endpoints
         self._under_way: dict[str, _UnderWay] = {}
-        self._outage = _Outage()
+        self._outage = Outage("the usage tables and their queue")
 
     async def run(self) -> None:
         """Queue until cancelled. While Postgres or Valkey is unreachable, the spools grow."""
@@ -260,7 +240,7 @@ class _Queueing:
             await self._look()
         except Exception as cause:  # noqa: BLE001 - retried after any error; `looked_at` shows for how long
             self._under_way.clear()  # start again from the marks
-            self._outage.report(cause)
+            self._outage.report(cause, traceback=not isinstance(cause, WAITED_FOR))
         else:
             self._outage.end()
             self._spools.looked_at = time.monotonic()
@@ -292,7 +272,7 @@ class _Queueing:
         if not seen:
             return
         async with asyncio.timeout(_TABLE_WITHIN_S), self._partner.acquire() as db:
-            found = await marks.all(db, [spool.name for spool in seen], KEPT_S)
+            found = await marks.all(db, [spool.name for spool in seen], SPOOL_KEPT_S)
         await self._compare({mark.spool: mark for mark in found}, seen, unusable)
         queued = await _in_thread(self._broker.do_qsize, QUEUE)
         for spool in seen:

@@ -41,7 +41,7 @@ _CHUNK_BITS = 6
 
 
 class Chunks(Generic[No]):
-    """What the histories of one kind gain: entries by row number and chunk, and the chunks that begin with them."""
+    """Additions to the histories of one kind: entries by row number and chunk, and the chunks that begin with them."""
 
     def __init__(self, entries: Iterable[tuple[No, bytes]], lengths: Lengths[No]) -> None:
         self.added: dict[tuple[No, int], bytes] = {}
@@ -68,7 +68,7 @@ class Chunks(Generic[No]):
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
-    """What the histories gain. The second field of a mint is its `seq`. `supplies` are those that change."""
+    """Additions to all histories. The second field of a mint is its `seq`. `supplies` are those that change."""
 
     address_txs: Chunks[AddressNo]
     account_txs: Chunks[StakeNo]
@@ -134,7 +134,7 @@ class Histories:
                 wanted[row.history][0][row.number] = row.length
 
     def _supplies(self, rows: Rows) -> dict[AssetNo, SupplyChange]:
-        """What the batch mints and burns, and the first transaction of each asset that has none.
+        """The mints and burns of the batch, and the first transaction of each asset that has none.
 
         An asset has none if it is new, or if a rollback took all of its transactions.
         """

@@ -166,7 +166,7 @@ async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> li
 
 
 async def facts_of(db: Connection, outputs: Sequence[Output]) -> "OutputFacts":
-    """What the rows of some outputs don't say."""
+    """Look up the facts about some outputs that the outputs themselves do not contain."""
     facts = OutputFacts({}, set())
     if not outputs:
         return facts

@@ -15,7 +15,7 @@ FORMAT = 1
 """The layout of a snapshot's folder, which the program of another version may not know."""
 
 NAME, DUMP = "manifest.json", "dump"
-"""What the folder of a snapshot contains: this file, and a folder in pg_dump's directory format."""
+"""The contents of a snapshot's folder: this file, and a folder in pg_dump's directory format."""
 
 _CHUNK_BYTES = 1 << 20
 

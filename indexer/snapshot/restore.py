@@ -139,7 +139,7 @@ async def _fill(db: asyncpg.Connection, source: _DataFile, add: Callable[[int], 
 
 
 async def _rows(path: Path, add: Callable[[int], None]) -> AsyncIterator[bytes]:
-    """What a file holds, unpacked; `add` is called with numbers of packed bytes."""
+    """The contents of a file, unpacked; `add` is called with numbers of packed bytes."""
     with path.open("rb") as packed, gzip.open(packed) as rows:
         read = 0
         while chunk := await asyncio.to_thread(rows.read, _CHUNK_BYTES):

@@ -32,7 +32,7 @@ async def add_blocks(db: asyncpg.Connection, rows: Rows) -> None:
 
 
 async def change_delegations(db: asyncpg.Connection, staking: Staking) -> None:
-    """Change delegations."""
+    """Set the pool and the first active epoch of the credentials in `staking.delegations`."""
     if staking.delegations:
         changed = [(stake_no, *delegation) for stake_no, delegation in staking.delegations.items()]
         await _delegate.run(db, *sql.columns(changed))

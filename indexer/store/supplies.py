@@ -30,7 +30,9 @@ async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange])
 async def undo(
     db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange], touched: set[AssetNo], first_tx_id: TxId
 ) -> None:
-    """The same for supplies with the opposite sign, in a rollback that undoes the transactions from `first_tx_id` on.
+    """Take back supplies and counts of mints, in a rollback of the transactions from `first_tx_id` on.
+
+    `supplies` have the opposite sign already.
 
     Assets that are left without transactions no longer exist: their column `first_tx_id` becomes null. `touched` are
     the assets that the undone transactions paid, minted or burned.

@@ -14,8 +14,9 @@ from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What some transactions changed. `amounts` and `supplies` have the opposite sign already, so that they are added;
-    all else is as it was written.
+    """The changes of some transactions.
+
+    `amounts` and `supplies` have the opposite sign already, so that they are added; all else is as it was written.
 
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
     cease to exist, and `restored` those of the outputs that are unspent again. `address_txs` to `withdrawals` count
@@ -101,7 +102,7 @@ def _lovelace_out(rows: "list[_Packed]", made: list[list[PlacedOutput]]) -> list
 def _histories(
     made: list[list[PlacedOutput]], spent: list[list[PlacedOutput]], facts: OutputFacts
 ) -> tuple[Counter[AddressNo], Counter[StakeNo], Counter[AssetNo]]:
-    """How many transactions of each address and account there are, and of each asset that they pay."""
+    """The number of these transactions in the history of each address, account and asset."""
     addresses, accounts, assets = list[AddressNo](), list[StakeNo](), list[AssetNo]()
     for outputs, sources in zip(made, spent, strict=True):
         of_tx = {output.address_no for _, _, output in (*outputs, *sources)}

@@ -216,6 +216,11 @@ async def count_addresses(db: asyncpg.Connection) -> None:
     await _count_addresses.run(db)
 
 
+async def analyze(db: asyncpg.Connection) -> None:
+    """Update the planner's statistics of every table of the chain."""
+    await db.execute("ANALYZE " + await _tables(db))
+
+
 # Backward -------------------------------------------------------------------------------------------------------------
 
 
@@ -286,7 +291,7 @@ async def _delete(
     """Delete the blocks from `first_slot` on; delegations and counts of blocks become what they were before these.
 
     `point` is the new tip, which the caller sets. Returns the stake credentials whose delegation is restored, and the
-    pools that were reaped in a later epoch.
+    pools that were reaped in an epoch after the new tip's.
     """
     epoch_no = network.epoch_of(point.slot_no)
     next_slot = network.epoch_start(epoch_no + 1)
@@ -358,11 +363,6 @@ async def erase(db: asyncpg.Connection) -> None:
 # Questions ------------------------------------------------------------------------------------------------------------
 
 
-async def analyze(db: asyncpg.Connection) -> None:
-    """Update the planner's statistics of every table of the chain."""
-    await db.execute("ANALYZE " + await _tables(db))
-
-
 async def holds(db: sql.Connection, point: Point) -> bool:
     """Whether a block of our chain, epoch boundary blocks included, is at this point."""
     return await _block_at.one(db, point.slot_no, point.block_hash) is not None
@@ -387,9 +387,9 @@ async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
 
 async def counts_after(db: sql.Connection, point: Point | None) -> Counts:
     """The blocks after a point (None: all) and their transactions. Takes about a second for ten million blocks."""
-    size = await _counts_after.one(db, -1 if point is None else point.slot_no)
-    assert size is not None, "an aggregate is one row"
-    return size
+    counts = await _counts_after.one(db, -1 if point is None else point.slot_no)
+    assert counts is not None, "an aggregate is one row"
+    return counts
 
 
 async def _tables(db: asyncpg.Connection) -> str:

@@ -64,7 +64,7 @@ async def _ogmios(trial: Trial, network: Network, url: str, database_url: str) -
 
 
 async def _health(url: str) -> _Health:
-    """What Ogmios says of itself over HTTP; nothing where a proxy keeps that from us."""
+    """The health that Ogmios reports over HTTP; nothing where a proxy keeps that from us."""
     parts = urlsplit(url)
     address = urlunsplit(
         (parts.scheme.replace("ws", "http", 1), parts.netloc, f"{parts.path.rstrip('/')}/health", "", "")

@@ -30,6 +30,7 @@ from indexer.sync.continuity import LastBlock, NotFollowing, followed_by
 from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
 from indexer.sync.session import NodeSession
+from shared import lifecycle
 from shared.ledger import Point
 
 
@@ -195,7 +196,7 @@ class Pipeline:
         await self._finish_building()
         self._unapplied = lookups
         self._building = asyncio.create_task(self._build(blocks, before, first_seen))
-        self._building.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # also if nobody waits
+        self._building.add_done_callback(lifecycle.consume_error)
         await self._queue.put(self._building)
         if self.phase is Phase.LIVE:  # its histories are looked up on the same connection as the next batch
             await self._finish_building()

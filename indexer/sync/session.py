@@ -75,9 +75,9 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
         await store.begin(writer, network, configured)
     else:
         await store.renumber(writer)
-    if position is not None and index_phase is Phase.FINISHING:
-        await finish_bulk.finalize(writer, position.finalize_step)
-        index_phase = Phase.LIVE
+        if index_phase is Phase.FINISHING:
+            await finish_bulk.finalize(writer, position.finalize_step)
+            index_phase = Phase.LIVE
     point, node_tip = await node.intersect(await store.points(writer))
     if position is not None:
         behind = await _behind(writer, position, point, node_tip)

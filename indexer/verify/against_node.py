@@ -121,7 +121,7 @@ async def compare(
 
 
 def in_words(left_out: "Counter[LeftOut]") -> str:
-    """What was left out, for the operator."""
+    """The ranges that were left out, and why, for the operator."""
     return "; ".join(f"{count} ranges {why.value} were left out" for why, count in left_out.items())
 
 

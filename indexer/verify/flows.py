@@ -28,7 +28,7 @@ NetLovelace = defaultdict[AddressNo, int]
 
 
 class Flows(msgspec.Struct):
-    """What some transactions, whole blocks, paid and spent.
+    """The payments and spendings of some transactions, whole blocks.
 
     The lists `weights` to `assets_left` have an entry for each transaction: its weight in histories, the addresses of
     its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and mints beyond
@@ -66,7 +66,7 @@ class Flows(msgspec.Struct):
 
 
 def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flows:
-    """What some transactions, whole blocks, paid and spent.
+    """The payments and spendings of some transactions, whole blocks.
 
     `spent` tells what spent their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
     """

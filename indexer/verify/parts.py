@@ -1,4 +1,4 @@
-"""What verify does with a part of history, in the processes of readers.py."""
+"""The work of verify on a part of history, in the processes of readers.py."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ from shared.network import by_name
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What the processes need to know: the folder of `numbers` and of the marks of outputs and inputs, the number of
+    """The context of the processes: the folder of `numbers` and of the marks of outputs and inputs, the number of
     partitions of these, the network, whether it is indexed from the origin, the deposits, and the snapshots of stakes
     to compare.
 
@@ -46,7 +46,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What is found in a part of history, or in all of it.
+    """The findings in a part of history, or in all of it.
 
     `sums` are the checksums. `differences` has the first of each check: `value` has transactions that don't balance,
     and inputs without a source that should have one; `certificates` those that differ from what they changed;
@@ -107,7 +107,7 @@ async def sightings(wanted: set[int], db: asyncpg.Connection, part: TransactionR
 
 
 async def recomputed_rows(db: asyncpg.Connection, part: TransactionRange) -> recompute.RecomputedRows:
-    """What a part adds to the recomputed tables."""
+    """The rows that a part adds to the recomputed tables."""
     transactions, rows = await _rows_of(db, part)
     return recompute.of(transactions, await recompute.look_up(db, transactions, rows))
 

@@ -101,7 +101,7 @@ class AccountNumber(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What tables say of the numbers and byte strings in some transactions, and what spent their outputs."""
+    """The rows of tables for the numbers and byte strings in some transactions, and the spenders of their outputs."""
 
     names: dict[AssetNo, AssetNumber]
     accounts: dict[AddressNo, StakeNo]
@@ -110,7 +110,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 async def look_up(db: Connection, transactions: list[Row], rows: list[spenders.SpenderRow]) -> Known:
-    """What is needed to add up some transactions; `rows` are those of `spender` for their slots."""
+    """Look up what is needed to add up some transactions; `rows` are those of `spender` for their slots."""
     addresses, assets, owners = set[AddressNo](), set[AssetNo](), set[bytes]()
     for transaction in transactions:
         made = packed.unpack_outputs(transaction.outputs)[1]
@@ -153,7 +153,7 @@ def of(transactions: list[Row], known: Known) -> RecomputedRows:
 
 
 class _Count:
-    """What some transactions did, by address_no, stake_no and asset_no."""
+    """The sums of some transactions, by address_no, stake_no and asset_no."""
 
     def __init__(self, known: Known) -> None:
         self._known = known

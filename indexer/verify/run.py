@@ -127,7 +127,7 @@ async def _read_and_compare(
     ranges: "_Ranges",
     progress: Progress,
 ) -> tuple["_OfHistory", "_OfTables"]:
-    """What the processes find in history while this connection compares tables. Raises UnreadableRow.
+    """The findings of the processes in history and, meanwhile, of this connection in tables. Raises UnreadableRow.
 
     NOTE: at the same time, since neither keeps all cores busy to its end.
     """
@@ -325,14 +325,14 @@ async def _wrong_fingerprints(readers: Readers, ranges: list[fingerprints.AssetR
 
 
 class _Ranges(msgspec.Struct, frozen=True):
-    """What the processes work on besides transactions."""
+    """The work of the processes besides transactions."""
 
     histories: list[histories.HistoryRange]
     assets: list[fingerprints.AssetRange]
 
 
 class _OfHistory(msgspec.Struct, frozen=True):
-    """What the processes found: in transactions and in histories, suspect marks of inputs, and wrong fingerprints."""
+    """Findings of the processes: in transactions and in histories, suspect marks of inputs, and wrong fingerprints."""
 
     transactions: parts.Findings
     histories: dict[str, str | None]
@@ -341,7 +341,7 @@ class _OfHistory(msgspec.Struct, frozen=True):
 
 
 class _OfTables(msgspec.Struct, frozen=True):
-    """What Postgres found: checksums of tables, and the results of the checks in WITHOUT_CHECKSUM and of others that
+    """Findings of Postgres: checksums of tables, and the results of the checks in WITHOUT_CHECKSUM and of others that
     need nothing from history.
     """
 

@@ -67,7 +67,7 @@ def output_no(tx_id: int, index: int) -> int:
 
 
 def spent_in(rows: Sequence[SpenderRow]) -> tuple[Spent, int]:
-    """What rows say, and how many of them are not in the order of spending."""
+    """The spenders in rows, and how many of them are not in the order of spending."""
     spent = dict[int, int]()
     disordered = 0
     for row in rows:

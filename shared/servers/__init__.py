@@ -39,6 +39,11 @@ class ServersError(Exception):
     """An embedded server can't be started. One line for the operator."""
 
 
+def unusable_data_dir(data_dir: Path, cause: OSError) -> ServersError:
+    """The error for a DATA_DIR that can't be made or written."""
+    return ServersError(f"DATA_DIR={data_dir} can't be used: {cause}")
+
+
 class Servers(msgspec.Struct, frozen=True):
     """Addresses to connect to, passwords included."""
 
@@ -92,7 +97,7 @@ async def _embedded(name: str, data_dir: Path) -> AsyncIterator[str]:
             give_to_folder_owner(data_dir)
         use = _Use(SERVERS[name](data_dir))
     except OSError as cause:
-        raise ServersError(f"DATA_DIR={data_dir} can't be used: {cause}") from cause
+        raise unusable_data_dir(data_dir, cause) from cause
     try:
         await use.begin()
         async with tasks.background(f"{name} supervision", use.watch):

@@ -306,7 +306,7 @@ async def _use(db: asyncpg.Connection, credential_id: str) -> None:
         for status, count in ((200, 40), (404, 2))
         for took in [durations.packed({durations.bucket_of(2_000): count})]
     ]
-    assert await worker.add(db, UsageBatch("examples", 0, 38, [used], parts))
+    assert await worker.add_batch(db, UsageBatch("examples", 0, 38, [used], parts))
 
 
 async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:

@@ -141,7 +141,7 @@ def use(db: asyncpg.Connection) -> Use:
         minute = int(moment.timestamp()) // 60
         last_us = int(moment.timestamp() * 1e6)
         used = UsageSum(credential["id"], minute, successful, failed, took_ms * 1000, last_us, limited)
-        assert await worker.add(db, UsageBatch(f"spool {spools}", 0, 32, [used], []))
+        assert await worker.add_batch(db, UsageBatch(f"spool {spools}", 0, 32, [used], []))
 
     return add
 

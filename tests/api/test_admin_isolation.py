@@ -53,7 +53,7 @@ async def victim(api: Client, db: Any) -> Victim:
     credential, _ = await partner.issued(user, name="the victim's key")
     used = UsageSum(credential["id"], 29_538_720, 7, 5, 12_000, 1_772_323_200_000_000)
     part = BreakdownSum(credential["id"], 492_312, "GET /v1/pools/{poolId}", 2, 7, 12_000, [(7 << 48) + 7])
-    assert await worker.add(db, UsageBatch("victim", 0, 32, [used], [part]))
+    assert await worker.add_batch(db, UsageBatch("victim", 0, 32, [used], [part]))
     entry = (await partner.data("GET", "/audit-logs"))[0]
     things = {
         "user": user["id"],

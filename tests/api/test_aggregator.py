@@ -31,28 +31,28 @@ def batch(credential_id: UUID, offset: int, end: int, spool: str = "s", **sums: 
 
 async def test_a_batch_is_added_once_however_often_it_is_delivered(db: asyncpg.Connection, credential_id: UUID) -> None:
     first, second = batch(credential_id, 0, 32), batch(credential_id, 32, 64, failed=2, successful=0)
-    assert await worker.add(db, first)
-    assert not await worker.add(db, first)
-    assert await worker.add(db, second)
+    assert await worker.add_batch(db, first)
+    assert not await worker.add_batch(db, first)
+    assert await worker.add_batch(db, second)
     for stale in (first, second, first):
-        assert not await worker.add(db, stale)
+        assert not await worker.add_batch(db, stale)
     assert await counted(db) == (1, 2)
 
 
 async def test_a_batch_is_never_added_before_its_predecessor(db: asyncpg.Connection, credential_id: UUID) -> None:
-    assert not await worker.add(db, batch(credential_id, 32, 64))
-    assert await worker.add(db, batch(credential_id, 0, 32))
-    assert not await worker.add(db, batch(credential_id, 64, 96))
-    assert await worker.add(db, batch(credential_id, 32, 64))
+    assert not await worker.add_batch(db, batch(credential_id, 32, 64))
+    assert await worker.add_batch(db, batch(credential_id, 0, 32))
+    assert not await worker.add_batch(db, batch(credential_id, 64, 96))
+    assert await worker.add_batch(db, batch(credential_id, 32, 64))
     assert await counted(db) == (2, 0)
 
 
 async def test_one_of_two_batches_with_the_same_offset_is_added(db: asyncpg.Connection, credential_id: UUID) -> None:
     """A process that died after queueing 0 to 32 is taken over by one that queues 0 to 64."""
     longer, shorter = batch(credential_id, 0, 64, successful=2), batch(credential_id, 0, 32)
-    assert await worker.add(db, shorter)
-    assert not await worker.add(db, longer)
-    assert await worker.add(db, batch(credential_id, 32, 64))
+    assert await worker.add_batch(db, shorter)
+    assert not await worker.add_batch(db, longer)
+    assert await worker.add_batch(db, batch(credential_id, 32, 64))
     assert await counted(db) == (2, 0)
 
 
@@ -63,7 +63,7 @@ async def test_the_same_batch_at_the_same_time_is_added_once(
 
         async def add(each: UsageBatch) -> bool:
             async with pool.acquire() as connection:
-                return await worker.add(connection, each)
+                return await worker.add_batch(connection, each)
 
         for round_ in range(20):
             same = [batch(credential_id, 32 * round_, 32 * round_ + 32)] * 4
@@ -96,7 +96,7 @@ async def test_many_credentials_in_opposite_orders_never_block_each_other(
                 BreakdownSum(each.hex, 483_333 + number % 3, HISTORY.name, 2, 1, 5, [(5 << 48) + 1]) for each in order
             ]
             async with pool.acquire() as connection:
-                return await worker.add(connection, UsageBatch(str(number), 0, 32, sums, parts))
+                return await worker.add_batch(connection, UsageBatch(str(number), 0, 32, sums, parts))
 
         assert all(await asyncio.gather(*(add(number) for number in range(24))))
     assert await counted(db) == (24 * len(ids), 0)
@@ -108,13 +108,13 @@ async def test_an_unknown_credential_is_left_out(db: asyncpg.Connection, credent
     mixed = UsageBatch(
         "s", 0, 64, [UsageSum(uuid4().hex, 29_000_000, 5), UsageSum(credential_id.hex, 29_000_000, 1)], []
     )
-    assert await worker.add(db, mixed)
+    assert await worker.add_batch(db, mixed)
     assert await counted(db) == (1, 0)
 
 
 async def test_the_last_use_only_moves_forward(db: asyncpg.Connection, credential_id: UUID) -> None:
     for offset, last_us in ((0, 2_000_000), (32, 1_000_000), (64, 3_500_000)):
-        assert await worker.add(db, batch(credential_id, offset, offset + 32, last_us=last_us))
+        assert await worker.add_batch(db, batch(credential_id, offset, offset + 32, last_us=last_us))
     last = await db.fetchval("SELECT last_used_at FROM partner.credential WHERE id = $1", credential_id)
     assert last == datetime.fromtimestamp(3.5, UTC)
 

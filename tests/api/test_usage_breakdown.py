@@ -45,7 +45,7 @@ def took(db: asyncpg.Connection) -> Took:
         part = BreakdownSum(
             credential["id"], hour, endpoint, status // 100, len(each_us), sum(each_us), histogram(each_us)
         )
-        assert await worker.add(db, UsageBatch(f"part {spools}", 0, 38, [], [part]))
+        assert await worker.add_batch(db, UsageBatch(f"part {spools}", 0, 38, [], [part]))
 
     return add
 

@@ -66,7 +66,7 @@ class Site(msgspec.Struct):
         part = BreakdownSum(
             credential["id"], now_s // HOUR_S, "GET /v1/key", status_class, requests, requests * 2_000, [30 << 48 | 7]
         )
-        assert await worker.add(self.db, UsageBatch(uuid4().hex, 0, 38, [], [part]))
+        assert await worker.add_batch(self.db, UsageBatch(uuid4().hex, 0, 38, [], [part]))
 
 
 @pytest.fixture(scope="module")

@@ -183,7 +183,7 @@ class Machine:
 
     def wait_long(self) -> None:
         """Wait until spools in the table may be deleted."""
-        self.table.now += 1.1 * queue.KEPT_S
+        self.table.now += 1.1 * queue.SPOOL_KEPT_S
 
     def note_synced(self) -> None:
         """Requests whose records are known to have reached the disk must count in the end."""

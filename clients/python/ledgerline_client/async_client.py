@@ -1886,7 +1886,7 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     async def get_metrics(self) -> str:
-        """Show the metrics of all API processes of this host in Prometheus' text format."""
+        """The metrics of this API's worker processes, as Prometheus text."""
         answer: str = await self.call("GET", "/metrics", {}, {}, None, key="none", json=False)
         return answer
 

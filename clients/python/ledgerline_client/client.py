@@ -1878,7 +1878,7 @@ class Ledgerline(Http):
         return answer
 
     def get_metrics(self) -> str:
-        """Show the metrics of all API processes of this host in Prometheus' text format."""
+        """The metrics of this API's worker processes, as Prometheus text."""
         answer: str = self.call("GET", "/metrics", {}, {}, None, key="none", json=False)
         return answer
 

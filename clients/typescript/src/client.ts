@@ -1592,7 +1592,7 @@ export class Ledgerline extends Http {
     return this.call(operations.getConsolePage, {}, {}, call);
   }
 
-  /** Show the metrics of all API processes of this host in Prometheus' text format. */
+  /** The metrics of this API's worker processes, as Prometheus text. */
   getMetrics(call: CallOptions = {}): Promise<string> {
     return this.call(operations.getMetrics, {}, {}, call);
   }
