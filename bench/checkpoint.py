@@ -14,7 +14,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from bench import databases, lists, live
+from bench import databases, floor, lists, live
 from bench.api import issue_keys, whole
 from bench.chain import BLOCK_TRANSACTIONS, Chain
 from bench.index import read_block
@@ -67,9 +67,12 @@ class AtTip(msgspec.Struct, frozen=True):
     whole_pages: float  # of a block: written to the WAL, as a page is by its first change after a checkpoint
     wal_bytes: float  # of a block
     rollback_ms: float  # of one block
+    rollback_floor_ms: float  # a floor deletes the same rows by key, and nothing else
     long_rollback_ms: float  # of all `blocks`
+    long_rollback_floor_ms: float
     switch_p50_ms: float  # of SWITCHED_BLOCKS blocks, rolled back and replaced
     switch_p95_ms: float
+    switch_floor_ms: float  # it also copies the rows back
     boundary_ms: float
     peak_mb: float
 
@@ -162,13 +165,22 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
             took_s.append(time.perf_counter() - began)
         cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
         pages_after = await databases.page_counts(url)
-        short_s = []
+        await databases.vacuum(url)  # at the tip of a node, the minutes until a fork leave autovacuum time for it
+        other = await database.connect(url, MAINNET)
+        short_s, short_floors = [], []
         for _ in range(_SHORT_ROLLBACKS):
+            short_floors.append(await floor.undo_s(other, live.point_of(last[-2])))
             short_s.append(await indexer.take(ogmios.RollBackward(live.point_of(last[-2]), last[-1].tip)))
             await indexer.take(last[-1])
         fork, *replaced = last
         back = ogmios.RollBackward(live.point_of(fork), last[-1].tip)
-        switch_s = sorted([await indexer.take(back, *replaced) for _ in range(_SWITCHES)])
+        switch_s, switch_floors = [], []
+        for _ in range(_SWITCHES):
+            switch_floors.append(await floor.undo_s(other, live.point_of(fork), redo=True))
+            switch_s.append(await indexer.take(back, *replaced))
+        switch_s.sort()
+        long_floor_s = await floor.undo_s(other, point)
+        await other.close()
         long_s = await indexer.take(ogmios.RollBackward(point, last[-1].tip))
         boundary_s = await indexer.take(read_block(next(_frames(branches.epoch))))
     per_transaction = 1e6 / (len(took_s) * BLOCK_TRANSACTIONS)
@@ -185,9 +197,12 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         whole_pages=written,
         wal_bytes=wal,
         rollback_ms=statistics.median(short_s) * _MS,
+        rollback_floor_ms=statistics.median(short_floors) * _MS,
         long_rollback_ms=long_s * _MS,
+        long_rollback_floor_ms=long_floor_s * _MS,
         switch_p50_ms=statistics.median(switch_s) * _MS,
         switch_p95_ms=switch_s[_SWITCHES * 95 // 100] * _MS,
+        switch_floor_ms=statistics.median(switch_floors) * _MS,
         boundary_ms=boundary_s * _MS,
         peak_mb=peak_bytes() / 2**20,
     )

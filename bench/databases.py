@@ -46,6 +46,15 @@ async def settle(db: asyncpg.Connection) -> None:
         await db.execute("CHECKPOINT")
 
 
+async def vacuum(url: str) -> None:
+    """Do what autovacuum does from time to time: clean up, and summarise the new ranges of BRIN indexes."""
+    db = await asyncpg.connect(url)
+    try:
+        await db.execute("VACUUM (ANALYZE)")
+    finally:
+        await db.close()
+
+
 async def size_bytes(url: str, network: Network) -> int:
     """The bytes of a network's tables and indexes."""
     db = await database.connect(url, network)

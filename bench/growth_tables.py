@@ -70,9 +70,12 @@ _AT_TIP: tuple[tuple[str, Callable[[AtTip], float | None], int], ...] = (
     ("  pages written whole to the WAL", lambda tip: tip.whole_pages, 0),
     ("  kB of WAL", lambda tip: tip.wal_bytes / 1e3, 0),
     ("rollback of 1 block, p50 ms", lambda tip: tip.rollback_ms, 1),
+    ("  floor: its rows deleted by key", lambda tip: tip.rollback_floor_ms, 1),
     (f"fork of {SWITCHED_BLOCKS} blocks replaced by as many, p50 ms", lambda tip: tip.switch_p50_ms, 1),
     ("  p95 ms", lambda tip: tip.switch_p95_ms, 1),
+    ("  floor: their rows deleted by key, and copied", lambda tip: tip.switch_floor_ms, 1),
     (f"rollback of {SECURITY_PARAMETER:,} blocks, ms", lambda tip: tip.long_rollback_ms, 0),
+    ("  floor: their rows deleted by key", lambda tip: tip.long_rollback_floor_ms, 0),
     ("first block of an epoch, ms", lambda tip: tip.boundary_ms, 0),
     ("memory of the indexer at the tip, MB", lambda tip: tip.peak_mb, 0),
 )
