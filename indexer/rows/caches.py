@@ -129,6 +129,11 @@ class Lengths(Recent[No, int]):
         self[number] = seq + 1
         return seq
 
+    def cut(self, entries: Mapping[No, int]) -> None:
+        """Note that a rollback has cut so many entries off each history."""
+        for number in entries.keys() - self.unknown(entries):
+            self[number] -= entries[number]
+
 
 AddressNumbers = tuple[AddressNo, StakeNo | None]
 """address_no and the stake_no of the stake credential, if the address has one."""

@@ -3,7 +3,7 @@
 In bulk neither is needed: the end of bulk numbers all rows at once and adds up the mints.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic
 
 import msgspec
@@ -122,6 +122,21 @@ class Histories:
             mints=[(row[0], self._mints.take(row[0]), *row[1:]) for row in rows.mints],
             supplies=supplies,
         )
+
+    def cut(
+        self,
+        addresses: Mapping[AddressNo, int],
+        accounts: Mapping[StakeNo, int],
+        withdrawals: Mapping[StakeNo, int],
+        assets: Mapping[AssetNo, int],
+        supplies: Mapping[AssetNo, SupplyChange],
+    ) -> None:
+        """Note that a rollback has cut so many entries off histories, and has taken these mints and burns back."""
+        self._addresses.cut(addresses)
+        self._accounts.cut(accounts)
+        self._withdrawals.cut(withdrawals)
+        self._assets.cut(assets)
+        self._mints.cut({asset_no: -each.mint_count - each.burn_count for asset_no, each in supplies.items()})
 
     async def _look_up(self, db: Connection, *wanted: tuple[Lengths[Any], set[Any]]) -> None:
         """Look up the lengths of these histories where they are not known."""

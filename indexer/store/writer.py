@@ -6,7 +6,7 @@ says of its ledger, and `snapshot/restore.py` fills an empty chain.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import asyncpg
 import msgspec
@@ -224,9 +224,17 @@ async def analyze(db: asyncpg.Connection) -> None:
 # Backward -------------------------------------------------------------------------------------------------------------
 
 
-async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by_node: bool = False) -> None:
+async def rollback(
+    db: asyncpg.Connection,
+    network: Network,
+    point: Point,
+    *,
+    by_node: bool = False,
+    on_commit: Callable[[Undone], None] = lambda _: None,
+) -> None:
     """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
 
+    `on_commit` is called after each of them.
     With `by_node` its whole depth is counted once in rollback_depth (if it is interrupted between two commits, only the
     rest), and submitted transactions are noted as rolled back. `resync` only reads the same chain again.
     """
@@ -238,9 +246,11 @@ async def rollback(db: asyncpg.Connection, network: Network, point: Point, *, by
     first_slot = point.slot_no if await is_boundary_block(db, point) else point.slot_no + 1
     while len(above := await _newest_above.all(db, first_slot, MAX_UNDONE_BLOCKS + 1)) > MAX_UNDONE_BLOCKS:
         part = above[-1]
-        await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=index.is_bulk, by_node=by_node)
+        on_commit(await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=index.is_bulk, by_node=by_node))
     counted = depth if by_node else None
-    await _undo(db, network, point, first_slot=first_slot, bulk=index.is_bulk, by_node=by_node, counted=counted)
+    on_commit(
+        await _undo(db, network, point, first_slot=first_slot, bulk=index.is_bulk, by_node=by_node, counted=counted)
+    )
 
 
 async def _undo(
@@ -252,7 +262,7 @@ async def _undo(
     bulk: bool,
     by_node: bool,
     counted: int | None = None,
-) -> None:
+) -> Undone:
     """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, delete, reverse.
 
     `counted` is the depth to count in rollback_depth, in the commit that ends a rollback.
@@ -283,6 +293,7 @@ async def _undo(
     log.info(
         "store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=undone.transactions
     )
+    return undone
 
 
 async def _delete(

@@ -24,6 +24,7 @@ from indexer.rows.staking import epochs_begun
 from indexer.rows.value_check import Rules
 from indexer.store import finish_bulk
 from indexer.store import writer as store
+from indexer.store.undone import Undone
 from indexer.sync import phase
 from indexer.sync.batches import Batch
 from indexer.sync.continuity import LastBlock, NotFollowing, followed_by
@@ -149,14 +150,19 @@ class Pipeline:
                 return False
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")
-            await store.rollback(self._writer, self._session.network, point, by_node=True)
+            network = self._session.network
+            await store.rollback(self._writer, network, point, by_node=True, on_commit=self._cut_histories)
             await self._stand_at_tip()
             # NOTE: numbers stay, and so do outputs that are gone: only after their transaction has come again, which
             # replaces them, can anything spend them.
-            self._histories = Histories()
             self._progress.signals.rolled_back(block_no - self._tip.block_no)
         self._on_commit()
         return True
+
+    def _cut_histories(self, undone: Undone) -> None:
+        self._histories.cut(
+            undone.address_txs, undone.account_txs, undone.withdrawals, undone.asset_txs, undone.supplies
+        )
 
     async def finish_bulk(self) -> None:
         """Wait until prepared batches are written, then make the index live."""
