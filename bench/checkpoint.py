@@ -37,10 +37,11 @@ _noted = msgspec.json.Decoder(tuple[str, float])
 
 
 class Branches(msgspec.Struct, frozen=True):
-    """Files of blocks: the last before a checkpoint, those after it, and one in their place in the next epoch."""
+    """Files of blocks: the last before a checkpoint, those after it, more for forks, and instead an epoch's first."""
 
     before: Path
     after: Path
+    forks: Path
     epoch: Path
 
 
@@ -111,12 +112,14 @@ class Checkpoint(msgspec.Struct):
 
 def branches(seed: int, saved: bytes, before: Path, folder: Path, live_blocks: int) -> Branches:
     """Write the blocks that follow a saved chain, the last of which are in `before`, and the first of an epoch."""
-    after, epoch = folder / "chain.after", folder / "chain.epoch"
-    write(after, Chain.load(seed, saved).frames(live_blocks * BLOCK_TRANSACTIONS))
+    after, forks, epoch = folder / "chain.after", folder / "chain.forks", folder / "chain.epoch"
+    chain = Chain.load(seed, saved)
+    write(after, chain.frames(live_blocks * BLOCK_TRANSACTIONS))
+    write(forks, chain.frames((_SHORT_ROLLBACKS + _SWITCHES) * BLOCK_TRANSACTIONS))
     branch = Chain.load(seed, saved)
     branch.slot = MAINNET.epoch_start(MAINNET.epoch_of(branch.slot) + 1)
     write(epoch, branch.frames(BLOCK_TRANSACTIONS))
-    return Branches(before, after, epoch)
+    return Branches(before, after, forks, epoch)
 
 
 def write(path: Path, made: Iterator[bytes]) -> None:
@@ -163,25 +166,32 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
             last.append(read_block(frame))
             await indexer.take(last[-1])
             took_s.append(time.perf_counter() - began)
+        tip = last[-1]
         cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
         pages_after = await databases.page_counts(url)
         await databases.vacuum(url)  # at the tip of a node, the minutes until a fork leave autovacuum time for it
-        other = await database.connect(url, MAINNET)
+        other, forks = await database.connect(url, MAINNET), _frames(branches.forks)
+        # NOTE: each fork is of other blocks: to undo the same rows again and again would meet ever more dead ones.
         short_s, short_floors = [], []
-        for _ in range(_SHORT_ROLLBACKS):
+        for frame in islice(forks, _SHORT_ROLLBACKS):
+            last.append(read_block(frame))
+            await indexer.take(last[-1])
             short_floors.append(await floor.undo_s(other, live.point_of(last[-2])))
             short_s.append(await indexer.take(ogmios.RollBackward(live.point_of(last[-2]), last[-1].tip)))
             await indexer.take(last[-1])
-        fork, *replaced = last
-        back = ogmios.RollBackward(live.point_of(fork), last[-1].tip)
         switch_s, switch_floors = [], []
-        for _ in range(_SWITCHES):
+        for frame in forks:
+            last.append(read_block(frame))
+            await indexer.take(last[-1])
+            fork, *replaced = last
             switch_floors.append(await floor.undo_s(other, live.point_of(fork), redo=True))
+            back = ogmios.RollBackward(live.point_of(fork), last[-1].tip)
             switch_s.append(await indexer.take(back, *replaced))
         switch_s.sort()
+        await indexer.take(ogmios.RollBackward(live.point_of(tip), last[-1].tip))
         long_floor_s = await floor.undo_s(other, point)
         await other.close()
-        long_s = await indexer.take(ogmios.RollBackward(point, last[-1].tip))
+        long_s = await indexer.take(ogmios.RollBackward(point, tip.tip))
         boundary_s = await indexer.take(read_block(next(_frames(branches.epoch))))
     per_transaction = 1e6 / (len(took_s) * BLOCK_TRANSACTIONS)
     counted = zip(pages_before, pages_after, strict=True)

@@ -3,7 +3,7 @@
 A batch needs a fixed, small number of queries; most references come from caches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -142,6 +142,11 @@ class Resolver:
         """Apply the outputs that a batch made and spent."""
         self.unspent.add(change.made)
         self.unspent.forget(change.spent)
+
+    def restore(self, outputs: Mapping[OutputKey, ResolvedOutput]) -> None:
+        """Remember outputs that are unspent again: the blocks of another fork have most of the same transactions."""
+        self.unspent.trim()
+        self.unspent.add(outputs)
 
     def genesis_output(self, tx_id: TxId, address: bytes, lovelace: int) -> ResolvedOutput:
         """A genesis output, to an address that must have been looked up."""

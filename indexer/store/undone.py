@@ -6,11 +6,13 @@ import asyncpg
 import msgspec
 
 from indexer.rows.amounts import Amounts
+from indexer.rows.caches import ResolvedOutput
 from indexer.rows.histories import SupplyChange
 from indexer.rows.outputs import UtxoRow, utxo_row
 from indexer.rows.resolver import OutputFacts, PlacedOutput, facts_of, resolve, stake_nos
 from shared import packed, sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
+from shared.packed import Output, OutputKey
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -19,7 +21,7 @@ class Undone(msgspec.Struct, frozen=True):
     `amounts` and `supplies` have the opposite sign already, so that they are added; all else is as it was written.
 
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
-    cease to exist, and `restored` those of the outputs that are unspent again. `address_txs` to `withdrawals` count
+    cease to exist; `restored` are the outputs that are unspent again. `address_txs` to `withdrawals` count
     the entries of each history to remove, `spent` the entries of `spender` in each slot_no. `assets` are all that the
     transactions paid, minted or burned, `reward_accounts` the stake credentials of their withdrawals and credits.
     """
@@ -31,7 +33,7 @@ class Undone(msgspec.Struct, frozen=True):
     assets: set[AssetNo]
     reward_accounts: set[StakeNo]
     made: list[UtxoRow]
-    restored: list[UtxoRow]
+    restored: dict[OutputKey, ResolvedOutput]
     address_txs: Counter[AddressNo]
     account_txs: Counter[StakeNo]
     asset_txs: Counter[AssetNo]
@@ -42,13 +44,16 @@ class Undone(msgspec.Struct, frozen=True):
 async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     """Read the changes of the transactions from `first_tx_id` on."""
     rows = await _transactions_from.all(db, first_tx_id)
-    made, spent = [_made(row) for row in rows], await _spent(db, rows)
+    made, inputs = [_made(row) for row in rows], [_known_inputs(row) for row in rows]
+    made_by = await _makers(db, rows, inputs)
+    spent = [[(made_by[tx_hash], index, output) for tx_hash, index, output in of_tx] for of_tx in inputs]
     facts = await facts_of(db, [output for outputs in (*made, *spent) for _, _, output in outputs])
     # What they make and spend again moves nothing.
     spent_places = {(tx_id, index) for sources in spent for tx_id, index, _ in sources}
     unspent = [one for outputs in made for one in outputs if one[:2] not in spent_places]
     earlier = [source for sources in spent for source in sources if source[0] < first_tx_id]
     removed, restored = resolve(unspent, facts), resolve(earlier, facts)
+    hashes = {tx_id: tx_hash for tx_hash, tx_id in made_by.items()}
     amounts = Amounts()
     amounts.move(removed, -1)
     amounts.move(restored, 1)
@@ -64,7 +69,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
         assets=asset_txs.keys() | supplies.keys(),
         reward_accounts=set(numbers.values()),
         made=[utxo_row(output) for output in removed],
-        restored=[utxo_row(output) for output in restored],
+        restored={packed.output_key(hashes[output.tx_id], output.index): output for output in restored},
         address_txs=address_txs,
         account_txs=account_txs,
         asset_txs=asset_txs,
@@ -79,17 +84,24 @@ def _made(row: "_Packed") -> list[PlacedOutput]:
     return [(row.tx_id, index, output) for index, output in enumerate(outputs, first_index)]
 
 
-async def _spent(db: asyncpg.Connection, rows: "list[_Packed]") -> list[list[PlacedOutput]]:
-    """The outputs that each transaction spends, without those from before the first indexed block."""
-    known = [[spent for spent in packed.unpack_inputs(row.inputs) if spent.source is not None] for row in rows]
+def _known_inputs(row: "_Packed") -> list[tuple[bytes, int, Output]]:
+    """The outputs that a transaction spends, by hash and index, without those from before the first indexed block."""
+    return [
+        (spent.tx_hash, spent.output_index, spent.source)
+        for spent in packed.unpack_inputs(row.inputs)
+        if spent.source is not None
+    ]
+
+
+async def _makers(
+    db: asyncpg.Connection, rows: "list[_Packed]", inputs: list[list[tuple[bytes, int, Output]]]
+) -> dict[bytes, TxId]:
+    """The tx_id of each of these transactions, and of those whose outputs they spend, by hash."""
     made_by = {row.hash: row.tx_id for row in rows}
-    earlier = {spent.tx_hash for inputs in known for spent in inputs} - made_by.keys()
+    earlier = {tx_hash for of_tx in inputs for tx_hash, _, _ in of_tx} - made_by.keys()
     if earlier:
         made_by |= {row.tx_hash: row.tx_id for row in await _made_by.all(db, list(earlier))}
-    return [
-        [(made_by[spent.tx_hash], spent.output_index, spent.source) for spent in inputs if spent.source is not None]
-        for inputs in known
-    ]
+    return made_by
 
 
 def _lovelace_out(rows: "list[_Packed]", made: list[list[PlacedOutput]]) -> list[tuple[TxId, int]]:

@@ -285,7 +285,7 @@ async def _undo(
             await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
             moved = set(undone.amounts.stakes) | await epochs.delegators_of(db, revived)
             await epochs.undo_reward_changes(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
-            await outputs.change(db, undone.made, undone.restored)
+            await outputs.change(db, undone.made, [utxo_row(output) for output in undone.restored.values()])
             await outputs.cut_spenders(db, undone.spent)
         await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
         if counted is not None:

@@ -151,15 +151,16 @@ class Pipeline:
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")
             network = self._session.network
-            await store.rollback(self._writer, network, point, by_node=True, on_commit=self._cut_histories)
+            await store.rollback(self._writer, network, point, by_node=True, on_commit=self._undo_in_caches)
             await self._stand_at_tip()
-            # NOTE: numbers stay, and so do outputs that are gone: only after their transaction has come again, which
-            # replaces them, can anything spend them.
             self._progress.signals.rolled_back(block_no - self._tip.block_no)
         self._on_commit()
         return True
 
-    def _cut_histories(self, undone: Undone) -> None:
+    def _undo_in_caches(self, undone: Undone) -> None:
+        # NOTE: numbers stay, and so do outputs that are gone: only after their transaction has come again, which
+        # replaces them, can anything spend them.
+        self._resolver.restore(undone.restored)
         self._histories.cut(
             undone.address_txs, undone.account_txs, undone.withdrawals, undone.asset_txs, undone.supplies
         )
