@@ -39,7 +39,9 @@ _DEPTHS = (*network_state.ROLLBACK_DEPTHS, network_state.DEEPER)
 
 
 class IndexPosition(msgspec.Struct, frozen=True):
-    """The position of the index: its last block, its first, its phase, and the completed steps of the end of bulk."""
+    """The position of the index: its last block, its first, its phase, the completed steps of the end of bulk, and
+    whether the last block is an epoch boundary block.
+    """
 
     slot_no: int
     block_hash: bytes
@@ -48,6 +50,7 @@ class IndexPosition(msgspec.Struct, frozen=True):
     tx_count: int
     phase: str
     finalize_step: int
+    ebb: bool
 
     @property
     def point(self) -> Point:
@@ -58,6 +61,13 @@ class IndexPosition(msgspec.Struct, frozen=True):
     def is_bulk(self) -> bool:
         """Whether histories and amounts are staged."""
         return self.phase == "bulk"
+
+
+class OurBlock(msgspec.Struct, frozen=True):
+    """The number of a block of our chain, and whether it is an epoch boundary block."""
+
+    block_no: int
+    ebb: bool
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -242,10 +252,12 @@ async def rollback(
     assert index is not None, "nothing is indexed"
     # Between the steps that end bulk, some tables are built from the staged rows and others are not yet.
     assert not index.finalize_step, "complete the end of bulk first"
-    depth = index.block_no - await block_no_at(db, point)
-    first_slot = point.slot_no if await is_boundary_block(db, point) else point.slot_no + 1
-    while len(above := await _newest_above.all(db, first_slot, MAX_UNDONE_BLOCKS + 1)) > MAX_UNDONE_BLOCKS:
-        part = above[-1]
+    last = await our_block(db, point)
+    depth = index.block_no - last.block_no
+    first_slot = point.slot_no if last.ebb else point.slot_no + 1  # its slot may be that of the block after it
+    for _ in range(MAX_UNDONE_BLOCKS, depth, MAX_UNDONE_BLOCKS):
+        part = await _block_back.one(db, MAX_UNDONE_BLOCKS)
+        assert part is not None, "the chain has more blocks than are undone"
         on_commit(await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=index.is_bulk, by_node=by_node))
     counted = depth if by_node else None
     on_commit(
@@ -379,16 +391,11 @@ async def holds(db: sql.Connection, point: Point) -> bool:
     return await _block_at.one(db, point.slot_no, point.block_hash) is not None
 
 
-async def is_boundary_block(db: sql.Connection, point: Point) -> bool:
-    """Whether the block of our chain at this point is an epoch boundary block."""
-    return await _boundary_block_at.one(db, point.slot_no, point.block_hash) is not None
-
-
-async def block_no_at(db: sql.Connection, point: Point) -> int:
-    """The number of the block of our chain at this point."""
+async def our_block(db: sql.Connection, point: Point) -> OurBlock:
+    """The block of our chain at this point."""
     block = await _block_at.one(db, point.slot_no, point.block_hash)
     assert block is not None, f"{point} is not of our chain"
-    return block.block_no
+    return block
 
 
 async def last_at_or_before(db: sql.Connection, slot_no: int) -> Point | None:
@@ -447,10 +454,6 @@ async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows
         await db.copy_records_to_table(table, columns=columns, records=rows)
 
 
-class _BlockNo(msgspec.Struct, frozen=True):
-    block_no: int
-
-
 class _DeletedRow(msgspec.Struct, frozen=True):
     """The slot and maker of a deleted block, the pool of a deleted reaping, or the stake credential of a deleted event.
 
@@ -478,11 +481,10 @@ class _Submitted(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _position = _sql.query("position", IndexPosition)
 _points = _sql.query("points", Point)
-_boundary_block_at = _sql.query("boundary_block_at", Point)
-_block_at = _sql.query("block_at", _BlockNo)
+_block_at = _sql.query("block_at", OurBlock)
 _last_at_or_before = _sql.query("last_at_or_before", Point)
 _counts_after = _sql.query("counts_after", Counts)
-_newest_above = _sql.query("newest_above", Point)
+_block_back = _sql.query("block_back", Point)
 _move_balances = _sql.command("move_balances")
 _count_addresses = _sql.command("count_addresses")
 _add_up_staged_balances = _sql.command("add_up_staged_balances")

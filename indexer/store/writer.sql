@@ -1,7 +1,9 @@
 -- The statements that write the blocks of a chain and roll them back, inside commits of writer.py.
 
 -- name: position
-SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_step FROM tip
+SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_step,
+       EXISTS (SELECT FROM epoch_boundary_block e WHERE e.slot_no = tip.slot_no AND e.hash = tip.block_hash) AS ebb
+FROM tip
 
 -- name: points
 -- Points of our chain, newest first: dense near the tip, twice as far apart each step towards the origin.
@@ -20,15 +22,11 @@ FROM (
 ) points
 ORDER BY slot_no DESC, block_no DESC
 
--- name: boundary_block_at
--- The epoch boundary block at a point, if there is one. It is older than the block of the same slot.
-SELECT slot_no, hash AS block_hash FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
-
 -- name: block_at
 -- The block of our chain at a point, epoch boundary blocks included.
-SELECT block_no FROM block WHERE slot_no = $1 AND hash = $2
+SELECT block_no, false AS ebb FROM block WHERE slot_no = $1 AND hash = $2
 UNION ALL
-SELECT block_no FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
+SELECT block_no, true FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 
 -- name: last_at_or_before
 -- The last block at or before a slot.
@@ -38,9 +36,9 @@ SELECT slot_no, hash AS block_hash FROM block WHERE slot_no <= $1 ORDER BY slot_
 -- What lies after a slot. Reads every block there.
 SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FROM block WHERE slot_no > $1
 
--- name: newest_above
--- The newest $2 blocks from slot $1 on, newest first.
-SELECT slot_no, hash AS block_hash FROM block WHERE slot_no >= $1 ORDER BY slot_no DESC LIMIT $2
+-- name: block_back
+-- The block that has $1 blocks after it.
+SELECT slot_no, hash AS block_hash FROM block ORDER BY slot_no DESC OFFSET $1 LIMIT 1
 
 -- name: move_balances
 -- Add lovelace $2 to balances $1. For each of the addresses $3, add $4 (1 or -1) to the count of its account, except

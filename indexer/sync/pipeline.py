@@ -87,8 +87,8 @@ class Pipeline:
         self._progress.at = "the beginning" if position is None else str(position.point)
         self.phase, self._tip, self._first_block_no = phase.of(position), None, None
         if position is not None:
-            ebb = await store.is_boundary_block(self._writer, position.point)
-            self._tip, self._first_block_no = LastBlock(position.point, position.block_no, ebb), position.first_block_no
+            self._tip = LastBlock(position.point, position.block_no, position.ebb)
+            self._first_block_no = position.first_block_no
         self._progress.signals.stands_at(position, self.phase)
 
     def heard(self, tip: frames.NodePoint | None) -> None:

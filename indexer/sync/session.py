@@ -110,7 +110,7 @@ async def _behind(
 ) -> NodeBehind | None:
     """Detect a node that is still replaying its chain, so that it does not make us discard ours."""
     node_block_no = -1 if node_tip is None else node_tip.height
-    common = -1 if point is None else await store.block_no_at(db, point)
+    common = -1 if point is None else (await store.our_block(db, point)).block_no
     if node_block_no < position.block_no and position.block_no - common > SECURITY_PARAMETER:
         return NodeBehind(node_tip, position.block_no)
     return None

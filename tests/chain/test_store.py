@@ -7,6 +7,7 @@ import pytest
 
 from indexer.rows import resolver
 from indexer.store import writer as store
+from indexer.store.undone import Undone
 from shared import database
 from shared.ledger import Point, tx_id_of
 from shared.network import PREVIEW
@@ -63,6 +64,17 @@ async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
     await store.rollback(db, PREVIEW, FIRST)
     assert await db.fetchval("SELECT count(*) FROM mint WHERE asset_no = 0") == 0
     assert await scans(db) == before
+
+
+@pytest.mark.parametrize(("point", "block_no", "blocks"), [(FIRST, 9, [FIRST]), (BOUNDARY, 8, [])])
+async def test_a_rollback_tells_a_boundary_block_from_the_block_of_its_slot(
+    db: asyncpg.Connection, point: Point, block_no: int, blocks: list[Point]
+) -> None:
+    await store.rollback(db, PREVIEW, point)
+    position = await store.position(db)
+    assert position is not None
+    assert (position.point, position.block_no, position.ebb) == (point, block_no, point == BOUNDARY)
+    assert await store.points(db) == [*blocks, BOUNDARY]
 
 
 async def scans(db: asyncpg.Connection) -> int:
@@ -147,7 +159,9 @@ async def test_a_rollback_of_several_commits_is_counted_once_with_its_whole_dept
     written = Written(db)
     for slot_no in range(10, 80, 10):
         await written.append(slot_no)
-    await store.rollback(db, PREVIEW, await at(db, 20), by_node=True)
+    commits = list[Undone]()
+    await store.rollback(db, PREVIEW, await at(db, 20), by_node=True, on_commit=commits.append)
+    assert len(commits) == 3
     counted = await db.fetch("SELECT blocks_at_most, rollbacks, blocks, last_blocks FROM rollback_depth")
     assert [tuple(row) for row in counted] == [(5, 1, 5, 5)]
     await written.back_to(10)
