@@ -1,0 +1,78 @@
+"""After a rollback, the indexer's caches hold what the database holds."""
+
+from random import Random
+from typing import Any
+
+import asyncpg
+import pytest
+
+from devnet.generator import Generated, Options
+from devnet.server import NodeServer
+from indexer.rows import caches, histories, resolver
+from indexer.rows.caches import Recent
+from indexer.rows.histories import Histories
+from indexer.rows.resolver import Resolver
+from indexer.store import writer as store
+from indexer.sync.pipeline import Pipeline
+from shared import database
+from shared.ledger import Point
+from shared.network import PREVIEW
+from tests.chain.followers import following, reaches
+
+
+@pytest.mark.parametrize(("seed", "most", "undone_at_once"), [(1, 500_000, 5_000), (2, 60, 5_000), (3, 500_000, 3)])
+async def test_caches_outlive_rollbacks(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, seed: int, most: int, undone_at_once: int
+) -> None:
+    """Also with caches that are trimmed, and with rollbacks of several commits."""
+    for limit in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
+        monkeypatch.setattr(caches, limit, most)
+    monkeypatch.setattr(store, "MAX_UNDONE_BLOCKS", undone_at_once)
+    db, other = await database.connect(database_url, PREVIEW), await database.connect(database_url, PREVIEW)
+    backward, compared = Pipeline.backward, [0, 0]
+
+    async def backward_and_compare(self: Pipeline, point: Point | None) -> bool:
+        went_back = await backward(self, point)
+        if went_back:
+            compared[0] += await _compare_lengths(other, self._histories)
+            compared[1] += await _compare_outputs(other, self._resolver)
+        return went_back
+
+    monkeypatch.setattr(Pipeline, "backward", backward_and_compare)
+    random, chain = Random(seed), Generated(Options(seed=seed, blocks_per_epoch=20, density=3), 40)
+    async with NodeServer(chain) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        for _ in range(12):
+            depth = random.randint(1, min(12, len(chain.blocks) - 2))
+            chain = chain.fork(len(chain.blocks) - 1 - depth, random.getrandbits(30), random.randint(0, depth + 5))
+            node.switch(chain)
+            await reaches(db, node, task)
+    await db.close()
+    await other.close()
+    assert min(compared) > 100, compared
+
+
+async def _compare_lengths(db: asyncpg.Connection, known: Histories) -> int:
+    """Compare the lengths that are known; how many they are."""
+    of_kinds = known._addresses, known._accounts, known._withdrawals, known._assets, known._mints
+    held = [_entries(lengths) for lengths in of_kinds]
+    stored = await histories._lengths.all(db, *map(list, held))
+    assert [held[row.history][row.number] for row in stored] == [row.length for row in stored]
+    return len(stored)
+
+
+async def _compare_outputs(db: asyncpg.Connection, known: Resolver) -> int:
+    """Compare the outputs that are known and whose transactions are on the chain; how many they are."""
+    fetched, of_genesis = await resolver._fetch(db, list(_entries(known.unspent)))
+    stored = dict(zip(fetched, await resolver.resolve_outputs(db, list(fetched.values())), strict=True))
+    assert {key: known.unspent.find(key) for key in stored} == stored
+    places = [(output.tx_id, output.index) for output in stored.values()]
+    places += [(one.tx_id, 0) for one in of_genesis.values()]
+    unspent = {tuple(row) for row in await db.fetch("SELECT tx_id, output_index FROM utxo")}
+    assert set(places) <= unspent
+    return len(places)
+
+
+def _entries(cache: Recent[Any, Any]) -> dict[Any, Any]:
+    """Both halves of a cache."""
+    return cache._older | dict(cache)
