@@ -126,7 +126,8 @@ class Outage:
         """Note a failed attempt."""
         now = time.monotonic()
         if self._logged_at is None or now - self._logged_at >= REMIND_EVERY_S:
-            log_waiting(self._what, cause=f"{type(cause).__name__}: {cause}", exc_info=cause if traceback else None)
+            fault: dict[str, Any] = {"exc_info": cause} if traceback else {}
+            log_waiting(self._what, cause=f"{type(cause).__name__}: {cause}", **fault)
             self._logged_at = now
 
     def end(self) -> None:
