@@ -80,7 +80,7 @@ def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
 
 
 async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
-    """The metrics of this API's worker processes, as Prometheus text."""
+    """Show the metrics of all processes that share this port, as Prometheus text."""
     ask.services.count_connections()
     flush()
     registry = REGISTRY

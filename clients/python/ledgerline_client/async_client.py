@@ -1886,7 +1886,7 @@ class AsyncLedgerline(AsyncHttp):
         return answer
 
     async def get_metrics(self) -> str:
-        """The metrics of this API's worker processes, as Prometheus text."""
+        """Show the metrics of all processes that share this port, as Prometheus text."""
         answer: str = await self.call("GET", "/metrics", {}, {}, None, key="none", json=False)
         return answer
 

@@ -1878,7 +1878,7 @@ class Ledgerline(Http):
         return answer
 
     def get_metrics(self) -> str:
-        """The metrics of this API's worker processes, as Prometheus text."""
+        """Show the metrics of all processes that share this port, as Prometheus text."""
         answer: str = self.call("GET", "/metrics", {}, {}, None, key="none", json=False)
         return answer
 

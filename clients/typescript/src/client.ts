@@ -1592,7 +1592,7 @@ export class Ledgerline extends Http {
     return this.call(operations.getConsolePage, {}, {}, call);
   }
 
-  /** The metrics of this API's worker processes, as Prometheus text. */
+  /** Show the metrics of all processes that share this port, as Prometheus text. */
   getMetrics(call: CallOptions = {}): Promise<string> {
     return this.call(operations.getMetrics, {}, {}, call);
   }
