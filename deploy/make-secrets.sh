@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the secrets that compose.yaml mounts, each in a file of deploy/secrets. Files that exist stay as they are.
+# Make the secrets that compose.yaml mounts, each in its own file in deploy/secrets. Existing files stay as they are.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p secrets
@@ -17,4 +17,4 @@ make database_url "postgresql://ledgerline:$(cat secrets/postgres_password)@post
 make redis_url "redis://:$(cat secrets/valkey_password)@valkey:6379/0"
 make valkey_conf "requirepass $(cat secrets/valkey_password)"
 chmod 644 secrets/*
-echo "The secrets are in deploy/secrets; make a backup of that folder."
+echo "The secrets are in deploy/secrets. Back up that folder."

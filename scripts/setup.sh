@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install requirements-dev.lock into .venv and check every hash. Returns at once if that is done already.
-# Uses uv where it is on the PATH, else python3 -m venv and pip. PYTHON names another interpreter.
+# Install requirements-dev.lock into .venv and check every hash. Returns immediately if this is already done.
+# Uses uv if it is on the PATH, otherwise python3 -m venv and pip. PYTHON names another interpreter.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -22,9 +22,9 @@ for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 p
 done
 [ -n "$python" ] || fail "Python 3.11 or newer is needed and was not found. On Debian or Ubuntu:" \
     "    apt-get install python3 python3-venv" \
-    "Or name one: make PYTHON=/path/to/python3.12 ..."
+    "Or name an interpreter: make PYTHON=/path/to/python3.12 ..."
 
-# The stamp is written last: it says of which interpreter, place and lock a complete .venv was made.
+# The stamp is written last. It names the interpreter, folder and lock file of a complete .venv.
 stamp=.venv/complete
 made_of=$("$python" -c 'import sys; print(sys.version.split()[0], sys.argv[1])' "$PWD")
 lock=$("$python" -c 'import hashlib; print(hashlib.sha256(open("requirements-dev.lock", "rb").read()).hexdigest())')
@@ -45,8 +45,8 @@ with_uv() {
     command -v uv >/dev/null || return 1
     { [ -d .venv ] || uv venv --quiet --python "$python" .venv; } &&
         uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements-dev.lock && return 0
-    # NOTE: uv does not read pip's settings. Where only those name the package index, pip has to do it.
-    echo "uv could not do it, trying pip"
+    # NOTE: uv does not read pip's settings. If only those name the package index, pip has to install the packages.
+    echo "uv could not install the packages; trying pip"
     rm -rf .venv
     return 1
 }
@@ -55,7 +55,7 @@ with_pip() {
     "$python" -c 'import ensurepip, venv' 2>/dev/null || fail \
         "$python has no venv and ensurepip, which Debian and Ubuntu ship in a separate package. Install it with:" \
         "    apt-get install $("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
-    # Also where .venv exists: uv makes one without pip.
+    # Even if .venv exists: uv creates it without pip.
     "$python" -m venv .venv
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
         -r requirements-dev.lock || fail "" \
