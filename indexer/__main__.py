@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 
-# NOTE: the other imports take most of a second, so this comes before them. There is nothing to finish yet: SIGTERM ends
-# the process at once, with status 0 if the command runs until SIGTERM. SystemExit would be lost in a weakref callback.
+# NOTE: before the other imports, which take most of a second. There is nothing to finish yet, so SIGTERM ends the
+# process immediately, with status 0 if the command runs until SIGTERM. SystemExit would be lost in a weakref callback.
 _RUNS_UNTIL_SIGTERM = sys.argv[1:2] == ["run"] or any(word.startswith("--every") for word in sys.argv)
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0 if _RUNS_UNTIL_SIGTERM else 1))
 
@@ -80,7 +80,9 @@ NetworkOption = Annotated[
 ]
 MetricsPortOption = Annotated[
     int | None,
-    typer.Option("--metrics-port", min=1, max=65_535, help="Port for Prometheus metrics. No metrics if omitted."),
+    typer.Option(
+        "--metrics-port", min=1, max=65_535, help="Port for Prometheus metrics. If omitted, metrics are not served."
+    ),
 ]
 MetricsHostOption = Annotated[str, typer.Option("--metrics-host", help="Address to serve metrics on.")]
 OgmiosOption = Annotated[
@@ -129,7 +131,7 @@ def run(
 
 @contextmanager
 def _metrics(signals: Signals, host: str, port: int | None) -> Iterator[None]:
-    """Serve metrics, if there is a port for them; ends the command if it can't be had."""
+    """Serve metrics if a port is given; ends the command if that port can't be opened."""
     with ExitStack() as stack:
         if port is not None:
             try:
@@ -178,7 +180,7 @@ def show_status(
     raise typer.Exit(_run(look, once=True))
 
 
-# Of the 5 s that the command may take from the start of its process on. A busy machine may need them for the imports.
+# The command may take 5 s from the start of its process. On a busy machine, the imports alone may use them up.
 _STATUS_WITHIN_S, _STATUS_AT_LEAST_S = 4.5, 1.0
 
 
@@ -200,7 +202,7 @@ def resync(
             "--from-slot", min=0, max=HIGHEST_SLOT, help="Roll back to the last block at or before this slot."
         ),
     ],
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask, however many blocks are removed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation, however many blocks are removed.")] = False,
     embedded: EmbeddedOption = False,
 ) -> None:
     """Roll back to a slot; the next `run` continues there. Slot 0, or any before the first block, erases the index.
@@ -244,7 +246,7 @@ async def _leading(db: asyncpg.Connection, url: str, network: Network) -> AsyncI
 
 
 class _Unconfirmed(Exception):
-    """A resync that removes many blocks: how many, in words."""
+    """A resync would remove many blocks; the message says how many."""
 
 
 async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, most_blocks: int | None) -> str:
@@ -259,7 +261,7 @@ async def _go_back(db: asyncpg.Connection, network: Network, from_slot: int, mos
         raise _Unconfirmed(f"this removes {removed}")
     if point is None:
         await store.erase(db)
-        return f"removed {removed}: it is empty now, and the next run starts over"
+        return f"removed {removed}: the index is now empty, and the next run starts over"
     if index.finalize_step:
         await finish_bulk.finalize(db, index.finalize_step)
     await store.rollback(db, network, point)
@@ -286,12 +288,12 @@ def verify(
     embedded: EmbeddedOption = False,
     every_s: Annotated[
         float | None,
-        typer.Option("--every", parser=_duration, metavar="24h", help="Verify again and again until SIGTERM."),
+        typer.Option("--every", parser=_duration, metavar="24h", help="Repeat at this interval until SIGTERM."),
     ] = None,
 ) -> None:
     """Compare all derived tables with history, and history with itself.
 
-    May run beside the indexer. Prints the differences; if there are any, the exit status is 1. With --every (30m, 24h,
+    Can run beside the indexer. Prints the differences; if there are any, the exit status is 1. With --every (30m, 24h,
     7d) it repeats at that interval, from start to start, and logs the differences.
     """
     percent = _percent(sample)
@@ -343,7 +345,7 @@ async def _connect(url: str) -> ogmios.Ogmios:
     try:
         return await ogmios.connect(url)
     except (OSError, aiohttp.ClientError) as cause:
-        raise _CommandFailed(f"no Ogmios at {settings.masked(url)}: {cause}") from cause
+        raise _CommandFailed(f"can't connect to Ogmios at {settings.masked(url)}: {cause}") from cause
 
 
 def _percent(text: str) -> float:
@@ -370,7 +372,7 @@ def snapshot(
     out: Annotated[Path, typer.Option("--out", help="Folder to write; it must be empty or not exist.")],
     jobs: JobsOption = _JOBS,
 ) -> None:
-    """Write a consistent copy of the index to a folder; may run beside the indexer.
+    """Write a consistent copy of the index to a folder; can run beside the indexer.
 
     The folder gets a dump in the directory format of pg_dump, and a manifest with the tip and a checksum of each file.
     """
@@ -405,7 +407,9 @@ def restore(
 
 @contextmanager
 def _bar(*columns: ProgressColumn) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on a terminal, with these columns at its end: yields what takes the step, the done amount and the total."""
+    """A progress bar on a terminal, with these columns at its end. Yields a function of the step, the completed amount
+    and the total.
+    """
     shown = (*Bar.get_default_columns(), *columns)
     with Bar(*shown, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=None)
@@ -471,7 +475,7 @@ def check_servers(
 
 
 class _CommandFailed(Exception):
-    """Why a command can't be done, in one line for the operator."""
+    """A command can't run; the message is one line for the operator."""
 
 
 _REFUSALS = (
@@ -487,7 +491,7 @@ _REFUSALS = (
 
 
 def _settings(*, or_exit: int = 2) -> settings.Settings:
-    """The settings; if one is invalid, ends the command with that status."""
+    """The settings; if one is invalid, ends the command with status `or_exit`."""
     try:
         chosen = settings.read()
     except settings.SettingsError as error:
@@ -530,10 +534,9 @@ def _with_database(network: Network, work: Callable[[asyncpg.Connection], Awaita
 def _run_on_database(
     network: Network, work: Callable[[asyncpg.Connection, str], Awaitable[int]], *, create: bool = False
 ) -> int:
-    """Connect to a network's database, print which one it is on standard error, run `work(db, url)` on it, and return
-    the exit status.
+    """Connect to a network's database, name it on standard error, run `work(db, url)` on it; returns the exit status.
 
-    Creates the tables if they are missing, an embedded database only with `create`.
+    Creates missing tables; creates a missing embedded database only with `create`.
     """
     chosen = _settings()
 
@@ -547,7 +550,7 @@ def _run_on_database(
                 db = await lifecycle.wait_for("postgres", lambda: database.connect(running.database_url, network), stop)
                 name_database(chosen)
                 try:
-                    # NOTE: in this order, as a cancelled transaction waits for Postgres, which may hang.
+                    # NOTE: terminate, then cancel: a cancelled transaction waits for Postgres, which may hang.
                     return await lifecycle.unless_stopped(do(db, running.database_url), stop, on_stop=db.terminate)
                 finally:
                     db.terminate()

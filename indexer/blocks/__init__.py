@@ -1,1 +1,1 @@
-"""The effects of a block, the same for all eras and for valid and failed scripts."""
+"""The effects of a block, in one form for all eras and for valid and failed scripts."""

@@ -12,11 +12,11 @@ from shared.ledger import HASH28_BYTES, NATIVE, SCRIPT_LANGUAGES, datum_hash_of,
 from shared.packed import Attached
 
 HashedScript = tuple[int, bytes]
-"""The place of the language in SCRIPT_LANGUAGES, and the bytes that are hashed."""
+"""The index of the language in SCRIPT_LANGUAGES, and the bytes that are hashed."""
 
 
 class Attachments(msgspec.Struct, frozen=True, gc=False):
-    """Datums and scripts of a transaction: `attached` refers to them for each output that has any, by their hashes."""
+    """Datums and scripts of a transaction: `attached` has their hashes for each output that has any."""
 
     attached: list[Attached] = []
     datums: dict[bytes, bytes] = {}
@@ -62,7 +62,7 @@ def _witnessed(scripts: dict[str, frames.Script]) -> dict[bytes, HashedScript]:
 
 
 def _read(script: frames.Script) -> tuple[bytes, HashedScript] | None:
-    """A script and its hash; None if its language is unknown, or if its bytes are."""
+    """A script and its hash; None if its language or its bytes are unknown."""
     if script.language not in SCRIPT_LANGUAGES:
         return None
     language_no = SCRIPT_LANGUAGES.index(script.language)
@@ -76,7 +76,7 @@ def _read(script: frames.Script) -> tuple[bytes, HashedScript] | None:
 def _native(json: bytes) -> tuple[bytes, HashedScript] | None:
     """A native script that the node sends as JSON only; None for a clause that is not in the CDDL's `native_script`.
 
-    NOTE: it is encoded as the common libraries do, with definite lengths: the same bytes as on the chain, with few
+    NOTE: it is encoded with definite lengths, as by the common libraries: the same bytes as on the chain, with few
     exceptions. Mints repeat their scripts, hence the cache.
     """
     tree = _tree(msgspec.json.decode(json)) if json else None

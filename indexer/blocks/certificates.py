@@ -1,4 +1,4 @@
-"""Convert certificates to the form in which rows hold them, and to the changes of stake and pools that they make."""
+"""Convert certificates to the form that rows contain, and to the changes of stake and pools that they make."""
 
 from collections.abc import Iterator
 
@@ -16,8 +16,9 @@ _TYPE_NOS = {name: number for number, name in enumerate(packed.CERTIFICATES)}
 
 
 class StakeChange(msgspec.Struct, frozen=True, gc=False):
-    """A stake credential (its reward account) is registered or deregistered, both of which end its delegation, or it
-    delegates.
+    """A stake credential (its reward account) is registered or deregistered, or delegates.
+
+    Registration and deregistration both end its delegation.
     """
 
     kind: str
@@ -76,7 +77,7 @@ def changes_of(certificates: list[frames.Certificate], tx_hash: bytes, network: 
 
 
 def packed_of(certificates: list[frames.Certificate], tx_hash: bytes, network: Network) -> list[packed.Certificate]:
-    """A transaction's certificates as its row holds them. Raises frames.Unreadable."""
+    """A transaction's certificates as its row contains them. Raises frames.Unreadable."""
     try:
         return [_packed(certificate, network) for certificate in certificates]
     except ValueError as error:
@@ -122,7 +123,7 @@ def _genesis(issuer: frames.Party, delegate: frames.Party) -> tuple[bytes, bytes
 
 
 def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[Change]:
-    """One certificate's changes. NOTE: certificates of Conway may register and delegate at once, under many types."""
+    """One certificate's changes. NOTE: one Conway certificate may register and also delegate stake and vote."""
     pool, credential = certificate.stake_pool, certificate.credential
     representative = _party(certificate.delegate_representative)
     if credential is not None and certificate.origin is not None:

@@ -1,6 +1,6 @@
 """The effects of a transaction, valid or not, in one form. No side effects.
 
-After this step, only the value check still asks whether scripts failed.
+After this step, only the value check looks at whether scripts failed.
 """
 
 import msgspec
@@ -38,7 +38,7 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     the node sends no CBOR.
     `other_payments` is the lovelace of its credits, proposals and donation, which are neither outputs nor fee.
     `attached` are the datums and reference scripts of the outputs that have any. `datums` and `scripts` are those in
-    the outputs and witnesses, by hash; witnesses of failed scripts count, too.
+    the outputs and witnesses, by hash; those of a transaction with failed scripts are included.
 
     NOTE: a reference to any raw part of a frame would keep the JSON of the whole block in memory, ten times the size.
     """
@@ -59,7 +59,7 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
 
 
 class BlockEffects(msgspec.Struct, frozen=True, gc=False):
-    """A block. `transactions` holds one group per transaction: its sub-transactions (Dijkstra), then itself.
+    """A block. `transactions` has one group per transaction: its sub-transactions (Dijkstra), then itself.
 
     `pool_id` is that of the issuer, None in Byron. An epoch boundary block (`ebb`) has no slot: its point has slot -1
     until packed_block.placed puts it at the first slot of its epoch.
@@ -155,7 +155,7 @@ def _output(output: frames.Output) -> Output:
 
 
 def _assets(value: dict[str, dict[str, int]]) -> Assets:
-    """Assets by their bytes. NOTE: before Conway a block may contain a quantity of 0, which means nothing."""
+    """Assets by their bytes. NOTE: before Conway a block may contain a quantity of 0, which is left out."""
     found = {}
     for text, quantities in value.items():
         if text != "ada":

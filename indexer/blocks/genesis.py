@@ -42,7 +42,7 @@ class Genesis(msgspec.Struct, frozen=True):
 
 
 async def load(node: "Ogmios", network: Network) -> Genesis:
-    """Ask the node for the genesis of its network. Raises WrongNetwork, frames.Unreadable and OSError.
+    """Query the genesis of the node's network. Raises WrongNetwork, frames.Unreadable and OSError.
 
     Raises Refused if the node can't answer yet: its ledger has Shelley's genesis only after Byron, which takes a new
     mainnet node hours. Without genesis outputs, transactions that spend them could not be indexed.

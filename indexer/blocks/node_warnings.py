@@ -12,7 +12,7 @@ COSTS = {
     _TRANSACTION_CBOR: "the size of transactions is unknown (null)",
     _METADATA_CBOR: "metadata entries with bytes as key or value are lost",
 }
-"""What the index lacks without each flag of Ogmios."""
+"""The data that the index lacks without each flag of Ogmios."""
 
 
 def flags_set(observed: Observations) -> dict[str, bool | None]:

@@ -2,7 +2,7 @@
 
 A batch may have thousands of transactions. As objects they would not fit into a processor's cache, and reading them
 from memory would take longer than the work on them. Bytes take a tenth of the space; each block is unpacked when its
-rows are made (docs/decisions/0015).
+rows are built (docs/decisions/0015).
 """
 
 import msgspec
@@ -17,7 +17,7 @@ from shared.network import Network
 from shared.packed import OutputKey
 
 NEAR_TIP_BLOCKS = 100
-"""Nearer to the node's tip than this, a batch waits for no further blocks, and its commit waits for the disk."""
+"""Nearer to the node's tip than this, a batch does not wait for more blocks, and its commit waits for the disk."""
 
 
 class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -34,10 +34,10 @@ class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The effects of a transaction, with `attached` and `extra` packed as its row holds them.
+    """The effects of a transaction, with `attached` and `extra` packed as in its row.
 
     Assets are places in Lookups.assets. Those in `named` are minted here and described by its metadata (CIP-25).
-    `reference_outputs` holds for each CIP-68 reference token the asset, the output index, and the datum's hash.
+    `reference_outputs` has for each CIP-68 reference token the asset, the output index, and the datum's hash.
     """
 
     tx_hash: bytes
@@ -61,7 +61,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Lookups(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Everything to look up before the rows of a block can be made, without duplicates.
+    """Everything to look up before the rows of a block can be built, without duplicates.
 
     `tx_hashes` are the block's own transactions, `spent` the outputs of other blocks that they spend. `assets` are
     policy id and name in one byte string, `reward_accounts` the 29 bytes of CIP-19, `pool_ids` 28 bytes.

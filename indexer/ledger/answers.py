@@ -110,8 +110,8 @@ def snapshot_of(
 ) -> dict[bytes, int]:
     """The stakes in the last snapshot by pool_id, from voting stakes; empty if the node reports none.
 
-    `delegations` has, by account, the pool_id to which each account with a deposit delegated where the epoch began. A
-    deposit votes only where the pool itself has stake (Conway: DRepPulser). Raises frames.Unreadable.
+    `delegations` has, by account, the pool_id to which each account with a deposit delegated when the epoch began. A
+    deposit votes only if the pool itself has stake (Conway: DRepPulser). Raises frames.Unreadable.
 
     NOTE: in the first epoch of Conway no vote is open yet, and the node reports a voting stake of 0 for every pool.
     """

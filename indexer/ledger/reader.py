@@ -1,17 +1,17 @@
 """Read data that blocks do not contain from the node's ledger state: rewards, reserves, protocol parameters.
 
-Once per epoch it reads the protocol parameters and the reward of every registered account, in batches that a restart
-resumes, and between batches the rewards that have changed. It has its own connections to the node and the database, and
-takes a turn at the writer only to write: following the tip waits for one write at most, of 1,000 rewards or of an
-epoch's figures. Queries that the node can't answer are retried later.
+Once per epoch it reads the protocol parameters and the reward of every registered account, in batches. After a restart
+it continues with the next batch. Between batches it reads the rewards that have changed. It has its own connections to
+the node and the database, and locks the writer only to write: following the tip waits for at most one write, of 1,000
+rewards or of an epoch's figures. Queries that the node can't answer are retried later.
 
 Once an epoch's rewards are read, active stake gets them from one of two sources (docs/decisions/0010):
 
 - Since Conway, the node's own snapshot: pools vote with the snapshot from the beginning of the epoch, plus the deposits
   of proposals, which the node reports separately (`stakePools` with `includeStake`, `governanceProposals`). Exact.
 - For pools that the node does not report: the current rewards of the accounts, plus later withdrawals, less the pool
-  deposits that were refunded right after the snapshot. It is exact up to Babbage; since Conway it includes payments of
-  governance at that boundary.
+  deposits that were refunded right after the snapshot. This is exact up to Babbage; since Conway it includes payments
+  of governance at that boundary.
 """
 
 import asyncio
@@ -153,7 +153,7 @@ class LedgerReader:
     async def _end_epoch(
         self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, complete_epoch_no: int | None
     ) -> None:
-        """All rewards are read: complete the snapshots with them, and compare live stakes.
+        """Complete the snapshots with the rewards, which are all read, and compare live stakes.
 
         Rewards change at the beginning of an epoch, just before its snapshot, which counts in the next epoch. After
         indexing from scratch, the previous snapshot, which counts in this epoch, lacks its rewards, too.
@@ -248,7 +248,7 @@ async def pool_rewards(
 async def _node_snapshots(
     network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, with_previous: bool
 ) -> "_NodeSnapshots":
-    """Query the node for the snapshot of the acquired point's epoch and, if `with_previous`, of the one before."""
+    """Query the node for the snapshot of the acquired point's epoch and, if `with_previous`, of the previous epoch."""
     snapshots = {epoch_no: await _reported_snapshot(network, node, db, epoch_no)}
     parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
     if with_previous:
@@ -287,7 +287,7 @@ async def _rewards_in(
     """Rewards in the snapshot from the beginning of the epoch `opened`, by pool_no.
 
     For pools that the node reports: their stake less the outputs in it. For others: the rewards that their accounts
-    held then, computed from the current ones. That is exact in the same epoch, and later includes newer rewards.
+    held then, computed from the current ones. That is exact in the same epoch; later it includes newer rewards.
     """
     snapshot = reported.snapshots[opened]
     rewards, complete = {}, bool(snapshot)
@@ -320,7 +320,7 @@ async def _taken_from(db: asyncpg.Connection, first_tx_id: TxId) -> Counter[byte
 
 
 def taken_from_accounts(transactions: list[packed.Extra]) -> Counter[bytes]:
-    """How much some transactions took out of reward accounts: withdrawals less credits."""
+    """The lovelace that some transactions took out of reward accounts: withdrawals less credits."""
     taken: Counter[bytes] = Counter()
     for extra in transactions:
         taken.update(extra.withdrawals)
@@ -345,7 +345,7 @@ class _NodeSnapshots(msgspec.Struct, frozen=True):
 
 
 class NotThere(Exception):
-    """The node has no ledger state for our tip, which is on another fork or too old. A later tip will do."""
+    """The node has no ledger state for our tip, which is on another fork or too old. A later tip may have one."""
 
 
 async def acquire(node: Ogmios, point: Point) -> None:

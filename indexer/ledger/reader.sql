@@ -15,7 +15,7 @@ INSERT INTO epoch_parameters (epoch_no, parameters) VALUES ($1, $2::text::json)
 ON CONFLICT (epoch_no) DO UPDATE SET parameters = excluded.parameters
 
 -- name: insert_epoch
--- All rewards are to be read again. What the node could not answer stays as it was in an earlier epoch.
+-- All rewards are to be read again. Figures that the node did not report keep their values from an earlier epoch.
 INSERT INTO ledger_state AS present (slot_no, epoch_no, next_stake_no, desired_pools, reserves, treasury)
 VALUES ($1, $2, 0, $3, $4, $5)
 ON CONFLICT (one) DO UPDATE SET

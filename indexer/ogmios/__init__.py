@@ -1,1 +1,1 @@
-"""The wire: what the node says, as Structs of the fields that we use."""
+"""The wire: the node's messages, as Structs of the fields that we use."""

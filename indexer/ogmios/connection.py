@@ -118,7 +118,7 @@ async def connect(url: str) -> Ogmios:
     session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
     try:
         async with asyncio.timeout(CONNECT_WITHIN_S):
-            # NOTE: frames are not limited (a block of 90 kB takes 1 MB or more); text stays bytes for the decoder.
+            # NOTE: no limit on frame size (a block of 90 kB takes 1 MB or more); text stays bytes for the decoder.
             ws = await session.ws_connect(url, max_msg_size=0, decode_text=False, timeout=_NO_GOODBYE)
     except BaseException as cause:
         await session.close()
@@ -133,7 +133,7 @@ async def connect(url: str) -> Ogmios:
 
 
 def _keep_alive(ws: "aiohttp.ClientWebSocketResponse[bool]") -> None:
-    """Detect a dead peer by TCP keepalive, since answers at the tip may take any time."""
+    """Detect a dead peer by TCP keepalive, since an answer at the tip may take arbitrarily long."""
     peer = ws.get_extra_info("socket")
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):

@@ -1,7 +1,7 @@
 """Ogmios' messages as Structs of the fields that we use, for versions 6.11 to 7.x and all eras.
 
 `blocks/` translates Ogmios' names into ours, with two exceptions. The node's tip stays a `NodePoint`. A certificate
-that changes stake or pools stays a `Certificate` until its rows are made. Our API shows its type as Ogmios names it.
+that changes stake or pools stays a `Certificate` until its rows are built. Our API shows its type as Ogmios names it.
 Fields that we do not use are skipped. The schema is in Ogmios' `cardano.json` and `ogmios.json`.
 """
 
@@ -53,7 +53,7 @@ class Script(_Struct, frozen=True):
 
 
 class Output(_Struct, frozen=True):
-    """A transaction output. `value` holds `ada` and each policy, by name and quantity."""
+    """A transaction output. `value` maps `ada` and each policy to quantities by name."""
 
     address: str
     value: dict[str, dict[str, int]]
@@ -247,7 +247,7 @@ class _Answer(_Struct, frozen=True):
 
 
 class _Forward(_Struct, frozen=True):
-    """An answer to `nextBlock`, decoded in one pass: it is most of what arrives."""
+    """An answer to `nextBlock`, decoded in one pass, since most frames are such answers."""
 
     result: NextBlock | None = None
     error: Fault | None = None
@@ -286,7 +286,7 @@ def read(frame: bytes) -> NextBlock | Fault:
 
 
 def _decode(decoder: msgspec.json.Decoder[Decoded], frame: bytes) -> Decoded:
-    """Decode a frame; if that fails, retry without valid JSON that our decoder rejects.
+    """Decode a frame; if that fails, replace the valid JSON that our decoder rejects, and retry.
 
     NOTE: a metadatum may contain an escaped lone surrogate, which is not valid text; it becomes a question mark.
     """

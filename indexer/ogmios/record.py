@@ -10,7 +10,7 @@ from shared.ledger import Point
 
 
 class NotRecorded(Exception):
-    """The node's chain lacks the start, or has changed to a fork: a file would hold blocks that don't follow."""
+    """The node's chain lacks the start, or has changed to a fork: a file would contain blocks that don't connect."""
 
 
 async def record(

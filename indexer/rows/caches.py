@@ -1,6 +1,6 @@
 """Bounded caches of the database: numbers of byte strings, lengths of histories, unspent outputs.
 
-They also hold what is prepared but not committed, so that a batch can be prepared while the one before it is written.
+They also contain data that is prepared but not committed, so a batch can be prepared while the previous one is written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,8 @@ No = TypeVar("No", bound=int)
 """The row numbers of one kind."""
 
 UNCOMMITTED_PARTS = 2
-"""How many parts of batches may still be uncommitted while the next is looked up: one is being written, the other is
-being built or waits.
+"""How many parts of batches may be uncommitted while the next is looked up: one is being written, the other is being
+built or is queued.
 """
 
 MOST_OUTPUTS = 500_000
@@ -75,7 +75,7 @@ class Recent(dict[Key, Value]):
         return list(map(self.__getitem__, keys))
 
     def trim(self) -> None:
-        """Forget older entries, if it is full; call it once for each part of a batch, before that is looked up.
+        """Forget older entries if the cache is full. Call it once for each part of a batch, before the part's look-ups.
 
         Entries of the last UNCOMMITTED_PARTS parts are kept, provided that their rows are built.
         """
@@ -102,7 +102,7 @@ class Numbers(Recent[bytes, No]):
         self._query, self._next = query, next_number
 
     async def look_up(self, db: Connection, raws: Iterable[bytes]) -> list[tuple[No, bytes]]:
-        """Look up the number of each byte string. Returns (number, byte string) for those that get one now."""
+        """Look up the number of each byte string. Returns (number, byte string) for those that are numbered now."""
         missing = self.unknown(raws)
         if not missing:
             return []
@@ -118,7 +118,7 @@ class Numbers(Recent[bytes, No]):
 
 
 class Lengths(Recent[No, int]):
-    """How many entries the history of each address, account or asset has: the `seq` of its next entry."""
+    """The number of entries in the history of each address, account or asset, which is the `seq` of its next entry."""
 
     def __init__(self) -> None:
         super().__init__(MOST_NUMBERS)
@@ -130,7 +130,7 @@ class Lengths(Recent[No, int]):
         return seq
 
     def cut(self, entries: Mapping[No, int]) -> None:
-        """Note that a rollback has cut so many entries off each history."""
+        """Note how many entries a rollback has cut off each history."""
         for number in entries.keys() - self.unknown(entries):
             self[number] -= entries[number]
 
@@ -159,7 +159,7 @@ class Addresses(Recent[bytes, AddressNumbers]):
     ) -> tuple[list[tuple[AddressNo, StakeNo | None, bytes]], list[tuple[StakeNo, bytes]]]:
         """Look up the numbers of these addresses with their stake credentials, and of further reward accounts.
 
-        Returns (address_no, stake_no, address) and (stake_no, reward account) for those that get a number now.
+        Returns (address_no, stake_no, address) and (stake_no, reward account) for those that are numbered now.
         """
         missing = self.unknown(addresses)
         if missing:
@@ -179,8 +179,8 @@ class Addresses(Recent[bytes, AddressNumbers]):
 class UnspentOutputs(Recent[OutputKey, bytes]):
     """Outputs that no transaction has spent yet.
 
-    NOTE: each is kept as bytes, which lie in one place. An object lies in ten, and fetching those from memory takes
-    longer than unpacking.
+    NOTE: each is kept as bytes, which are contiguous in memory. An object is spread over ten places, and fetching those
+    takes longer than unpacking.
     """
 
     def __init__(self) -> None:
@@ -198,13 +198,13 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
     def forget(self, keys: Iterable[OutputKey]) -> None:
         """Forget outputs that are spent."""
         for key in keys:
-            # NOTE: both may have it: the older half from before a rollback, the newer from a block of the other fork.
+            # NOTE: both halves may have it: the older from before a rollback, the newer from a block of the other fork.
             self.pop(key, None)
             self._older.pop(key, None)
 
 
 def _pack(output: ResolvedOutput) -> bytes:
-    """The output as the row of its transaction has it, followed by the facts that the row lacks."""
+    """The output as in the row of its transaction, followed by the facts that the row lacks."""
     return output.packed + _FACTS.pack(output.tx_id, output.index, output.stake_no or 0, output.reference_tokens)
 
 

@@ -79,7 +79,7 @@ class HistoryEntries(msgspec.Struct, frozen=True):
 
 
 class Histories:
-    """The lengths of the histories as the only writer of a network knows them."""
+    """The lengths of histories, as cached by the only writer of a network."""
 
     def __init__(self) -> None:
         self._addresses = Lengths[AddressNo]()
@@ -131,7 +131,7 @@ class Histories:
         assets: Mapping[AssetNo, int],
         supplies: Mapping[AssetNo, SupplyChange],
     ) -> None:
-        """Note that a rollback has cut so many entries off histories, and has taken these mints and burns back."""
+        """Note how many entries a rollback has cut off histories, and the mints and burns that it has undone."""
         self._addresses.cut(addresses)
         self._accounts.cut(accounts)
         self._withdrawals.cut(withdrawals)
@@ -139,7 +139,7 @@ class Histories:
         self._mints.cut({asset_no: -each.mint_count - each.burn_count for asset_no, each in supplies.items()})
 
     async def _look_up(self, db: Connection, *wanted: tuple[Lengths[Any], set[Any]]) -> None:
-        """Look up the lengths of these histories where they are not known."""
+        """Look up the lengths of those of these histories that are not cached."""
         missing = []
         for lengths, numbers in wanted:
             lengths.trim()
@@ -151,7 +151,7 @@ class Histories:
     def _supplies(self, rows: Rows) -> dict[AssetNo, SupplyChange]:
         """The mints and burns of the batch, and the first transaction of each asset that has none.
 
-        An asset has none if it is new, or if a rollback took all of its transactions.
+        An asset has none if it is new, or if a rollback removed all of its transactions.
         """
         supplies: dict[AssetNo, SupplyChange] = {}
         for asset_no, tx_id, small, large, _ in rows.mints:

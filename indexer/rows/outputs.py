@@ -34,7 +34,7 @@ class Outputs(msgspec.Struct):
     spenders: dict[int, bytes] = {}
 
     def add_spender(self, spent_by: TxId, output: ResolvedOutput) -> None:
-        """A transaction spends an output."""
+        """Add the transaction that spends an output."""
         slot_no = slot_of(output.tx_id)
         self.spenders[slot_no] = self.spenders.get(slot_no, b"") + pack_spender(spent_by, output.tx_id, output.index)
 
@@ -67,7 +67,7 @@ def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, T
 def unpack_spender_columns(slot_no: int, entries: bytes) -> tuple[list[int], tuple[int, ...]]:
     """The spent outputs of a slot, each as the number tx_id << 16 | index, and the tx_ids that spent them.
 
-    NOTE: for verify, which reads every entry. It takes no step of Python for the rest of an entry.
+    NOTE: for verify, which reads every entry. Only the number of the output takes a Python step per entry.
     """
     # The place in the block and the index are the lowest 32 bits of an output's number.
     columns = unpack(">" + "qI" * (len(entries) // _SPENDER.size), entries)

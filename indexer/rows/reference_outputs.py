@@ -19,7 +19,7 @@ class ReferenceOutputs(msgspec.Struct):
     spent_tokens: int = 0
 
     def spend(self, tx_id: TxId, key: packed.OutputKey, tokens: int) -> None:
-        """A transaction spends an output that holds some reference tokens."""
+        """Add an output with this many reference tokens that a transaction spends."""
         self.spent_references.append((*packed.output_of(key), tx_id))
         self.spent_tokens += tokens
 

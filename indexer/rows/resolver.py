@@ -1,4 +1,4 @@
-"""Resolve what new rows refer to: the outputs that inputs spend, and the numbers of addresses, assets and pools.
+"""Resolve the references of new rows: the outputs that inputs spend, and the numbers of addresses, assets and pools.
 
 A batch needs a fixed, small number of queries; most references come from caches.
 """
@@ -82,13 +82,13 @@ class Resolver:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next look-up may forget entries, so that rows which need them must be complete."""
+        """Whether the next look-up may forget entries. If so, the rows that need them must be built first."""
         return any(cache.is_full for cache in self._caches)
 
     async def look_up(self, db: Connection, blocks: list[Lookups], unapplied: Sequence[Lookups] = ()) -> FirstSeen:
         """Look up everything that `rows.of` needs for these blocks.
 
-        `unapplied` are blocks before them whose rows are still being built. Their outputs are not looked up, since
+        `unapplied` are the preceding blocks whose rows are still being built. Their outputs are not looked up, since
         they will be known before the rows of these blocks are built. It must be empty if `is_full`.
         """
         for cache in self._caches:
@@ -144,7 +144,7 @@ class Resolver:
         self.unspent.forget(change.spent)
 
     def restore(self, outputs: Mapping[OutputKey, ResolvedOutput]) -> None:
-        """Remember outputs that are unspent again: the blocks of another fork have most of the same transactions."""
+        """Remember outputs that are unspent again: the blocks of the other fork have most of the same transactions."""
         self.unspent.trim()
         self.unspent.add(outputs)
 
@@ -166,7 +166,7 @@ def outputs_paid(
 
 
 async def resolve_outputs(db: Connection, outputs: Sequence[PlacedOutput]) -> list[ResolvedOutput]:
-    """Add to outputs what their rows don't say."""
+    """Add to outputs the facts that their rows lack."""
     return resolve(outputs, await facts_of(db, [output for _, _, output in outputs]))
 
 
@@ -232,7 +232,7 @@ async def _fetch(
 ) -> tuple[dict[OutputKey, PlacedOutput], dict[OutputKey, "_GenesisSource"]]:
     """Outputs of transactions, and outputs of the genesis.
 
-    Those from before the first indexed block are left out.
+    Outputs from before the first indexed block are left out.
     """
     wanted = {key: packed.output_of(key) for key in keys}
     missing = {tx_hash for tx_hash, _ in wanted.values()}

@@ -91,7 +91,7 @@ async def of(
             rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
         else:
             _BlockRows(rows, spent, resolver, rules, block).add()
-        # NOTE: yields after each block, otherwise Postgres would wait until all of these rows are made.
+        # NOTE: yield after each block, otherwise Postgres would wait until all of these rows are built.
         await asyncio.sleep(0)
     return Built(rows, UnspentChange(rows.outputs.made, spent))
 
@@ -102,7 +102,7 @@ def quantity_columns(quantity: int) -> QuantityColumns:
 
 
 class _BlockRows:
-    """One block whose rows are being made."""
+    """One block whose rows are being built."""
 
     def __init__(
         self, rows: Rows, spent: set[OutputKey], resolver: Resolver, rules: value_check.Rules, block: PackedBlock
@@ -144,7 +144,7 @@ class _BlockRows:
     def _add_transaction(
         self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus
     ) -> tuple[bytes, bytes, bytes | None]:
-        """Add what a transaction spends, pays and mints. Returns its outputs, inputs and mint, packed."""
+        """Add the inputs, outputs and mint of a transaction. Returns its outputs, inputs and mint, packed."""
         rows = self._rows
         inputs, sources = self._add_inputs(tx_id, tx, surplus)
         spent = rows.amounts.move(sources, -1)
@@ -168,7 +168,7 @@ class _BlockRows:
     def _add_inputs(
         self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus
     ) -> tuple[list[bytes], list[ResolvedOutput]]:
-        """Add what a transaction spends. Returns its inputs, packed, and the outputs of those that are known."""
+        """Add the inputs of a transaction. Returns them, packed, and the outputs that they spend, as far as known."""
         rows = self._rows
         inputs, sources = [], []
         for key in tx.inputs:
@@ -185,7 +185,7 @@ class _BlockRows:
         return inputs, sources
 
     def _add_mint(self, tx_id: TxId, tx: Transaction, surplus: value_check.Surplus) -> bytes | None:
-        """Add what a transaction mints and burns. Returns it packed."""
+        """Add the mints and burns of a transaction. Returns them, packed."""
         minted = by_number(tx.mint, self._assets)
         surplus.add(minted, 1)
         named = {self._assets[place] for place in tx.named}

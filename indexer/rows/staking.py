@@ -16,9 +16,9 @@ _GENESIS = TxId(-1)
 
 
 class Staking(msgspec.Struct):
-    """Rows, each a tuple of its table's columns, and what moves, of a batch whose blocks are all of one epoch.
+    """Rows, each a tuple of its table's columns, and changes, of a batch whose blocks are all of one epoch.
 
-    `begun` are the epochs that begin with its first block. `delegations` holds pool_no and active_epoch_no of
+    `begun` are the epochs that begin with its first block. `delegations` has pool_no and active_epoch_no of
     the credentials whose delegation changes.
     """
 

@@ -4,9 +4,9 @@ The rule is the ledger's preservation of value (Conway ledger specification, "UT
 minted = outputs + fee + deposits + burned + donation. A Dijkstra transaction balances together with its
 sub-transactions. Credits to reward accounts are on the side of the outputs.
 
-A certificate may name no amount. It then takes what the protocol parameters say, which governance may change, or gives
-back what was once paid. Blocks tell neither: once governance has changed a deposit, any amount of the right sign is
-accepted.
+A certificate may name no amount. It then takes the deposit in the protocol parameters, which governance may change, or
+refunds the deposit that was once paid. Blocks contain neither amount: once governance has changed a deposit, any amount
+of the right sign is accepted.
 
 The checks change nothing and do not query the database; the resolver only names an asset in an error.
 """
@@ -89,13 +89,13 @@ class Surplus(msgspec.Struct, gc=False):
 def checked_fee(group: list[Transaction], surplus: Surplus, resolver: Resolver, rules: Rules, at: Point) -> int | None:
     """The fee in lovelace of a transaction with its sub-transactions, which must balance.
 
-    A fee that the node does not send is computed; None where it depends on an unknown input. Raises Unbalanced.
+    A fee that the node does not send is computed; None if it depends on an unknown input. Raises Unbalanced.
     """
     host = group[-1]
     if surplus.unknown is not None:
         if rules.from_origin:
             tx_hash, index = packed.output_of(surplus.unknown)
-            origin = "which no block or genesis made, or which another input of the same batch spends"
+            origin = "which no block or genesis made, or which another input of the same batch also spends"
             raise _unbalanced(host, at, f"spends {tx_hash.hex()}#{index}, {origin}")
         return host.fee
     if host.fee is None:
@@ -108,7 +108,7 @@ def checked_fee(group: list[Transaction], surplus: Surplus, resolver: Resolver, 
 
 
 def deposit(kind: str, named: int | None) -> int:
-    """The lovelace that a certificate of this type takes (above 0) or gives back (below 0), as far as it names it."""
+    """The lovelace that a certificate of this type takes (above 0) or refunds (below 0); 0 if it names no amount."""
     match kind:
         case "stakeCredentialRegistration" | "delegateRepresentativeRegistration":
             return named or 0

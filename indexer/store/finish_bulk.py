@@ -1,7 +1,7 @@
 """The end of bulk: build the indexed tables from the staged rows and from each other.
 
-Each step is one commit, and a last commit makes the index live. After a crash, the interrupted step begins
-again; `tip.finalize_step` counts the completed ones.
+Each step is one commit, and a last commit makes the index live. After a crash, the interrupted step is repeated;
+`tip.finalize_step` counts the completed ones.
 """
 
 import time
@@ -49,7 +49,7 @@ def _log(event: str, began: float, **fields: object) -> None:
 
 
 async def _rebuild(db: asyncpg.Connection, table: str, fill: Fill) -> None:
-    """Fill a table; its indexes are built at the end, faster than row by row."""
+    """Fill a table; its indexes are built at the end, which is faster than row by row."""
     await db.execute("SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '1GB'")
     async with indexes.rebuilt(db, table):
         await fill(db)

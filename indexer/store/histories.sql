@@ -1,4 +1,4 @@
--- The packed histories. All chunks of a history are full but the last.
+-- The packed histories. All chunks of a history except the last are full.
 
 -- name: add_entries
 -- Add entries to chunks, or begin chunks with them, and count the chunks that had entries before. Each history has four
@@ -41,7 +41,7 @@ SELECT (SELECT count(*) FROM address_grown) + (SELECT count(*) FROM account_grow
 
 -- name: cut_entries
 -- Cut the last entries off histories. Each has two columns: numbers of addresses, accounts or assets, and how many entries.
--- Returns the addresses that have none left. Most histories lose no chunk: these are not searched for any.
+-- Returns the addresses that have none left. Most histories lose no chunk; they are not searched for chunks to delete.
 WITH address AS MATERIALIZED (
     SELECT address_no, last.length - entries AS length, chunk AS last_chunk
     FROM unnest($1::integer[], $2::integer[]) AS undone (address_no, entries) CROSS JOIN LATERAL (

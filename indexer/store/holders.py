@@ -56,7 +56,7 @@ class _Holders:
 
     async def move(self, db: asyncpg.Connection, moved: Iterable[tuple[tuple[AssetNo, int], int]]) -> None:
         """Move quantities, each given by asset_no and owner, and count the buckets that holders leave and enter."""
-        # Quantities go as text because they exceed bigint.
+        # Quantities are passed as text because they may exceed bigint.
         moves = [(*key, str(quantity)) for key, quantity in sorted(moved) if quantity]
         if not moves:
             return

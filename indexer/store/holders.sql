@@ -41,9 +41,9 @@ WHERE policy_no IN (SELECT policy_no FROM of_policies WHERE opens_bucket({owner_
    OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
 
 -- name: move_holder_buckets
--- Runs after move_holders, with the moves that it returns. The count of a bucket changes by one for each holder that leaves or enters it.
--- If that holder opens a bucket, the buckets around it are counted again: a scan of some thousand rows. A list that has
--- become long gets buckets, one that has become short loses them.
+-- Runs after move_holders, with the moves that it returns. The count of a bucket changes by one for each holder that
+-- leaves or enters it. If that holder opens a bucket, the buckets around it are counted again: a scan of some thousand
+-- rows. A list that has become long gets buckets; one that has become short loses them.
 WITH moved AS MATERIALIZED (
     -- NOTE: ctid is for the planner. Without it the index by quantity covers the query, looks cheaper than the primary
     -- key, and is scanned through the whole list.
@@ -62,7 +62,7 @@ WITH moved AS MATERIALIZED (
 ), removed AS (
     DELETE FROM {holder}_bucket b USING moved m JOIN list USING ({held_no})
     WHERE b.{held_no} = m.{held_no} AND counted
-      AND (NOT long OR m.opens) -- by itself, so that it cuts the rows of `moved` before they are joined with all buckets
+      AND (NOT long OR m.opens) -- a separate condition, which filters `moved` before it is joined with all buckets
       AND (NOT long OR (b.lowest_quantity = m.before AND b.lowest_{owner_no} = m.{owner_no}))
 ), place AS MATERIALIZED (
     SELECT {held_no}, place.quantity, m.{owner_no}, m.opens, place.holders

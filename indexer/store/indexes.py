@@ -1,4 +1,4 @@
-"""Fill a table without its indexes, and build them afterwards: faster than row by row."""
+"""Fill a table without its indexes, and build them afterwards, which is faster than row by row."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

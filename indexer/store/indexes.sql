@@ -1,5 +1,5 @@
 -- name: of_table
--- Every index of a table, with the statement that creates it; that of a constraint adds the constraint.
+-- Every index of a table, with the statement that creates it, or that adds its constraint.
 SELECT i.indexrelid::regclass::text AS name,
        CASE WHEN c.oid IS NULL THEN pg_get_indexdef(i.indexrelid)
             ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', i.indrelid::regclass, c.conname, pg_get_constraintdef(c.oid))

@@ -1,5 +1,5 @@
-"""Unspent outputs in the database, and which transaction spent the others. Everything here runs inside a commit of
-its caller: writer.py or finish_bulk.py.
+"""Unspent outputs in the database, and the spenders of the others. Everything here runs inside a commit of its caller:
+writer.py or finish_bulk.py.
 
 A deep page of a long list, or its total, must not read all its rows, so long lists are counted in buckets. For long
 lists, `utxo_asset` and `account_utxo_asset` also have a row for each asset of an output. Short lists are read row by
@@ -26,7 +26,7 @@ async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequ
     """Remove and add outputs, and adjust the lists that they are in. Those to remove must be rows of `utxo`."""
     if removed:
         tag = await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
-        # NOTE: the resolver does not notice a second spending: it reads outputs in `tx`, which has the spent ones, too.
+        # NOTE: the resolver does not notice a second spending: it reads outputs from `tx`, which keeps spent ones, too.
         assert int(tag.split()[-1]) == len(removed), f"{tag} of {len(removed)}: an output is spent twice"
     await _copy(db, added)
     rows = [*removed, *added]
@@ -47,13 +47,13 @@ async def add_spenders(db: asyncpg.Connection, spenders: Mapping[int, bytes]) ->
 
 
 async def cut_spenders(db: asyncpg.Connection, entries: Mapping[int, int]) -> None:
-    """Remove the last entries of `spender` in each slot_no: as many as `entries` says."""
+    """Remove the last entries of `spender`; `entries` has their number by slot_no."""
     if entries:
         await _cut_spenders.run(db, list(entries), list(entries.values()))
 
 
 async def cut_staged_spenders(db: asyncpg.Connection, first_tx_id: TxId) -> None:
-    """Remove what transactions from `first_tx_id` on spent, in bulk."""
+    """Remove the entries of transactions from `first_tx_id` on, in bulk."""
     await _cut_staged_spenders.run(db, first_tx_id)
 
 
@@ -134,10 +134,10 @@ class _Lists:
         await self._move_buckets.run(db, *sql.columns(outputs, empty=5))
 
     async def fill(self, db: asyncpg.Connection) -> None:
-        """Make the buckets of all long lists, and list their assets.
+        """Count the buckets of all long lists, and list their assets.
 
-        NOTE: `begin` has made buckets for the outputs of the genesis, so these are made again. None of those outputs
-        holds an asset, so the list of assets is empty.
+        NOTE: `begin` has created buckets for the outputs of the genesis, which are replaced here. None of those outputs
+        contains an asset, so the list of assets is empty.
         """
         await db.execute(f"TRUNCATE {self._utxo_bucket}")
         await self._fill_buckets.run(db)

@@ -36,7 +36,7 @@ UPDATE spender_staged SET entries = substr(entries, 1, 12 * (
 WHERE tx_id_at(entries, 0) < $1 AND tx_id_at(entries, length(entries) - 12) >= $1
 
 -- name: counted_lists
--- Which lists of addresses $1 and accounts $2 have buckets.
+-- The lists of addresses $1 and accounts $2 that have buckets.
 SELECT 'address_no' AS owner_column, owner FROM unnest($1::integer[]) AS list (owner)
 WHERE EXISTS (SELECT FROM utxo_bucket b WHERE b.address_no = owner)
 UNION ALL
@@ -71,9 +71,9 @@ FROM list JOIN utxo u ON u.{owner_no} = owner CROSS JOIN unnest(u.asset_nos) AS 
 WHERE long AND NOT counted
 
 -- name: move_buckets
--- The outputs that are added to the lists of owners $1 ($4 is 1) or removed (-1). If an output opens a bucket, the buckets
--- around it are counted again: a scan of some thousand rows. A list that has become long gets buckets, one that has become
--- short loses them.
+-- The outputs that are added to the lists of owners $1 ($4 is 1) or removed (-1). If an output opens a bucket, the
+-- buckets around it are counted again: a scan of some thousand rows. A list that has become long gets buckets; one that
+-- has become short loses them.
 WITH moved AS MATERIALIZED (
     SELECT *, opens_outputs(tx_id, output_index) AS opens
     FROM unnest($1::integer[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[])
@@ -89,7 +89,7 @@ WITH moved AS MATERIALIZED (
 ), removed AS (
     DELETE FROM {utxo_bucket} b USING moved m JOIN list USING (owner)
     WHERE b.{owner_no} = m.owner AND counted
-      AND (NOT long OR m.opens) -- by itself, so that it cuts the rows of `moved` before they are joined with all buckets
+      AND (NOT long OR m.opens) -- a separate condition, which filters `moved` before it is joined with all buckets
       AND (NOT long OR (m.outputs < 0 AND b.lowest_tx_id = m.tx_id AND b.lowest_output_index = m.output_index))
 ), opening AS MATERIALIZED (
     SELECT owner, opened.tx_id, opened.output_index

@@ -30,7 +30,7 @@ async def move(db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange])
 async def undo(
     db: asyncpg.Connection, supplies: Mapping[AssetNo, SupplyChange], touched: set[AssetNo], first_tx_id: TxId
 ) -> None:
-    """Take back supplies and counts of mints, in a rollback of the transactions from `first_tx_id` on.
+    """Undo the changes of supplies and counts of mints, in a rollback of the transactions from `first_tx_id` on.
 
     `supplies` have the opposite sign already.
 

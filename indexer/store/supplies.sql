@@ -21,7 +21,8 @@ WITH moved AS (
 UPDATE policy SET asset_count = asset_count + added.assets FROM added WHERE policy.policy_no = added.policy_no
 
 -- name: undo_supplies
--- Move the supplies of assets $1, all that a rollback to before $5 touches. Those without any transaction left cease to exist.
+-- Move the supplies of assets $1, which are all that a rollback to before $5 touches. Assets without a transaction left
+-- cease to exist.
 WITH undone AS (
     SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[]) AS undone (asset_no, quantity, mints, burns)
 ), changed AS (
@@ -40,9 +41,10 @@ WITH undone AS (
 UPDATE policy SET asset_count = asset_count - removed.assets FROM removed WHERE policy.policy_no = removed.policy_no
 
 -- name: move_asset_buckets
--- After supplies moved by $2; $3 is true for assets that did not exist before. As in holders.sql: the count of a bucket changes
--- by one for each asset that leaves or enters it. If that asset opens a bucket, the buckets around it are counted again: a
--- scan of some thousand rows. A list that has become long gets buckets, one that has become short loses them.
+-- Runs after supplies have moved by $2; $3 is true for assets that did not exist before. As in holders.sql: the count
+-- of a bucket changes by one for each asset that leaves or enters it. If that asset opens a bucket, the buckets around
+-- it are counted again: a scan of some thousand rows. A list that has become long gets buckets; one that has become
+-- short loses them.
 WITH moved AS MATERIALIZED (
     SELECT policy_no, name, opens_bucket(asset_no) AS opens, before, after
     FROM (
@@ -63,7 +65,7 @@ WITH moved AS MATERIALIZED (
 ), removed AS (
     DELETE FROM asset_bucket b USING moved m JOIN list USING (policy_no)
     WHERE b.policy_no = m.policy_no AND counted
-      AND (NOT long OR m.opens) -- by itself, so that it cuts the rows of `moved` before they are joined with all buckets
+      AND (NOT long OR m.opens) -- a separate condition, which filters `moved` before it is joined with all buckets
       AND (NOT long OR (b.rank = m.before AND b.name = m.name))
 ), place AS MATERIALIZED (
     SELECT policy_no, place.rank, m.name, m.opens, place.assets

@@ -1,4 +1,4 @@
-"""The first step of a rollback: read what the undone transactions changed, from their packed rows."""
+"""The first step of a rollback: read the changes of the undone transactions from their packed rows."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ from shared.packed import Output, OutputKey
 class Undone(msgspec.Struct, frozen=True):
     """The changes of some transactions.
 
-    `amounts` and `supplies` have the opposite sign already, so that they are added; all else is as it was written.
+    `amounts` and `supplies` have the opposite sign already, so they are added; everything else is as it was written.
 
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
     cease to exist; `restored` are the outputs that are unspent again. `address_txs` to `withdrawals` count
@@ -48,7 +48,7 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
     made_by = await _makers(db, rows, inputs)
     spent = [[(made_by[tx_hash], index, output) for tx_hash, index, output in of_tx] for of_tx in inputs]
     facts = await facts_of(db, [output for outputs in (*made, *spent) for _, _, output in outputs])
-    # What they make and spend again moves nothing.
+    # Outputs that these transactions both make and spend move nothing.
     spent_places = {(tx_id, index) for sources in spent for tx_id, index, _ in sources}
     unspent = [one for outputs in made for one in outputs if one[:2] not in spent_places]
     earlier = [source for sources in spent for source in sources if source[0] < first_tx_id]

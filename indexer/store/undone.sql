@@ -1,4 +1,4 @@
--- What a rollback reads.
+-- The data that a rollback reads.
 
 -- name: transactions_from
 -- The transactions that a rollback undoes: those from this tx_id on.

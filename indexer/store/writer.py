@@ -1,8 +1,8 @@
 """Writes the blocks of a chain: each commit has consecutive blocks of one epoch, and moves the tip to the last of them.
 
 `stage` writes blocks in bulk and `append` in a live index; `rollback` undoes blocks in both, up to MAX_UNDONE_BLOCKS in
-a commit. Others write too: finish_bulk.py turns a staged index into a live one, `ledger/reader.py` keeps what the node
-says of its ledger, and `snapshot/restore.py` fills an empty chain.
+a commit. Other modules write, too: finish_bulk.py turns a staged index into a live one, `ledger/reader.py` stores data
+from the node's ledger, and `snapshot/restore.py` fills an empty chain.
 """
 
 from collections import Counter
@@ -71,7 +71,7 @@ class OurBlock(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How many blocks lie after a point, and how many transactions are in them."""
+    """The number of blocks after a point, and of the transactions in them."""
 
     blocks: int
     transactions: int
@@ -122,14 +122,14 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
 
 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> None:
-    """Write the rows of blocks of a live index, and move nothing."""
+    """Write the rows of blocks of a live index, without moving amounts."""
     await _copy_common(db, rows)
     await histories.add(db, entries)
     await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), entries.mints)
 
 
 async def copy_staged(db: asyncpg.Connection, rows: Rows) -> None:
-    """Copy the rows of blocks in bulk, and stage what moves."""
+    """Copy the rows of blocks in bulk, and stage histories, spenders and amounts."""
     await _copy_common(db, rows)
     await _copy(db, "address_tx_staged", ("address_no", "tx_id"), rows.address_txs)
     await _copy(db, "asset_tx_staged", ("asset_no", "tx_id", "quantity", "large"), rows.asset_txs)
@@ -208,8 +208,8 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
 
 
 async def renumber(db: asyncpg.Connection) -> None:
-    """Set a new id as `tip.numbering`, which ends all caches of row numbers: Postgres may have lost commits that gave
-    some.
+    """Set a new id as `tip.numbering`, which invalidates all caches of row numbers: Postgres may have lost commits that
+    assigned some.
     """
     async with schema.commit(db):
         await _renumber.run(db)
@@ -244,9 +244,9 @@ async def rollback(
 ) -> None:
     """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
 
-    `on_commit` is called after each of them.
-    With `by_node` its whole depth is counted once in rollback_depth (if it is interrupted between two commits, only the
-    rest), and submitted transactions are noted as rolled back. `resync` only reads the same chain again.
+    `on_commit` is called after each commit. With `by_node`, the whole depth is counted once in rollback_depth (if the
+    rollback is interrupted between two commits, only the rest), and submitted transactions are marked as rolled back.
+    `resync` requires neither, since it reads the same chain again.
     """
     index = await position(db)
     assert index is not None, "nothing is indexed"
@@ -254,7 +254,7 @@ async def rollback(
     assert not index.finalize_step, "complete the end of bulk first"
     last = await our_block(db, point)
     depth = index.block_no - last.block_no
-    first_slot = point.slot_no if last.ebb else point.slot_no + 1  # its slot may be that of the block after it
+    first_slot = point.slot_no if last.ebb else point.slot_no + 1  # the next block may have the same slot
     for _ in range(MAX_UNDONE_BLOCKS, depth, MAX_UNDONE_BLOCKS):
         part = await _block_back.one(db, MAX_UNDONE_BLOCKS)
         assert part is not None, "the chain has more blocks than are undone"
@@ -275,14 +275,14 @@ async def _undo(
     by_node: bool,
     counted: int | None = None,
 ) -> Undone:
-    """Take back all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, delete, reverse.
+    """Undo all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, delete, reverse.
 
     `counted` is the depth to count in rollback_depth, in the commit that ends a rollback.
     """
     first_tx_id = ledger.tx_id_of(first_slot, 0)
     async with schema.commit(db):
-        # NOTE: mints written at the end of bulk are stored in order of assets. Postgres then rates their BRIN index as
-        # useless and scans the whole table, although the latest rows are in few places.
+        # NOTE: mints written at the end of bulk are stored in order of assets. The planner then considers their BRIN
+        # index useless and scans the whole table, although the latest rows are in few places.
         await db.execute("SET LOCAL enable_seqscan = off")
         undone = await read_undone(db, first_tx_id)
         if by_node:
@@ -311,7 +311,7 @@ async def _undo(
 async def _delete(
     db: asyncpg.Connection, network: Network, point: Point, first_slot: int, undone: Undone
 ) -> tuple[set[StakeNo], set[PoolNo]]:
-    """Delete the blocks from `first_slot` on; delegations and counts of blocks become what they were before these.
+    """Delete the blocks from `first_slot` on, and restore the delegations and counts of blocks from before them.
 
     `point` is the new tip, which the caller sets. Returns the stake credentials whose delegation is restored, and the
     pools that were reaped in an epoch after the new tip's.
@@ -355,7 +355,7 @@ async def _count_depth(db: asyncpg.Connection, blocks: int) -> None:
 
 
 async def _note_all_submitted(db: asyncpg.Connection, network: Network) -> None:
-    """Mark all submitted transactions in blocks as rolled back. They are few beside those of the chain."""
+    """Mark all submitted transactions in blocks as rolled back. They are few compared with those of the chain."""
     last = b""
     while submitted := await _submitted_after.all(db, network.network_id, last, _HASHES_AT_ONCE):
         last = submitted[-1].hash
@@ -439,7 +439,7 @@ async def _stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:
 async def _move(
     db: asyncpg.Connection, amounts: Amounts, addresses: Sequence[AddressNo], *, in_use: bool = True
 ) -> None:
-    """Add `amounts` to balances and held quantities, and count the addresses that came into use or went out of it.
+    """Add `amounts` to balances and held quantities, and count the addresses that came into or went out of use.
 
     `addresses` are those whose history has begun or, if not `in_use`, is gone.
     """
@@ -457,7 +457,7 @@ async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows
 class _DeletedRow(msgspec.Struct, frozen=True):
     """The slot and maker of a deleted block, the pool of a deleted reaping, or the stake credential of a deleted event.
 
-    The rest is null.
+    The other fields are null.
     """
 
     slot_no: int | None

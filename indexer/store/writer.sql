@@ -6,8 +6,8 @@ SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_
 FROM tip
 
 -- name: points
--- Points of our chain, newest first: dense near the tip, twice as far apart each step towards the origin.
--- In one slot the block is newer than the epoch boundary block, and has the higher number.
+-- Points of our chain, newest first: dense near the tip, with distances that double towards the origin.
+-- Within a slot, the block is newer than the epoch boundary block, and has the higher number.
 SELECT slot_no, hash AS block_hash
 FROM (
     SELECT b.slot_no, b.block_no, b.hash
@@ -33,7 +33,7 @@ SELECT block_no, true FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 SELECT slot_no, hash AS block_hash FROM block WHERE slot_no <= $1 ORDER BY slot_no DESC LIMIT 1
 
 -- name: counts_after
--- What lies after a slot. Reads every block there.
+-- The blocks after a slot, and their transactions. Reads each of these blocks.
 SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FROM block WHERE slot_no > $1
 
 -- name: block_back
@@ -87,7 +87,7 @@ FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS spent (tx_hash, output_i
 WHERE r.tx_id = tx.tx_id AND r.output_index = spent.output_index
 
 -- name: add_datums
--- Those whose hash is missing: the first transaction that showed one stays in its row.
+-- Only those whose hash is missing: a row keeps the first transaction that showed its datum.
 INSERT INTO datum (hash, tx_id, body)
 SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[]) AS shown (hash, tx_id, body)
 WHERE NOT EXISTS (SELECT FROM datum WHERE datum.hash = shown.hash)
@@ -110,11 +110,11 @@ SELECT tx_id, hash FROM tx WHERE tx_id >= $1 ORDER BY tx_id LIMIT $2
 SELECT DISTINCT tx_hash AS hash FROM partner.submitted_tx WHERE network_id = $1 AND tx_hash > $2 ORDER BY tx_hash LIMIT $3
 
 -- name: indexed
--- Those of these transactions that are indexed. A look-up for each.
+-- The indexed ones of these transactions. Costs a look-up for each.
 SELECT tx.hash FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
 
 -- name: note_rolled_back
--- Of these transactions, those that were submitted are rolled back. A look-up for each.
+-- Mark the submitted ones of these transactions as rolled back. Costs a look-up for each.
 UPDATE partner.submitted_tx SET rolled_back_at = now() WHERE network_id = $1 AND tx_hash = ANY($2::bytea[])
 
 -- name: delete_staged
@@ -126,13 +126,13 @@ WITH deleted_address_tx AS (DELETE FROM address_tx_staged WHERE tx_id >= $1),
 DELETE FROM mint_staged WHERE tx_id >= $1
 
 -- name: delete_blocks
--- Delete all rows with a tx_id from $3 on, found by primary key or BRIN range, and the blocks from slot $1 on. If the new tip
--- is an epoch boundary block of that slot, its hash is $2, and it stays. $4 is the epoch of the new tip, and $5 the first slot after that
--- epoch. What was derived in later epochs is deleted, too. $6 is the lovelace of the outputs in the deleted blocks of
--- epoch $4.
+-- Delete all rows with a tx_id from $3 on, found by primary key or BRIN range, and the blocks from slot $1 on. If the
+-- new tip is an epoch boundary block of that slot, its hash is $2, and it stays. $4 is the epoch of the new tip, and $5
+-- the first slot after that epoch. Rows derived in later epochs are deleted, too. $6 is the lovelace of the outputs in
+-- the deleted blocks of epoch $4.
 --
--- All parts see the rows as they were before. Returns the makers of deleted blocks, the pools that were reaped in deleted
--- epochs, and the stake credentials of deleted events.
+-- All parts see the rows as they were before the statement. Returns the makers of deleted blocks, the pools that were
+-- reaped in deleted epochs, and the stake credentials of deleted events.
 WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
      deleted_mint AS (DELETE FROM mint WHERE tx_id >= $3),
      deleted_reference_output AS (DELETE FROM reference_output WHERE tx_id >= $3),
@@ -150,9 +150,9 @@ WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
      deleted_pool_epoch AS (DELETE FROM pool_epoch WHERE epoch_no > $4::integer + 1),
      deleted_pool_reward AS (DELETE FROM pool_reward WHERE epoch_no > $4::integer + 1),
      deleted_epoch_parameters AS (DELETE FROM epoch_parameters WHERE epoch_no > $4::integer),
-     -- Rewards that were read in a later epoch must be read and compared again, in whichever epoch comes next: epoch_no
-     -- is cleared. A long rollback runs this several times. Once epoch_no is cleared, only complete_epoch_no may still
-     -- have to be lowered.
+     -- Rewards that were read in a later epoch must be read and compared again, in whichever epoch comes next, so
+     -- epoch_no is cleared. A long rollback runs this several times. Once epoch_no is cleared, only complete_epoch_no
+     -- may still have to be lowered.
      earlier_ledger_state AS (
          UPDATE ledger_state SET
              epoch_no = CASE WHEN epoch_no > $4::integer THEN -1 ELSE epoch_no END,

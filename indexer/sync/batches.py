@@ -24,7 +24,7 @@ class Batch(msgspec.Struct, frozen=True):
 async def group(
     messages: AsyncGenerator[NodeMessage, None], heard: Callable[[frames.NodePoint | None], None]
 ) -> AsyncGenerator[Batch | RollBackward, None]:
-    """Group blocks: large batches far from the node's tip, at the tip whatever has arrived, usually one block.
+    """Group blocks: into large batches far from the node's tip; at the tip as they arrive, usually one at a time.
 
     Reads ahead of its consumer, up to a bounded queue. `heard` is called with the node's tip as each message arrives.
     """
@@ -62,13 +62,13 @@ async def group(
 
 
 async def _next(queue: asyncio.Queue[NodeMessage], reader: asyncio.Task[None]) -> NodeMessage:
-    """The next message. Raises what ended the reader, once the queue is empty."""
+    """The next message. Once the queue is empty, raises the error that ended the reader."""
     if not queue.empty():
         return queue.get_nowait()
     got = asyncio.create_task(queue.get())
     try:
         await asyncio.wait((got, reader), return_when=asyncio.FIRST_COMPLETED)
-        if got.done():  # NOTE: first, although the reader may have ended with it: no message is dropped
+        if got.done():  # NOTE: checked before the reader, which may have ended, too: no message is dropped
             return got.result()
     finally:
         got.cancel()

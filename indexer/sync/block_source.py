@@ -128,7 +128,7 @@ async def _serve(parent: socket.socket, connect: Connect, network: Network, poin
     queue: asyncio.Queue[_Packed] = asyncio.Queue(maxsize=_AHEAD)
     filling = asyncio.create_task(_fill(queue, connect, network, point))
     with suppress(ConnectionError):
-        # The parent sends nothing: the read returns when it has gone.
+        # The parent sends nothing, so the read returns only when the parent has gone.
         await lifecycle.first_of(_deliver(queue, writer), reader.read())
     filling.cancel()
     await asyncio.gather(filling, return_exceptions=True)
@@ -140,7 +140,7 @@ async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Netw
         try:
             intersection, _ = await node.intersect([] if point is None else [point])
             if intersection != point:
-                raise ConnectionResetError(f"the node has left {point}")
+                raise ConnectionResetError(f"{point} is no longer on the node's chain")
             async for message in read_in_process(node, network):
                 await queue.put(msgspec.Raw(_encode(message)) if isinstance(message, PackedBlock) else message)
                 # NOTE: neither await above suspends while input is ready, so this one lets `_deliver` run.
@@ -158,7 +158,7 @@ async def _fill(queue: "asyncio.Queue[_Packed]", connect: Connect, network: Netw
 
 
 async def _deliver(queue: "asyncio.Queue[_Packed]", writer: asyncio.StreamWriter) -> None:
-    """Send everything that waits as one delivery; deliveries grow while the parent is busy."""
+    """Send all queued messages as one delivery; deliveries grow while the parent is busy."""
     while True:
         blocks: list[msgspec.Raw] = []
         back = failure = None

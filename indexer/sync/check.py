@@ -31,7 +31,7 @@ class _Health(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def servers(running: Servers, nodes: dict[Network, str]) -> int:
-    """Try Postgres and the Ogmios of each network, and print what was found; returns the exit status."""
+    """Try Postgres and the Ogmios of each network, and print the results; returns the exit status."""
     each = [("postgres", partial(trials.postgres, url=running.database_url))]
     each += [
         (f"ogmios of {network.name}", partial(_ogmios, network=network, url=url, database_url=running.database_url))
@@ -43,7 +43,7 @@ async def servers(running: Servers, nodes: dict[Network, str]) -> int:
 async def _ogmios(trial: Trial, network: Network, url: str, database_url: str) -> None:
     trial.facts["address"] = masked(url).strip("'")
     health = await _health(url)
-    trial.facts["version"] = health.version or "unknown: it has no /health"
+    trial.facts["version"] = health.version or "unknown: /health is not available"
     node = await ogmios.connect(url)
     try:
         _, tip = await node.intersect([])
@@ -64,7 +64,7 @@ async def _ogmios(trial: Trial, network: Network, url: str, database_url: str) -
 
 
 async def _health(url: str) -> _Health:
-    """The health that Ogmios reports over HTTP; nothing where a proxy keeps that from us."""
+    """The health that Ogmios reports over HTTP; empty if a proxy hides it."""
     parts = urlsplit(url)
     address = urlunsplit(
         (parts.scheme.replace("ws", "http", 1), parts.netloc, f"{parts.path.rstrip('/')}/health", "", "")
@@ -77,7 +77,7 @@ async def _health(url: str) -> _Health:
 
 
 async def _start(database_url: str, network: Network) -> list[Point]:
-    """Points of the index to read from: far enough behind the tip to meet transactions."""
+    """Points of the index to read from, far enough behind the tip to find transactions."""
     try:
         db = await database.connect(database_url, network)
     except (OSError, asyncpg.PostgresError):
@@ -107,7 +107,7 @@ async def _try_flags(trial: Trial, node: Ogmios, network: Network, points: list[
                 if None not in seen.values() or blocks == _BLOCKS_READ:
                     break
     except TimeoutError:
-        pass  # the node is at its tip, or slow: what was seen until now counts
+        pass  # the node is at its tip, or slow: the flags seen so far are reported
     for flag, cost in node_warnings.COSTS.items():
         is_set = seen[flag]
         unknown = f"not seen in {blocks} blocks"

@@ -26,7 +26,7 @@ def followed_by(tip: LastBlock | None, block: PackedBlock, network: Network) -> 
     """
     block = placed(block, None if tip is None else tip.point, network)
     if tip is not None:
-        # An epoch boundary block repeats the height before it, and its slot may be that of the block after it.
+        # An epoch boundary block has the height of the previous block, and may have the slot of the next one.
         height = tip.block_no if block.ebb else tip.block_no + 1
         earliest = tip.point.slot_no if tip.ebb else tip.point.slot_no + 1
         linked = block.ancestor == tip.point.block_hash.hex()

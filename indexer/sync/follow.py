@@ -1,7 +1,7 @@
 """The loop that follows the node's tip, from node to rows to store.
 
-`chase` is the core: a single match on what the node sends. `Follower` around it opens the connections, and after a
-pause reopens them when one is lost.
+`chase` is the core: a single match on the node's messages. `Follower` opens the connections, and reopens them after a
+pause when one is lost.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
 FATAL = (value_check.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.WrongSchema)
-"""Errors after which the indexer must not go on by itself: it stops, and logs its position."""
+"""Errors after which the indexer must not continue on its own: it stops, and logs its position."""
 
 _PLAIN = (
     *lifecycle.WAITED_FOR,
@@ -64,7 +64,7 @@ class Outcome(Enum):
 async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
     """Follow the node from the intersection on, until the session must be opened again.
 
-    In bulk a second process reads, on a connection that it opens by `connect`. Raises one of FATAL, and the errors of
+    In bulk a second process reads, on a connection that it opens with `connect`. Raises one of FATAL, and the errors of
     the node and the database.
     """
     if opened.phase is Phase.BULK:
@@ -128,7 +128,7 @@ class Follower(msgspec.Struct, frozen=True):
                 after=self.progress.at,
                 exc_info=traceback,
             )
-            gc.collect()  # automatic collection is off, and the caught error holds what the session used
+            gc.collect()  # automatic collection is off, and the caught error refers to the session's objects
             pause_s = _FIRST_PAUSE_S if self.progress.blocks > before else min(pause_s * 2, _LONGEST_PAUSE_S)
             await lifecycle.sleep(pause_s, stop)
             if stop.is_set():
@@ -137,7 +137,7 @@ class Follower(msgspec.Struct, frozen=True):
     async def _sessions(self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event) -> str:
         """Run one node session after another on the same database connections: a new one when bulk begins or ends.
 
-        Returns why everything must be reopened: the index is erased, or the node is behind it.
+        Returns the reason to reopen all connections: the index is erased, or the node is behind it.
         """
         while True:
             async with self._node(stop) as node:
@@ -147,14 +147,14 @@ class Follower(msgspec.Struct, frozen=True):
                 if isinstance(outcome, NodeBehind):
                     return str(outcome)
                 if outcome is Outcome.ERASED:
-                    return "the node went back to the origin"
+                    return "the node rolled back to the origin"
 
     async def _session(
         self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
     ) -> Outcome | NodeBehind:
-        """Open one session and follow the node until it must be opened again, or the node proves to be behind."""
+        """Open a session and follow the node until the session must be reopened, or the node proves to be behind."""
         position = await store.position(writer)
-        self.progress.signals.stands_at(position, phase.of(position))  # opening may take long: it may have to end bulk
+        self.progress.signals.stands_at(position, phase.of(position))  # opening may take long, if it ends bulk
         if position is not None:
             self.progress.at = str(position.point)
         opened = await lifecycle.unless_stopped(session.open_session(node, self.network, writer), stop)
@@ -206,13 +206,13 @@ class Follower(msgspec.Struct, frozen=True):
                 log.info("follow.unretired", network=self.network.name)
         except BaseException:
             db.terminate()
-            gc.collect()  # off otherwise, and this may fail again and again
+            gc.collect()  # automatic collection is off, and this may fail again and again
             raise
         return db
 
     @asynccontextmanager
     async def _reader(self, stop: asyncio.Event) -> AsyncIterator[asyncpg.Connection]:
-        """The connection that looks up what the next batch needs while the writer commits the last one."""
+        """The connection for the look-ups of the next batch, while the writer commits the last one."""
         db = await lifecycle.unless_stopped(database.connect(self.database_url, self.network), stop)
         try:
             yield db
@@ -221,7 +221,7 @@ class Follower(msgspec.Struct, frozen=True):
 
     @asynccontextmanager
     async def _node(self, stop: asyncio.Event) -> AsyncIterator[ogmios.Ogmios]:
-        """A connection to the node, which counts as connected until an error."""
+        """A connection to the node, which is reported as connected until an error."""
         signals = self.progress.signals
         try:
             node = await lifecycle.wait_for(

@@ -24,7 +24,7 @@ One is not enough: after a database has hung, a poll may come before the leader'
 
 
 async def take_the_lead(db: asyncpg.Connection, network: Network) -> None:
-    """Make a connection the network's only writer; wait while another leads, and end the session of one that hangs.
+    """Make a connection the network's only writer; wait while another leads, and end the session of a hung leader.
 
     Raises WrongSchema.
     """
@@ -60,9 +60,9 @@ async def sending_heartbeats(
 ) -> AsyncIterator[None]:
     """Send heartbeats for `writer`, the session that leads, until the block ends; terminate it if the lead is lost.
 
-    Each says what `report` returns. The next one is due after BEAT_EVERY_S, or as soon as `changed` is set. Heartbeats
-    use a second connection, since a statement of the writer may take an hour. If a newer program migrates the
-    database, the writer is terminated; any error of the block is then replaced by WrongSchema.
+    Each contains the result of `report`. The next one is due after BEAT_EVERY_S, or as soon as `changed` is set.
+    Heartbeats use a second connection, since a statement of the writer may take an hour. If a newer program migrates
+    the database, the writer is terminated; any error of the block is then replaced by WrongSchema.
     """
     backend_pid: int = await writer.fetchval("SELECT pg_backend_pid()")
     news = changed or asyncio.Event()
@@ -81,7 +81,7 @@ async def sending_heartbeats(
         except schema.WrongSchema as found:
             newer = found
             writer.terminate()
-            await asyncio.Event().wait()  # until the block ends: whatever it asks of the writer next fails
+            await asyncio.Event().wait()  # until the block ends: its next statement on the writer fails
         except _LostLead:
             writer.terminate()  # the follower reconnects, and learns why
             raise
@@ -119,7 +119,7 @@ class _LostLead(ConnectionError):
 
 
 class _Silence:
-    """How long a leader has been silent, as seen by one standby. All times are of the database's clock.
+    """How long a leader has been silent, as seen by one standby. All times are by the database's clock.
 
     The silence of a leader that has never sent a heartbeat is measured from the first look at it.
     """

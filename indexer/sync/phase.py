@@ -1,6 +1,6 @@
-"""Bulk or live: the one place that decides it.
+"""The only place that decides between bulk and live.
 
-An index is in one of four phases. The database has no row in `tip` (empty), or its `phase` is 'bulk' with
+An index is in one of four phases. In the database, `tip` has no row (empty), or its `phase` is 'bulk' with
 `finalize_step` 0 (bulk) or above (finishing), or 'live':
 
     EMPTY      Nothing is indexed. The first batch decides: BULK if the node's tip is far ahead of it, else LIVE.
@@ -9,8 +9,8 @@ An index is in one of four phases. The database has no row in `tip` (empty), or 
     FINISHING  Some of the steps that end bulk are committed. The others follow before any block is written or undone.
     LIVE       Each commit leaves every table current. Only erasing the index returns it to EMPTY.
 
-Bulk ends SECURITY_PARAMETER blocks before the node's tip, so that the rollbacks of a node that follows the protocol do
-not reach into it. A rollback to the origin erases the index; any other leaves the phase as it is.
+Bulk ends SECURITY_PARAMETER blocks before the node's tip, so that a node that follows the protocol never rolls back
+into the blocks of bulk. A rollback to the origin erases the index; any other leaves the phase as it is.
 """
 
 from enum import Enum, auto
@@ -20,7 +20,7 @@ from indexer.sync.batches import Batch
 from shared.ledger import SECURITY_PARAMETER
 
 BULK_FROM_BLOCKS = 2 * SECURITY_PARAMETER
-"""An empty index begins in bulk if it is further than this behind the node's tip: then bulk pays."""
+"""An empty index begins in bulk if it is further than this behind the node's tip: only then does bulk pay off."""
 
 
 class Phase(Enum):

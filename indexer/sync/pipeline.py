@@ -48,8 +48,8 @@ class Pipeline:
     """Turns the batches of one session into commits.
 
     `writer` is the connection with the network's lock; while it commits a batch, `reader` looks up the next. Other
-    users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back, and
-    after bulk, but not if the index is erased.
+    users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back, and when bulk
+    has ended, but not if the index is erased.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Pipeline:
             self._queue.task_done()
 
     async def forward(self, batch: Batch) -> None:
-        """Look up what a batch needs, and begin to build its rows for the writer. In a live index, wait for them.
+        """Run the look-ups of a batch, and start building its rows for the writer. In a live index, wait for the rows.
 
         Raises NotFollowing, and value_check.Unbalanced for this batch or the last one.
         """
@@ -128,7 +128,7 @@ class Pipeline:
         network, before = self._session.network, None if self._tip is None else self._tip.point
         followed = [self._accept(block) for block in batch.blocks]
         # NOTE: an epoch begins in the commit of its first block, before that block's rows: balances are then still
-        # those of the epoch before.
+        # those of the previous epoch.
         for _, of_epoch in groupby(followed, lambda block: network.epoch_of(block.point.slot_no)):
             blocks = list(of_epoch)
             await self._prepare(blocks, before)
@@ -149,7 +149,7 @@ class Pipeline:
                 self._progress.signals.rolled_back(depth)
                 return False
             if not await store.holds(self._writer, point):
-                raise NotFollowing(f"the node went back to {point}, which we don't have; our tip is {tip}")
+                raise NotFollowing(f"the node rolled back to {point}, which is not on our chain; our tip is {tip}")
             network = self._session.network
             await store.rollback(self._writer, network, point, by_node=True, on_commit=self._undo_in_caches)
             await self._stand_at_tip()
@@ -158,8 +158,8 @@ class Pipeline:
         return True
 
     def _undo_in_caches(self, undone: Undone) -> None:
-        # NOTE: numbers stay, and so do outputs that are gone: only after their transaction has come again, which
-        # replaces them, can anything spend them.
+        # NOTE: row numbers stay valid. Outputs that the rollback removed also stay in the cache: nothing can spend them
+        # until their transaction arrives again, which replaces them.
         self._resolver.restore(undone.restored)
         self._histories.cut(
             undone.address_txs, undone.account_txs, undone.withdrawals, undone.asset_txs, undone.supplies
@@ -175,7 +175,7 @@ class Pipeline:
         self._on_commit()
 
     async def drain(self) -> None:
-        """Wait until all batches that are being built, or wait, are written."""
+        """Wait until all batches that are being built or are queued are written."""
         await self._finish_building()
         await self._queue.join()
 
@@ -192,12 +192,12 @@ class Pipeline:
         return block
 
     async def _prepare(self, blocks: list[PackedBlock], before: Point | None) -> None:
-        """Look up what consecutive blocks of one epoch need, after the block `before`, and begin to build their rows.
+        """Run the look-ups of consecutive blocks of one epoch, after the block `before`, and start building their rows.
 
-        Meanwhile the rows of the blocks before them are built.
+        During the look-ups, the rows of the previous blocks are built.
         """
         if self._resolver.is_full:
-            await self._finish_building()  # these rows may need what the look-up makes the caches forget
+            await self._finish_building()  # the look-up may evict cache entries that these rows need
         lookups = [block.lookups for block in blocks]
         first_seen = await self._resolver.look_up(self._reader, lookups, self._unapplied)
         await self._finish_building()
@@ -205,7 +205,7 @@ class Pipeline:
         self._building = asyncio.create_task(self._build(blocks, before, first_seen))
         self._building.add_done_callback(lifecycle.consume_error)
         await self._queue.put(self._building)
-        if self.phase is Phase.LIVE:  # its histories are looked up on the same connection as the next batch
+        if self.phase is Phase.LIVE:  # the look-ups of its histories use the same connection as those of the next batch
             await self._finish_building()
 
     async def _build(self, blocks: list[PackedBlock], before: Point | None, first_seen: FirstSeen) -> _Prepared:
@@ -218,8 +218,8 @@ class Pipeline:
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))
 
     async def _finish_building(self) -> None:
-        """Wait until the rows that are being built are complete, and what they make and spend is applied."""
+        """Wait until the rows that are being built are complete, and their unspent change is applied."""
         if self._building is not None:
-            await asyncio.wait((self._building,))  # it goes on if this is cancelled: the writer waits for it, too
+            await asyncio.wait((self._building,))  # it continues if this is cancelled: the writer waits for it, too
             self._building.result()
         self._building, self._unapplied = None, []

@@ -88,13 +88,13 @@ class Progress:
             )
 
     def left_s(self, node_block_no: int) -> float | None:
-        """The time in seconds until the index is at a height, at the present rate; None if it is there or unknown."""
+        """Seconds until the index reaches a height at the present rate; None if it is there or the rate is unknown."""
         rate = self._rate(time.monotonic())
         if not rate or is_at_tip(node_block_no, self._block_no):
             return None
         return (node_block_no - self._block_no) / rate
 
     def _rate(self, now: float) -> float:
-        """Blocks committed a second since the oldest of the recent commits."""
+        """Blocks committed per second since the oldest of the recent commits."""
         began, before = self._recent[0]
         return (self.blocks - before) / max(now - began, 1e-3)

@@ -57,7 +57,7 @@ class NodeBehind(msgspec.Struct, frozen=True):
 async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Connection) -> NodeSession | NodeBehind:
     """Check the node's eras and genesis, prepare the index, and find the intersection.
 
-    An empty index gets the genesis, any other a new numbering. An end of bulk with a committed step is completed.
+    An empty index gets the genesis, any other a new numbering. If the index is finishing, the remaining steps are run.
 
     Raises genesis.WrongNetwork, and the errors of the node and the database.
     """
@@ -90,8 +90,8 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
 async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposits:
     """The deposits of the genesis, and whether today's differ, if the node reports its protocol parameters.
 
-    NOTE: a change during a session stops the indexer at the first certificate that it concerns; the session after the
-    restart knows of it.
+    NOTE: a change during a session stops the indexer at the first certificate that it affects; the session after the
+    restart accounts for it.
     """
     first = Deposits(configured.stake_deposit, configured.pool_deposit)
     try:

@@ -32,7 +32,7 @@ _commits = Histogram(
 )
 _rollbacks = Histogram(
     "ledgerline_indexer_rollback_blocks",
-    "Blocks that a rollback of the node took back",
+    "Blocks that a rollback of the node undid",
     ["network"],
     buckets=network_state.ROLLBACK_DEPTHS,
 )
@@ -49,7 +49,7 @@ class _Tip(msgspec.Struct, frozen=True):
 
 
 class Signals:
-    """The state of one indexer. `changed` is set when a heartbeat should be sent at once.
+    """The state of one indexer. `changed` is set when a heartbeat should be sent immediately.
 
     `left_s` returns the time until the index reaches a height of the node, None if it is unknown.
     """
@@ -143,13 +143,13 @@ class Signals:
         )
         phase = "live" if self._phase is Phase.LIVE else "bulk"
         index = None if tip is None else network_state.IndexState(phase, tip.slot_no, tip.block_no)
-        # NOTE: without a limit of age, since none of these metrics says whether the node has stalled.
+        # NOTE: without an age limit, since none of these metrics says whether the node has stalled.
         return network_state.of(self.network, index, heartbeat, math.inf)
 
 
 @contextmanager
 def served(signals: Signals, host: str, port: int) -> Iterator[None]:
-    """Serve the metrics of this process over HTTP until the block ends. Raises OSError if the port can't be had."""
+    """Serve the metrics of this process over HTTP until the block ends. Raises OSError if the port can't be opened."""
     collector = _Metrics(signals)
     REGISTRY.register(collector)
     try:

@@ -74,7 +74,7 @@ def exit_status(state: NetworkState, ready_lag_s: float) -> int:
     """IN_STEP with the node; SYNCING if the index is further behind it than `ready_lag_s`; DOWN if nothing moves."""
     if not state.indexer_running or state.phase == "empty" or state.node in ("lost", "stalled"):
         return DOWN
-    # NOTE: until the first heartbeat after the node has told its tip, the lag is unknown, and probably small.
+    # NOTE: until the first heartbeat after the node has reported its tip, the lag is unknown, and probably small.
     in_step = state.phase == "live" and (state.lag_s is None or state.lag_s <= ready_lag_s)
     return IN_STEP if in_step else SYNCING
 
@@ -120,7 +120,7 @@ def _facts(state: dict[str, Any]) -> list[tuple[str, str]]:
     if state["progress"] is not None:
         left = "" if state["left_s"] is None else f", about {network_state.duration(state['left_s'])} left"
         facts.append(("progress", f"{state['progress']:.2%} of the node's blocks{left}"))
-    facts.append(("synchronized", f"{state['network_synchronization']:.3%}"))
+    facts.append(("synchronised", f"{state['network_synchronization']:.3%}"))
     facts.append(("transactions", f"{state['transactions']:,}"))
     rollbacks = state["rollbacks"]
     if rollbacks["count"]:
@@ -155,7 +155,7 @@ def _indexer(state: dict[str, Any]) -> str:
     """Whether an indexer is running, in words."""
     if state["beat_age_s"] is None:
         return "none"
-    words = "running" if state["running"] else "hangs"
+    words = "running" if state["running"] else "not responding"
     return f"{words}, last heartbeat {state['beat_age_s']} s ago, version {state['version']}"
 
 
@@ -167,7 +167,7 @@ def _iso(time: datetime | None) -> str | None:
 
 
 async def _tables(db: asyncpg.Connection, index: IndexState) -> dict[str, TableSize]:
-    """The sizes of all tables; they are unknown if one is locked meanwhile."""
+    """The sizes of all tables; empty if one of them is locked."""
     await db.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'; SET max_parallel_workers_per_gather = 0")
     try:
         found = await _sizes.all(db)
@@ -193,7 +193,7 @@ async def _counts(db: asyncpg.Connection, small: list[str], open_tables: list[st
 
 
 async def _guesses(db: asyncpg.Connection, names: list[str]) -> dict[str, int]:
-    """What Postgres' planner expects to find in tables: their present size by the density when last analyzed."""
+    """The planner's estimates of rows in tables: their present size times their density when last analyzed."""
     if not names:
         return {}
     every_table = " UNION ALL ".join(f"SELECT 1 FROM {name}" for name in names)  # noqa: S608 - ours
@@ -202,7 +202,7 @@ async def _guesses(db: asyncpg.Connection, names: list[str]) -> dict[str, int]:
 
 
 def _scans(plan: dict[str, Any]) -> list[tuple[str, int]]:
-    """The tables that a plan reads, and how many rows it expects of each."""
+    """The tables that a plan reads, and how many rows it expects from each."""
     of_parts = [scan for part in plan.get("Plans", ()) for scan in _scans(part)]
     return [(plan["Relation Name"], plan["Plan Rows"]), *of_parts] if "Relation Name" in plan else of_parts
 

@@ -1,6 +1,6 @@
 -- name: tables
--- Every table of this chain with its bytes on disk, without and with indexes. Null while it is being rebuilt: its lock is
--- held as long as that takes.
+-- Every table of this chain with its bytes on disk, without and with indexes. They are null while the table is being
+-- rebuilt, since the rebuild locks it.
 SELECT c.relname AS name, CASE WHEN NOT rebuilt THEN pg_relation_size(c.oid) END AS heap_bytes,
        CASE WHEN NOT rebuilt THEN pg_total_relation_size(c.oid) END AS size_bytes
 FROM pg_class c

@@ -1,12 +1,12 @@
-"""Compare the index with its node: read blocks again, make their rows again, and compare these with the stored ones.
+"""Compare the index with its node: read blocks again, rebuild their rows, and compare these with the stored ones.
 
 Only this can verify that blocks, transactions, sizes, metadata and certificates are those of the chain. The rest of
 verify compares history with itself, and with the tables that are derived from it (histories, holders, balances).
 
-A window of consecutive blocks is compared at a time, in a separate snapshot, so that memory is bounded and Postgres
-can vacuum meanwhile. An indexer may write and the node's chain may fork, so a difference counts only up to a block that
-both have before and after the window is read, and if the node still has the last block of the window as it was read
-(docs/decisions/0019).
+Blocks are compared in windows of consecutive blocks, each in a separate snapshot, which bounds memory and lets Postgres
+vacuum in between. Meanwhile an indexer may write and the node's chain may fork. So a difference counts only up to a
+block that both have before and after the window is read, and only if the node still has the last block of the window as
+it was read (docs/decisions/0019).
 """
 
 import random
@@ -50,7 +50,7 @@ class LeftOut(Enum):
     """Why a window of blocks was not compared."""
 
     FORKED = "on another fork"
-    UNSTEADY = "whose blocks changed whenever they were read"
+    UNSTEADY = "whose blocks changed during every attempt"
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ async def compare(
     sample: float = 100.0,
     from_slot: int = 0,
 ) -> Compared:
-    """Compare about `sample` percent of the blocks from a slot on, in whole windows, with what a node sends.
+    """Compare about `sample` percent of the blocks from a slot on, in whole windows, with the blocks of a node.
 
     `db` is a connection with no other user. Raises NothingCommon and the errors of Ogmios.
     """
@@ -155,8 +155,8 @@ async def _window(db: asyncpg.Connection, connect: Connect, network: Network, wi
             last_slot = min(window.next_slot - 1, common.slot_no)
             found = await _differences(db, network, read, window.first_slot, last_slot)
             compared = _Differences(len(read), sum(block.host_count for block in read), found)
-            # NOTE: in this order. The node must be back on the common chain before it is asked for the last block that
-            # was read, which only a fork may have had.
+            # NOTE: in this order. The node must be back on the common chain before it is queried for the last block
+            # that was read, which only a fork may have had.
             if not found or await _has_all(connect, [common, read[-1].point]):
                 return compared
     return LeftOut.UNSTEADY
@@ -212,8 +212,8 @@ async def _differences(
         first_seen = await resolver.look_up(db, [block.lookups for block in read])
         rebuilt = (await rows.of(read, first_seen, [], resolver, _RULES)).rows
     except (value_check.Unbalanced, *packed.UNREADABLE) as failure:
-        # The rows of older transactions, of which these are made, are wrong.
-        what = f"rows of slots {first_slot} to {last_slot}, rebuilt from what they spend"
+        # The rows of older transactions, from which these are built, are wrong.
+        what = f"rows of slots {first_slot} to {last_slot}, rebuilt from the outputs that they spend"
         return [("tx", Difference(what, None, None, str(failure)))]
     ids = tx_id_of(first_slot, 0), tx_id_of(last_slot + 1, 0)
     datums = _each(_Datum, ((key, *row) for key, row in rebuilt.datums.items()))
@@ -308,7 +308,7 @@ def _key(row: msgspec.Struct) -> tuple[Any, ...]:
 
 
 def _shown(stored: Any, new: Any) -> tuple[str, str]:
-    """Both values; of long bytes what begins where they differ."""
+    """Both values; of long bytes an excerpt around the first difference."""
     if not isinstance(stored, bytes) or not isinstance(new, bytes):
         return _show(stored), _show(new)
     pairs = zip(stored, new, strict=False)
@@ -363,7 +363,7 @@ def _first_seen(
     return indexed, [msgspec.structs.replace(new, tx_id=earlier.get(new.hash, new.tx_id)) for new in made]
 
 
-# Rows, each field a column in the order of its table's COPY; those of the key have no default.
+# Rows: each field is a column, in the order of its table's COPY; fields of the key have no default.
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -423,7 +423,7 @@ class _GenesisOutput(msgspec.Struct, frozen=True):
 
 
 class _StakeEvent(msgspec.Struct, frozen=True):
-    """All columns are the key: a difference is one surplus row and one missing row."""
+    """All columns are the key: a difference appears as one surplus row and one missing row."""
 
     tx_id: int
     stake_no: StakeNo

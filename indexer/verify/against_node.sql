@@ -8,7 +8,8 @@ WHERE place % $2::bigint = 0
 ORDER BY slot_no
 
 -- name: points_ahead
--- Points from slot $1 on, newest first: the tip's last ones, ever further apart, and each block before slot $2.
+-- Points from slot $1 on, newest first: the last ones before the tip, then ever further apart, and each block before
+-- slot $2.
 SELECT slot_no, hash AS block_hash
 FROM (
     SELECT b.slot_no, b.hash
@@ -47,7 +48,7 @@ SELECT asset_no, tx_id, output_index, datum_hash FROM reference_output WHERE tx_
 SELECT hash, tx_id, body FROM datum WHERE (tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3::bytea[])
 
 -- name: scripts
--- The same of scripts.
+-- The same for scripts.
 SELECT hash, tx_id, language, body FROM script WHERE (tx_id >= $1 AND tx_id < $2) OR hash = ANY ($3::bytea[])
 
 -- name: genesis_outputs

@@ -54,7 +54,10 @@ async def _wrong_references(db: Connection, rows: Sequence[Row], first_tx_id: in
 async def _missing(
     db: Connection, kind: str, query: "sql.Query[_Hash]", wanted: Mapping[bytes, int], shown: Mapping[bytes, int]
 ) -> list[Difference]:
-    """The datums or scripts, by hash with the tx_id of an output, that no transaction up to that one has shown."""
+    """The datums or scripts that no transaction up to that of their output has shown.
+
+    `wanted` has the tx_id of the output by hash.
+    """
     elsewhere = {each: tx_id for each, tx_id in wanted.items() if shown.get(each, tx_id + 1) > tx_id}
     missing = await query.all(db, list(elsewhere), list(elsewhere.values())) if elsewhere else []
     return [

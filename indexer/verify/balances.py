@@ -52,10 +52,11 @@ def _certificates(row: Row) -> list[packed.Certificate]:
 
 
 def _groups(rows: Sequence[Row], flows: Flows) -> Iterator[slice]:
-    """Transactions that balance together: one and, before it, its sub-transactions (Dijkstra), which have no fee. Those
-    that balance alone and have no certificate are left out.
+    """Transactions that balance together: one, preceded by its sub-transactions (Dijkstra), which have no fee.
 
-    NOTE: some of Byron have no fee either. They balance alone, and so add nothing to a group.
+    Transactions that balance alone and have no certificate are left out.
+
+    NOTE: some transactions of Byron have no fee either. They balance alone, so they add nothing to a group.
     """
     first = 0
     for place, (row, lovelace, assets) in enumerate(zip(rows, flows.lovelace_left, flows.assets_left, strict=True)):

@@ -1,4 +1,4 @@
-"""Compare the certificates in packed transactions with the tables that say what they changed: a part of verify."""
+"""Compare the certificates in packed transactions with the tables of their changes: a part of verify."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
--- What tables say of certificates in transactions from tx_id $1 to before $2. `place` counts the changes of a
+-- The stored changes of certificates in transactions from tx_id $1 to before $2. `place` counts the changes of a
 -- transaction.
 
 -- name: stake_events

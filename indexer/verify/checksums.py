@@ -126,7 +126,7 @@ async def make_functions(db: asyncpg.Connection) -> None:
 
 
 async def of_tables(db: asyncpg.Connection) -> dict[str, str | None]:
-    """The sum of each derived table but those of histories.py, as text; None if its rows are inconsistent."""
+    """The sum of each derived table except those of histories.py, as text; None if its rows are inconsistent."""
     sums = {}
     for name, query in _TABLES.items():
         found = await query.one(db)

@@ -16,7 +16,7 @@ SELECT (((tx_id + 1) % 2147483647) * ((tx_id + 1) % 2147483647)) % 2147483647
 $$
 
 -- name: make_holding_of
--- The key of a holder, which may be negative, and what it holds.
+-- One key for a holder, whose number may be negative, and the asset or policy that it holds.
 CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, owner_no integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
 SELECT hashint8extended(held_no::bigint << 32 | (owner_no & 4294967295), 0)
 $$

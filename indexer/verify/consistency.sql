@@ -29,8 +29,8 @@ FROM block WHERE (pool_no IS NULL) = (slot_no >= $2)
 LIMIT $1
 
 -- name: check_boundaries
--- Byron's slots are the first $2, $3 to an epoch. Each of its epochs may begin with an epoch boundary block, which has
--- the number of the block before it.
+-- Byron has the first $2 slots, $3 in each epoch. Each of its epochs may begin with an epoch boundary block, which has
+-- the number of the previous block.
 SELECT figures.what || ' of the epoch boundary block at slot ' || e.slot_no AS what, NULL::bytea AS address,
        indexed, recomputed
 FROM epoch_boundary_block e
@@ -45,7 +45,7 @@ ORDER BY e.slot_no
 LIMIT $1
 
 -- name: check_hashes
--- Hashes have 32 bytes, those of pools and policies 28, and no two blocks, datums or scripts have the same.
+-- Hashes have 32 bytes, those of pools and policies 28, and no two blocks, datums or scripts have the same hash.
 SELECT format('length of %s of %s', of_column, of_row) AS what, NULL::bytea AS address, length(hash)::text AS indexed,
        expected::text AS recomputed
 FROM (
@@ -123,8 +123,8 @@ LIMIT $1
 
 -- name: check_stake_events
 -- Each event is in its transaction's epoch, and a credential follows the ledger's rule (DELEG): only a registered one
--- delegates or deregisters, only an unregistered one registers. $5: the index begins at the origin; otherwise credentials
--- may have been registered before it.
+-- delegates or deregisters, and only an unregistered one registers. $5: the index begins at the origin; otherwise
+-- credentials may have been registered before its first block.
 WITH life AS (
     SELECT stake_no, tx_id, place, kind, epoch_no,
            lag(kind) OVER (PARTITION BY stake_no ORDER BY tx_id, place) AS before
@@ -145,7 +145,8 @@ ORDER BY tx_id, place
 LIMIT $1
 
 -- name: check_reapings
--- A pool is reaped at the beginning of the epoch in which it retires, unless a later certificate of it came before that epoch.
+-- A pool is reaped at the beginning of the epoch in which it retires, unless a later certificate of the pool precedes
+-- that epoch.
 WITH said AS (
     SELECT pool_no, tx_id, place, epoch_no FROM pool_retirement
     UNION ALL
@@ -179,8 +180,8 @@ ORDER BY tx_id
 LIMIT $1
 
 -- name: check_rewards
--- Rewards are due at the tip or earlier, and an epoch's figures were read in that epoch, unless a rollback requires them
--- again (-1).
+-- Rewards are due at the tip or earlier, and an epoch's figures were read in that epoch, unless they must be read again
+-- after a rollback (-1).
 SELECT 'slot_no of reward_due of stake_no ' || stake_no AS what, NULL::bytea AS address,
        reward_due.slot_no::text AS indexed, 'at most ' || tip.slot_no AS recomputed
 FROM reward_due, tip WHERE reward_due.slot_no > tip.slot_no

@@ -14,7 +14,7 @@ from shared.network import Network
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """The sums of an epoch, as far as transactions tell them: fees and outputs are lovelace."""
+    """The sums of an epoch that follow from its transactions; fees and outputs are in lovelace."""
 
     tx_count: int = 0
     fees: int = 0
@@ -25,7 +25,7 @@ class Sums(msgspec.Struct, frozen=True):
 
 
 def of(rows: Sequence[Row], lovelace_out: Sequence[int], network: Network) -> dict[int, Sums]:
-    """The sums of some transactions, in order, by epoch; with the lovelace of their outputs."""
+    """The sums by epoch of some transactions, which are in order; `lovelace_out` is the lovelace of their outputs."""
 
     def epoch_of(row: Row) -> int:
         return network.epoch_of(slot_of(row.tx_id))

@@ -1,4 +1,4 @@
-"""Compare what is stored of the fingerprints of assets with their policies and names: a part of verify.
+"""Compare the stored numbers of the fingerprints of assets with their policies and names: a part of verify.
 
 Postgres can't compute the digest, so processes do.
 """

@@ -1,8 +1,7 @@
-"""One pass over the outputs and inputs of some transactions, for all that verify compares them with.
+"""One pass over the outputs and inputs of some transactions, for all comparisons of verify.
 
-Unpacking a transaction and looking at each output and input is most of verify's work, so it is done once: the
-checksums, the sum that matches inputs with outputs, the balance of each transaction and the sums of epochs all take
-what they need from here.
+Unpacking a transaction and looking at each output and input is most of verify's work, so it is done once, for the
+checksums, the sum that matches inputs with outputs, the balance of each transaction and the sums of epochs.
 """
 
 from array import array
@@ -24,19 +23,20 @@ WithAssets = tuple[Row, int, packed.Quantities, int | None]
 
 
 NetLovelace = defaultdict[AddressNo, int]
-"""Lovelace that addresses received, less what they spent."""
+"""Lovelace that addresses received, less the lovelace that they spent."""
 
 
 class Flows(msgspec.Struct):
     """The payments and spendings of some transactions, whole blocks.
 
     The lists `weights` to `assets_left` have an entry for each transaction: its weight in histories, the addresses of
-    its outputs and inputs, the lovelace of its outputs, and what is left of what it spends, withdraws and mints beyond
-    what it pays out and its fee: lovelace, and the sum of assets, each quantity times the key of its asset.
-    `withdrawals` is what accounts withdrew, with the weight of each. `inputs` counts the inputs with a source.
-    For inputs without one, `unresolved` has the transaction hashes that they name and `before` their marks. Every asset
-    that moves has its key in `asset_keys`. `net_lovelace` has an entry for each snapshot: what addresses received less
-    what they spent from there on, up to the next one.
+    its outputs and inputs, the lovelace of its outputs, and the surplus of its inputs, withdrawals and mint over its
+    payments and fee, in lovelace and in assets (the sum of each quantity times the key of its asset).
+
+    `withdrawals` are those of accounts, each with its weight. `inputs` counts the inputs with a source. For inputs
+    without a source, `unresolved` has the transaction hashes that they name, and `before` their marks. Every asset that
+    moves has its key in `asset_keys`. `net_lovelace` has an entry for each snapshot: the changes by address from there
+    on, up to the next snapshot.
     """
 
     weights: list[int] = []
@@ -68,7 +68,7 @@ class Flows(msgspec.Struct):
 def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flows:
     """The payments and spendings of some transactions, whole blocks.
 
-    `spent` tells what spent their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
+    `spent` has the spenders of their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
     """
     flows = Flows(net_lovelace=[NetLovelace(int) for _ in snapshots])
     nets = [None, *flows.net_lovelace]
@@ -80,7 +80,7 @@ def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flow
 
 
 def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: Sequence[NetLovelace | None]) -> None:
-    """Add what transactions pay.
+    """Add the outputs of transactions.
 
     NOTE: long on purpose, like _add_inputs. A call for each output would cost more than the sums.
     """
@@ -126,7 +126,7 @@ def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: S
 
 
 def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLovelace | None]) -> None:
-    """Add what transactions spend, and their fees."""
+    """Add the inputs of transactions, and their fees."""
     keys, unpack = flows.asset_keys, packed.unpack_inputs
     spending = all_inputs = 0
     for place, (row, touched, net) in enumerate(zip(rows, flows.touched, net_of_rows, strict=True)):
@@ -158,7 +158,7 @@ def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLove
 
 
 def _add_rest(flows: Flows, rows: Sequence[Row]) -> None:
-    """Mints, withdrawals and credits."""
+    """Add mints, withdrawals and credits."""
     keys, unpack = flows.asset_keys, packed.unpack_extra_strictly
     for place, row in enumerate(rows):
         extra = unpack(row.extra)

@@ -1,6 +1,6 @@
 """Compare datums and scripts with their hashes: a part of verify.
 
-Postgres can't compute them, so processes do.
+Postgres can't compute the hashes, so processes do.
 """
 
 import asyncpg
@@ -14,7 +14,7 @@ from shared.ledger import datum_hash_of, script_hash_of
 class Shown(msgspec.Struct, frozen=True):
     """The datums and scripts that transactions of a range showed first.
 
-    `datums` and `scripts` have the tx_id by hash; the others are those that do not match their hashes.
+    `datums` and `scripts` have the tx_id by hash; the other fields have those that do not match their hashes.
     """
 
     datums: dict[bytes, int]
@@ -24,7 +24,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 async def shown(db: asyncpg.Connection, first_tx_id: int, next_tx_id: int) -> Shown:
-    """Those of a range of transactions; `next_tx_id` is not in it."""
+    """The datums and scripts of a range of transactions; `next_tx_id` is not in it."""
     datums = await _datums.all(db, first_tx_id, next_tx_id)
     scripts = await _scripts.all(db, first_tx_id, next_tx_id)
     return Shown(

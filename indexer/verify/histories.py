@@ -1,6 +1,6 @@
 """Checksums over the tables of histories: a part of checksums.py that processes add up, a range of numbers each.
 
-Postgres would take three times as long, since it has to make a row of each entry.
+Postgres would take three times as long, since it has to create a row for each entry.
 """
 
 from collections.abc import Callable
@@ -81,7 +81,7 @@ def _of_quantities(entries: bytes) -> tuple[tuple[int, ...], int]:
         quantities = tuple(first << 64 | rest for first, rest in zip(high, quantities, strict=True))
     if 0 in quantities:
         raise ValueError("a quantity of 0")
-    # NOTE: tx_id + 1 times the quantity for each, without a step of Python.
+    # NOTE: the sum of (tx_id + 1) * quantity, without a Python step per entry.
     return tx_ids, sum(map(mul, tx_ids, quantities)) + sum(quantities)
 
 

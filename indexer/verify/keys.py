@@ -8,7 +8,7 @@ _SPREAD = 1_640_531_527
 
 
 def key_of(number: int) -> int:
-    """The key of a row number. Two numbers never have the same: 5 and PRIME - 1 have no common divisor."""
+    """The key of a row number. Two numbers never have the same key: 5 and PRIME - 1 have no common divisor."""
     number = (number + _SPREAD) % PRIME
     square = number * number % PRIME
     return square * square % PRIME * number % PRIME
@@ -23,15 +23,15 @@ def weight_of(tx_id: int) -> int:
 def square_of(number: int) -> int:
     """The key of an owner in a history, where the weight of an entry is its tx_id + 1. SQL would need numeric for it.
 
-    Both are exact, so that an entry that is missing, added or wrong in one field always shows, and are computed faster
-    than key_of and weight_of.
+    Both are exact, so an entry that is missing, added or wrong in one field always shows. They are also faster to
+    compute than key_of and weight_of.
     """
     number += 1
     return number * number
 
 
 def sum_of_squares(numbers: Collection[int]) -> int:
-    """The sum of square_of for some numbers. NOTE: without a step of Python for each."""
+    """The sum of square_of for some numbers. NOTE: without a Python step for each."""
     squares: int = sum(map(mul, numbers, numbers))
     return squares + 2 * sum(numbers) + len(numbers)
 

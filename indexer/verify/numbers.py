@@ -1,8 +1,8 @@
 """The stake credential of each address, and which assets are reference tokens: files that all processes of verify map.
 
-A part of history names tens of thousands of addresses and assets. To look each up in a list of all takes a fraction of
-the time of a query for them. The lists grow with the chain, to some 300 MB for mainnet, but processes share them, and
-the system may take their memory back.
+A part of history names tens of thousands of addresses and assets. Looking up each in a complete list takes a fraction
+of the time of a query for them. The lists grow with the chain, to some 300 MB for mainnet, but processes share them,
+and the system may reclaim their memory.
 """
 
 from array import array
@@ -56,7 +56,7 @@ def of(folder: Path) -> Numbers:
 
 
 async def write(db: asyncpg.Connection, folder: Path) -> None:
-    """Make the files of the open snapshot in a folder."""
+    """Write the files of the open snapshot to a folder."""
     ends = await _ends.one(db)
     assert ends is not None, "an aggregate has one row"
     with (folder / _ACCOUNTS).open("wb") as file:

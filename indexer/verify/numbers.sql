@@ -1,4 +1,4 @@
--- What addresses and assets are, by their numbers.
+-- The stake credentials of addresses, and the reference tokens, by their numbers.
 
 -- name: ends
 -- The number after the last address, and that after the last asset.
@@ -6,9 +6,9 @@ SELECT (SELECT coalesce(max(address_no) + 1::bigint, 0) FROM address) AS address
        (SELECT coalesce(max(asset_no) + 1::bigint, 0) FROM asset) AS asset_nos
 
 -- name: accounts
--- The addresses from number $1 to before $2 that have a stake credential, each at the place of its stake credential. Numbers
--- that the file can't hold are left out; other checks report them. NOTE: in one row, since a row for each takes three times
--- as long to read.
+-- The addresses from number $1 to before $2 that have a stake credential, and these credentials, in the same order.
+-- Numbers that do not fit into the file are left out; other checks report them. NOTE: in one row, since a row for each
+-- takes three times as long to read.
 SELECT coalesce(array_agg(address_no), '{}') AS address_nos, coalesce(array_agg(stake_no), '{}') AS stake_nos
 FROM address WHERE address_no >= $1::bigint AND address_no < $2::bigint AND stake_no BETWEEN 0 AND 2147483646
 

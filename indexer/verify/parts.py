@@ -30,8 +30,8 @@ from shared.network import by_name
 
 class Context(msgspec.Struct, frozen=True):
     """The context of the processes: the folder of `numbers` and of the marks of outputs and inputs, the number of
-    partitions of these, the network, whether it is indexed from the origin, the deposits, and the snapshots of stakes
-    to compare.
+    partitions of the marks, the network, whether it is indexed from the origin, the deposits, and the snapshots of
+    stakes to compare.
 
     The first reading keeps only the marks of inputs from before the first block. If inputs and outputs differ, a second
     one keeps all marks.
@@ -49,7 +49,7 @@ class Findings(msgspec.Struct, frozen=True):
     """The findings in a part of history, or in all of it.
 
     `sums` are the checksums. `differences` has the first of each check: `value` has transactions that don't balance,
-    and inputs without a source that should have one; `certificates` those that differ from what they changed;
+    and inputs without a source that should have one; `certificates` those that differ from their stored changes;
     `attached` outputs whose datum or script has no row; `datum` and `script` rows whose hash is wrong. `of_epochs`
     are the sums of each epoch. `net_lovelace` is as in Flows.
     """
@@ -120,6 +120,6 @@ async def spenders_seen(partitions: frozenset[int], db: asyncpg.Connection, part
 async def _rows_of(
     db: asyncpg.Connection, part: TransactionRange
 ) -> tuple[list[spending.Row], list[spenders.SpenderRow]]:
-    """The transactions of a part, and what spent their outputs."""
+    """The transactions of a part, and the spenders of their outputs."""
     ends = part.first_tx_id, part.next_tx_id
     return await spending.rows_of.all(db, *ends), await spenders.of_slots(db, *ends)

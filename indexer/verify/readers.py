@@ -40,7 +40,7 @@ class TransactionRange(msgspec.Struct, frozen=True):
 
 
 class Readers(ABC):
-    """Whoever reads a snapshot: its packed transactions in parts, and other items of it."""
+    """Readers of a snapshot: of its packed transactions in parts, and of other items."""
 
     def __init__(self, parts: list[TransactionRange]) -> None:
         self._parts = parts
@@ -76,7 +76,7 @@ async def in_processes(db: asyncpg.Connection, url: str, network: Network, proce
 
 
 class _ProcessReaders(Readers):
-    """Work is done by processes."""
+    """Readers whose work runs in processes."""
 
     def __init__(self, parts: list[TransactionRange], pool: ProcessPoolExecutor, processes: int) -> None:
         super().__init__(parts)
@@ -84,7 +84,7 @@ class _ProcessReaders(Readers):
 
     async def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
         loop = asyncio.get_running_loop()
-        # A few are worked on ahead, never more.
+        # Only a few items are worked on ahead.
         working: deque[Awaitable[Answer]] = deque()
         for place in range(len(items) + self._ahead):
             if place < len(items):

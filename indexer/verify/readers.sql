@@ -1,4 +1,4 @@
--- How history is cut into parts.
+-- The parts of history.
 
 -- name: parts
 -- Ranges of about $1 transactions, cut between blocks.

@@ -20,7 +20,7 @@ MODULUS = (1 << 61) - 1
 
 
 class AddressPart(msgspec.Struct, gc=False):
-    """An address in some transactions; `held` is what it received less what it spent, by asset_no."""
+    """An address in some transactions; `held` has the quantities received less those spent, by asset_no."""
 
     txs: int = 0
     tx_ids: int = 0
@@ -110,7 +110,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 async def look_up(db: Connection, transactions: list[Row], rows: list[spenders.SpenderRow]) -> Known:
-    """Look up what is needed to add up some transactions; `rows` are those of `spender` for their slots."""
+    """Look up the data for adding up some transactions; `rows` are those of `spender` for their slots."""
     addresses, assets, owners = set[AddressNo](), set[AssetNo](), set[bytes]()
     for transaction in transactions:
         made = packed.unpack_outputs(transaction.outputs)[1]
@@ -193,7 +193,7 @@ class _Count:
             self._mint(tx_id, packed.unpack_mint(transaction.mint), packed.unpack_extra(transaction.extra))
 
     def _move(self, output: packed.Output, sign: int, tx_id: int) -> None:
-        """An output appears (`sign` 1) or is spent (-1)."""
+        """Count an output that is made (`sign` 1) or spent (-1)."""
         part = self.addresses[output.address_no]
         part.lovelace += sign * output.lovelace
         if part.last_tx_id != tx_id:
@@ -204,7 +204,7 @@ class _Count:
             part.held[asset_no] = part.held.get(asset_no, 0) + sign * quantity
 
     def _touch_accounts(self, transaction: Row, addresses: set[AddressNo]) -> None:
-        """A transaction touches addresses, and withdraws."""
+        """Count a transaction for the accounts whose addresses it touches, and its withdrawals."""
         tx_id, known = transaction.tx_id, self._known
         for stake_no in {known.accounts[address_no] for address_no in addresses if address_no in known.accounts}:
             part = self.accounts[stake_no]
@@ -217,7 +217,7 @@ class _Count:
             part.withdrawal_weighted += tx_id * lovelace
 
     def _receive(self, asset_no: AssetNo, quantity: int, tx_id: int) -> None:
-        """A transaction has a quantity of the asset in its outputs."""
+        """Count a transaction that has this quantity of an asset in its outputs."""
         part = self.assets[asset_no]
         part.txs += 1
         part.tx_ids += tx_id

@@ -24,7 +24,7 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 async def now(db: asyncpg.Connection) -> datetime:
-    """The time by the clock of the database, which all records go by."""
+    """The time by the clock of the database, which all records use."""
     found: datetime = await db.fetchval("SELECT clock_timestamp()")
     return found
 

@@ -7,7 +7,7 @@ from shared import address
 _REWARD_ACCOUNT = 0b111  # the first bits of a reward account (CIP-19)
 
 MOST_SHOWN = 5
-"""How many differences of one check are shown."""
+"""The most differences that are shown for one check."""
 
 
 class Difference(msgspec.Struct, frozen=True):

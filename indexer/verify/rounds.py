@@ -1,4 +1,4 @@
-"""Rounds of verify: each runs what the operator asked for and records the result."""
+"""Rounds of verify: each runs the requested checks and records the result."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ _AGAIN_AFTER_S = 60.0
 """The pause after a round that failed."""
 
 INCOMPLETE = (run.NotComplete, readers.HelperEnded, against_node.NothingCommon)
-"""Why a round proves nothing, in one line for the operator."""
+"""Errors after which a round proves nothing; their message is one line for the operator."""
 
 _PLAIN = (
     *INCOMPLETE,
@@ -80,7 +80,7 @@ async def once(db: asyncpg.Connection, database_url: str, options: VerifyOptions
 
 
 async def repeat(database_url: str, options: VerifyOptions, every_s: float, stop: asyncio.Event) -> None:
-    """Run a round whenever the last one began `every_s` seconds ago, until `stop` is set.
+    """Run a round every `every_s` seconds, from start to start, until `stop` is set.
 
     A round that fails is repeated after a pause. The record of the last round survives restarts. Raises WrongSchema and
     WrongNetwork.
@@ -105,7 +105,7 @@ async def repeat(database_url: str, options: VerifyOptions, every_s: float, stop
 
 
 async def _round(database_url: str, options: VerifyOptions, every_s: float, stop: asyncio.Event) -> float:
-    """Run a round if it is due. Returns the seconds until the next one is."""
+    """Run a round if it is due. Returns the seconds until the next one is due."""
     db = await lifecycle.wait_for(
         "postgres", lambda: database.connect(database_url, options.network), stop, lifecycle.WAITED_FOR
     )
@@ -119,7 +119,7 @@ async def _round(database_url: str, options: VerifyOptions, every_s: float, stop
         return await record.due_in_s(db, options.network, every_s)
 
     try:
-        # NOTE: in this order, since a cancelled transaction waits for Postgres, which may hang.
+        # NOTE: terminate, then cancel: a cancelled transaction waits for Postgres, which may hang.
         return await lifecycle.unless_stopped(work(), stop, on_stop=db.terminate)
     finally:
         db.terminate()

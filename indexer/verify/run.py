@@ -1,13 +1,13 @@
 """Compare all derived tables with history, and history with itself, in one snapshot beside a live indexer.
 
 Processes, one per core, read the packed transactions part by part and add up the checksums that the derived tables must
-have (`checksums`), while Postgres adds up those of the tables. Only if two differ are the tables recomputed key by key
-(`recompute`) to name the wrong rows. That is several times slower. The recomputed rows go to temporary tables of the
-connection that holds the snapshot, where SQL compares them with the index (`checks`). Memory is bounded by a few parts,
-and by the addresses that moved in two epochs, for a chain of any length; lists of all addresses and assets are in files
-(`numbers`).
+have (`checksums`), while Postgres adds up those of the tables. Tables are recomputed key by key (`recompute`) only if
+two checksums differ, to name the wrong rows. That is several times slower. The recomputed rows are written to temporary
+tables of the connection with the snapshot, where SQL compares them with the index (`checks`). Memory is bounded by a
+few parts, and by the addresses that moved in two epochs, for a chain of any length; lists of all addresses and assets
+are in files (`numbers`).
 
-`readers` has the processes, and `parts` what they do.
+`readers` runs the processes, and `parts` defines their work.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class NotComplete(Exception):
-    """The index is empty or in bulk, so that there is nothing to verify."""
+    """The index is empty or in bulk, so there is nothing to verify."""
 
 
 async def verify(
@@ -127,9 +127,9 @@ async def _read_and_compare(
     ranges: "_Ranges",
     progress: Progress,
 ) -> tuple["_OfHistory", "_OfTables"]:
-    """The findings of the processes in history and, meanwhile, of this connection in tables. Raises UnreadableRow.
+    """The findings of the processes in history, and of this connection in tables. Raises UnreadableRow.
 
-    NOTE: at the same time, since neither keeps all cores busy to its end.
+    NOTE: both run at the same time, since neither keeps all cores busy until its end.
     """
     comparing = asyncio.create_task(_compare_tables(db, network, from_origin=context.from_origin))
     reading = asyncio.create_task(_read_history(readers, context, ranges, progress))
@@ -148,7 +148,7 @@ async def _read_and_compare(
 
 
 async def make_tables(db: asyncpg.Connection) -> None:
-    """Make the temporary tables of a connection that verifies."""
+    """Create the temporary tables of a connection that verifies."""
     for table in _TABLES:
         await table.run(db)
     await checksums.make_functions(db)
@@ -159,7 +159,7 @@ async def _ranges_of(db: asyncpg.Connection) -> "_Ranges":
 
 
 async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_origin: bool) -> "_OfTables":
-    """All that Postgres does alone: checksums of tables, and comparisons that need nothing from history."""
+    """The work that Postgres does alone: checksums of tables, and comparisons that need nothing from history."""
     return _OfTables(
         sums=await checksums.of_tables(db),
         checks=[
@@ -172,7 +172,7 @@ async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_orig
 async def _read_history(
     readers: Readers, context: parts.Context, ranges: "_Ranges", progress: Progress
 ) -> "_OfHistory":
-    """All that the processes do."""
+    """The work of the processes."""
     added_up = await _add_up(readers, context, progress)
     of_histories = await _of_histories(readers, ranges.histories, progress)
     progress("inputs from before the first block, fingerprints", 0, 1)
@@ -224,7 +224,7 @@ async def _compare_marks(readers: Readers, context: parts.Context) -> set[int]:
 async def _suspects(
     readers: Readers, context: parts.Context, genesis: list[spending.GenesisOutput], progress: Progress
 ) -> set[int]:
-    """Suspect marks of all outputs and inputs, if their sums differ."""
+    """Suspect marks of all outputs and inputs, whose sums differ."""
     done = 0
     spending.keep(spending.of_genesis(genesis), context.folder, context.partitions)
     async for _, transactions in readers.read(partial(parts.keep_marks, context)):
@@ -263,7 +263,7 @@ async def _recompute(db: asyncpg.Connection, readers: Readers, progress: Progres
         await _keep(db, part)
         spent.update(part.spending)
         done += transactions
-        progress("transactions, to name what differs", done, readers.transactions)
+        progress("transactions, to name the differences", done, readers.transactions)
     genesis, of_genesis = await _genesis_outputs.all(db), await spenders.of_genesis(db)
     await _keep_genesis(db, genesis, of_genesis)
     spent.update(spenders.sums_of_genesis(genesis, of_genesis))
@@ -308,7 +308,7 @@ async def _keep(db: asyncpg.Connection, part: recompute.RecomputedRows) -> None:
 async def _keep_genesis(
     db: asyncpg.Connection, outputs: list[spending.GenesisOutput], rows: list[spenders.SpenderRow]
 ) -> None:
-    """Genesis outputs exist, and count for their stake credentials, from before the first block."""
+    """Keep genesis outputs, which exist and count for their stake credentials before the first block."""
     spent, _ = spenders.spent_in(rows)
     unspent = [output for output in outputs if spenders.output_no(output.tx_id, 0) not in spent]
     utxos = [(output.tx_id, 0, output.lovelace, output.address_no, None) for output in unspent]

@@ -1,4 +1,4 @@
--- Recomputed tables: parts of history are added up in temporary ones.
+-- Recomputed tables: temporary tables in which parts of history are added up.
 
 -- name: genesis_outputs
 -- With the numbers of their addresses.
@@ -8,7 +8,7 @@ SELECT tx_id, tx_hash, address, lovelace, address_no FROM genesis_output g LEFT 
 CREATE TEMPORARY TABLE address_part (address_no integer, txs bigint, tx_ids bigint, lovelace bigint)
 
 -- name: make_stake_part
--- What the genesis counts for reward accounts.
+-- The lovelace of genesis outputs, by reward account.
 CREATE TEMPORARY TABLE stake_part (raw bytea, lovelace bigint)
 
 -- name: make_account_part

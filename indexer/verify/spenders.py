@@ -1,8 +1,9 @@
 """The table `spender` against the inputs of history: a part of verify.
 
-A row of `spender` belongs to the slot whose outputs were spent, so the process that reads these transactions can add
-up what it says, with their hashes at hand. Inputs name the same hashes, and the two sums must be equal. Only if they
-differ, both are added up again in partitions by hash, and the rows of a few wrong partitions are compared one by one.
+A row of `spender` belongs to the slot whose outputs were spent. The process that reads the transactions of that slot
+knows their hashes, so it can add up the entries of the row. Inputs name the same hashes, and the two sums must be
+equal. If they differ, both are added up again in partitions by hash, and the rows of a few wrong partitions are
+compared one by one.
 """
 
 from collections import Counter
@@ -67,7 +68,7 @@ def output_no(tx_id: int, index: int) -> int:
 
 
 def spent_in(rows: Sequence[SpenderRow]) -> tuple[Spent, int]:
-    """The spenders in rows, and how many of them are not in the order of spending."""
+    """The spenders in rows, and the number of rows that are not in the order of spending."""
     spent = dict[int, int]()
     disordered = 0
     for row in rows:
@@ -105,7 +106,7 @@ class Seen(msgspec.Struct):
     entries: list[SpentOutput] = []
 
     def add(self, other: "Seen") -> None:
-        """Add those of another part."""
+        """Add the spendings of another part."""
         self.inputs += other.inputs
         self.entries += other.entries
 
@@ -147,7 +148,7 @@ def _of_inputs(transactions: Sequence[Row]) -> Iterator[SpentOutput]:
 
 
 def _of_entries(hashes: Mapping[int, bytes], rows: Sequence[SpenderRow]) -> Iterator[SpentOutput]:
-    """The entries for outputs of transactions with these hashes. Of others, check_spender in checks.sql tells."""
+    """The entries for outputs of transactions with these hashes. check_spender in checks.sql reports the others."""
     for row in rows:
         for tx_id, index, spent_by in unpack_spenders(row.slot_no, row.entries):
             if tx_id in hashes:

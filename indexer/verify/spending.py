@@ -1,12 +1,13 @@
 """Compare history with itself: each input equals the output that it names, and no output is spent twice.
 
-`spender` says which transaction spent an output. So the sum of a hash of what each input says of the output that it
-names must equal the sum over all outputs that are spent (docs/decisions/0045). flows.py adds both up.
+`spender` names the transaction that spent an output. Each spent output has a term, a hash of the output and its
+spender, and the input that spends it must have the same term. So the sum over all inputs must equal the sum over all
+spent outputs (docs/decisions/0045). flows.py adds up both.
 
-Only if they differ, history is read again to name the inputs. An output, or the input that spends it, is marked by 64
-bits: a hash of its transaction's hash, its index and what it holds. Marks go to files, in partitions by value, so that
-one partition at a time fits into memory for a chain of any length. Each mark of an input must be among those of the
-outputs, and each mark must occur once. Marks that fail are looked up in history once more, to report their rows
+History is read again only if the sums differ, to name the inputs. An output, or the input that spends it, is marked by
+64 bits: a hash of its transaction's hash, its index and its content. Marks are written to files, in partitions by
+value, so that each partition fits into memory for a chain of any length. Each mark of an input must be among those of
+the outputs, and each mark must occur once. Marks that fail are looked up in history once more, to report their rows
 (docs/decisions/0019). Inputs from before the first indexed block have no output to match, so they are always marked.
 """
 
@@ -90,7 +91,7 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 def partitions_of(transactions: int) -> int:
-    """How many partitions a history needs: some 110 MB of memory for each process."""
+    """How many partitions a history needs, so that a process uses some 110 MB of memory."""
     return transactions // _PARTITION_TRANSACTIONS + 1
 
 
@@ -115,7 +116,7 @@ def marks_of(rows: Sequence[Row]) -> Marks:
 
 
 hash_part = crc32
-"""A number for the hash of a transaction. Every byte of it counts, so that no single wrong byte is missed."""
+"""A number for the hash of a transaction. It depends on every byte, so no single wrong byte is missed."""
 
 
 def mark_of(tx_hash: bytes, index: int, output: Output | None) -> int:
@@ -132,7 +133,7 @@ def mark_of_missing(tx_hash: bytes, index: int) -> int:
 
 
 def spending_of(tx_hash: bytes, index: int, output: Output, spent_by: int) -> int:
-    """The term of an output that this tx_id spent, and of the input that did. flows.py makes terms in the same way."""
+    """The term of an output that this tx_id spent, and of the input that spent it. flows.py computes the same terms."""
     value = _value_of(output)
     return hash((hash_part(tx_hash), index, output.address_no, output.lovelace, value, value >> 61, spent_by))
 

@@ -1,12 +1,12 @@
-"""Compare delegations, lists of delegators, blocks of pools and snapshots with what they derive from: a part of verify.
+"""Compare delegations, lists of delegators, blocks of pools and snapshots with their sources: a part of verify.
 
 certificates.py and consistency.py check the events from which delegations derive. The last two snapshots, which answers
 show now or in the next epoch, are recomputed from current balances and later changes: memory grows with the addresses
 that moved in two epochs.
 
-NOTE: older snapshots are not checked; only the active stake of an epoch below /blockfrost shows their sums. That would
-take another pass over all transactions in order, with every balance in memory, and a pass over all delegations per
-epoch.
+NOTE: older snapshots are not checked; only the active stake of an epoch below /blockfrost shows their sums. Checking
+them would take another pass over all transactions in order, with every balance in memory, and a pass over all
+delegations per epoch.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
 
 
 async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
-    """Run all checks of this module but that of snapshots, in the open snapshot."""
+    """Run all checks of this module except that of snapshots, in the open snapshot."""
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
         CheckResult("delegation", await _delegation.all(db, MOST_SHOWN, ACTIVE_AFTER_EPOCHS)),
@@ -61,7 +61,7 @@ async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
 
 
 async def snapshots(db: asyncpg.Connection, network: Network) -> list[Snapshot]:
-    """The last two, in order: those from the beginning of this epoch and of the one before.
+    """The last two, in order: those from the beginning of the previous epoch and of this one.
 
     None was taken at the first indexed epoch.
     """
@@ -78,7 +78,7 @@ async def snapshots(db: asyncpg.Connection, network: Network) -> list[Snapshot]:
 async def check_snapshots(
     db: asyncpg.Connection, taken: Sequence[Snapshot], moved: Sequence[Mapping[AddressNo, int]]
 ) -> CheckResult:
-    """Compare snapshots with today's balances less what `moved` since: for each, up to the next one."""
+    """Compare snapshots with current balances less later changes: `moved` has those of each up to the next one."""
     found: list[Difference] = []
     since = Counter[AddressNo]()
     for snapshot, until_next in reversed(list(zip(taken, moved, strict=True))):

@@ -67,7 +67,7 @@ ORDER BY pool_no
 LIMIT $1
 
 -- name: check_delegator
--- The lists hold every delegation that counts, with its balance and reward.
+-- The lists contain every delegation that counts, with its balance and reward.
 SELECT 'amount of delegator ' || encode(stake.raw, 'hex') AS what, NULL::bytea AS address,
        format('%s in the list of pool_no %s', delegator.amount, delegator.pool_no) AS indexed,
        format('%s in the list of pool_no %s',

@@ -55,7 +55,7 @@ async def restored(db: asyncpg.Connection, database_url: str, folder: Path) -> M
 
 
 async def made(db: asyncpg.Connection) -> list[asyncpg.Record]:
-    """The indexes and constraints of the chain."""
+    """The indexes and constraints of the chain's tables."""
     found: list[asyncpg.Record] = await db.fetch(
         "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index JOIN pg_class ON oid = indrelid"
         " WHERE relnamespace = current_schema()::regnamespace UNION ALL SELECT conname, pg_get_constraintdef(oid)"
@@ -64,7 +64,7 @@ async def made(db: asyncpg.Connection) -> list[asyncpg.Record]:
     return found
 
 
-async def test_a_snapshot_beside_a_writer_is_of_one_point(
+async def test_a_snapshot_beside_a_writer_is_consistent(
     database_url: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
     chain = Written(db)
@@ -127,7 +127,7 @@ async def test_one_changed_byte_in_any_file_is_refused_by_the_files_name(
     assert await db.fetchval("SELECT count(*) FROM tx") == 3
 
 
-async def test_a_missing_a_longer_and_a_foreign_file_are_refused(
+async def test_missing_longer_and_foreign_files_are_refused(
     database_url: str, db: asyncpg.Connection, snapshot: Path
 ) -> None:
     toc = snapshot / manifest.DUMP / "toc.dat"
@@ -150,7 +150,7 @@ async def test_a_missing_a_longer_and_a_foreign_file_are_refused(
 async def test_a_snapshot_that_does_not_fit_is_refused(
     database_url: str, db: asyncpg.Connection, snapshot: Path
 ) -> None:
-    with pytest.raises(SnapshotRefused, match=r"^the snapshot is of preview, expected mainnet$"):
+    with pytest.raises(SnapshotRefused, match=r"^the snapshot is for preview, expected mainnet$"):
         await restore(db, database_url, MAINNET, snapshot, 2, lambda *_: None)
     fitting = manifest.read(snapshot)
     for change, refusal in (

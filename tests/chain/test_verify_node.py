@@ -72,16 +72,16 @@ def test_the_command_compares_with_the_node_and_prints_the_scope(indexed: Ledger
         assert (status, "preview: 80 of 160 blocks" in told) == (0, True), told
 
 
-def test_an_unusable_node_is_one_line_and_status_1(indexed: Ledgerline) -> None:
+def test_an_unusable_node_is_reported_in_one_line_with_status_1(indexed: Ledgerline) -> None:
     status, told = verify(indexed, "--against-node", "--ogmios-url", f"ws://127.0.0.1:{free_port()}")
-    assert (status, told.startswith("no Ogmios at 'ws://"), told.count("\n")) == (1, True, 1), told
+    assert (status, told.startswith("can't connect to Ogmios at 'ws://"), told.count("\n")) == (1, True, 1), told
     other = Generated(Options(network="preprod", eras=BY_NAME["preprod"].eras[:1]), 10)
     with Node(other) as node:
         status, told = verify(indexed, "--against-node", "--ogmios-url", node.url)
     assert (status, "the node's" in told, told.count("\n")) == (1, True, 1), told
 
 
-def test_a_helper_that_is_killed_never_ends_in_status_0(indexed: Ledgerline) -> None:
+def test_verify_with_a_killed_helper_never_ends_with_status_0(indexed: Ledgerline) -> None:
     process = indexed.start("indexer", "verify", "--network", "preview")
     helpers: list[psutil.Process] = []
     while not helpers and process.popen.poll() is None:
@@ -124,7 +124,7 @@ class Changing:
 async def test_blocks_of_a_fork_are_not_reported_as_differences(
     indexed: Ledgerline, chain: Generated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither of a fork that the index has not followed, nor of one that comes, or comes and goes, meanwhile."""
+    """Not for a fork that the index has not followed, nor for one that comes, or comes and goes, during the check."""
     monkeypatch.setattr(against_node, "WINDOW_BLOCKS", 50)
     monkeypatch.setattr(ogmios, "IN_FLIGHT", 8)  # so that a rollback is read soon after the change
     fork = chain.fork(len(chain.blocks) - 30, 4, 35)
@@ -185,7 +185,7 @@ def test_recorded_blocks_equal_those_of_their_node(
         assert [result.check for result in finish(spoil())] == ["tx"]
 
 
-async def test_a_window_that_changes_whenever_it_is_read_is_not_called_another_fork(
+async def test_a_window_that_changes_on_every_read_is_not_reported_as_another_fork(
     indexed: Ledgerline, chain: Generated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def rolled_back(*_: object) -> None:
@@ -200,7 +200,7 @@ async def test_a_window_that_changes_whenever_it_is_read_is_not_called_another_f
 async def test_rewards_are_compared_in_parts(
     database_url: str, chain: Generated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing reads all accounts at once, which mainnet has millions of."""
+    """No query reads all accounts at once: mainnet has millions."""
 
     async def everything(*_: object) -> None:
         raise AssertionError

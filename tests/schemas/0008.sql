@@ -450,8 +450,8 @@ COMMENT ON COLUMN spender.entries IS
     '12 bytes per spent output, in spending order: tx_id of the spender (8), index in its block of the transaction that made the output (2), output index (2).';
 ALTER TABLE spender ALTER entries SET STORAGE EXTERNAL;
 
--- Row numbers of byte strings. Never deleted and never reused, so that packed rows may hold them, and caches of them stay
--- valid over rollbacks (see tip.numbering) --------------------------------------------------------------------------------
+-- Row numbers of byte strings. They are never deleted or reused, so packed rows may contain them, and caches of them
+-- stay valid across rollbacks (see tip.numbering) ---------------------------------------------------------------------
 
 CREATE TABLE stake (
     stake_no        integer PRIMARY KEY,
@@ -470,7 +470,7 @@ COMMENT ON COLUMN stake.address_count IS
     'How many of its addresses are in the genesis or have a transaction; in bulk only those in the genesis are counted.';
 COMMENT ON COLUMN stake.balance IS 'Lovelace in the unspent outputs of its addresses.';
 CREATE INDEX stake_raw ON stake USING hash (raw);
--- NOTE: what changes is in no index, so that its many updates touch none.
+-- NOTE: no index contains a column that changes, so the many updates touch no index.
 
 CREATE TABLE address (
     address_no integer PRIMARY KEY,
@@ -536,8 +536,8 @@ COMMENT ON TABLE asset_bucket IS
     'The number of assets of a policy from one for which opens_bucket is true to the next, by supply (greatest first) and name. For policies with at least 4 such assets; used to find deep pages.';
 COMMENT ON COLUMN asset_bucket.rank IS 'The negative supply, by which the list is sorted, then by name; -Infinity in the first bucket, which begins before all assets.';
 
--- Histories: seq is 0, 1, 2 … without gaps, so that a page is a range and the total is the last seq + 1. All but mints are
--- packed, 64 entries to a chunk: chunk is seq >> 6 ------------------------------------------------------------------
+-- Histories: seq is 0, 1, 2 … without gaps, so a page is a range and the total is the last seq + 1. All except mints
+-- are packed, 64 entries to a chunk: chunk is seq >> 6 ----------------------------------------------------------------
 
 CREATE FUNCTION tx_id_at(entries bytea, at integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
 -- The tx_id that begins at a byte, counted from 0, of a chunk.
@@ -728,7 +728,7 @@ BEGIN
     );
 END $$;
 
--- Unspent outputs at the tip, in bulk those of the genesis. What they hold is in the row of their transaction ---------
+-- Unspent outputs at the tip, in bulk those of the genesis. Their contents are in the row of their transaction --------
 
 CREATE FUNCTION opens_outputs(tx_id bigint, output_index integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
 -- Whether the output begins a bucket in the lists that it is in: about one in 1,024 does.
@@ -994,7 +994,7 @@ COMMENT ON COLUMN pool_epoch.active_stake IS
     'In the snapshot taken at the start of the previous epoch, which counts in this one; without rewards, in lovelace.';
 CREATE INDEX pool_epoch_epoch_no ON pool_epoch (epoch_no);
 
--- Data that blocks do not contain, as last read from the node's ledger. A rollback resets what later epochs read ------
+-- Data that blocks do not contain, as last read from the node's ledger. A rollback resets data read in later epochs ---
 
 CREATE TABLE ledger_state (
     one                  boolean PRIMARY KEY DEFAULT true CHECK (one),
