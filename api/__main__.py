@@ -4,9 +4,9 @@ import os
 import signal
 import sys
 
-# NOTE: before the other imports, which take most of a second. There is nothing to finish yet: a service (the API or
-# the aggregator) ends with status 0, and a command, which has done nothing, with 1. SystemExit would be lost if the
-# signal came during a weakref callback.
+# NOTE: before the other imports, which take most of a second. Nothing needs to be finished yet: a service (the API or
+# the aggregator) exits with status 0, and a command, which has done nothing, with 1. SystemExit would be lost if the
+# signal arrived during a weakref callback.
 signal.signal(
     signal.SIGTERM, lambda *_: os._exit(0 if sys.argv[1:2] in ([], ["worker"]) or sys.argv[1].startswith("-") else 1)
 )

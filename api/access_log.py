@@ -1,7 +1,7 @@
-"""The access log: one line for each answer, on standard error like all others. It never contains a key.
+"""The access log: one line for each answer, on standard error like all other lines. It never contains a key.
 
-As JSON it takes a short cut past structlog, whose line costs twenty times as much. Every write consists of whole lines
-and is at most as long as a pipe takes at once, so that the lines of processes that share standard error never mix.
+JSON lines bypass structlog, which costs twenty times as much per line. Every write consists of whole lines and is short
+enough for a pipe to take it atomically, so lines of processes that share standard error never mix.
 """
 
 import logging
@@ -48,7 +48,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AccessLog:
-    """The access log of one process, in the form of its other lines."""
+    """The access log of one process, in the format of its other log lines."""
 
     def __init__(self, settings: Settings) -> None:
         self._wanted = settings.access_log and logging.getLevelName(settings.log_level.upper()) <= logging.INFO

@@ -19,7 +19,7 @@ Quantity = Annotated[int, msgspec.Meta(extra_json_schema={"format": "uint64"})]
 """A quantity of the ledger, or a slot that a transaction names. It may exceed 2^53."""
 
 Change = Annotated[int, msgspec.Meta(extra_json_schema={"format": "int64"})]
-"""A quantity that is negative if it was taken away."""
+"""A quantity, negative if it was removed."""
 
 Digits = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^-?[0-9]+$"})]
 """A quantity as a decimal string."""
@@ -99,7 +99,7 @@ class ChainBulk(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
 
 
 class Unchanged(ChainAnswer[None], frozen=True, kw_only=True):
-    """Instead of an answer that the caller already has: its tip is still the last indexed block."""
+    """Replaces an answer that the caller already has: its tip is still the last indexed block."""
 
     data: None = None
 
@@ -121,7 +121,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Total(msgspec.Struct, frozen=True):
-    """The number of rows that match, of which a page shows some."""
+    """The number of matching rows, on all pages."""
 
     total: int
 
@@ -152,7 +152,7 @@ class MorePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
 
 
 class PlacePaging(msgspec.Struct, frozen=True, rename={"has_more": "hasMore"}):
-    """The position of a page in a list of what an address or an account has.
+    """The position of a page in a list of an address or an account.
 
     `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
     """

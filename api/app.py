@@ -80,7 +80,7 @@ class Api:
         self._stop = asyncio.Event()
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
-        """Answer requests until `stop` is set, then finish those under way."""
+        """Answer requests until `stop` is set, then finish those in progress."""
         options = {
             "keepalive_timeout": _IDLE_S,
             "lingering_time": _DISCARD_UNREAD_BODY_S,
@@ -107,7 +107,7 @@ class Api:
                 self._record()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request. It counts if it was admitted or exceeded a limit, even if it then fails.
+        """Answer one request. It is counted if it was admitted or exceeded a limit, even if it then fails.
 
         Its usage record is written just before the answer is sent.
         """
@@ -143,7 +143,7 @@ class Api:
             response.headers.update(_headers_of(trail.route))
         await compression.apply(response, request.headers.get("Accept-Encoding"))
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:
-            _close_after(response)  # what is left of a body would be read as the next request
+            _close_after(response)  # the rest of the body would be read as the next request
         return self._finished(trail, response)
 
     def refuse_malformed(self, request: web.BaseRequest, refusal: Refusal) -> web.Response:
@@ -259,7 +259,7 @@ class Api:
         request: web.BaseRequest,
         notes: Notes,
     ) -> Any:
-        """The answer to a question about a chain. Unchanged if a look at the tip shows that the caller has it."""
+        """The answer to a question about a chain; `Unchanged` if the tip shows that the caller already has it."""
         if_none_match = request.headers.get("If-None-Match", "")
 
         async def read(source: ChainServer) -> Any:
@@ -284,7 +284,7 @@ class Api:
         notes: Notes,
     ) -> Any:
         """The answer to a question with a body: several ids, or a transaction to evaluate. Raises Refusal."""
-        # The header is only validated: a repeated request only reads again.
+        # The header is only validated: a repeated request just reads again.
         idempotency.key_of(request)
         _, body = await _sent_body(trail, route, request)
 
@@ -303,13 +303,13 @@ def _headers_of(route: Route) -> Mapping[str, str]:
     """The headers that every answer of a route has."""
     headers = dict(cors.headers(route.path))
     if route.access == "api key":
-        # A cache must not give the answer to another key, which may be of another network.
+        # A cache must not give the answer to another key, which may belong to another network.
         headers["Vary"] = shape.KEY_HEADERS if shape.covers(route.path) else "Authorization"
     return headers
 
 
 def _close_after(response: web.Response) -> None:
-    """Close the connection after this answer, and say so: aiohttp does not in its answers to malformed requests."""
+    """Close the connection after this answer, and announce it: aiohttp's answers to malformed requests do not."""
     response.force_close()
     response.headers["Connection"] = "close"
 
@@ -356,7 +356,7 @@ async def _body(request: web.BaseRequest) -> bytes:
 async def _sent_body(trail: Trail, route: Route, request: web.BaseRequest) -> tuple[Mapping[str, Any], Body | None]:
     """The fields of a body as they were sent, and the body. Empty and None if the route takes none. Raises Refusal.
 
-    A body is a JSON object, or its only field by itself in the route's own media type.
+    A body is a JSON object or, in the route's own media type, the bare value of its only field.
     """
     if route.body is None:
         return {}, None
@@ -485,7 +485,7 @@ class _Connection(Connection):
     def log_exception(self, *words: Any, **details: Any) -> None:
         """Log the error that ended a connection. An incomplete body that is not read is the client's fault.
 
-        An answer that is sent in parts may end early for want of a turn or a database.
+        An answer that is sent in parts may end early if it gets no turn or the database fails.
         """
         fault = details.get("exc_info")
         if isinstance(fault, HttpProcessingError | web.RequestPayloadError):

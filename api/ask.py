@@ -36,7 +36,7 @@ class Notes(msgspec.Struct):
     """What a handler adds to its answer beyond the body.
 
     `settled_by` is the hash of a block too deep for a rollback, which fixes the answer; None if the answer may change.
-    `metadata_warning` is the header `Metadata-Warning`, None for none.
+    `metadata_warning` is the header `Metadata-Warning`, or None.
     """
 
     settled_by: str | None = None
@@ -91,14 +91,14 @@ class ChainPost(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_
 
 
 class PrimaryAsk(ChainAsk[QuestionT], Generic[QuestionT], frozen=True):
-    """A question about the chain and about what callers have done a moment ago: the primary answers it."""
+    """A question about the chain and about callers' most recent actions: the primary answers it."""
 
 
 class ChainChange(ChainAsk[QuestionT], Generic[QuestionT, BodyT], frozen=True, kw_only=True):
     """A request to change something, on the primary and at most once for each `Idempotency-Key`.
 
-    `db` is a connection to the partners' tables. This process submits no other transaction of the
-    network meanwhile; evaluations may run in between.
+    `db` is a connection to the partners' tables. Meanwhile this process submits no other transaction to the network,
+    but it may evaluate some.
     """
 
     body: BodyT

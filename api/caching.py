@@ -1,7 +1,7 @@
 """Conditional requests: ETag, Cache-Control, and 304 if nothing has changed (RFC 9110, 13.1.2).
 
-A settled answer is tagged by its block. Any other ChainAnswer or ChainPage is tagged by the tip and its URL, so that a
-repeated request costs a look at the tip. All other answers, a LedgerAnswer too, are tagged by their body.
+A settled answer is tagged by its block. Any other ChainAnswer or ChainPage is tagged by the tip and its URL, so a
+repeated request only reads the tip. All other answers, a LedgerAnswer too, are tagged by their body.
 """
 
 from hashlib import sha256
@@ -27,7 +27,7 @@ _TAGGED_BY_TIP = (ChainPage, ChainAnswer)
 def respond(request: web.BaseRequest, status: int, answer: Any, notes: Notes) -> web.Response:
     """The response with an answer; 304 if the caller has it."""
     if notes.metadata_warning is not None:
-        # Without a tag and not stored, so that the caller asks again instead of keeping what may be incomplete.
+        # Without a tag and not stored, so that the caller asks again instead of keeping a possibly incomplete answer.
         headers = {"Cache-Control": NOT_STORED, METADATA_WARNING: notes.metadata_warning}
         headers["Content-Type"] = answers.CONTENT_TYPE
         return web.Response(status=status, body=answers.encode(answer), headers=headers)
@@ -60,7 +60,7 @@ def unstored(status: int, body: bytes) -> web.Response:
 
 
 def of_tip(block_hash: str, url: str) -> str:
-    """The tag of an answer that holds until the tip changes.
+    """The tag of an answer that is valid until the tip changes.
 
     NOTE: the URL is part of the tag. Otherwise a tag from another URL would turn a request that the handler refuses
     into a 304.
@@ -77,12 +77,12 @@ def of_body(body: bytes) -> str:
 
 
 def of_block(block_hash: str) -> str:
-    """The tag of an answer that holds as long as a block is on the chain."""
+    """The tag of an answer that is valid as long as a block is on the chain."""
     return f'W/"{VERSION}-k{block_hash[:32]}"'
 
 
 def has_tip_tag(if_none_match: str) -> bool:
-    """Whether a caller has an answer that holds until the tip changes."""
+    """Whether a caller has an answer that is valid until the tip changes."""
     return _TIP in if_none_match
 
 

@@ -1,6 +1,6 @@
 """Authenticate a bearer token: the result is an AuthenticatedRequest, an AdminKey or a refusal.
 
-Postgres is authoritative. Valkey caches an API key for a few seconds and never beyond a change of it; see
+Postgres is authoritative. Valkey caches an API key for a few seconds, and never past a change of the key; see
 docs/decisions/0004-no-key-outlives-its-revocation.md.
 """
 
@@ -56,7 +56,7 @@ class ApiKey(msgspec.Struct, frozen=True):
 
 
 class AuthenticatedRequest(msgspec.Struct, frozen=True):
-    """An authenticated request. `headers` tell its limits in the answer; `refusal` is set if one is exceeded."""
+    """An authenticated request. `headers` report its limits in the answer; `refusal` is set if one is exceeded."""
 
     key: ApiKey
     key_hash: bytes
@@ -75,7 +75,7 @@ class AdminKey(msgspec.Struct, frozen=True):
 
 
 class KeyRow(msgspec.Struct, frozen=True):
-    """The facts of an API key that decide on a request with it."""
+    """The properties of an API key that decide whether a request is admitted."""
 
     credential_id: UUID
     network_id: int
@@ -191,7 +191,7 @@ class Callers:
     async def invalidating(self) -> AsyncIterator["KeyInvalidation"]:
         """Wrap a commit that changes or ends API keys: after the block every process reads them from Postgres again.
 
-        Declare the keys inside the commit: that fences them in Valkey at once, in case this process dies, and again
+        Declare the keys inside the commit: that fences them in Valkey immediately, in case this process dies, and again
         after the commit. If Valkey is unreachable, this waits until every cached copy has expired.
         """
         invalidation = KeyInvalidation(self._fence)
@@ -255,7 +255,7 @@ class Callers:
 class KeyReader:
     """Reads API keys in Postgres, once for all requests of a key that wait for a connection.
 
-    Valkey forgets a key after LEASE_S. Then all requests under way with it need it from Postgres.
+    Valkey forgets a key after LEASE_S. Then all requests in progress with that key need it from Postgres.
     """
 
     def __init__(self, partner: FairPool) -> None:
@@ -273,7 +273,7 @@ class KeyReader:
     async def _read(self, key_hash: bytes) -> KeyRow | None:
         try:
             async with self._partner.acquire() as db:
-                # NOTE: a request that comes from here on may come after a revocation that this statement does not see.
+                # NOTE: a request that arrives from here on may follow a revocation that this statement does not see.
                 del self._waiting[key_hash]
                 return await _api_key_by_hash.one(db, key_hash)
         finally:

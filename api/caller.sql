@@ -1,6 +1,6 @@
 -- name: api_key_by_hash
--- What decides on a request with an API key: the current key of its credential, or a former one. One row or none, since hashes
--- are unique. Cost: two look-ups and, with a quota, the days of its period.
+-- The properties of an API key, current or former, that decide whether a request is admitted. At most one row, since
+-- hashes are unique. Cost: two look-ups and, with a quota, the days of its period.
 SELECT credential.id AS credential_id, credential.network_id,
        credential.rate_limit_per_minute AS limit, key.expires_at,
        credential.revoked_at IS NOT NULL AS revoked, coalesce(key.expires_at <= now(), false) AS expired,

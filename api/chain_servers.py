@@ -75,7 +75,7 @@ class _Away(Exception):
 class ChainServer:
     """A server that answers chain requests.
 
-    `tips` are the slots of its tips by network, as last seen: what it answers is of that tip or a later one.
+    `tips` are the slots of its tips by network, as last seen: its answers are of that tip or a later one.
     """
 
     def __init__(self, url: str, pools: Mapping[int, asyncpg.Pool], others: Sequence[asyncpg.Pool] = ()) -> None:
@@ -98,7 +98,7 @@ class ChainServer:
 
 
 class _Replica(ChainServer):
-    """A replica. `number` is its place in READ_DATABASE_URL, from 1; `left_out` is the reason if it gets no requests,
+    """A replica. `number` is its place in READ_DATABASE_URL, from 1. If it gets no requests, `left_out` is the reason,
     in words for anyone.
     """
 
@@ -149,7 +149,7 @@ class _TipHistory:
             self._tips.popleft()
 
     def lag_s(self, slot_no: int) -> float:
-        """The least lag in seconds of a replica with this tip; infinite if it lacks what was there at the beginning."""
+        """The minimum lag in seconds of a replica with this tip; infinite if it lacks the first tip seen here."""
         missed = next((seen for seen, tip in self._tips if tip > slot_no), None)
         return 0.0 if missed is None else time.monotonic() - missed
 
@@ -161,7 +161,7 @@ class ChainServers:
         self._primary, self._replicas, self._lag_s = primary, replicas, lag_s
         self._histories = {network.network_id: _TipHistory() for network in NETWORKS}
         self._turn = itertools.count()
-        self._newest: dict[int, int] = {}  # the latest tip that an answer was of, by network: its slot
+        self._newest: dict[int, int] = {}  # the slot of the newest tip of any answer, by network
 
     def left_out(self) -> dict[int, str]:
         """The replicas that get no requests, by their place in READ_DATABASE_URL, with the reasons."""
@@ -177,10 +177,10 @@ class ChainServers:
     ) -> Found:
         """The result of `work` on one server, repeated on another if that one fails or its tip is too old.
 
-        `on_primary` skips the replicas, for what was written a moment ago. The tip of an answer is never older than
-        that of a previous one, unless the chain was rolled back on the primary. An answer without a tip counts as one
-        with its server's tip as last seen, which may be older: a later answer may lack a block that this one had.
-        Raises the primary's errors.
+        `on_primary` skips the replicas, for data written a moment ago. The tip of an answer is never older than that of
+        a previous one, unless the chain was rolled back on the primary. An answer without a tip counts as one with its
+        server's tip as last seen. That tip may be older, so a later answer may lack a block that this one had. Raises
+        the primary's errors.
         """
         failed: list[_Replica] = []
         while True:
@@ -206,7 +206,7 @@ class ChainServers:
             failed.append(replica)
 
     async def watch(self, source: ChainServer) -> None:
-        """Check one server again and again, until cancelled."""
+        """Check one server periodically, until cancelled."""
         db: asyncpg.Connection | None = None
         while True:
             try:
@@ -240,11 +240,11 @@ class ChainServers:
         return usable[next(self._turn) % len(usable)] if usable else None
 
     def _is_not_older(self, network: Network, slot_no: int | None) -> bool:
-        """Whether the tip of an answer is as new as that of any before, or the answer has none."""
+        """Whether the tip of an answer is at least as new as that of any earlier answer, or the answer has none."""
         return slot_no is None or slot_no >= self._newest_of(network)
 
     def _note(self, network: Network, slot_no: int | None, source: ChainServer) -> None:
-        """Note the tip of an answer; if it does not say its tip, that of its server as last seen."""
+        """Note the tip of an answer or, if the answer has none, that of its server as last seen."""
         if slot_no is None:
             slot_no = max(_tip_at(source, network), self._newest_of(network))
         else:
@@ -255,7 +255,7 @@ class ChainServers:
         return self._newest.get(network.network_id, _NO_TIP)
 
     def _look(self, source: ChainServer, before: Mapping[int, int], tips: Mapping[int, int]) -> None:
-        """Note the tips that a look at a server has found; `before` are those known when it began."""
+        """Note the tips that a look at a server has found; `before` are those known when the look began."""
         if isinstance(source, _Replica):
             source.tips = dict(tips)
             self._use_or_leave_out(source)
@@ -264,7 +264,7 @@ class ChainServers:
         source.tips = {**tips, **{key: slot_no for key, slot_no in source.tips.items() if slot_no != before.get(key)}}
         for network_id, slot_no in source.tips.items():
             self._histories[network_id].add(slot_no, self._lag_s)
-            if slot_no < before.get(network_id, _NO_TIP):  # rolled back: replicas need not be further
+            if slot_no < before.get(network_id, _NO_TIP):  # rolled back: replicas need not be ahead of it
                 self._newest[network_id] = min(slot_no, self._newest.get(network_id, _NO_TIP))
 
     def _use_or_leave_out(self, replica: _Replica) -> None:

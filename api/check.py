@@ -11,11 +11,11 @@ from shared.settings import Settings, masked
 from shared.trials import Trial
 
 _NO_SUBJECT = "00" * 28
-"""An asset that no registry knows: 404 is a good answer."""
+"""An asset that no registry knows: 404 is the expected answer."""
 
 
 async def servers(settings: Settings, running: Servers) -> int:
-    """Try each server, and print what was found; returns the exit status."""
+    """Try each server, and print the findings; returns the exit status."""
     named = [("postgres", partial(trials.postgres, url=running.database_url))]
     named += [
         (f"replica {number}", partial(trials.postgres, url=url, replica=True))

@@ -1,6 +1,6 @@
 """Bodies compressed with zstd or gzip, for callers that accept it (RFC 9110, 12.5.3).
 
-A small body is compressed at once. A larger one is compressed in a thread, so that other requests need not wait for it.
+A small body is compressed immediately, a larger one in a thread, so that other requests need not wait for it.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from typing import Any
 from aiohttp import web
 
 SMALLEST = 1_024
-"""Bodies of at most this many bytes stay as they are: they fit into one packet with their headers anyway."""
+"""Bodies of at most this many bytes are not compressed: they fit into one packet with their headers anyway."""
 
-_AT_ONCE = 16_384  # bytes that take about as long as the hop to a thread
+_AT_ONCE = 16_384  # compressing this many bytes takes about as long as the hop to a thread
 _GZIP_LEVEL, _ZSTD_LEVEL = 4, 3
 
 
@@ -43,7 +43,7 @@ async def apply(response: web.Response, accepted: str | None) -> None:
     encoding = None if accepted is None else chosen(accepted)
     if encoding is None:
         return
-    # A public body is the same for everybody, such as the files of a page, and is compressed once.
+    # A public body, such as a file of a page, is the same for everybody and is compressed once.
     compress = _compressed_once if response.headers.get("Cache-Control", "").startswith("public") else _compressed
     if len(body) <= _AT_ONCE:
         response.body = compress(body, encoding)

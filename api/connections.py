@@ -1,6 +1,6 @@
 """The limit on client connections of one process, and the choice of the one to close when another arrives.
 
-Client connections leave descriptors for Postgres, Valkey, spools and logs, and for downloads, which hold a file each.
+The limit leaves descriptors for Postgres, Valkey, spools and logs, and for downloads, which hold a file each.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _LOG_EVERY_S = 10.0
 
 
 def _raise_limit() -> int:
-    """Raise the limit of descriptors to its maximum; return how many connections this process may hold then."""
+    """Raise the limit of descriptors to its maximum; return how many connections this process may then hold."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -30,7 +30,7 @@ def _raise_limit() -> int:
 
 
 async def free(response: web.StreamResponse) -> None:
-    """Free what the body of an answer holds, such as a file."""
+    """Free the resources of an answer's body, such as a file."""
     if isinstance(response, web.Response) and isinstance(response.body, Payload):
         await response.body.close()
 
@@ -43,7 +43,7 @@ class Connection(RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send an answer. What its body holds is freed also if aiohttp does not send it, as for HEAD."""
+        """Send an answer, then free the resources of its body, even if aiohttp does not send it, as for HEAD."""
         try:
             return await super().finish_response(request, resp, start_time)
         finally:

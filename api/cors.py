@@ -1,4 +1,4 @@
-"""Which answers a script of another origin may read (CORS): those below `/v1` except `/v1/admin`, those below
+"""The answers that a script of another origin may read (CORS): those below `/v1` except `/v1/admin`, those below
 `/blockfrost`, and `/openapi.json`.
 
 Keys travel in `Authorization` or `project_id`, never in cookies, so any origin may ask. Admin paths are for servers:

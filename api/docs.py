@@ -1,4 +1,4 @@
-"""The pages at / (links), /docs (Swagger UI on /openapi.json), /status and /console: no other origin is loaded."""
+"""The pages at / (links), /docs (Swagger UI on /openapi.json), /status and /console. They load from no other origin."""
 
 from functools import cache
 from pathlib import Path
@@ -62,7 +62,7 @@ async def status_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - 
 
 
 async def console_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
-    """Show a page for partners, who administer accounts and API keys there with their admin key."""
+    """Show a page where partners administer accounts and API keys with their admin key."""
     return _page("console.html")
 
 

@@ -1,4 +1,4 @@
-"""Every error answer, worded once, but for those in `api/blockfrost/refusals.py`, which only the façade gives.
+"""Every error answer, worded once. Those that only the façade gives are in `api/blockfrost/refusals.py`.
 
 `raise errors.transaction_not_found()` ends a request with that status and text.
 
@@ -15,7 +15,7 @@ _BY_NODE = "The node refused the transaction"
 class Refusal(Exception):
     """An error answer: `{success: false, error: message}` with a status and, for some errors, headers.
 
-    `code` is the header `Error-Code`: a word for programs, which stays when the message changes.
+    `code` is the header `Error-Code`: a word for programs, which does not change with the message.
     """
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -145,7 +145,7 @@ def upgrade_in_progress() -> Refusal:
 def too_slow() -> Refusal:
     """A request that exceeds the time limit.
 
-    Retry with a pause; ask for less, such as a smaller `limit` or a shorter period.
+    Retry after a pause; request less, such as a smaller `limit` or a shorter period.
     """
     return Refusal(503, "too_slow", "Request timed out")
 
@@ -179,7 +179,7 @@ def invalid_address() -> Refusal:
 
 
 def foreign_address() -> Refusal:
-    """A mainnet address with the key of a test network, or the reverse.
+    """A mainnet address with the key of a test network, or vice versa.
 
     Use an API key of the address' network.
     """
@@ -195,7 +195,7 @@ def invalid_stake_address() -> Refusal:
 
 
 def foreign_stake_address() -> Refusal:
-    """A mainnet stake address with the key of a test network, or the reverse.
+    """A mainnet stake address with the key of a test network, or vice versa.
 
     Use an API key of the stake address' network.
     """
@@ -472,7 +472,7 @@ def no_node(network: str) -> Refusal:
 def node_not_available(cause: str) -> Refusal:
     """The node can't be reached, is too busy, or did not answer in time. It may have the transaction.
 
-    Send the same transaction again: one that the node has already is accepted again.
+    Send the same transaction again: one that the node already has is accepted again.
     """
     return Refusal(503, "node_not_available", f"Node not available: {cause}", {"Retry-After": "2"})
 
@@ -495,9 +495,9 @@ def transaction_too_large(most_bytes: int) -> Refusal:
 
 def foreign_transaction() -> Refusal:
     """A transaction that names mainnet as its network, or pays to or withdraws from mainnet addresses, with the key of
-    a test network, or the reverse.
+    a test network, or vice versa.
 
-    Use a key of the transaction's network, or addresses of the key's.
+    Use a key of the transaction's network, or addresses of the key's network.
     """
     return Refusal(400, "foreign_transaction", "Transaction does not belong to this network")
 
@@ -513,17 +513,17 @@ def transaction_not_signed() -> Refusal:
 def transaction_expired(invalid_hereafter: int, slot_no: int) -> Refusal:
     """A transaction whose validity interval has ended.
 
-    No indexed block holds it. Build and sign it again with a later end.
+    No indexed block contains it. Build and sign it again with a later end.
     """
     message = f"Transaction expired at slot {invalid_hereafter}; the chain is at slot {slot_no}"
     return Refusal(400, "transaction_expired", message)
 
 
 def transaction_not_submitted() -> Refusal:
-    """A transaction that no key of the account has submitted within the last seven days (unless the operator has set
-    another number).
+    """A transaction that no key of the account has submitted within the last seven days (the operator may set another
+    number).
 
-    Submit it: if the node or a block has it already, that is accepted again, and it is followed from then on.
+    Submit it: if the node or a block already has it, it is accepted again, and followed from then on.
     """
     return Refusal(404, "transaction_not_submitted", "Transaction was not submitted by this account")
 
@@ -531,7 +531,7 @@ def transaction_not_submitted() -> Refusal:
 def transaction_in_block(block_no: int) -> Refusal:
     """A request to resubmit a transaction that is in a block.
 
-    Nothing needs to be done, unless a fork removes that block: `GET /v1/tx/submitted/{hash}` says so.
+    Nothing needs to be done unless a fork removes that block, which `GET /v1/tx/submitted/{hash}` reports.
     """
     return Refusal(409, "transaction_in_block", f"Transaction is in block {block_no}")
 
@@ -547,7 +547,7 @@ def signatures_refused(said: str) -> Refusal:
 def inputs_not_unspent(said: str) -> Refusal:
     """An input or a reference input that does not exist, or is spent.
 
-    Build the transaction again from unspent outputs. The message names those that are not.
+    Build the transaction again from unspent outputs. The message names the inputs that are not unspent.
     """
     return Refusal(400, "inputs_not_unspent", f"{_BY_NODE}: {said}")
 
@@ -579,7 +579,7 @@ def value_not_conserved(said: str) -> Refusal:
 def transaction_refused(said: str) -> Refusal:
     """A transaction that breaks another rule of the ledger.
 
-    Correct what the message names. The number in it is Ogmios' code of the rule.
+    Correct the fault that the message names. The number in it is Ogmios' code for the rule.
     """
     return Refusal(400, "transaction_refused", f"{_BY_NODE}: {said}")
 
@@ -587,7 +587,7 @@ def transaction_refused(said: str) -> Refusal:
 def evaluation_failed(said: str) -> Refusal:
     """A script that fails, or a transaction that the node can't evaluate.
 
-    Correct what the message names. The number in it is Ogmios' code.
+    Correct the fault that the message names. The number in it is Ogmios' code.
     """
     return Refusal(400, "evaluation_failed", f"The node can't evaluate the transaction: {said}")
 
@@ -664,7 +664,7 @@ def bootstrap_key_not_revocable() -> Refusal:
 
 
 def too_many_concurrent_requests(requests: str) -> Refusal:
-    """An admin request or a download that waited too long behind others of the same or of other keys.
+    """An admin request or a download that waited too long behind those of the same key or of other keys.
 
     Send fewer requests at a time; wait for as long as `Retry-After` says.
     """
@@ -690,7 +690,7 @@ def invalid_idempotency_key() -> Refusal:
 
 
 def idempotency_key_reused() -> Refusal:
-    """An `Idempotency-Key` that another request of the last 24 hours had, with another body on the same path.
+    """An `Idempotency-Key` that a request with another body on the same path has used within the last 24 hours.
 
     Send the same body to repeat that request, or a new key for a new one.
     """
@@ -700,8 +700,8 @@ def idempotency_key_reused() -> Refusal:
 def key_not_shown_again(issued_to: str) -> Refusal:
     """A repeated request whose answer contained a new key. It has been executed once, and the key is not stored.
 
-    If that answer got lost, rotate the credential (`POST /v1/admin/credentials/{id}/rotate`) with a new
-    `Idempotency-Key`. If the answer had an admin key, revoke it and create another one.
+    If that answer was lost, rotate the credential (`POST /v1/admin/credentials/{id}/rotate`) with a new
+    `Idempotency-Key`. If the answer contained an admin key, revoke it and create another one.
     """
     message = f"Already executed: the key of {issued_to} is not shown again"
     return Refusal(409, "key_not_shown_again", message, _REPLAYED)

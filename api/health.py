@@ -121,7 +121,7 @@ def _faults(services: Services, found: Sequence[NetworkState]) -> Iterator[str]:
 def _reasons(services: Services, looked: "_Looked") -> Iterator[str]:
     """Problems of this process that do not affect requests; any of these makes /ready report `degraded`.
 
-    /ready is open: they contain neither host names nor texts of exceptions, which are in the log.
+    /ready is open to anyone, so they contain neither host names nor texts of exceptions; those are in the log.
     """
     for failure in tasks.failing():
         yield f"the background task {failure.task} fails"

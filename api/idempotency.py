@@ -1,9 +1,8 @@
 """The header `Idempotency-Key`: a POST that is repeated with the same key and body is executed once.
 
-The row of a key is written in the commit of the change that it stands for, so a lost answer can be asked for again
-whatever has failed meanwhile (docs/decisions/0035-idempotency-keys.md). A node accepts a
-transaction outside any commit: the row is written after that, and a repetition that finds none submits again, which is
-harmless (0043-submitted.md).
+The row of a key is written in the commit of its change, so a lost answer can be requested again whatever has failed in
+between (docs/decisions/0035-idempotency-keys.md). A node accepts a transaction outside any commit: the row is written
+after that, and a repeated request that finds no row submits again, which is harmless (0043-submitted.md).
 """
 
 import hashlib
@@ -62,8 +61,8 @@ async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any],
     """The answer of the route's handler or, if a request with this key was executed before, the whole response.
 
     `sent` is the JSON of the body; the order of its fields does not matter. If any process is executing a request with
-    this key, this call waits for it. Raises Refusal. If the handler does, nothing is stored, since its commit is rolled
-    back.
+    this key, this call waits for it. Raises Refusal. If the handler raises one, nothing is stored, since its commit is
+    rolled back.
     """
     key_hash, body_hash = _key_hash(ask.key.id, route, ask.question, key), _hash(key, sent)
     async with ask.commit() as db:
@@ -79,13 +78,13 @@ async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any],
             return made
     if executed.body_hash == body_hash:
         async with ask.services.callers.invalidating() as invalidation:
-            # Whoever executed it may have been killed before the caches had forgotten these keys for good.
+            # The process that executed it may have been killed before the caches had forgotten these keys for good.
             await invalidation.of(executed.invalidated)
     return _repeated(route, executed, body_hash)
 
 
 async def answer_change(route: Route, ask: ChainChange[Any, Any], sent: Mapping[str, Any], key: str) -> Any:
-    """The same for a change on a chain. Its handler commits by itself, and may be called again after a crash."""
+    """The same for a change on a chain. Its handler makes its own commits, and may be called again after a crash."""
     key_hash, body_hash = _key_hash(ask.key.credential_id, route, ask.question, key), _hash(key, sent)
     async with _locked(ask.db, _lock_of(key_hash)):
         executed = await _executed.one(ask.db, key_hash)
@@ -101,7 +100,7 @@ async def answer_change(route: Route, ask: ChainChange[Any, Any], sent: Mapping[
 
 @asynccontextmanager
 async def _locked(db: asyncpg.Connection, number: int) -> AsyncIterator[None]:
-    """Hold the lock with this number, without a transaction: commits of others may take place meanwhile."""
+    """Hold the lock with this number, without a transaction: meanwhile other sessions may commit."""
     try:
         await _lock_session.run(db, _LOCK, number)
         yield
@@ -127,7 +126,7 @@ def _repeated(route: Route, executed: _Executed, body_hash: bytes) -> web.Respon
 
 
 def _target(data: Any) -> tuple[UUID, str | None]:
-    """The id of what an answer is about and, if it contains a new key, the kind of thing that the key belongs to."""
+    """The id of the record in an answer and, if the answer contains a new key, the kind of that record."""
     if not isinstance(data, Issued):
         return data.id, None
     kind = data.__struct_fields__[0]
@@ -135,7 +134,7 @@ def _target(data: Any) -> tuple[UUID, str | None]:
 
 
 def _key_hash(caller_id: UUID, route: Route, question: Question, key: str) -> bytes:
-    """The hash by which a request is known. Ids in the path have their canonical form."""
+    """The hash that identifies a request. Ids in the path have their canonical form."""
     path = route.path.format_map(msgspec.to_builtins(question))
     return _hash(caller_id, route.method, path, key)
 

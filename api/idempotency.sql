@@ -3,7 +3,7 @@
 SELECT pg_advisory_xact_lock($1, $2)
 
 -- name: lock_session
--- The same until the unlocking or the end of the session.
+-- The same, until it is unlocked or the session ends.
 SELECT pg_advisory_lock($1, $2)
 
 -- name: unlock_session

@@ -74,7 +74,7 @@ def listed(
 
 
 def show(records: list[AdminKeyRecord]) -> None:
-    """Print a table with a line for each key; on a terminal that is too narrow for it, some lines for each."""
+    """Print a table with a line for each key; on a terminal that is too narrow for it, several lines for each."""
     rows = [_COLUMNS, *map(_cells, records)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     needed = sum(widths) + 2 * (len(widths) - 1)

@@ -1,4 +1,4 @@
-"""`Link: <…>; rel="next"`: the next page of a list, for callers that need not know how pages work (RFC 8288)."""
+"""`Link: <…>; rel="next"`: the next page of a list, so that callers need not know how pages work (RFC 8288)."""
 
 import re
 from urllib.parse import quote, unquote_plus

@@ -13,7 +13,7 @@ from shared.network_state import IndexState, NetworkState, RollbackDepth
 
 
 async def network_states(services: Services) -> list[NetworkState]:
-    """Every network with an index or a heartbeat, retired ones included. The cost does not grow with the chain."""
+    """Every network with an index or a heartbeat, including retired ones. The cost does not grow with the chain."""
     heartbeats = await _heartbeats(services)
     found = [(network, await _index(services, network)) for network in NETWORKS]
     return [

@@ -63,7 +63,7 @@ def retire(
 
     if refused := on_database(leave_out, create=embedded):
         raise typer.Exit(lifecycle.fail(refused))
-    typer.echo(f"{name} is retired: left out of /ready and /metrics until an indexer of it runs again")
+    typer.echo(f"{name} is retired: omitted from /ready and /metrics until an indexer for it runs again")
 
 
 async def _state(db: asyncpg.Connection, network: Network) -> NetworkState:

@@ -1,7 +1,7 @@
 """The API's own connections to Ogmios, one for each network, for transactions: docs/decisions/0040.
 
 The packages `ogmios` and pycardano work synchronously and are slow to import. A thread for each network imports them
-with the first transaction, and does everything in turn.
+with the first transaction, and executes one request after the other.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class NodeRefused(Exception):
-    """Ogmios' error answer: the code and the message, and what the ledger said about it."""
+    """Ogmios' error answer: the code, the message, and the ledger's details."""
 
     def __init__(self, code: int, message: str, data: Any) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class NodeAway(Exception):
 
 
 class NodeConnection:
-    """Speaks to one Ogmios, in one thread. Connects when it is asked and again after a loss."""
+    """Speaks to one Ogmios, in one thread. Connects on the first request, and again after a loss."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -98,7 +98,7 @@ class NodeConnection:
             except ConnectionClosed:
                 self.close()
                 self._connected().send(text)
-            # NOTE: not `Client.receive`, which waits for ever.
+            # NOTE: not `Client.receive`, which waits forever.
             answer = json.loads(self._client.connection.recv(timeout=ANSWER_WITHIN_S))
         except (OSError, TimeoutError, WebSocketException, ValueError) as cause:
             self.close()
@@ -147,7 +147,7 @@ class Node:
             self._queueing -= 1
 
     async def run(self, work: Callable[[NodeConnection], Result]) -> Result:
-        """Run `work` in the node's thread, after the work before it. Raises Refusal, NodeRefused."""
+        """Run `work` in the node's thread, after all earlier work. Raises Refusal, NodeRefused."""
         if self._waiting >= MOST_WAITING:
             raise errors.node_not_available(_TOO_MANY)
         self._waiting += 1
@@ -182,7 +182,7 @@ class Nodes(msgspec.Struct, frozen=True):
         return node
 
     def turn(self, network: Network) -> AbstractAsyncContextManager[None]:
-        """Wait for the turn to submit to a network; at once if this API knows no node of it."""
+        """Wait for the turn to submit to a network; returns immediately if this API knows no node of it."""
         node = self.by_network.get(network.name)
         return nullcontext() if node is None else node.turn()
 

@@ -35,12 +35,12 @@ ignored, and named in the header `Ignored-Fields`.
 1. Create a user account for your customer: `POST /v1/admin/users`.
 2. Issue it an API key for one network: `POST /v1/admin/credentials`. The key is shown once.
 3. With the API key, query the chain: `GET /v1/network`.
-4. Replace a key in use without a refused request: `POST /v1/admin/credentials/{id}/rotate` with an overlap, in which
+4. Replace a key in use with no refused requests: `POST /v1/admin/credentials/{id}/rotate` with an overlap, during which
    both keys are valid. `PUT …/limits` changes limits, `PUT …/restrictions` scopes and IP networks.
-5. Read what was used: `GET /v1/admin/users/{id}/usage/breakdown`, or for all customers `GET /v1/admin/usage/export`.
+5. Read the usage: `GET /v1/admin/users/{id}/usage/breakdown`, or for all customers `GET /v1/admin/usage/export`.
    A request appears there within five seconds.
 
-In [/console](/console) you do the same by hand. The example `onboard` beside each client does all of it in one program.
+In [/console](/console) you can do the same by hand. The example `onboard` beside each client does it in one program.
 
 **Exact integers.** Amounts are exact, and some exceed 2^53. JavaScript's `JSON.parse` rounds such numbers without an
 error. Read them as text with a reviver that sees the source (Node.js 22, Chrome 114 and later), or use a parser that
@@ -54,7 +54,7 @@ JSON.parse('{"lovelace": 45000000000000001}', exact).lovelace; // 45000000000000
 
 **Clients.** The folder `clients` in the source of Ledgerline has one for Python and one for TypeScript and JavaScript.
 In a checkout, install them with `pip install ./clients/python` and `npm install ./clients/typescript`. They have a
-method for each operation, read page after page and download line by line, keep integers exact, and wait where the
+method for each operation, read page after page and download line by line, keep integers exact, and wait when the
 service asks for it. Each operation below has samples for both, which take the keys from the environment: `API_KEY` and
 `ADMIN_KEY`.
 
@@ -95,7 +95,7 @@ _NETWORK_IDS = "0 is mainnet, 1 preview, 2 preprod"
 _PARAMETERS = {
     "limit": "Maximum number of results.",
     "offset": "Number of results to skip.",
-    "cursor": "Continue after a page of this list: its `next_cursor`. `offset` counts from there.",
+    "cursor": "The `next_cursor` of a page of this list, to continue after that page. `offset` counts from there.",
     "order": "Sort order, by {sorted_by}: `desc` lists the newest or largest first.",
     "fromSlot": "List transactions at or before this slot or, if `order` is `asc`, at or after it.",
     "groupByPolicy": "Nest assets by policy id, then by asset name; otherwise keys are `<policy_id>.<asset_name>`.",
@@ -126,7 +126,7 @@ _PARAMETERS = {
     "whole day.",
     "granularity": "Length of the periods in UTC.",
     "group_by": "Dimensions to group by within a period.",
-    "format": "`csv` with a header line, or `ndjson`: one JSON object a line.",
+    "format": "`csv` with a header line, or `ndjson`: one JSON object per line.",
     "action": f"List only entries with this action: {', '.join(f'`{action}`' for action in get_args(Action))}.",
     "admin_key_id": "List only entries of this admin key.",
     "target_id": "List only entries about this resource.",
@@ -138,15 +138,15 @@ _PARAMETERS = {
     "network": "Network: mainnet, preview or preprod.",
 }
 
-# What fields of a body mean, where their name does not say it.
+# The meaning of body fields whose names do not explain it.
 _MEANINGS = {
     "external_id": "Your own reference for the customer, unique among your accounts.",
     "metadata": "Any JSON object of your own.",
-    "network_id": f"The network of the key: {_NETWORK_IDS}. `/v1/status` lists those that the service has.",
+    "network_id": f"The network of the key: {_NETWORK_IDS}. `/v1/status` lists those of this service.",
     "expires_at": "When the key expires. A date without a time means 00:00 UTC.",
-    "rate_limit_per_minute": "How many requests are admitted in any 60 seconds.",
-    "overlap_seconds": "For how long the former key remains valid; with 0, it expires at once.",
-    "quota": "How many requests are admitted per day or calendar month, in UTC.",
+    "rate_limit_per_minute": "Maximum number of requests in any 60 seconds.",
+    "overlap_seconds": "How long the former key remains valid; with 0, it expires immediately.",
+    "quota": "Maximum number of requests per day or calendar month, in UTC.",
     "ip_networks": "Networks from which the key may be used, in CIDR notation.",
     "scopes": "Kinds of chain endpoints that the key may call.",
 }
@@ -201,7 +201,7 @@ _RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "R
 _ANSWERS: Json = msgspec.json.decode((Path(__file__).parent / "examples.json").read_bytes())
 
 _EXECUTED_ONCE = (
-    "A text of your own, such as a UUID. For 24 hours, a repeated request with the same key and body is not executed "
+    "A string such as a UUID. For 24 hours, a repeated request with the same key and body is not executed "
     "again: it gets the same answer or, if that contained a key, 409."
 )
 _ONLY_READS = "Accepted on every POST. This one only reads, so repeating it is safe without a key."
@@ -344,7 +344,7 @@ def _table_of_errors() -> str:
         f"| {' '.join(dict.fromkeys(each.remedies))} | {_example_of(each.code)} |"
         for each in error_reference.documented()
     ]
-    intro = "**Errors.** Every error has a header `Error-Code`. The codes stay; messages may get clearer.\n"
+    intro = "**Errors.** Every error has a header `Error-Code`. The codes are stable; messages may become clearer.\n"
     # Folded: the table would put several screens between the introduction and the operations.
     head = ["<details>", f"<summary>All {len(rows)} codes, with causes and remedies</summary>\n"]
     table = ["| code | status | cause | remedy | example |", "|---|---|---|---|---|", *rows]

@@ -11,7 +11,7 @@ from api.ask import KeyAsk, Nothing
 
 
 class QuotaState(msgspec.Struct, frozen=True):
-    """The most requests per day or month (UTC), what is left, and when the next day or month begins."""
+    """The maximum number of requests per day or month (UTC), how many remain, and when the next period begins."""
 
     requests: int
     per: Literal["day", "month"]
@@ -20,10 +20,10 @@ class QuotaState(msgspec.Struct, frozen=True):
 
 
 class OwnKey(msgspec.Struct, frozen=True):
-    """The network, limits and restrictions of the key that asks.
+    """The network, limits and restrictions of the calling key.
 
-    An empty `ip_networks` does not restrict; an empty `scopes` stands for all but `submit`. `remaining` is
-    what its minute has left after this request. `expires_at` is the end of this key, even if a rotation has set it.
+    An empty `ip_networks` restricts nothing; an empty `scopes` allows all but `submit`. `remaining` is the number of
+    requests left in its minute after this one. `expires_at` is the end of this key, even if a rotation has set it.
     """
 
     credential_id: UUID
@@ -39,7 +39,7 @@ class OwnKey(msgspec.Struct, frozen=True):
 async def read(ask: KeyAsk[Nothing]) -> Answer[OwnKey]:
     """Read the network, limits, expiry and restrictions of the API key of this request.
 
-    The request counts, as any other. Every key may make it, whatever its scopes.
+    The request is counted like any other. Every key may make it, whatever its scopes.
     """
     key = await ask.services.callers.read_key(ask.key_hash)
     if key is None:

@@ -46,7 +46,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
         """Raise a refusal if valid fields contradict each other."""
 
     def given(self) -> dict[str, Any]:
-        """The fields that the request has, with their values: those that are not UNSET."""
+        """The fields that the request contains, with their values: those that are not UNSET."""
         fields = msgspec.structs.asdict(self)
         return {name: value for name, value in fields.items() if value is not msgspec.UNSET}
 
@@ -88,7 +88,7 @@ class Kind(Generic[Value]):
 
 
 class Integer(Kind[int]):
-    """An integer within a range, both ends included; as a parameter, in ASCII digits."""
+    """An integer within an inclusive range; as a parameter, in ASCII digits."""
 
     def __init__(self, low: int, high: int, message: Message = None, missing: str | None = None) -> None:
         schema: JsonSchema = {"type": "integer", "minimum": low, "maximum": high}

@@ -31,7 +31,7 @@ _HUNG_AFTER = 3  # looks in a row without a beat; not a time, since the whole ma
 
 
 async def serve(settings: Settings, servers: Servers, listening: socket.socket, stop: asyncio.Event) -> None:
-    """Answer requests on a listening socket until `stop` is set and those under way are answered."""
+    """Answer requests on a listening socket until `stop` is set and requests in progress are answered."""
     endpoints = {route.number: route.name for route in EVERY_ROUTE}
     async with services.opened(settings, servers, endpoints, stop) as opened:
         freeze_startup_objects()
@@ -120,7 +120,7 @@ async def _kill_if_hung(process: SpawnProcess, beats: Connection) -> None:
 
 
 async def _beat(beating: Connection) -> None:
-    """Tell the parent again and again that this event loop runs."""
+    """Report to the parent repeatedly that this event loop is running."""
     os.set_blocking(beating.fileno(), False)
     while True:
         with suppress(OSError):  # the parent is suspended and the pipe is full, or it has gone

@@ -6,14 +6,14 @@
 --         Scopes and networks are lists with a comma before and after each; a network is its leading bits
 --       2 key prefix of the per-credential lists of admission times (us, oldest first)
 --       3 the life of these data: the Valkey hash that rate_limit_beat.lua maintains
---       4 the beginning of the names of quotas' counters
+--       4 key prefix of the counters of quotas
 -- ARGV  1 the key as just read from Postgres, without the life; "" if it was not read
 --       2 server time (us) until which it may be cached
 --       3 the life to which the calling process has reported its admissions
 --       4 the scope of the request, "" for none
 --       5 the bits of the caller's IP address, "" if it is unknown
 --       6 "1" if this scope must be granted by name, else "0"
---       7 requests in the quota's period by the usage table, if the key was just read and has a quota
+--       7 requests in the quota's period according to the usage table, if the key was just read and has a quota
 --
 -- Returns "tell" if the life is not that of ARGV 3, "ask <now>" if the key must be read from Postgres, "ip" or "scope" if a
 -- restriction bars the request, otherwise "<admitted, limited or quota_exceeded> <limit> <admissions left> <us until the

@@ -32,7 +32,7 @@ LEASE_S = 5
 """How long Valkey may cache a key, measured from before the query to Postgres."""
 
 FENCE_S = 60
-"""For how long after a change a key is read from Postgres alone. Longer than the commit and LEASE_S together."""
+"""How long after a change a key is read only from Postgres. Longer than the commit and LEASE_S together."""
 
 BEAT_EVERY_S = 0.25
 """The interval of heartbeats."""
@@ -52,9 +52,9 @@ _ANY = Call()  # of a key without restrictions
 
 
 class RunningQuota(msgspec.Struct, frozen=True):
-    """The most requests of a credential per day or month (UTC), and the period that is running.
+    """The maximum number of requests of a credential per day or month (UTC), and the current period.
 
-    `used` are those of the period in the usage table, which may lack the last seconds.
+    `used` is the number of requests of the period in the usage table, which may lack the last seconds.
     """
 
     requests: int
@@ -76,8 +76,8 @@ class GoodKey(msgspec.Struct, frozen=True):
 
 
 class QuotaLeft(msgspec.Struct, frozen=True):
-    """The rest of a quota, and in how many seconds there is more: when the next period begins, but at most
-    _MINUTE_S while a process only knows its own share.
+    """The rest of a quota, and the seconds until there is more: until the next period begins, but at most _MINUTE_S
+    while a process only knows its own share.
     """
 
     remaining: int
@@ -95,7 +95,7 @@ class Verdict(msgspec.Struct, frozen=True):
     admitted: bool
     limit: int
     remaining: int
-    reset_s: int  # until the oldest admission leaves the minute; of a limited request: until it may come again
+    reset_s: int  # until the oldest admission leaves the minute; for a limited request: until it may be repeated
     quota_exceeded: bool = False
     quota: QuotaLeft | None = None
 
@@ -134,7 +134,7 @@ class AskPostgres(msgspec.Struct, frozen=True):
 class KeyLease(msgspec.Struct, frozen=True):
     """A valid key, and until when Valkey may cache it in a life of its data (AskPostgres); not at all by default.
 
-    NOTE: the next life must not use this lease: it may have lost the fence of a key that was changed after it was read.
+    NOTE: the next life must not use this lease: that life may lack the fence of a key that was changed after this read.
     """
 
     key: GoodKey
@@ -152,9 +152,9 @@ class _Admissions(msgspec.Struct, frozen=True):
 class SharedLimits:
     """The sliding minutes of all processes together, by Valkey's clock.
 
-    Valkey's data have a life, named `<data>.<number>`: it ends when Valkey loses its data, starts or fails over, which
+    Valkey's data have a life, named `<data>.<number>`. It ends when Valkey loses its data, starts or fails over, which
     changes `<data>`, and after an outage that its data survive, which changes the number. A process takes part in a
-    life once it has reported its admissions of the last minute. Until all processes have, requests wait.
+    life once it has reported its admissions of the last minute. Requests wait until all processes have reported.
 
     Methods raise the errors of `ValkeyClient`. If `take` or a heartbeat raises one, `away` is true until a heartbeat
     succeeds.
@@ -401,7 +401,7 @@ class _LuaScript:
 def _counting_call(
     script: _LuaScript, key_hash: bytes, life: bytes, call: Call, shown: bytes = b"", until_us: int = 0, used: int = 0
 ) -> bytes:
-    """The packed call of rate_limit.lua, whose header explains the last three."""
+    """The packed call of rate_limit.lua, whose header explains the last three arguments."""
     keys = (_KEY % key_hash.hex().encode(), _minutes(life), _LIFE, _QUOTAS)
     named = b"1" if call.scope in GRANTED_ONLY else b"0"
     asked = (call.scope.encode(), call.ip_bits.encode(), named)
@@ -463,8 +463,8 @@ class LocalLimits:
         self._swept_at = 0.0
 
     def take(self, good: GoodKey, share: int, processes: int = 1, now_s: float | None = None) -> Verdict:
-        """Count one request without Valkey: against `share` of the limit, and against what the usage tables leave of
-        the quota, divided by `processes`.
+        """Count one request without Valkey: against `share` of the limit, and against the rest of the quota according
+        to the usage tables, divided by `processes`.
         """
         now_s = time.monotonic() if now_s is None else now_s
         admissions = self._minute_of(good.credential_id, now_s)
@@ -503,7 +503,7 @@ class LocalLimits:
         return [(credential_id, moment) for credential_id, moments in self._admissions.items() for moment in moments]
 
     def take_unreported(self) -> list[tuple[UUID, float]]:
-        """The admissions without Valkey since the last call. Their use of quotas reaches Valkey by the usage table."""
+        """The admissions without Valkey since the last call. Their use of quotas reaches Valkey via the usage table."""
         unreported, self.unreported = self.unreported, []
         self._of_quotas.clear()
         return unreported

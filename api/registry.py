@@ -2,7 +2,7 @@
 
 A registry that is slow, unreachable or broken never fails a request: the metadata is then an older entry or null, and
 the result says that the registry failed. A look-up takes at most LOOK_UP_S. After several failures in a row, look-ups
-pause for PAUSE_S. Cached entries are served up to USABLE_S.
+pause for PAUSE_S. Cached entries are served for up to USABLE_S.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class Registry:
         self._ask_again_at = 0.0
 
     async def look_up(self, asset: bytes) -> Result:
-        """The metadata of an asset (policy id and name). Without a registry there is none."""
+        """The metadata of an asset (policy id and name); none without a registry."""
         if self._url is None:
             return _NO_ENTRY
         subject = asset.hex()
@@ -117,7 +117,7 @@ class Registry:
             return Result(_usable(self._entries.get(subject)), failed=True)
         except (InvalidEntry, ValueError):
             # An invalid entry says nothing about other subjects. It is cached as a failure, or with an older entry that
-            # is still usable, so that the asset is not looked up again at once.
+            # is still usable, so that the asset is not looked up again immediately.
             self._failures = 0
             _look_ups.labels("unusable").inc()
             older = self._entries.get(subject)

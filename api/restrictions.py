@@ -23,7 +23,7 @@ _REMEMBERED = 4_096
 
 
 class Call(msgspec.Struct, frozen=True):
-    """The facts of a request that restrictions look at.
+    """The facts of a request that restrictions check.
 
     They are the scope of the route, "" if every key may call it, and the caller's IP address in bits, "" if it is
     unknown.

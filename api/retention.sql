@@ -12,8 +12,8 @@ ON CONFLICT (one) DO UPDATE SET since = greatest(usage_kept.since, excluded.sinc
 DELETE FROM partner.former_key WHERE ends_at < now() - interval '30 days'
 
 -- name: drop_submitted
--- Delete transactions that were submitted more than $1 days ago, $2 at most. Passes over those that are being changed, so that
--- an indexer that rolls back never waits for a process that waits for it.
+-- Delete transactions that were submitted more than $1 days ago, at most $2. Skips those that are being changed, so
+-- that an indexer that rolls back never waits for a process that waits for it.
 WITH old AS (
     SELECT network_id, tx_hash, user_account_id
     FROM partner.submitted_tx

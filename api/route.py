@@ -21,7 +21,7 @@ ACCESS = frozenset(("open", "api key", BOOTSTRAP, *PERMISSIONS))
 JSON = "application/json"
 
 REQUESTS_COUNTED = "Requests-Counted"
-"""Says of a bulk request that it counts as one for usage, rate limit and quota, however many ids it has."""
+"""Shows that a bulk request counts as one for usage, rate limit and quota, regardless of how many ids it has."""
 
 Handler = Callable[[Any], Awaitable[Any]]
 _NO_FIELDS: Mapping[str, str] = {}
@@ -32,9 +32,9 @@ class Route:
     """One method on one path template: the name of the operation, its handler, and who may call it.
 
     The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
-    Answer`. A handler of other `media_types` returns the whole response. `scope` is what an API key must cover
+    Answer`. A handler of other `media_types` returns the whole response. `scope` is the scope that an API key must have
     (`api/restrictions.py`), "" if any key may call the route. `set_by` names, for fields that the route ignores, the
-    endpoints that change them. In the `raw_media_type`, the only field of the body may be sent by itself. `headers`
+    endpoints that change them. In the `raw_media_type`, the body may be the bare value of its only field. `headers`
     names those that only some routes send; `api/app.py` sends REQUESTS_COUNTED if it is among them. For /openapi.json,
     `errors` lists the refusals that its handler raises, and `sorted_by` says what `order` sorts by.
     """

@@ -26,7 +26,7 @@ _KEYS = {"apiKey": ("api_key", "API_KEY"), "adminKey": ("admin_key", "ADMIN_KEY"
 
 
 def samples(path: str, method: str, operation: Json) -> list[Json]:
-    """The extension `x-codeSamples` of an operation: three programs that run once their keys and `<…>` are given."""
+    """The extension `x-codeSamples` of an operation: three programs, runnable once keys and `<…>` are filled in."""
     return [
         {"lang": "Shell", "label": "curl", "source": "\n".join(_curl(path, method, operation))},
         {"lang": "Python", "label": "Python", "source": "\n".join(_python(path, operation))},

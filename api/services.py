@@ -54,11 +54,12 @@ KEPT_S = 1.0
 """How long the readings of open endpoints are kept."""
 
 MOST_EXPORTS = 2
-"""Each holds one of a network's connections (CONNECTIONS in chain_servers.py) for some seconds; the others answer
-requests."""
+"""Each holds one of a network's connections (CONNECTIONS in chain_servers.py) for some seconds; the other connections
+answer requests.
+"""
 
 MOST_DOWNLOADS, MOST_DOWNLOADS_EACH = 8, 2
-"""The downloads under way in a process and with one credential. Each holds a file in DATA_DIR until it is sent."""
+"""The limits of downloads in progress, per process and credential. Each holds a file in DATA_DIR until it is sent."""
 
 
 class Services(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""Read what open endpoints show: at most once at a time and once a second, however many callers ask for it.
+"""Data for open endpoints, read at most once at a time and once a second, regardless of how many callers request it.
 
-Anyone may call them, so their cost must not grow with the number of requests.
+Anyone may call these endpoints, so their cost must not grow with the number of requests.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ Found = TypeVar("Found")
 class SharedReadings:
     """The results of readings, by name, each kept for `kept_s` seconds.
 
-    Callers that come during a reading wait for the same one.
+    Callers that arrive during a reading wait for the same one.
     """
 
     def __init__(self, kept_s: float) -> None:

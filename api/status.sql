@@ -6,7 +6,7 @@ SELECT clock_timestamp() AS at
 SELECT network_id, began_at, ended_at, slot_no, block_no, node_blocks, differing FROM partner.verification
 
 -- name: minutes
--- Blocks and transactions by minute, for the hour that begins with slot $1. A slot lasts a second, so that at most 3,600
+-- Blocks and transactions by minute, for the hour that begins with slot $1. A slot lasts a second, so at most 3,600
 -- rows are read.
 SELECT ((slot_no - $1) / 60)::integer AS minute, count(*)::integer AS blocks, sum(tx_count)::bigint AS transactions
 FROM block

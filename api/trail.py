@@ -24,7 +24,7 @@ class Trail(msgspec.Struct):
 
     @classmethod
     def of(cls, request: web.BaseRequest) -> "Trail":
-        """The beginning of a request. From now on what is logged in this task has its id."""
+        """The beginning of a request. From now on, every line that this task logs has its id."""
         headers = request.headers
         trail = cls(
             time.perf_counter(),

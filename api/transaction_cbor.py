@@ -74,7 +74,7 @@ def _parsed(cbor: bytes) -> tuple[bytes, dict[int, Any], dict[int, Any]]:
 
 
 def _networks(body: dict[int, Any]) -> set[int]:
-    """The networks that a transaction names: by itself, by its outputs and by its withdrawals."""
+    """The networks that a transaction names: in its network id, its outputs and its withdrawals."""
     addresses = [output[0] for output in body[_OUTPUTS]] + list(body.get(_WITHDRAWALS) or ())
     stated = set() if body.get(_NETWORK) is None else {body[_NETWORK]}
     return stated | {address[0] & 15 for address in addresses if address[0] >> 4 != _BYRON}

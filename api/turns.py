@@ -20,9 +20,9 @@ Shared = TypeVar("Shared")
 
 
 class FairPool:
-    """Lends the connections of a pool in the order in which they are asked for.
+    """Lends the connections of a pool in the order in which they are requested.
 
-    NOTE: asyncpg's pool lets a request take a connection that has just been returned for another one, which then has to
+    NOTE: asyncpg's pool lets a new request take a connection that was just released to a waiting one, which then has to
     wait behind all others. With many requests, the slowest hundredth waited for eight times the median.
     """
 
@@ -44,7 +44,7 @@ class Turns(Generic[Shared]):
     """
 
     def __init__(self, shared: Shared, most: int, most_each: int, requests: str) -> None:
-        """`requests` says in refusals what the turns are for."""
+        """`requests` names the purpose of the turns in refusals."""
         self._shared, self._free, self._most_each, self._requests = shared, most, most_each, requests
         self._taken: Counter[Hashable] = Counter()
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next key first

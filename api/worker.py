@@ -52,7 +52,7 @@ _touch = _sql.command("touch")
 
 
 async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
-    """Add a batch in one commit; False if the tables have it already, or lack the one before it."""
+    """Add a batch in one commit; False if the tables already have it, or lack the batch before it."""
     async with schema.commit(db):
         if batch.offset == 0:
             await _begin.run(db, batch.spool)

@@ -57,7 +57,8 @@ ORDER BY name
 ON CONFLICT (name) DO NOTHING
 
 -- name: add_hours
--- The requests by hour, endpoint and class of status, in order of the key. Durations are the text of an array each.
+-- The requests by hour, endpoint and class of status, in order of the key. Each histogram of durations is the text of
+-- an array.
 INSERT INTO partner.usage_hour AS kept (credential_id, hour, endpoint_no, status_class, requests, took_us, durations)
 SELECT credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
        batch.took_us, batch.durations::bigint[]

@@ -1,4 +1,4 @@
-"""The operations of /openapi.json for the generator of the TypeScript client. That of Python uses parts of them."""
+"""The operations of /openapi.json, for the TypeScript generator. The Python generator uses parts of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -19,14 +19,14 @@ class Field(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """What a list lists: the type of its items, and the field of `data` that holds them, "" if `data` does."""
+    """The items of a list: their type, and the field of `data` that contains them, or "" if `data` is the list."""
 
     item: str
     inside: str
 
 
 class Operation(NamedTuple):
-    """An operation. `body` is None if it takes none, `answer` if it is text, `listed` unless it is a paged list.
+    """An operation. `body` is None without a body, `answer` is None for text, `listed` is None except for a paged list.
 
     `idempotent` operations take an `Idempotency-Key`; the answer of a `download` is a stream of lines.
     """
@@ -98,7 +98,7 @@ def is_quantity(schema: Json) -> bool:
 
 def quantities(schema: Json, schemas: Mapping[str, Json]) -> Quantities:
     """Where a value has quantities: by field for objects and lists of objects, True for one quantity, a list or a map
-    of them, and False if there are none.
+    of them, and False without any.
     """
     if is_quantity(schema):
         return True
@@ -115,7 +115,7 @@ def quantities(schema: Json, schemas: Mapping[str, Json]) -> Quantities:
 
 
 def listed(answer: Json, schemas: Mapping[str, Json]) -> Listed | None:
-    """What a page of a list lists; None for other answers."""
+    """The items of a page of a list; None for other answers."""
     properties = _resolved(answer, schemas).get("properties", {})
     if "pagination" not in properties:
         return None

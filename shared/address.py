@@ -19,10 +19,10 @@ from shared.network import Network
 from shared.packed import CREDENTIAL_ORIGINS, Origin
 
 LONGEST_TEXT = 16_000
-"""Most characters of an address. The ledger sets no limit for Byron; the longest on mainnet has about 10,500."""
+"""Maximum characters of an address. The ledger sets no limit for Byron; the longest on mainnet has about 10,500."""
 
 LONGEST_STAKE_TEXT = 64
-"""Most characters of a stake address."""
+"""Maximum characters of a stake address."""
 
 _BYRON = 0b1000
 _SCRIPT_STAKE = (0b0010, 0b0011)
@@ -87,14 +87,14 @@ def parse(text: str, network: Network) -> bytes:
 
 
 class LedgerCredential(NamedTuple):
-    """What controls an address: a key (`verificationKey`) or a script, by its hash (28 bytes)."""
+    """The credential that controls an address: the hash (28 bytes) of a key (`verificationKey`) or of a script."""
 
     hash: bytes
     origin: Origin
 
 
 class Parts(NamedTuple):
-    """The kind of an address, and its credentials as far as it has them."""
+    """The kind of an address, and its credentials, if any."""
 
     kind: Literal["base", "pointer", "enterprise", "byron"]
     payment: LedgerCredential | None

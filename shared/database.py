@@ -45,7 +45,7 @@ LEADER_LOCK = 0x4C454447  # arbitrary; the first half of the advisory lock's key
 
 
 async def connect(url: str, network: Network | None = None) -> asyncpg.Connection:
-    """A connection on which bare table names mean `network`'s chain; without a network they mean nothing."""
+    """A connection on which bare table names refer to `network`'s chain; without a network, to nothing."""
     connection = await _reach(url, server_settings=_server_settings(network), timeout=CONNECT_WITHIN_S)
     await _translate_json(connection)
     return connection
@@ -187,8 +187,9 @@ _PID = "SELECT pg_backend_pid()"
 async def _reach_bare(url: str, **options: Any) -> asyncpg.Connection:
     """A connection to the server at `url`; with several hosts, to the one that accepts writes.
 
-    All hosts are tried at once, since one may be frozen: libpq and asyncpg would wait for it before trying the next.
-    Raises the error of a server that rejects our credentials, otherwise ConnectionError with the error of each host.
+    All hosts are tried concurrently, since one may be frozen: libpq and asyncpg would wait for it before trying the
+    next. Raises the error of a server that rejects our credentials, otherwise ConnectionError with the error of each
+    host.
     """
     each = hosts.each(url)
     if len(each) == 1:
@@ -199,7 +200,7 @@ async def _reach_bare(url: str, **options: Any) -> asyncpg.Connection:
 
 
 async def _first_to_accept(attempts: list[asyncio.Task[asyncpg.Connection]]) -> asyncpg.Connection:
-    """The first connection that is made; the others are ended. Raises what _reach_bare raises if none is."""
+    """The first connection that is made; the others are closed. If none is made, raises the errors of _reach_bare."""
     pending, chosen = set(attempts), None
     causes: list[Exception] = []
     try:
@@ -217,7 +218,7 @@ async def _first_to_accept(attempts: list[asyncio.Task[asyncpg.Connection]]) -> 
 
 
 async def _end(attempts: list[asyncio.Task[asyncpg.Connection]]) -> list[Exception]:
-    """End attempts to connect, and the connections that they have made. Returns what the others raised."""
+    """End attempts to connect, and the connections that they have made. Returns the errors of the others."""
     for attempt in attempts:
         attempt.cancel()
     ended = await asyncio.gather(*attempts, return_exceptions=True)
@@ -263,11 +264,11 @@ async def _translate_json(connection: asyncpg.Connection) -> None:
 def _server_settings(network: Network | None) -> dict[str, str]:
     ours = APPLICATION if network is None else f"{APPLICATION} {network.name}"
     return {
-        "application_name": f"{ours} {socket.gethostname()}:{os.getpid()}"[:63],  # as long as Postgres lets a name be
+        "application_name": f"{ours} {socket.gethostname()}:{os.getpid()}"[:63],  # Postgres' limit for a name
         "jit": "off",  # all our statements are short, and compiling one takes longer than most
         # A long statement of a killed process ends with it, instead of keeping its locks from the next one.
         "client_connection_check_interval": "1s",
-        # A host that vanished keeps its locks no longer than two minutes from the one that takes over.
+        # The locks of a vanished host are released within two minutes, for the one that takes over.
         "tcp_keepalives_idle": "60",
         "tcp_keepalives_interval": "15",
         "tcp_keepalives_count": "4",

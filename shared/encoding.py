@@ -101,7 +101,7 @@ def _sum(columns: Sequence[bytes]) -> bytes:
 
 
 def _letter_of_five(place: int) -> list[tuple[int, bytes]]:
-    """The bytes out of five that a letter depends on, out of eight, each with a table of its share of the letter."""
+    """For one letter out of eight, the bytes out of five that it depends on, each with a table of its contribution."""
     first, offset = divmod(place * 5, 8)
     shares = [(first, [byte << offset >> 3 & 31 for byte in range(256)])]
     if offset > 3:

@@ -11,7 +11,7 @@ from shared import schema, version
 from shared.network_state import DEEPER, ROLLBACK_DEPTHS, NetworkState, NodeState, Phase, RollbackDepth
 
 Value = Callable[[NetworkState], float | None]
-"""The value of a gauge; None, if it is unknown, leaves the gauge out."""
+"""The value of a gauge; if it is unknown (None), the gauge is omitted."""
 
 OF_INDEX: Sequence[tuple[str, str, Value]] = (
     ("slot", "Slot of the last indexed block", lambda each: each.slot_no),
@@ -58,18 +58,18 @@ def gauges(prefix: str, kinds: Iterable[tuple[str, str, Value]], states: Sequenc
 
 def phases(prefix: str, states: Sequence[NetworkState]) -> Metric:
     """1 for the phase that each network is in, 0 for the others."""
-    return _states(f"{prefix}_phase", "1 for the present phase", "phase", get_args(Phase), states, lambda s: s.phase)
+    return _states(f"{prefix}_phase", "1 for the current phase", "phase", get_args(Phase), states, lambda s: s.phase)
 
 
 def node_states(prefix: str, states: Sequence[NetworkState]) -> Metric:
     """1 for the state that each network's node is in, 0 for the others."""
-    text = "1 for the present state of the node"
+    text = "1 for the current state of the node"
     return _states(f"{prefix}_state", text, "state", get_args(NodeState), states, lambda s: s.node)
 
 
 def rollbacks(name: str, depths: Iterable[tuple[str, Iterable[RollbackDepth]]]) -> Metric:
     """A histogram of the node's rollbacks by depth, by network."""
-    family = HistogramMetricFamily(name, "Blocks that a rollback of the node took back", labels=["network"])
+    family = HistogramMetricFamily(name, "Blocks that a rollback of the node undid", labels=["network"])
     for network, rows in depths:
         by_depth = {row.blocks_at_most: row for row in rows}
         of_depths = [by_depth.get(depth) for depth in (*ROLLBACK_DEPTHS, DEEPER)]

@@ -1,7 +1,7 @@
 """The leader of a network: the indexer whose session holds the network's lock, and the heartbeats that it sends.
 
-A process that hangs keeps its session and its lock, but its heartbeats stop. A heartbeat also tells what the leader
-knows of its node.
+A process that hangs keeps its session and its lock, but its heartbeats stop. A heartbeat also reports the state of the
+leader's node.
 """
 
 from datetime import datetime
@@ -84,7 +84,7 @@ class LastHeartbeat(msgspec.Struct, frozen=True):
 
 
 async def last_heartbeats(db: sql.Connection) -> dict[int, LastHeartbeat]:
-    """The last heartbeat of each network's leader, by network_id. Locks are not replicated: ask the primary."""
+    """The last heartbeat of each network's leader, by network_id. Locks are not replicated: query the primary."""
     return {each.network_id: each for each in await _last_heartbeats.all(db, database.LEADER_LOCK)}
 
 

@@ -1,6 +1,6 @@
 -- name: leaders
--- Every session that holds a network's lock, with the age of its last heartbeat, which is null if the last one is another
--- session's. Locks are not replicated: ask the primary.
+-- Every session that holds a network's lock, with the age of its last heartbeat, which is null if the last one is
+-- another session's. Locks are not replicated: query the primary.
 SELECT held.objid::bigint AS network_id, held.pid AS backend_pid, session.application_name AS application,
        extract(epoch FROM clock_timestamp() - leader.beat_at)::float8 AS beat_age_s,
        extract(epoch FROM clock_timestamp())::float8 AS now_s

@@ -30,7 +30,7 @@ A replaced node or `resync` may go back further.
 """
 
 ACTIVE_AFTER_EPOCHS = 2
-"""A delegation counts first in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
+"""A delegation is first active in the second epoch after its own (Shelley ledger specification: mark, set, go)."""
 
 HASH28_BYTES = 28
 """Length of a key or script hash (CDDL `hash28`, Blake2b-224): policy ids, pool ids, payment and stake credentials."""
@@ -38,8 +38,8 @@ HASH28_BYTES = 28
 
 ScriptLanguage = Literal["native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4"]
 SCRIPT_LANGUAGES: tuple[ScriptLanguage, ...] = ("native", "plutus:v1", "plutus:v2", "plutus:v3", "plutus:v4")
-"""The languages of scripts in Ogmios' words. The place of each is its number in rows, and the byte before the script in
-what is hashed (CDDL `script_hash`).
+"""The languages of scripts, by Ogmios' names. The position of each is its number in rows, and the byte that precedes
+the script when it is hashed (CDDL `script_hash`).
 """
 NATIVE = SCRIPT_LANGUAGES.index("native")
 
@@ -132,7 +132,7 @@ def datum_hash_of(body: bytes) -> bytes:
 
 
 def script_hash_of(language_no: int, body: bytes) -> bytes:
-    """The hash of a script (CDDL `script_hash`, 28 bytes): from the CBOR of a native one, else from the bytes in it."""
+    """The hash of a script (CDDL `script_hash`, 28 bytes) from a native script's CBOR or a Plutus script's bytes."""
     return hashlib.blake2b(bytes((language_no,)) + body, digest_size=HASH28_BYTES).digest()
 
 

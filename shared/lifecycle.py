@@ -116,7 +116,7 @@ async def wait_for(
 
 
 class Outage:
-    """Logs that this process waits for something: at first, every REMIND_EVERY_S, and when that is reached."""
+    """Logs that this process waits for something: at first, every REMIND_EVERY_S, and when the wait ends."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -176,7 +176,7 @@ def fail(message: object) -> int:
 
 
 def consume_error(ended: asyncio.Future[Any]) -> None:
-    """Take note of a task's error that nobody may be left to await, so that asyncio does not log it."""
+    """Retrieve the error of a task that nobody may be left to await, so that asyncio does not log it."""
     if not ended.cancelled():
         ended.exception()
 
@@ -184,7 +184,7 @@ def consume_error(ended: asyncio.Future[Any]) -> None:
 async def first_of(*works: Awaitable[Any]) -> Any:
     """Run `works` concurrently until the first ends; cancel the others, and return its result or raise its error.
 
-    If several end at once, an error takes precedence, then the order of the arguments.
+    If several end at the same time, an error takes precedence, then the order of the arguments.
     """
     running = [asyncio.ensure_future(work) for work in works]
     try:

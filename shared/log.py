@@ -74,9 +74,9 @@ def is_json(form: str | None) -> bool:
 
 
 def started(process: str, **details: object) -> None:
-    """Say what a long-running process is, and of which version, before its first other line.
+    """Log the name and the version of a long-running process, before its other lines.
 
-    A process that refuses to start prints its refusal alone.
+    A process that refuses to start prints only its refusal.
     """
     about = {"process": process, "version": VERSION, "schema_version": schema.VERSION, "pid": os.getpid()}
     _first_line[:] = [partial(structlog.get_logger().info, "process.started", **about, **details)]

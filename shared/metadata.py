@@ -42,7 +42,7 @@ class Described:
         self._policies = _label(extra)
 
     def entry(self, policy_id: bytes, asset_name: bytes) -> dict[Any, Any] | None:
-        """The metadata of an asset, None if it is not named or has anything but a map.
+        """The metadata of an asset, None if it is not named or its entry is not a map.
 
         By CIP-25, policies and names are text in version 1 and bytes in version 2. On the chain every form, hex
         included, occurs in both versions, so the version is ignored.

@@ -24,7 +24,7 @@ ROLLBACK_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 500, SECURITY_PARAMETER)
 DEEPER = 2**31 - 1
 """The bound of all deeper ones."""
 
-_IN_STEP_S = 120  # Ogmios and Kupo call a tip of this age synchronized
+_IN_STEP_S = 120  # Ogmios and Kupo call a tip of this age synchronised
 _AT_TIP_BLOCKS = 10
 
 
@@ -57,7 +57,7 @@ class RollbackDepth(msgspec.Struct, frozen=True):
 class NetworkState(msgspec.Struct, frozen=True):
     """The state of one network. Times are in seconds, ages by the database's clock; null if unknown.
 
-    `phase` is `empty` before the first block, `bulk` and `finishing` during the first sync, in which chain endpoints
+    `phase` is `empty` before the first block, `bulk` and `finishing` during the first sync, while chain endpoints
     answer 503, and then `live`. `tip_age_s` is the age of the last indexed block. `lag_blocks`, `lag_slots` and `lag_s`
     are the distance to the node's tip, null unless the node is connected. `network_synchronization` is Ogmios' and
     Kupo's: the share of the time since the network's start that the index covers, 1 if the last block is at most two
@@ -118,7 +118,7 @@ async def index_state(db: sql.Connection) -> IndexState | None:
 
 
 async def rollbacks(db: sql.Connection) -> list[RollbackDepth]:
-    """The node's rollbacks of this connection's network by depth, least first; no depth without rollbacks."""
+    """The node's rollbacks of this connection's network by depth, smallest first; no depth without rollbacks."""
     return await _rollbacks.all(db)
 
 
@@ -195,7 +195,7 @@ def _index_reasons(state: NetworkState) -> Iterator[str]:
 
 
 def duration(seconds: float) -> str:
-    """A time in two units at most, such as `3 h 05 min`."""
+    """A time in at most two units, such as `3 h 05 min`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -210,7 +210,7 @@ def is_at_tip(node_block_no: int, block_no: int) -> bool:
 
 
 def _how_far(state: NetworkState) -> str:
-    """How far a sync is, and when it will be done."""
+    """The progress of a sync, and when it will be done."""
     if state.phase == "finishing":
         return ": all blocks are read, and the indexes are being built"
     if state.sync_progress is None:

@@ -10,5 +10,5 @@ LEFT JOIN ledger_state ON true
 LEFT JOIN (SELECT last_at, last_blocks FROM rollback_depth ORDER BY last_at DESC LIMIT 1) last_rollback ON true
 
 -- name: rollbacks
--- The node's rollbacks by depth, least first.
+-- The node's rollbacks by depth, smallest first.
 SELECT blocks_at_most, rollbacks, blocks FROM rollback_depth ORDER BY blocks_at_most

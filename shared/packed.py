@@ -86,7 +86,7 @@ CERTIFICATES = (
     "delegateRepresentativeUpdate",
     "delegateRepresentativeRetirement",
 )
-"""All types of certificates of Ogmios 6 and 7. Rows hold their places here: add new ones at the end."""
+"""All types of certificates of Ogmios 6 and 7. Rows contain their positions in this tuple: add new ones at the end."""
 
 _SHORT_IN_CERTIFICATE = {
     "type_no": "t",
@@ -108,8 +108,8 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, ren
 
     `type_no` is its place in CERTIFICATES, or its name if it is not there. Credentials are as in the CDDL: a byte (0
     for a key, 1 for a script) and the hash (28 bytes). A representative may also be a byte of FIXED_REPRESENTATIVES.
-    `cold` and `hot` are a committee member and its delegate, `genesis` a genesis key, its delegate and the VRF key of
-    that, `anchor` a URL and the hash of the document there.
+    `cold` and `hot` are a committee member and its delegate, `genesis` a genesis key, its delegate and the delegate's
+    VRF key, `anchor` a URL and the hash of the document there.
     """
 
     type_no: Annotated[int, msgspec.Meta(ge=0, lt=len(CERTIFICATES))] | str
@@ -149,7 +149,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
 
 
 class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):
-    """A certificate without a field that none has, and with a known origin of its stake credential."""
+    """A certificate with only known fields, and with a known origin of its stake credential."""
 
     def __post_init__(self) -> None:
         if self.stake is not None and self.stake[:1] not in (b"\x00", b"\x01"):
@@ -157,7 +157,7 @@ class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):
 
 
 class _StrictExtra(Extra, frozen=True, forbid_unknown_fields=True):
-    """Optional parts without a field that Extra lacks."""
+    """Optional parts with only the fields of Extra."""
 
     certificates: list[_StrictCertificate] = []  # type: ignore[assignment] # mypy: lists are invariant
 
@@ -275,12 +275,12 @@ def unpack_inputs(data: bytes) -> list[Input]:
 
 
 def pack_mint(quantities: Quantities) -> bytes | None:
-    """What a transaction mints (above 0) and burns (below 0) as bytes, or None for nothing."""
+    """The quantities that a transaction mints (above 0) and burns (below 0) as bytes, or None for nothing."""
     return _VERSION + _encode(quantities) if quantities else None
 
 
 def unpack_mint(data: bytes | None) -> Quantities:
-    """What a transaction mints and burns; no bytes mean nothing."""
+    """The quantities that a transaction mints and burns; no bytes mean none."""
     quantities = {} if data is None else _mint.decode(_body(data))
     assert 0 not in quantities.values(), "a quantity of 0"
     return quantities
@@ -292,12 +292,12 @@ def pack_extra(extra: Extra) -> bytes | None:
 
 
 def may_have_certificates(extra: bytes | None) -> bool:
-    """Whether packed extras may have certificates: False where they need not be unpacked for them."""
+    """Whether packed extras may have certificates: if False, they need not be unpacked for them."""
     return extra is not None and _CERTIFICATES_KEY in extra
 
 
 def may_have_withdrawals(extra: bytes | None) -> bool:
-    """Whether packed extras may have withdrawals: False where they need not be unpacked for them."""
+    """Whether packed extras may have withdrawals: if False, they need not be unpacked for them."""
     return extra is not None and _WITHDRAWALS_KEY in extra
 
 

@@ -28,7 +28,7 @@ _FRESH = Path(__file__).parent.parent / "schema.sql"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x4C454447_53434845
 _PATIENCE_S, _MOST_LOOKS = 3, 3
-"""How long `migrate` waits before it logs who holds open commits, and the wait after which it terminates them."""
+"""How long `migrate` waits before it logs the sessions with open commits, and after how many waits it ends them."""
 
 
 class WrongSchema(Exception):
@@ -36,7 +36,7 @@ class WrongSchema(Exception):
 
 
 async def migrate(connection: asyncpg.Connection) -> None:
-    """Create or upgrade every schema in one commit; any number of processes may call it at once.
+    """Create or upgrade every schema in one commit; any number of processes may call it at the same time.
 
     Waits for open commits, and ends sessions of Ledgerline that hold theirs for too long. Raises WrongSchema.
     """

@@ -1,6 +1,6 @@
-"""What systemd is told about this process (sd_notify): ready, stopping, and alive while its event loop runs.
+"""Report this process to systemd (sd_notify): ready, stopping, and alive while its event loop runs.
 
-Where no service manager listens, because NOTIFY_SOCKET is unset, nothing happens.
+If no service manager listens, because NOTIFY_SOCKET is unset, nothing happens.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ _TOLD_WITHIN_S = 1.0  # a lost READY would keep a service waiting; a lost ALIVE 
 
 
 def notify(state: str) -> None:
-    """Send one state. A service manager that can't be reached is logged: it would end the service by itself."""
+    """Send one state. An unreachable service manager is only logged: it would end the service itself."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-            sending.settimeout(0 if state == ALIVE else _TOLD_WITHIN_S)  # a manager that does not read stops nobody
+            sending.settimeout(0 if state == ALIVE else _TOLD_WITHIN_S)  # a manager that does not read blocks nobody
             sending.sendto(state.encode(), f"\0{address[1:]}" if address.startswith("@") else address)
     except OSError as cause:
         log.warning("service_manager.unreachable", state=state, cause=f"{type(cause).__name__}: {cause}")

@@ -150,7 +150,7 @@ def issued_bootstrap_key() -> SettingsError:
 
 def unusable_database(url: str, cause: Exception) -> SettingsError:
     """The refusal of a database that answers but rejects our credentials."""
-    return SettingsError(f"DATABASE_URL is {masked(url)}, expected a database that lets us in: {cause}")
+    return SettingsError(f"DATABASE_URL is {masked(url)}, expected a database that accepts the connection: {cause}")
 
 
 def silent_database(url: str, cause: Exception) -> SettingsError:

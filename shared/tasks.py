@@ -57,7 +57,7 @@ def failing() -> list[TaskFailure]:
 
 @asynccontextmanager
 async def background(name: str, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Run `work` in the background until the block ends; restart it after a growing pause each time it ends before.
+    """Run `work` in the background until the block ends; restart it after a growing pause each time it ends early.
 
     No exception of `work` reaches the block.
     """

@@ -32,7 +32,7 @@ class Trial(msgspec.Struct):
     defects: list[str] = []
 
     async def round_trip(self, ask: Callable[[], Awaitable[object]]) -> None:
-        """Note how long an answer takes, as the median of some."""
+        """Note how long an answer takes: the median of several."""
         took_s = []
         for _ in range(_ROUND_TRIPS):
             began = time.perf_counter()
@@ -85,7 +85,7 @@ async def run(trials: Sequence[tuple[str, Callable[[Trial], Awaitable[None]]]]) 
                 await attempt(trial)
         except TimeoutError:
             trial.defects.append(f"no answer within {WITHIN_S:.0f} s")
-        except Exception as cause:  # noqa: BLE001 - whatever it is, it is what the operator asked for
+        except Exception as cause:  # noqa: BLE001 - any error is a finding for the operator
             trial.defects.append(f"{type(cause).__name__}: {cause}")
         _show(trial.what, trial.facts | {f"DEFECT {n}": text for n, text in enumerate(trial.defects, 1)})
         failed += bool(trial.defects)
@@ -118,7 +118,7 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
             )
         if foreign:
             names = ", ".join(each.name for each in foreign)
-            trial.defects.append(f"role {server.role} does not own {names}, and so can't migrate")
+            trial.defects.append(f"role {server.role} does not own {names}, so it can't migrate them")
         if schema_version > schema.VERSION:
             trial.defects.append(
                 f"its schema is newer than {schema.VERSION}, the newest that this program knows: upgrade the program"

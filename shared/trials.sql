@@ -1,4 +1,4 @@
--- What `check` reads about a server.
+-- The facts that `check` reads about a server.
 
 -- name: server
 SELECT current_setting('server_version') AS version, current_user::text AS role, current_database()::text AS database,

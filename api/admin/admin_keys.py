@@ -105,7 +105,7 @@ async def listed(ask: AdminAsk[AdminKeyFilter, None]) -> Page[AdminKeyRecord, Pa
 
 
 async def revoke(ask: AdminAsk[OneAdminKey, None]) -> Confirmation[AdminKeyRecord]:
-    """Revoke an admin key permanently. Its admin access ends at once; the API keys of its accounts continue to work."""
+    """Revoke an admin key permanently. Its admin access ends immediately; its accounts' API keys continue to work."""
     async with ask.commit() as db:
         return Confirmation(data=await withdraw(db, ask, ask.question.id), message="Admin key revoked")
 

@@ -19,14 +19,14 @@ RETURNING id, entity_name, key_prefix, permissions, is_bootstrap, created_at, la
 SELECT is_bootstrap FROM partner.admin_key WHERE id = $1
 
 -- name: revoke
--- No row: missing, revoked before, or the bootstrap key.
+-- No row: missing, already revoked, or the bootstrap key.
 UPDATE partner.admin_key SET revoked_at = now()
 WHERE id = $1 AND revoked_at IS NULL AND NOT is_bootstrap
 RETURNING id, entity_name, key_prefix, permissions, is_bootstrap, created_at, last_used_at,
           revoked_at IS NOT NULL AS revoked, revoked_at
 
 -- name: operator
--- The record under which the command line acts; created here if no bootstrap key has created it.
+-- The record under which the command line acts; created here unless a bootstrap key has created it.
 INSERT INTO partner.admin_key (is_bootstrap, entity_name, key_prefix, permissions)
 VALUES (true, 'bootstrap', 'iiak_admin_', $1)
 ON CONFLICT (is_bootstrap) WHERE is_bootstrap DO UPDATE SET permissions = excluded.permissions

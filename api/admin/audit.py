@@ -36,7 +36,7 @@ _LONGEST_TEXT = 255
 
 
 class AuditFilter(Question, frozen=True, kw_only=True):
-    """Filters of the audit log. An unknown action matches no entries. `from` and `to` are included."""
+    """Filters of the audit log. An unknown action matches no entries. `from` and `to` are inclusive."""
 
     limit: Annotated[int, Integer(1, 100)] = 50
     offset: Offset = 0

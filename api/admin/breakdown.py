@@ -1,4 +1,4 @@
-"""Usage to bill from: requests by period, endpoint and class of status, with percentiles of the response time."""
+"""Usage for billing: requests by period, endpoint and class of status, with percentiles of the response time."""
 
 import csv
 import io
@@ -258,7 +258,7 @@ async def _json_lines(parts: AsyncIterator[list[ExportedUsage]]) -> AsyncIterato
 
 
 def _csv(rows: Sequence[Sequence[object]]) -> bytes:
-    """RFC 4180. Text that a spreadsheet would take for a formula is quoted by an apostrophe."""
+    """RFC 4180. Text that a spreadsheet would take for a formula gets an apostrophe as prefix."""
     text = io.StringIO()
     csv.writer(text).writerows([[_harmless(value) for value in row] for row in rows])
     return text.getvalue().encode()

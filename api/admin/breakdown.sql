@@ -9,8 +9,8 @@ FROM partner.user_account
 WHERE id = $1 AND admin_key_id = $2
 
 -- name: parts
--- A page of what some credentials were used for, newest period first, then by endpoint and class of status, which are
--- null unless $5 and $6. At least one row, for the total. Costs the hours of the period.
+-- A page of the usage of credentials, newest period first, then by endpoint (null unless $5) and class of status (null
+-- unless $6). At least one row, for the total. Cost: the hours of the period.
 WITH part AS (
     SELECT date_trunc($4, hour, 'UTC') AS period_start, CASE WHEN $5 THEN endpoint.name END AS endpoint,
            CASE WHEN $6 THEN status_class END AS status_class, sum(requests)::bigint AS requests,
@@ -28,7 +28,7 @@ LEFT JOIN page ON true
 ORDER BY page.period_start DESC, page.endpoint, page.status_class
 
 -- name: used_credentials
--- The next credentials of an owner, after a given one, that were used in a period, by id.
+-- The next credentials of an owner that were used in a period, in order of id, after a given one.
 SELECT credential.id AS credential_id, credential.name AS credential_name, credential.user_account_id,
        user_account.external_id
 FROM partner.credential
@@ -39,7 +39,8 @@ ORDER BY credential.id
 LIMIT $5
 
 -- name: export
--- The next parts of a credential's usage after period $5, endpoint $6 and class $7, in that order. Costs the period.
+-- The next parts of a credential's usage after period $5, endpoint $6 and class $7, in that order. Cost: the hours of
+-- the period.
 SELECT date_trunc($4, hour, 'UTC') AS period_start, endpoint_no, endpoint.name AS endpoint, status_class,
        sum(requests)::bigint AS requests, sum(took_us)::bigint AS took_us, partner.durations_sum(durations) AS durations
 FROM partner.usage_hour

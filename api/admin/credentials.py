@@ -49,7 +49,7 @@ class CredentialChanges(Body, frozen=True, kw_only=True):
 
 
 class Rotation(Body, frozen=True, kw_only=True):
-    """For how many seconds the former key remains valid beside the new one."""
+    """The number of seconds for which the former key remains valid beside the new one."""
 
     overlap_seconds: Annotated[int, Integer(0, LONGEST_OVERLAP_S)]
 
@@ -57,8 +57,8 @@ class Rotation(Body, frozen=True, kw_only=True):
 class CredentialFilter(Question, frozen=True, kw_only=True):
     """A page of the credentials that match all filters.
 
-    `status` takes precedence over `includeRevoked`. `search` is part of the name, the description or the prefix, in any
-    case. `expires_within` is a number of days; it matches credentials that are active and expire within them.
+    `status` takes precedence over `includeRevoked`. `search` matches part of the name, the description or the prefix,
+    ignoring case. `expires_within` is a number of days; it matches active credentials that expire within that time.
     """
 
     limit: Annotated[int, Integer(1, 100)] = 20
@@ -165,7 +165,7 @@ async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCr
         raise errors.bootstrap_owns_no_credentials()
     new, api_key = ask.body, tokens.new_api_key()
     if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
-        # NOTE: not in `NewCredential.check`, so that a repeated request is recognized after that time, too.
+        # NOTE: not in `NewCredential.check`, so that a repeated request is still recognised after that time.
         raise errors.expiry_not_in_future()
     async with ask.commit() as db:
         made = await _create.one(
@@ -262,8 +262,8 @@ async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCred
 async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[RotatedCredential]:
     """Replace the API key of a credential with a new one. The former key remains valid during the overlap.
 
-    Only this answer contains the new key. Both keys count for the same credential and share its limits; usage continues
-    under the same id, and restrictions stay. Revocation ends both.
+    Only this answer contains the new key. Both keys belong to the same credential and share its limits. Usage continues
+    under the same id, and restrictions stay in force. Revoking the credential ends both keys.
     """
     api_key, overlap_s = tokens.new_api_key(), ask.body.overlap_seconds
     async with ask.commit() as db:
@@ -292,7 +292,7 @@ async def key_hashes(db: sql.Connection, credential_id: UUID) -> list[bytes]:
 
 
 async def _changed(ask: AdminAsk[Any, Any], db: sql.Connection, credential_id: UUID) -> Credential:
-    """The credential, after a change that found it among the caller's."""
+    """The credential after a change, which has checked that it is the caller's."""
     credential = await _credential_by_id.one(db, credential_id, ask.key.id)
     assert credential is not None, "this commit has changed the row"
     return credential

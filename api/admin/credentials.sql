@@ -12,8 +12,8 @@ JOIN partner.admin_key ON admin_key.id = credential.admin_key_id
 WHERE credential.id = $1 AND credential.admin_key_id = $2
 
 -- name: credentials
--- Those that match all filters, newest first, ties by id. A null filter matches any; $2 includes revoked ones, unless a
--- status ($5) is given. Cost: the owner's credentials, if a filter matches few.
+-- An owner's credentials that match all filters, newest first, ties by id. A null filter matches any; $2 includes
+-- revoked ones, unless a status ($5) is given. Cost: the owner's credentials, if a filter matches few.
 SELECT credential.id, credential.name, credential.description, credential.api_key_prefix, credential.created_at,
        credential.user_account_id, user_account.name AS user_account_name,
        user_account.external_id AS user_external_id, credential.admin_key_id,
@@ -82,10 +82,10 @@ WHERE id = $1 AND admin_key_id = $2 AND revoked_at IS NULL
 RETURNING id
 
 -- name: rotate
--- Replace the key of a credential by $3, with the prefix $4; the former one ends in $5 seconds. No row: foreign, missing
--- or revoked. As a new key, it waits for a suspension of the account that is under way, and makes a later one wait. A change of
--- key_hash needs the lock of FOR UPDATE, as key_hash is unique. Taking a weaker lock first and upgrading it would deadlock with
--- the usage aggregator, whose rows refer to the credential.
+-- Replace the key of a credential with $3, whose prefix is $4; the former one ends in $5 seconds. No row: foreign,
+-- missing or revoked. Like `create`, this waits for a suspension of the account in progress, and makes a later one
+-- wait. Changing key_hash takes the lock of FOR UPDATE, because key_hash is unique. Taking a weaker lock first and
+-- upgrading it would deadlock with the usage aggregator, whose rows refer to the credential.
 WITH former AS (
     SELECT credential.id, credential.key_hash, credential.api_key_prefix
     FROM partner.credential

@@ -1,4 +1,4 @@
-"""Limits and restrictions of a credential. A change holds for the very next request with any of its keys."""
+"""Limits and restrictions of a credential. A change applies to the very next request with any of its keys."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ _LONGEST_NETWORK = 49  # an IPv6 address in full, with IPv4 notation at its end,
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """The most requests that are admitted in each day or month (UTC)."""
+    """The maximum number of requests per day or month (UTC)."""
 
     requests: int
     per: Literal["day", "month"]
@@ -52,7 +52,7 @@ class QuotaKind(Kind[Quota]):
 
 
 class Networks(Kind[tuple[str, ...]]):
-    """A JSON array of networks in CIDR notation, or of addresses. The value has each once, in canonical notation."""
+    """A JSON array of networks in CIDR notation, or addresses. The value contains each once, in canonical notation."""
 
     def __init__(self) -> None:
         schema: JsonSchema = {
@@ -73,7 +73,7 @@ class Networks(Kind[tuple[str, ...]]):
 
 
 class LimitChanges(Body, frozen=True, kw_only=True):
-    """Limits to change, at least one; omitted ones stay. Null removes the expiry or the quota."""
+    """Limits to change, at least one; omitted ones stay unchanged. Null removes the expiry or the quota."""
 
     rate_limit_per_minute: Annotated[int | UnsetType, Integer(1, HIGHEST_LIMIT)] = UNSET
     expires_at: Annotated[datetime | UnsetType | None, Moment()] = UNSET
@@ -88,7 +88,7 @@ class LimitChanges(Body, frozen=True, kw_only=True):
 
 
 class RestrictionChanges(Body, frozen=True, kw_only=True):
-    """Restrictions to change, at least one; omitted ones stay. An empty array or null removes a restriction."""
+    """Restrictions to change, at least one; omitted ones stay unchanged. An empty array or null removes one."""
 
     ip_networks: Annotated[tuple[str, ...] | UnsetType | None, Networks()] = UNSET
     scopes: Annotated[tuple[str, ...] | UnsetType | None, Choices(*SCOPES, least=0)] = UNSET
@@ -109,9 +109,9 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class RestrictionsRecord(msgspec.Struct, frozen=True):
-    """From where and for what the keys of a credential may be used.
+    """The IP networks and the scopes to which the keys of a credential are restricted.
 
-    An empty list does not restrict, but the scope `submit` must be named.
+    An empty list restricts nothing, except that the scope `submit` must always be named.
     """
 
     credential_id: UUID
@@ -154,8 +154,8 @@ async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Limits]:
 async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Limits]:
     """Change the limits of an unrevoked credential, effective from its very next request.
 
-    Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests that its day
-    or month has already seen.
+    Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests already made
+    in its day or month.
     """
     async with ask.commit() as db:
         old = (await _to_change(ask, db)).limits()
@@ -177,8 +177,8 @@ async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) 
     """Restrict an unrevoked credential to IP networks, scopes, or both, effective from its very next request.
 
     Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to one
-    scope; `/v1/key` may be called with any. The scope `submit` must be named: a key without scopes may call everything
-    else.
+    scope; `/v1/key` may be called with any scope. The scope `submit` must be named: a key without scopes may call
+    everything else.
     """
     given = {field: list(value or ()) for field, value in ask.body.given().items()}
     async with ask.commit() as db:
@@ -214,7 +214,7 @@ async def _record_change(
     old: Limits | RestrictionsRecord,
     new: Limits | RestrictionsRecord,
 ) -> bool:
-    """Record a change with the old and the new values; without one, a view. Returns whether anything changes."""
+    """Record a change with the old and new values, or a view if nothing changes. Returns whether anything changes."""
     fields = [field for field in old.__struct_fields__ if getattr(old, field) != getattr(new, field)]
     if fields:
         values = [{field: getattr(each, field) for field in fields} for each in (old, new)]

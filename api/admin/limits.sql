@@ -1,5 +1,5 @@
 -- name: rules
--- What limits and restricts a credential of an owner. No row: foreign or missing.
+-- The limits and restrictions of a credential of an owner. No row: foreign or missing.
 SELECT id, revoked_at IS NOT NULL AS revoked, rate_limit_per_minute, expires_at, quota_requests, quota_per, ip_networks, scopes
 FROM partner.credential
 WHERE id = $1 AND admin_key_id = $2

@@ -12,8 +12,8 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC) + USUAL_PERIOD
 
 class Period(Question, frozen=True, kw_only=True):
     """The period of usage, exact to the minute: it includes the whole minute of `start_date`, and that of `end_date`
-    unless `end_date` is the beginning of a minute. Usage older than USAGE_MINUTES_DAYS is exact to the day: whole days
-    count. The breakdown and the export count whole hours.
+    unless `end_date` is the beginning of a minute. Usage older than USAGE_MINUTES_DAYS is counted in whole days. The
+    breakdown and the export count whole hours.
     """
 
     start_date: Annotated[datetime | None, Moment("Invalid start_date format")] = None
@@ -25,7 +25,7 @@ class Period(Question, frozen=True, kw_only=True):
             raise errors.dates_reversed()
 
     def resolved(self, usual_start: datetime | None = None) -> tuple[datetime, datetime]:
-        """Start and end. They default to `usual_start` (no usage is older) or 30 days ago, and to now.
+        """Start and end. The start defaults to `usual_start` (no usage is older) or 30 days ago, the end to now.
 
         The default start of a period that ended earlier is 30 days before its end.
         """

@@ -136,7 +136,7 @@ _active_user_count = _sql.query("active_user_count", Total)
 async def of_credentials(ask: AdminAsk[UsageQuestion, None]) -> Page[ListedUsage, TotalPaging]:
     """List the usage of every credential of the caller, most requests first.
 
-    The list includes revoked and unused credentials. Without dates, all requests count.
+    The list includes revoked and unused credentials. Without dates, all requests are counted.
     """
     page = ask.question
     async with ask.snapshot() as db:

@@ -54,8 +54,8 @@ GROUP BY day
 ORDER BY day DESC
 
 -- name: user_usage
--- Accounts of an owner $1, each with the requests of all its credentials in a period, $2 to $3. {which} is the condition that
--- selects them, {page} their order and how many.
+-- Accounts of an owner $1, each with the requests of all its credentials in a period, $2 to $3. {which} is the
+-- condition that selects them, {page} their order and limits.
 SELECT user_account.id AS user_account_id, user_account.name AS user_name, user_account.external_id,
        (coalesce(sum(used.successful), 0) + coalesce(sum(used.failed), 0))::bigint AS total_requests,
        coalesce(sum(used.successful), 0)::bigint AS successful_requests,

@@ -29,7 +29,7 @@ UserId = Annotated[UUID, Id("Invalid user account ID format")]
 
 
 class ExternalId(Kind[str | None]):
-    """The partner's own reference of an account; an empty one is the same as none."""
+    """The partner's own reference of an account; an empty one means none."""
 
     def __init__(self) -> None:
         self._text = Text(LONGEST_TEXT)
@@ -62,7 +62,7 @@ class UserChanges(Body, frozen=True, kw_only=True):
 class UserFilter(Question, frozen=True, kw_only=True):
     """A page of the accounts that match all filters.
 
-    `search` is part of the name, the `external_id` or the email, ignoring case.
+    `search` matches part of the name, the `external_id` or the email, ignoring case.
     """
 
     limit: Annotated[int, Integer(1, 100)] = 20
@@ -101,7 +101,7 @@ class UserAccount(msgspec.Struct, frozen=True):
 
 
 class DeletedUser(msgspec.Struct, frozen=True):
-    """An account that was just deleted, and how many of its credentials were valid until then."""
+    """An account that was just deleted, and the number of its credentials that this revoked."""
 
     id: UUID
     deleted_at: Instant
@@ -232,7 +232,7 @@ async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
 
 
 async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
-    """Delete a user account permanently: end its API keys and erase what is personal.
+    """Delete a user account permanently: end its API keys and erase its personal data.
 
     Names, references, email, billing plan, descriptions, metadata and IP networks are erased, including in the audit
     log. Usage remains, under the ids of the account and its credentials.
@@ -260,7 +260,7 @@ def _refuse_bootstrap(ask: AdminAsk[Any, Any]) -> None:
 
 
 async def _unchanged(ask: AdminAsk[OneUser, Any], db: sql.Connection) -> UserAccount:
-    """The account of an empty change, which is recorded as a view. It is locked, since the answer may be remembered."""
+    """Record an empty change as a view, and return the account, locked since the answer may be stored."""
     return await _viewed(ask, db, await _user_to_change.one(db, ask.question.id, ask.key.id))
 
 

@@ -18,8 +18,8 @@ JOIN partner.admin_key ON admin_key.id = user_account.admin_key_id
 WHERE user_account.external_id = $1 AND user_account.admin_key_id = $2
 
 -- name: users
--- Those that match all filters, newest first, ties by id; a null filter means any. Cost: the owner's accounts, if a filter
--- matches few.
+-- An owner's accounts that match all filters, newest first, ties by id; a null filter means any. Cost: the owner's
+-- accounts, if a filter matches few.
 SELECT user_account.id, user_account.admin_key_id, admin_key.entity_name AS admin_entity_name,
        user_account.external_id, user_account.name, user_account.email, user_account.metadata,
        user_account.created_at, user_account.updated_at, user_account.status, user_account.billing_plan
@@ -83,8 +83,8 @@ WHERE id = $1 AND admin_key_id = $2 AND deleted_at IS NULL
 RETURNING id, deleted_at
 
 -- name: revoke_credentials
--- End the credentials of a deleted account and erase their texts; which of them were valid. Locked in order of the id, as the
--- usage aggregator does, so that the two never deadlock.
+-- Revoke the credentials of a deleted account and erase their texts; returns which of them this has revoked. Rows are
+-- locked in order of id, as the usage aggregator locks them, so the two never deadlock.
 WITH before AS (
     SELECT id, revoked_at FROM partner.credential WHERE user_account_id = $1 ORDER BY id FOR NO KEY UPDATE
 )
@@ -95,12 +95,13 @@ WHERE credential.id = before.id
 RETURNING credential.id, before.revoked_at IS NULL AS just_now
 
 -- name: erase_answers
--- Erase the answers about a deleted account that could be repeated. Those under way have locked the account.
+-- Erase the stored answers about a deleted account. Requests in progress have locked the account, so no answer is
+-- missed.
 UPDATE partner.idempotency_key SET answer = NULL WHERE target_id = $1 AND answer IS NOT NULL
 
 -- name: forget_submitted
--- Forget what the keys of a deleted account have submitted. Passes over transactions that are being changed, which are pruned
--- with time, so that an indexer that rolls back never waits for a process that waits for it.
+-- Forget the transactions that the keys of a deleted account have submitted. Skips those that are being changed, which
+-- are pruned later, so that an indexer that rolls back never waits for a process that waits for it.
 WITH of_account AS (
     SELECT network_id, tx_hash FROM partner.submitted_tx WHERE user_account_id = $1 FOR UPDATE SKIP LOCKED
 )
@@ -108,7 +109,7 @@ DELETE FROM partner.submitted_tx AS each USING of_account
 WHERE each.network_id = of_account.network_id AND each.tx_hash = of_account.tx_hash AND each.user_account_id = $1
 
 -- name: erase_names
--- Erase the names, references and networks that audit entries quote of these accounts and credentials.
+-- Erase the names, references and networks of these accounts and credentials from audit entries.
 UPDATE partner.audit_log
 SET details = ((details::jsonb - '{name,external_id}'::text[]) #- '{old,ip_networks}' #- '{new,ip_networks}')::json
 WHERE target_id = ANY($1::uuid[])

@@ -1,1 +1,1 @@
-"""Blockfrost's API over the handlers and statements of this one, so that its clients work here with another URL."""
+"""Blockfrost's API, built on the handlers and statements of this one. Its clients work here with another URL."""

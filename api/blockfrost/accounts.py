@@ -37,9 +37,9 @@ class AccountPage(Page, frozen=True, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """An account. `controlled_amount` is what its addresses hold and its rewards.
+    """An account. `controlled_amount` is the lovelace at its addresses plus its rewards.
 
-    `drep_id` is by CIP-129, or `drep_always_abstain` and the like. The sums over its life are null.
+    `drep_id` follows CIP-129, or is a name such as `drep_always_abstain`. The sums over its lifetime are null.
     """
 
     stake_address: str
@@ -136,7 +136,7 @@ async def unspent(ask: ChainAsk[AccountPage]) -> list[Unspent]:
 
 
 async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
-    """List the delegations of an account to pools, past ones included."""
+    """List the delegations of an account to pools, including past ones."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
         found = (await accounts.delegations(ask.about(_list(AccountDelegations, ask.question), db))).data

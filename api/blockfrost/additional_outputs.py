@@ -1,4 +1,4 @@
-"""Outputs that a transaction spends before they are on the chain: from the format of Ogmios 5 to that of 6."""
+"""Outputs that a transaction spends before they are on the chain: from Ogmios 5's format to that of Ogmios 6."""
 
 from typing import Annotated, Any
 

@@ -40,7 +40,7 @@ class AddressRange(RangePage, frozen=True, kw_only=True):
 
 
 class AddressHoldings(msgspec.Struct, frozen=True):
-    """An address and what it holds. `script`: whether a script decides about its outputs."""
+    """An address and what it holds. `script` is true if a script controls its outputs."""
 
     address: str
     amount: list[Amount]

@@ -18,7 +18,7 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 def of(value: Value) -> list[Amount]:
-    """What an output holds."""
+    """The value of an output."""
     return shown(_quantities(value))
 
 

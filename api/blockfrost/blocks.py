@@ -65,7 +65,7 @@ async def following(ask: ChainAsk[Neighbours]) -> list[Block]:
 
 
 async def preceding(ask: ChainAsk[Neighbours]) -> list[Block]:
-    """List the blocks before a block, oldest first. Page 1 ends with the one before it."""
+    """List the blocks before a block, oldest first. Page 1 ends with the block directly before it."""
     asked = ask.question
     async with ask.snapshot() as db:
         row = await blocks.one(db, asked.block)
@@ -82,7 +82,7 @@ async def transactions(ask: ChainAsk[BlockTransactions]) -> list[str]:
 
 
 async def _run(db: Connection, numbers: range, network: Network) -> list[Block]:
-    """At most a page of neighbouring blocks, each looked up by itself.
+    """At most a page of neighbouring blocks, each looked up separately.
 
     The first number may be that of an epoch boundary block, which is not kept.
     """

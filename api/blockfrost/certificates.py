@@ -1,4 +1,4 @@
-"""The certificates of a transaction by kind. `cert_index` is the place of each among all of them."""
+"""The certificates of a transaction by kind. `cert_index` is the position of each among all of them."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -16,7 +16,7 @@ from shared.ledger import ACTIVE_AFTER_EPOCHS
 
 
 class StakeCertificate(msgspec.Struct, frozen=True):
-    """A registration of an account, or the end of one."""
+    """A registration or deregistration of an account."""
 
     cert_index: int
     address: str
@@ -24,7 +24,7 @@ class StakeCertificate(msgspec.Struct, frozen=True):
 
 
 class Delegation(msgspec.Struct, frozen=True):
-    """A delegation to a pool, and the first epoch in which it counts. `index` repeats `cert_index`."""
+    """A delegation to a pool, and the first epoch in which it is active. `index` repeats `cert_index`."""
 
     index: int
     cert_index: int
@@ -34,7 +34,7 @@ class Delegation(msgspec.Struct, frozen=True):
 
 
 class PoolUpdate(msgspec.Struct, frozen=True):
-    """A registration of a pool, or new parameters of it. The epoch in which they count is null: it is not kept."""
+    """A registration of a pool, or new parameters. The epoch in which they take effect is null: it is not kept."""
 
     cert_index: int
     pool_id: str

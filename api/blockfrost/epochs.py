@@ -99,7 +99,7 @@ def _named(epoch_no: int, told: Json) -> Json:
 
 
 def _of_governance(told: Json) -> Json:
-    """The parameters that Conway brought. `pvt` are thresholds of pools, `dvt` those of representatives."""
+    """The parameters that Conway introduced. `pvt` are thresholds of pools, `dvt` those of representatives."""
     pools, representatives = _Thresholds(told, "stakePool"), _Thresholds(told, "delegateRepresentative")
     security = pools.ratio("protocolParametersUpdate", "security")
     return {
@@ -141,7 +141,7 @@ class _Thresholds:
 
 
 def _by_position(model: list[int]) -> dict[str, int]:
-    """A cost model by the position of each parameter, in three digits. No node reports their names."""
+    """A cost model, keyed by the position of each parameter in three digits. No node reports the parameters' names."""
     return {f"{position:03}": cost for position, cost in enumerate(model)}
 
 

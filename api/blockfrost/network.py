@@ -33,7 +33,7 @@ class NetworkFigures(msgspec.Struct, frozen=True):
 
 
 class Genesis(msgspec.Struct, frozen=True):
-    """The parameters that the whole chain keeps. `system_start` is in seconds since 1970, `slot_length` in seconds."""
+    """The parameters fixed for the whole chain. `system_start` is in seconds since 1970, `slot_length` in seconds."""
 
     active_slots_coefficient: msgspec.Raw
     update_quorum: int

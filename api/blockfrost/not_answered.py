@@ -14,7 +14,7 @@ _Part = Annotated[str, Text(_LONGEST)]
 
 
 class Anything(Question, frozen=True, kw_only=True):
-    """What a path contains."""
+    """The variable segments of a path."""
 
     a: _Part = ""
     b: _Part = ""
@@ -24,7 +24,7 @@ class Anything(Question, frozen=True, kw_only=True):
 _CBOR = "only the CBOR of transactions submitted here is kept: see /txs/{hash}/cbor"
 _WITNESSES = "redeemers and required signers are not kept"
 _REWARDS = "rewards and stake of past epochs are not kept for each account"
-_SUMS = "the sums of all that was ever received and sent are not kept"
+_SUMS = "totals received and sent are not kept"
 _ALL = "the index keeps no such list"
 _GOVERNANCE = "governance is not indexed"
 _MEMPOOL = "the mempool of the node is not shown"
@@ -45,11 +45,11 @@ REASONS = {
     "/txs/{a}/mirs": "certificates that move instantaneous rewards are not kept",
     "/txs/{a}/redeemers": _WITNESSES,
     "/txs/{a}/required_signers": _WITNESSES,
-    "/addresses/{a}/extended": "it would look up the metadata of each asset: see /assets/{asset}",
+    "/addresses/{a}/extended": "it would require the metadata of every asset: see /assets/{asset}",
     "/addresses/{a}/total": _SUMS,
     "/accounts/{a}/rewards": _REWARDS,
     "/accounts/{a}/history": _REWARDS,
-    "/accounts/{a}/registrations": "registrations have no list of their own: see /txs/{hash}/stakes",
+    "/accounts/{a}/registrations": "registrations are not listed separately: see /txs/{hash}/stakes",
     "/accounts/{a}/mirs": "certificates that move instantaneous rewards are not kept",
     "/accounts/{a}/addresses/total": _SUMS,
     "/accounts/{a}/transactions": "the list of an account does not name addresses: see GET /v1/accounts",
@@ -87,7 +87,7 @@ REASONS = {
 
 
 def routes() -> Iterator[Route]:
-    """A route for each of them, so that the answer says why."""
+    """A route for each of these paths, so that the answer gives the reason."""
     for path, reason in REASONS.items():
         yield _refusing(path, reason)
 

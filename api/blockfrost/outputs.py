@@ -1,4 +1,4 @@
-"""What outputs need besides this API's answers: the blocks and places of their transactions, and who spent them."""
+"""Data of outputs that this API's answers lack: the blocks and places of their transactions, and their spenders."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -78,7 +78,7 @@ async def blocks_at(db: Connection, slots: Iterable[int]) -> Mapping[int, BlockA
 
 
 async def placed(db: Connection, hashes: Iterable[str]) -> Mapping[str, Placed]:
-    """Transactions by hash, those that are indexed."""
+    """Transactions by hash; unknown ones are omitted."""
     wanted = [bytes.fromhex(each) for each in set(hashes)]
     return {row.hash.hex(): row for row in await _placed.all(db, wanted)}
 

@@ -1,4 +1,4 @@
--- What outputs need beside the answers of this API.
+-- Data of outputs that the answers of this API lack.
 
 -- name: blocks_at
 -- The blocks at slots: a look-up for each.
@@ -9,8 +9,8 @@ SELECT slot_no, block_no, hash FROM block WHERE slot_no = ANY ($1::bigint[])
 SELECT tx.hash, tx.tx_id, tx.attached FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
 
 -- name: spenders
--- The spent outputs of transaction $2, which is in slot $1. Cost: the spent outputs of a block, and a look-up for each that is
--- found.
+-- The spent outputs of transaction $2, which is in slot $1. Cost: the spent outputs of a block, and a look-up for each
+-- one found.
 SELECT entry.output_index, tx.hash AS tx_hash
 FROM spender_entry entry
 JOIN tx ON tx.tx_id = entry.spender_tx_id

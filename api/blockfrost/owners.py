@@ -1,4 +1,4 @@
-"""What the answers about addresses and accounts have in common: their assets, outputs and transactions."""
+"""The common parts of answers about addresses and accounts: assets, outputs and transactions."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -36,7 +36,7 @@ class TransactionPlace(msgspec.Struct, frozen=True):
 async def unspent(
     ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, db: Connection, page: Page, asset: AssetId | None = None
 ) -> list[Unspent]:
-    """A page of the unspent outputs of an owner, those that hold an asset if one is named, in a snapshot."""
+    """A page of the unspent outputs of an owner, in a snapshot. If an asset is named, only those that hold it."""
     question = UnspentList(limit=page.count, offset=page.offset, order=page.order, asset=asset)
     found = (await utxos.unspent(ask.about(question, db), owner, raw)).data
     return await outputs.unspent(db, found)

@@ -1,4 +1,4 @@
-"""Pages of lists: `count`, `page` and `order`. Every page is at an offset of the same list here."""
+"""Pages of lists: `count`, `page` and `order`. A page number becomes an offset in the list."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class UnorderedPage(Question, frozen=True, kw_only=True):
 
     @property
     def offset(self) -> int:
-        """How many entries are on the pages before."""
+        """The number of entries on the pages before."""
         return (self.page - 1) * self.count
 
 

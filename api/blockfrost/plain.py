@@ -1,13 +1,13 @@
 """Metadata as plain JSON: from the detailed schema, which names the type of each value, to values alone.
 
-Bytes become `0x` and hex digits. A key that is not text becomes text, a list or a map its JSON.
+Bytes become `0x` and hex digits. A key that is not text becomes text; a list or a map becomes its JSON.
 """
 
 import json
 from typing import Any
 
 _MOST_KEYS_IN_KEYS = 3
-"""How deep keys may be nested in keys. Each level escapes the quotes and backslashes below it again, which doubles
+"""The maximum depth of keys nested in keys. Each level escapes the quotes and backslashes below it again, which doubles
 them: a hundred bytes of metadata could become gigabytes.
 """
 

@@ -16,13 +16,13 @@ from shared.sql import Connection
 
 
 class DelegatorPage(Page, frozen=True, kw_only=True):
-    """A page of the delegators of a pool. They are largest first in either order."""
+    """A page of the delegators of a pool. The largest come first in either order."""
 
     pool: Annotated[bytes, PoolIdKind()]
 
 
 class PoolMetadataReference(msgspec.Struct, frozen=True):
-    """Where the metadata of a pool is. It is not fetched, so that its content is null."""
+    """The location of a pool's metadata. The metadata is not fetched, so its content is null."""
 
     url: str | None
     hash: str | None
@@ -55,7 +55,7 @@ class PoolEntry(msgspec.Struct, frozen=True):
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """A pool. Sizes are shares of all delegated stake. What the owners hold, and the Calidus key, are not kept.
+    """A pool. Sizes are shares of all delegated stake. The owners' live pledge and the Calidus key are not kept.
 
     `registration` and `retirement` are the hashes of the transactions with its last hundred certificates of each kind.
     """
@@ -83,7 +83,7 @@ class Pool(msgspec.Struct, frozen=True):
 
 
 class Relay(msgspec.Struct, frozen=True):
-    """A relay as registered. `port` is 0 if none is registered; that of a host name is then in its SRV record."""
+    """A relay as registered. `port` is 0 if none is registered; for a host name, the port is then in its SRV record."""
 
     ipv4: str | None
     ipv6: str | None
@@ -173,7 +173,7 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
 
 
 async def metadata(ask: ChainAsk[PoolQuestion]) -> PoolMetadata | dict[str, None]:
-    """Get the place of a pool's metadata; an empty object if it registered none."""
+    """Get the location of a pool's metadata; an empty object if it registered none."""
     pool: StakePool = (await pools.info(ask.about(ask.question))).data
     if pool.metadata_url is None:
         return {}

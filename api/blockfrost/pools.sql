@@ -1,10 +1,10 @@
--- Pools that are registered, and the certificates of one.
+-- The registered pools, and the certificates of one pool.
 
 -- name: registered
 -- A page of the pools that are registered in epoch $1, in the order of their first registration; $2 limit, $3 offset. A
 -- retirement counts unless a later registration cancels it or a later retirement replaces it.
--- NOTE: each page reads all pools, with three look-ups each. There are a few thousand, since each costs a deposit of 500 ada.
--- Their numbers have another order: those that are new in one batch of blocks are numbered by their ids.
+-- NOTE: each page reads all pools, with three look-ups each. There are a few thousand, since each costs a deposit of
+-- 500 ada. Their row numbers are in another order: pools that are new in one batch of blocks are numbered by id.
 SELECT pool.pool_id
 FROM pool
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
-"""`from` and `to` of lists of transactions: a block by number, or a transaction by its index there, both included."""
+"""`from` and `to` of lists of transactions, both inclusive: a block number, optionally with a transaction index."""
 
 import re
 from typing import Annotated
@@ -21,7 +21,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class PlaceKind(Kind[Place]):
-    """A block number, which a colon and the index of a transaction may follow."""
+    """A block number, optionally followed by a colon and the index of a transaction."""
 
     _FORM = re.compile(r"([0-9]{1,9})(?::([0-9]{1,4}))?")
 
@@ -59,7 +59,7 @@ async def limits(db: Connection, asked: RangePage) -> tuple[int | None, int | No
 
 
 async def _at(db: Connection, place: Place, index: int) -> int:
-    """The tx_id at a place; beyond the last or before the first indexed block, one that no transaction has."""
+    """The tx_id at a place; outside the indexed blocks, a tx_id that no transaction has."""
     row = await blocks.look_up(db, place.block_no)
     if row.block_hash is None:
         return tx_id_of(row.tip_slot_no + 1, 0) if place.block_no > row.tip_block_no else -1

@@ -9,12 +9,12 @@ def never_used() -> Refusal:
 
 
 def policy_not_found() -> Refusal:
-    """A policy without an asset."""
+    """A policy without assets."""
     return Refusal(404, "policy_not_found", "Policy not found")
 
 
 def supply_not_known() -> Refusal:
-    """The node's ledger has not been read yet, so that reserves and treasury are unknown."""
+    """The node's ledger has not been read yet, so reserves and treasury are unknown."""
     return Refusal(404, "supply_not_known", "Supply not known: the node's ledger has not been read yet")
 
 

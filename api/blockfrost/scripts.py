@@ -8,7 +8,7 @@ from api.chain.contracts import DatumQuestion, ScriptQuestion
 
 
 class Script(msgspec.Struct, frozen=True):
-    """A script. `type` is `timelock` or such as `plutusV3`, `serialised_size` in bytes, null for a native script."""
+    """A script. `type` is `timelock` or, say, `plutusV3`; `serialised_size` (bytes) is null for a native script."""
 
     script_hash: str
     type: str
@@ -28,7 +28,7 @@ class ScriptCbor(msgspec.Struct, frozen=True):
 
 
 class DatumValue(msgspec.Struct, frozen=True):
-    """A datum as JSON by the detailed schema; null if it is nested too deeply."""
+    """A datum as JSON in the detailed schema; null if it is nested too deeply."""
 
     json_value: msgspec.Raw | None
 

@@ -1,4 +1,4 @@
-"""How every request below `/blockfrost/` names its key, and how every error there looks."""
+"""The API key of requests below `/blockfrost/`, and the format of all errors there."""
 
 import base64
 import binascii
@@ -38,7 +38,7 @@ _REFUSED: dict[str, tuple[int, str]] = {
     ),
     "not_found": (404, "This path is not answered here: docs/blockfrost.md lists those that are."),
 }
-"""The refusals, by code, that have another status or message there."""
+"""The refusals, by code, whose status or message differs there."""
 
 _NAMES = {402: "Project Over Limit", 429: "Project Over Limit"}
 

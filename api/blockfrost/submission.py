@@ -1,4 +1,4 @@
-"""`/tx/submit` and `/utils/txs/evaluate`: transactions that a caller submits, or has evaluated first."""
+"""`/tx/submit` and `/utils/txs/evaluate`: submitting transactions, and evaluating them first."""
 
 import base64
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class EncodedCbor(Kind[bytes]):
 
 
 class SentCbor(EncodedCbor):
-    """The same as a body by itself, whose bytes arrive in hex."""
+    """The same as a whole body, whose bytes arrive in hex."""
 
     def of_text(self, text: str) -> bytes:
         return super().of_text(bytes.fromhex(text).decode("ascii"))
@@ -67,7 +67,7 @@ class EvaluationBody(Body, frozen=True, kw_only=True):
 
 
 class EvaluationWithOutputs(Body, frozen=True, kw_only=True):
-    """A transaction, and outputs that it uses although they are not on the chain yet."""
+    """A transaction, and outputs that it uses before they are on the chain."""
 
     cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MOST_BYTES)]
     additional: Annotated[tuple[Json, ...], AdditionalOutputs()] = msgspec.field(name="additionalUtxoSet", default=())
@@ -79,12 +79,12 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:
 
 
 async def evaluate(ask: ChainPost[EvaluationQuestion, EvaluationBody]) -> Json:
-    """Evaluate the scripts of a transaction. What the node says is the answer, even if scripts fail."""
+    """Evaluate the scripts of a transaction. The answer is the node's, even if scripts fail."""
     return await _evaluate(ask, ask.body.cbor, ())
 
 
 async def evaluate_with_outputs(ask: ChainPost[EvaluationQuestion, EvaluationWithOutputs]) -> Json:
-    """Evaluate the scripts of a transaction that spends outputs which are not on the chain yet."""
+    """Evaluate the scripts of a transaction that uses outputs before they are on the chain."""
     return await _evaluate(ask, ask.body.cbor, ask.body.additional)
 
 
@@ -115,7 +115,7 @@ async def _evaluate(ask: ChainAsk[EvaluationQuestion], cbor: bytes, additional: 
 
 
 def _failure(refused: NodeRefused) -> Json:
-    """Why the node refused, in the format of Ogmios 5 as far as it has one."""
+    """The node's reason for refusing, in the format of Ogmios 5."""
     if refused.code == _SCRIPTS_FAILED and isinstance(refused.data, list):
         failures: Json = {}
         for each in refused.data:

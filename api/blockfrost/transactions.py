@@ -1,4 +1,4 @@
-"""`/txs`: a transaction, its inputs and outputs, and what else it holds."""
+"""`/txs`: a transaction, its inputs and outputs, and its other parts."""
 
 from typing import Annotated, Any
 
@@ -84,7 +84,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class InputsAndOutputs(msgspec.Struct, frozen=True):
-    """The inputs and outputs of a transaction. If its scripts failed, these are collaterals."""
+    """The inputs and outputs of a transaction. If its scripts failed, these are its collateral."""
 
     hash: str
     inputs: list[Input]
@@ -99,7 +99,7 @@ class LabelledJson(msgspec.Struct, frozen=True):
 
 
 class LabelledCbor(msgspec.Struct, frozen=True):
-    """Metadata under one label as CBOR in hex; `cbor_metadata`, the older field, has `\\x` before it.
+    """Metadata under one label as CBOR in hex; `cbor_metadata`, the older field, has the prefix `\\x`.
 
     Both are null if the node sends no CBOR.
     """
@@ -153,7 +153,7 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
 
 
 async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOutputs:
-    """Get the inputs and outputs of a transaction, or the output of one of the genesis."""
+    """Get the inputs and outputs of a transaction, or the output of a genesis transaction."""
     tx_hash = ask.question.hash
     async with ask.snapshot() as db:
         found = await transactions.one(db, tx_hash, ask.network)
@@ -175,7 +175,7 @@ async def metadata(ask: ChainAsk[TransactionQuestion]) -> list[LabelledJson]:
 
 
 async def metadata_cbor(ask: ChainAsk[TransactionQuestion]) -> list[LabelledCbor]:
-    """List the metadata of a transaction as CBOR: for each label a map with it as only key."""
+    """List the metadata of a transaction as CBOR: for each label, a map whose only key is that label."""
     async with ask.snapshot() as db:
         found = (await one(db, ask)).metadata
     return [_labelled_cbor(label, each) for label, each in found.items()]
@@ -237,7 +237,7 @@ def _input(spent: transactions.Input, what: Carried, valid: bool) -> Input:
 
 
 def _deposit(found: FullTransaction) -> int | None:
-    """What a transaction paid for neither outputs nor fee, below 0 if it got deposits back; None if unknown."""
+    """The amount that a transaction paid beyond outputs and fee, below 0 if it got deposits back; None if unknown."""
     if not found.valid:
         return 0
     spent: list[Value] = [each.value for each in found.inputs if each.value is not None]
@@ -256,7 +256,7 @@ def _plain(found: LabelMetadata) -> Any:
         return None
     try:
         return plain.of_detailed(msgspec.json.decode(found.json))
-    except ValueError:  # keys in keys in keys
+    except ValueError:  # keys nested too deeply in keys
         return None
 
 

@@ -86,11 +86,11 @@ class AccountTransactionsInFull(DetailedList, frozen=True, kw_only=True):
 class Account(OwnerSummary, frozen=True):
     """A stake account and what its addresses hold. All counts of an account that was never used are 0.
 
-    `address_count` is the number of its addresses that were ever used.
-    `rewards` are those that can be withdrawn, as last read from the ledger. `registered` is null if the index begins
-    after the genesis and has seen no certificate of the account. `active_epoch_no` is the first epoch in which the
-    delegation to `pool_id` counts. `delegate_representative` votes for the account; it is null if the account never
-    delegated its vote, or if the representative has retired since.
+    `address_count` is the number of its addresses that were ever used. `rewards` is the amount that can be withdrawn,
+    as last read from the ledger. `registered` is null if the index begins after the genesis and has seen no certificate
+    of the account. `active_epoch_no` is the first epoch in which the delegation to `pool_id` is active.
+    `delegate_representative` votes for the account; it is null if the account never delegated its vote, or if the
+    representative has retired since.
     """
 
     stake_address: str
@@ -111,7 +111,7 @@ class AccountAddress(msgspec.Struct, frozen=True):
 
 
 class Delegation(msgspec.Struct, frozen=True):
-    """A delegation to a pool, and the first epoch in which it counts.
+    """A delegation to a pool, and the first epoch in which it is active.
 
     The transaction is null if the delegation is part of the genesis.
     """
@@ -226,7 +226,7 @@ async def addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress
 async def outputs(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
     """List the unspent outputs of a stake account.
 
-    With `asset`, only those that hold it.
+    With `asset`, only outputs that hold it are listed.
     """
     return await utxos.unspent(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
@@ -250,7 +250,7 @@ async def detailed(ask: ChainAsk[AccountTransactionsInFull]) -> ChainPage[Transa
 
 
 async def delegations(ask: ChainAsk[AccountDelegations]) -> ChainPage[Delegation, PlacePaging]:
-    """List the delegations of a stake account to pools, past ones included."""
+    """List the delegations of a stake account to pools, including past ones."""
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.connection() as db:
         start = owners.start_after(asked.cursor, asked.order)

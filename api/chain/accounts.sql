@@ -42,10 +42,10 @@ LEFT JOIN LATERAL (
 WHERE tip.phase = 'live'
 
 -- name: addresses
--- A page of the addresses of an account in the order of their numbers, and one row beyond the page; $2 limit, $3 offset, $4 the
--- address after which to continue, or null.
--- Numbers are roughly in the order of first use: those that are new in one batch of blocks are numbered by their bytes, and an
--- address whose blocks were rolled back keeps its number. It is not listed until a block uses it again.
+-- A page of the addresses of an account in the order of their numbers, and one row beyond the page; $2 limit, $3
+-- offset, $4 the address after which to continue, or null. Numbers are roughly in the order of first use: addresses
+-- that are new in one batch of blocks are numbered by their bytes, and an address whose blocks were rolled back keeps
+-- its number. Such an address is not listed until a block uses it again.
 -- NOTE: the offset looks up each address before the page, which takes about 5 ms for each thousand. A cursor costs the same at
 -- any depth.
 WITH passed AS MATERIALIZED (

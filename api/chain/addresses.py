@@ -39,7 +39,7 @@ class AddressAssets(HoldingList, frozen=True, kw_only=True):
 class AddressInfo(OwnerSummary, frozen=True):
     """An address (CIP-19) and what it holds. All counts of an address that was never used are 0.
 
-    Byron addresses have no credentials. The stake of a pointer address counts for nobody.
+    Byron addresses have no credentials. The lovelace at a pointer address counts towards no stake.
     """
 
     address: str
@@ -79,7 +79,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ad
 async def outputs(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
     """List the unspent outputs of an address.
 
-    With `asset`, only those that hold it.
+    With `asset`, only outputs that hold it are listed.
     """
     return await utxos.unspent(ask, "address", owners.parse_address(ask.question.address, ask.network))
 

@@ -30,7 +30,7 @@ from shared.sql import Connection
 
 _CACHED_ADDRESSES = 16_384
 _POLICY_DIGITS = 2 * HASH28_BYTES
-# The dot may be left out before a name. Without dot and name it is a policy id, and probably a mistake.
+# The dot may be omitted before a name. Text without dot and name is a policy id, and probably a mistake.
 ASSET_PATTERN = rf"([0-9a-fA-F]{{{_POLICY_DIGITS}}})(\.|(?=.))(([0-9a-fA-F]{{2}}){{0,32}})"
 _FINGERPRINT_PATTERN = "asset1[02-9ac-hj-np-z]{38}|ASSET1[02-9AC-HJ-NP-Z]{38}"
 
@@ -300,8 +300,8 @@ async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
     """Get an asset.
 
     With `metadata_source=auto`, metadata comes from the first source that has any, in the order cip68, cip25, registry.
-    Any other value reads that source only. If the registry does not answer, the header `Metadata-Warning` says so, and
-    `metadata` is what the registry said within the last day, or null.
+    Any other value reads only that source. If the registry does not answer, the header `Metadata-Warning` says so, and
+    `metadata` is the registry's last valid answer if it is less than a day old, else null.
     """
     asked = await asset_of(ask, ask.question.asset)
     reference_name = metadata.reference_name(asked.asset_name)
@@ -543,13 +543,13 @@ def _hash(row: _MovementRow) -> str:
 
 
 def show_holders(held: Sequence[HolderEntry], network: Network) -> list[Holder]:
-    """Addresses that hold, each with its stake address."""
+    """Holding addresses, each with its stake address."""
     shown = _show_addresses([each.raw for each in held], network)
     return [Holder(*texts, each.quantity) for texts, each in zip(shown, held, strict=True)]
 
 
 def show_account_holders(held: Sequence[HolderEntry], network: Network) -> list[AccountHolder]:
-    """Accounts that hold, and addresses without one."""
+    """Holding accounts, and holding addresses without an account."""
     accounts = [each.raw for each in held if address.is_reward_account(each.raw)]
     apart = [each.raw for each in held if not address.is_reward_account(each.raw)]
     stakes = dict(zip(accounts, address.show_stakes(accounts, network), strict=True))

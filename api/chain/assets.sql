@@ -8,16 +8,17 @@
 --       coalesce((lowest_quantity), '-Infinity') AS quantity
 --       coalesce(lag(lowest_quantity) OVER in_order, 'Infinity') AS quantity
 -- of lists of holders:
---   {holder} {held_no}  the table, and its column for what is held: an asset or a policy
---   {owner_no} {raw}  its column for who holds it, an address or an account, and the bytes of that address or account
---   {asked} {exists}  how the asset or policy is found, and whether it exists; a policy that was never seen is an empty list
+--   {holder} {held_no}  the table, and its column for the asset or policy that is held
+--   {owner_no} {raw}  its column for the holder, an address or an account, and the bytes of that address or account
+--   {asked} {exists}  how the asset or policy is found, and whether it exists; an unseen policy has an empty list
 -- of histories:
 --   {history}  the table: transactions with the asset in their outputs (asset_tx), or those that minted or burned it (mint)
---   {last} {length}  by what its rows are in order, and the length of the history as its last row has it
+--   {last} {length}  the column that orders its rows, and the length of the history according to its last row
 
 -- name: asset
--- An asset $2 of a policy $1; nulls if it does not exist. Its metadata comes from the last transaction that minted and named it
--- (CIP-25), and from the datum that the reference token $3 has now (CIP-68), that of the last output if there are several.
+-- An asset $2 of a policy $1; nulls if it does not exist. Its metadata comes from the last transaction that minted and
+-- named it (CIP-25), and from the present datum of the reference token $3 (CIP-68); if several outputs hold the token,
+-- from that of the last one.
 SELECT asset.supply::text AS supply, asset.mint_count, asset.burn_count, asset.first_mint_tx_id,
        first.hash AS first_mint_hash, naming.extra AS named_extra, datum.body AS datum
 FROM tip
@@ -38,8 +39,8 @@ LEFT JOIN datum ON datum.hash = held.datum_hash
 WHERE tip.phase = 'live'
 
 -- name: by_fingerprint
--- Assets whose CIP-14 digests begin with the 8 bytes $1: almost always one at most. Two only if somebody has searched for a
--- collision. A single row with nulls if there is none. One look-up.
+-- Assets whose CIP-14 digests begin with the 8 bytes $1: almost always at most one, two only if somebody has searched
+-- for a collision. A single row with nulls if no asset matches. One look-up.
 SELECT policy.policy_id, asset.name AS asset_name
 FROM tip LEFT JOIN (asset JOIN policy USING (policy_no)) ON asset.fingerprint = $1
 WHERE tip.phase = 'live'

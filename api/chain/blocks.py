@@ -75,7 +75,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class BlockTransaction(msgspec.Struct, frozen=True):
-    """A transaction of a block, `tx_index` is its position there.
+    """A transaction of a block; `tx_index` is its position there.
 
     `fee` is null if it depends on an input that precedes the first indexed block, `size` if the node sends no CBOR.
     """

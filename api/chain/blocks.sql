@@ -1,7 +1,7 @@
 -- name: block
 -- A block with its neighbours and the tip of the same snapshot; nulls for an unknown block, no row if the network is not
 -- served. Cost: a look-up each.
---   {condition}  what identifies the block: its hash or its number $1
+--   {condition}  the condition that identifies the block, by its hash or its number $1
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS tip_block_no,
        tip.first_block_no, block.slot_no, block.block_no, block.hash AS block_hash, block.tx_count, pool.pool_id,
        before.hash AS previous_hash, after.hash AS next_hash
@@ -13,7 +13,7 @@ LEFT JOIN block after ON after.block_no = block.block_no + 1
 WHERE tip.phase = 'live'
 
 -- name: paid
--- What the transactions from tx_id $1 up to $2, those of one block, paid. Cost: the size of a block.
+-- Fees and outputs of the transactions of one block, from tx_id $1 to below $2. Cost: the size of a block.
 SELECT fee, outputs FROM tx WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: transactions

@@ -29,7 +29,7 @@ _REFERENCE = re.compile(r"([0-9a-fA-F]{64})#([0-9]{1,5})")
 
 
 class Ids(Body, frozen=True, kw_only=True):
-    """The ids of what to get."""
+    """The ids of the objects to get."""
 
     ids: Annotated[tuple[str, ...], Texts(MOST_IDS, LONGEST_TEXT)]
 
@@ -60,7 +60,7 @@ async def transactions_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[FullTransac
 async def assets_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
     """Get up to 100 assets.
 
-    Their metadata is that on the chain (CIP-68 and CIP-25). The registry is not asked.
+    Their metadata is read from the chain (CIP-68 and CIP-25), not from the registry.
     """
 
     async def one(db: Connection, named: AssetId | Fingerprint, network: Network) -> Asset | None:
@@ -87,7 +87,7 @@ async def _each(
     parse: Callable[[str], Id],
     one: Callable[[Connection, Id, Network], Awaitable[Found | None]],
 ) -> ChainBulk[Found]:
-    """What each id names, one after the other in one snapshot. All ids are parsed first."""
+    """The object of each id, read one after the other in one snapshot. All ids are parsed first."""
     wanted = _parsed(ask.body.ids, parse)
     async with ask.snapshot() as db:
         last_updated = (await tip.read(db)).last_updated(ask.network)
@@ -95,7 +95,7 @@ async def _each(
 
 
 def _parsed(ids: Sequence[str], parse: Callable[[str], Id]) -> list[Id]:
-    """The ids as values. Raises a refusal that names the first wrong one by its place."""
+    """The ids as values. Raises a refusal that names the first wrong one by its position."""
     values = []
     for place, text in enumerate(ids):
         try:

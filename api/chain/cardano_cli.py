@@ -1,4 +1,4 @@
-"""Protocol parameters in the names of `cardano-cli query protocol-parameters`, from those of Ogmios 7. Pure.
+"""Protocol parameters under the names of `cardano-cli query protocol-parameters`, from those of Ogmios 7. Pure.
 
 Numbers stay exact: a ratio becomes a decimal number with all its digits, or an object if that number would be infinite,
 as the ledger's own JSON does (cardano-ledger, `BoundedRational`).
@@ -131,4 +131,4 @@ _NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "treasuryExpansion": ("treasuryCut", _exact),
     "version": ("protocolVersion", _same),
 }
-"""The parameters of Ogmios, with their name in cardano-cli and its form of the value."""
+"""The parameters of Ogmios, each with its name in cardano-cli and the conversion of its value."""

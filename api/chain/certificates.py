@@ -20,7 +20,7 @@ class LedgerCredential(msgspec.Struct, frozen=True):
 
 
 class Representative(msgspec.Struct, frozen=True):
-    """A delegate representative: a registered one, or one that always abstains or has no confidence.
+    """A delegate representative: a registered one, or a predefined one that always abstains or votes no confidence.
 
     Only a registered one has an id, the hash of a key or of a script.
     """
@@ -31,7 +31,7 @@ class Representative(msgspec.Struct, frozen=True):
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """The address and the hash of a document."""
+    """The URL and the hash of a document."""
 
     url: str
     hash: str
@@ -69,7 +69,7 @@ class GenesisDelegation(msgspec.Struct, frozen=True):
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """A certificate. `type` is Ogmios' name of its type, and decides which of the other fields it has.
+    """A certificate. `type` is Ogmios' name for its type, and determines which of the other fields it has.
 
     `stakeCredentialRegistration`, `stakeCredentialDeregistration`: `stake_address`, and `deposit` (lovelace) if it
     names one. `stakeDelegation`: `stake_address`, and `pool_id`, `delegate_representative`, or both.

@@ -32,9 +32,9 @@ class DatumQuestion(Question, frozen=True, kw_only=True):
 class Script(msgspec.Struct, frozen=True):
     """A script.
 
-    `cbor` is what its hash is made of, after a byte for the language, and `size` its length in bytes. `json` is that of
-    cardano-cli; only native scripts have it, unless they are nested too deeply. `first_tx_hash` is the first indexed
-    transaction that showed the script.
+    Its hash is computed from a byte for the language followed by `cbor`, whose length in bytes is `size`. `json` is in
+    the format of cardano-cli; only native scripts have it, unless they are nested too deeply. `first_tx_hash` is the
+    first indexed transaction that showed the script.
     """
 
     script_hash: str
@@ -47,7 +47,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class Datum(msgspec.Struct, frozen=True):
-    """A datum, as its CBOR in hex and as JSON by the detailed schema of cardano-cli.
+    """A datum, as CBOR in hex and as JSON in the detailed schema of cardano-cli.
 
     `json` names the type of each value, such as `{"int": 1}`; it is absent if the datum is nested too deeply.
     `first_tx_hash` is the first indexed transaction that showed the datum.
@@ -142,7 +142,7 @@ async def datum(ask: ChainAsk[DatumQuestion]) -> ChainAnswer[Datum]:
 
 
 async def carried(db: Connection, outputs: Sequence[tuple[bytes | None, int]]) -> list[Carried]:
-    """What outputs carry, given by `tx.attached` of its transaction and its index. One statement reads all datums."""
+    """What outputs carry, each given by `tx.attached` and its index. One statement reads all datums."""
     attached = [packed.unpack_attached(column).get(index) for column, index in outputs]
     inline = {each.datum_hash for each in attached if each is not None and each.inline}
     bodies = {row.hash: row.body.hex() for row in await _bodies.all(db, list(inline))} if inline else {}

@@ -49,10 +49,10 @@ class EpochBlock(msgspec.Struct, frozen=True):
 
 
 class Epoch(msgspec.Struct, frozen=True):
-    """An epoch: its slots and times, and its blocks as far as indexed.
+    """An epoch: its slots and times, and its indexed blocks.
 
     `end_time` is the start of the next epoch. `fees` and `output` are lovelace: the known fees of its transactions, and
-    their outputs with change included.
+    their outputs including change.
     """
 
     epoch_no: int
@@ -71,9 +71,9 @@ class Epoch(msgspec.Struct, frozen=True):
 class EpochParameters(msgspec.Struct, frozen=True):
     """The protocol parameters of an epoch, twice.
 
-    `ogmios` has the names and forms of Ogmios 7, in which ratios are texts such as `577/10000`. `cardano_cli` has those
-    of `cardano-cli query protocol-parameters`, in which a ratio is a number with all its digits or, if its decimal form
-    is infinite, an object with `numerator` and `denominator`.
+    `ogmios` has the names and formats of Ogmios 7, in which ratios are texts such as `577/10000`. `cardano_cli` has
+    those of `cardano-cli query protocol-parameters`, in which a ratio is a number with all its digits or, if its
+    decimal form is infinite, an object with `numerator` and `denominator`.
     """
 
     epoch_no: int
@@ -115,7 +115,7 @@ async def info(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoch]:
 async def parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[EpochParameters]:
     """Get the protocol parameters of an epoch.
 
-    They are known of each epoch in which the index followed the node's tip.
+    They are known for each epoch in which the index followed the node's tip.
     """
     async with ask.snapshot() as db:
         last, row = await _found(db, ask)
@@ -130,7 +130,7 @@ async def parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[EpochParameter
 
 
 async def _found(db: sql.Connection, ask: ChainAsk[EpochQuestion]) -> tuple[Tip, _EpochRow]:
-    """The tip, and the epoch that was asked for. Raises Refusal 404 and 503."""
+    """The tip, and the requested epoch. Raises Refusal 404 and 503."""
     network, asked = ask.network, ask.question.epoch
     last = await tip.read(db)
     epoch_no = network.epoch_of(last.slot_no) if asked is None else asked

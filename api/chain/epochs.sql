@@ -1,6 +1,6 @@
 -- name: epoch
--- The sums of epoch $1, which has the slots from $2 up to $3, and its first and last block; no row if no block of it is indexed.
--- Cost: a look-up each.
+-- The sums of epoch $1 and its first and last block; no row if none of its blocks is indexed. Its slots are $2 to below
+-- $3. Cost: a look-up each.
 SELECT tip.block_no AS tip_block_no, epoch.epoch_no, epoch.blocks, epoch.tx_count, epoch.fees, epoch.output::text,
        first.slot_no AS first_slot_no, first.block_no AS first_block_no, first.hash AS first_hash,
        last.slot_no AS last_slot_no, last.block_no AS last_block_no, last.hash AS last_hash

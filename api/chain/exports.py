@@ -26,7 +26,7 @@ log = structlog.get_logger()
 MEDIA_TYPES = ("text/csv",)
 _ROWS_AT_ONCE = 1_000
 _BYTES_AT_ONCE = 65_536
-# A caller has this time to read a file. NOTE: for the whole file, since buffers let a steady reader seem to pause.
+# The time that a caller has to read a file. NOTE: the whole file, since buffers make a steady reader seem to pause.
 _GRACE_S = 60.0
 _SLOWEST_BYTES_S = 100_000
 
@@ -35,47 +35,47 @@ Show = Callable[[Sequence[HolderEntry], Network], Sequence[msgspec.Struct]]
 
 
 class AssetExport(Question, frozen=True, kw_only=True):
-    """An asset whose holders to export."""
+    """The asset whose holders are exported."""
 
     asset: Annotated[AssetId | Fingerprint, AssetKind()]
 
 
 class PolicyExport(Question, frozen=True, kw_only=True):
-    """A policy whose holders to export."""
+    """The policy whose holders are exported."""
 
     policy: Annotated[bytes, PolicyKind()] = msgspec.field(name="policyId")
 
 
 async def holders(ask: ChainAsk[AssetExport]) -> web.Response:
-    """Download all holders of an asset as CSV, the largest first.
+    """Download all holders of an asset as CSV, largest first.
 
-    All lines are from one block; the name of the file has its slot.
+    All lines are as of one block, whose slot is in the file name.
     """
     asset = await assets.asset_of(ask, ask.question.asset)
     return await _csv(ask, asset, assets.all_holders, assets.show_holders, _HOLDER)
 
 
 async def account_holders(ask: ChainAsk[AssetExport]) -> web.Response:
-    """Download all holders of an asset by stake account as CSV, the largest first.
+    """Download all holders of an asset by stake account as CSV, largest first.
 
-    All lines are from one block; the name of the file has its slot.
+    All lines are as of one block, whose slot is in the file name.
     """
     asset = await assets.asset_of(ask, ask.question.asset)
     return await _csv(ask, asset, assets.all_account_holders, assets.show_account_holders, _ACCOUNT_HOLDER)
 
 
 async def policy_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
-    """Download all holders of a policy as CSV, the largest first.
+    """Download all holders of a policy as CSV, largest first.
 
-    All lines are from one block; the name of the file has its slot.
+    All lines are as of one block, whose slot is in the file name.
     """
     return await _csv(ask, ask.question.policy, assets.all_policy_holders, assets.show_holders, _HOLDER)
 
 
 async def policy_account_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
-    """Download all holders of a policy by stake account as CSV, the largest first.
+    """Download all holders of a policy by stake account as CSV, largest first.
 
-    All lines are from one block; the name of the file has its slot.
+    All lines are as of one block, whose slot is in the file name.
     """
     show = assets.show_account_holders
     return await _csv(ask, ask.question.policy, assets.all_policy_account_holders, show, _ACCOUNT_HOLDER)
@@ -90,8 +90,9 @@ async def _csv(
 ) -> web.Response:
     """The holders of an asset or of a policy as a file: read from one snapshot to disk, then sent from there.
 
-    So a slow client holds neither a connection nor a snapshot, memory is bounded, and an error has a status. It holds
-    one of a few turns until the file is sent, so that disk is bounded, too. Addresses and digits need no quotes.
+    So a slow client holds neither a connection nor a snapshot, memory use is bounded, and an error has a status. A
+    download holds one of a few turns until the file is sent, so disk use is bounded, too. Addresses and digits need no
+    quotes.
     """
     async with AsyncExitStack() as stack:
         folder = await stack.enter_async_context(ask.services.downloads.turn(ask.key.credential_id))
@@ -111,7 +112,7 @@ async def _csv(
 
 
 class _Download(IOBasePayload):
-    """A file as the body of an answer. Its turn ends with it, which the server closes after every request."""
+    """A file as the body of an answer. Closing it ends its turn; the server closes it after every request."""
 
     def __init__(self, file: IO[bytes], held: AsyncExitStack) -> None:
         """`held` are the file and its turn."""
@@ -128,11 +129,11 @@ class _Download(IOBasePayload):
         except TimeoutError as cause:
             log.warning("download.not_read", within_s=round(within_s))
             if writer.transport is not None:
-                writer.transport.abort()  # to close it would send the rest first
+                writer.transport.abort()  # closing it would send the rest first
             raise ConnectionError("the caller reads too slowly") from cause
 
     async def close(self) -> None:
-        """End the turn, and give the file's space back."""
+        """End the turn, and free the file's space."""
         await self._held.aclose()
 
 

@@ -1,4 +1,4 @@
-"""Transaction metadata as JSON by the detailed schema of Ogmios and cardano-cli: each value is an object with its type.
+"""Transaction metadata as JSON in the detailed schema of Ogmios and cardano-cli: each value is an object with its type.
 
 `{"int": 1}`, `{"string": "a"}`, `{"bytes": "00ff"}`, `{"list": [...]}`, `{"map": [{"k": ..., "v": ...}]}`. If a map has
 the same key twice, which the ledger allows, only the last value is shown; nothing else is lost. Values that are nested
@@ -48,7 +48,7 @@ def detailed(value: Any, levels: int = MOST_LEVELS) -> Any:
             return {"bytes": value.hex()}
         case list() | tuple():
             return {"list": [detailed(item, levels - 1) for item in value]}
-    if not hasattr(value, "items"):  # a map that is a key is a frozen one
+    if not hasattr(value, "items"):  # a map used as a key is a frozen one
         raise ValueError(value)
     return {"map": [{"k": detailed(key, levels - 1), "v": detailed(item, levels - 1)} for key, item in value.items()]}
 

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 MOST_ADDRESSES = 60_000
 MOST_ASSETS = 30_000
 _MOST_READINGS = 3
-_NUMBERINGS = 8  # of three networks, on replicas that lag as well
+_NUMBERINGS = 8  # of three networks, also on replicas that lag
 
 
 class AssetName(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class AssetName(msgspec.Struct, frozen=True):
 
 
 class Renumbered(Exception):
-    """The index has another numbering than the rows: read them again."""
+    """The numbering of the index differs from that of the rows: read them again."""
 
 
 class _Recent(Generic[Key, Value]):

@@ -40,7 +40,7 @@ class NetworkEpoch(msgspec.Struct, frozen=True):
 class Supply(msgspec.Struct, frozen=True):
     """Lovelace, as read from the node's ledger at `slot_no`.
 
-    `total` is `max` less `reserves`; `circulating` is `total` less `treasury`, and includes deposits, rewards and the
+    `total` is `max` minus `reserves`; `circulating` is `total` minus `treasury`, and includes deposits, rewards and the
     fees of the epoch.
     """
 
@@ -71,10 +71,10 @@ class NetworkSummary(msgspec.Struct, frozen=True):
 
 
 class Genesis(msgspec.Struct, frozen=True):
-    """The parameters that the whole chain keeps, and the genesis configuration of each era as Ogmios gives it.
+    """The parameters fixed for the whole chain, and the genesis configuration of each era as Ogmios reports it.
 
-    `epoch_length` counts slots of Shelley and later eras. The configurations lack `initialFunds` and
-    `initialVouchers`, which are outputs at their addresses; one that the node does not have is null.
+    `epoch_length` counts slots of Shelley and later eras. The configurations lack `initialFunds` and `initialVouchers`,
+    which are outputs at their addresses; a configuration that the node does not have is null.
     """
 
     network_magic: int

@@ -1,6 +1,6 @@
 """The parts that addresses and accounts have in common: both own outputs and have a history.
 
-Lists of what they have continue at a cursor, at the same cost for any depth: docs/decisions/0046-cursors.md.
+Their lists continue at a cursor, at the same cost for any depth: docs/decisions/0046-cursors.md.
 """
 
 import re
@@ -68,7 +68,7 @@ class OwnerList(Question, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place on the chain: a tx_id and the number of an entry in that transaction. No entry needs to be there."""
+    """A place on the chain: a tx_id and the number of an entry in that transaction. The entry need not exist."""
 
     tx_id: int
     number: int
@@ -131,7 +131,7 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The value of an owner's unspent outputs, and its first and last transaction, as far as there are any."""
+    """The value of an owner's unspent outputs, and its first and last transaction, if any."""
 
     lovelace: Quantity
     utxo_count: int

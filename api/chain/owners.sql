@@ -2,12 +2,13 @@
 -- returns a single row with nulls if the page is empty.
 --
 -- Placeholders: {owner} {owner_no} {history} {utxo_bucket} {holder} are tables and columns of an address or an account;
--- {held_by} is the condition on {holder} up to the number of the owner; {order} is the direction, {after} the comparison with a cursor,
--- {edge} the number from which a list begins in that direction.
+-- {held_by} is the left side of the condition on {holder}, which compares it with the owner's number; {order} is the
+-- direction, {after} the comparison with a cursor, {edge} the number from which a list begins in that direction.
 
 -- name: summary
--- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are summed
--- by bucket. An owner without buckets has a few thousand outputs at most, which an index adds up one by one.
+-- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are
+-- summed by bucket. An owner without buckets has a few thousand outputs at most, which are added up one by one from an
+-- index.
 -- NOTE: the assets are counted one by one in an index, 10,000 in a millisecond. Few owners have more.
 WITH asked AS MATERIALIZED (
     SELECT {owner_no} FROM {owner} WHERE raw = $1

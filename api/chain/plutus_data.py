@@ -10,7 +10,7 @@ from typing import Any
 import cbor2
 
 MOST_LEVELS = 100
-"""How deep JSON is shown. Datums and metadata may be nested 16,000 levels deep, more than parsers of JSON accept."""
+"""The maximum nesting of JSON in answers. Datums and metadata may have 16,000 levels, more than JSON parsers accept."""
 
 _BREAK = 0xFF
 _INDEFINITE = 31

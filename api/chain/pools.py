@@ -54,7 +54,7 @@ class DelegatorsQuestion(PoolQuestion, frozen=True, kw_only=True):
 
 
 class Relay(msgspec.Struct, frozen=True):
-    """The address of a pool's relay: either `ipv4`, or `dns`: a host name, or an IPv6 address if there is none.
+    """The address of a pool's relay: either `ipv4` or `dns`, which is a host name or, without one, an IPv6 address.
 
     `port` is 0 if the certificate names none, as for an SRV record, which contains the port.
     """
@@ -94,7 +94,7 @@ class StakePool(msgspec.Struct, frozen=True):
 
 
 class Delegator(msgspec.Struct, frozen=True):
-    """A stake credential, the amount that it delegates, and the first epoch in which the delegation counts."""
+    """A stake credential, the amount that it delegates, and the first epoch in which the delegation is active."""
 
     stake_address: str
     amount: Digits
@@ -214,7 +214,7 @@ def show_ratio(ratio: Fraction) -> msgspec.Raw:
 
 
 def decimal_places(ratio: Fraction) -> int | None:
-    """How many decimal places show a ratio exactly; None if its decimal form is infinite."""
+    """The number of decimal places that show a ratio exactly; None if its decimal form is infinite."""
     places, rest = 0, ratio.denominator
     for prime in (2, 5):
         exponent = 0

@@ -1,4 +1,4 @@
-"""Transactions that a caller submits, follows, or has evaluated first."""
+"""Evaluating, submitting and following transactions."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from api.parameters import Body, Hex, JsonSchema, Kind, Question
 from api.transaction_cbor import ParsedTransaction
 
 INDEXED_WITHIN_S = 1.0
-"""How long to wait for the index to reach the node's last block, before a refusal by the node counts."""
+"""How long to wait for the index to reach the node's last block, before a refusal by the node is final."""
 
 _LOOK_EVERY_S = 0.02
 _LONGEST_SAID = 2_000
@@ -71,7 +71,7 @@ class Cbor(Kind[bytes]):
 
 
 class TransactionBody(Body, frozen=True, kw_only=True):
-    """A transaction. Instead of this object, the body may be its CBOR itself, as `application/cbor`."""
+    """A transaction. Instead of this object, the body may be the raw CBOR, as `application/cbor`."""
 
     cbor: Annotated[bytes, Cbor(transaction_cbor.MOST_BYTES)]
 
@@ -86,14 +86,14 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The hash of a transaction, and what its scripts need. `budgets` is empty if it has no redeemers."""
+    """The hash of a transaction, and the budgets of its scripts. `budgets` is empty if it has no redeemers."""
 
     tx_hash: str
     budgets: list[Budget]
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """A transaction that the node has accepted. It expires at slot `invalid_hereafter`, unless a block holds it."""
+    """A transaction that the node has accepted. It expires at slot `invalid_hereafter`, unless a block contains it."""
 
     tx_hash: str
     invalid_hereafter: Quantity | None
@@ -106,13 +106,13 @@ class HashOfSubmitted(Question, frozen=True, kw_only=True):
 
 
 class SubmittedTransaction(msgspec.Struct, frozen=True):
-    """What has become of a transaction that a key of the caller's account has submitted.
+    """The state of a transaction that a key of the caller's account has submitted.
 
-    `state` is `in_block` if an indexed block holds it; `expired` if none does and none can, as the last indexed block
-    is not before slot `invalid_hereafter`; `rolled_back` if a fork has removed its block since the node last accepted
-    it, though it may still wait in a mempool; otherwise `pending`. `confirmations` is the number of indexed blocks
-    after its own, 0 if that is the last one. `block_no`, `block_hash`, `slot_no` and `confirmations` are null unless
-    it is in a block. `submitted_at` is when the node last accepted it here.
+    `state` is `in_block` if an indexed block contains it; `expired` if none does and none can, because the last indexed
+    block is not before slot `invalid_hereafter`; `rolled_back` if a fork has removed its block since the node last
+    accepted it (it may still wait in a mempool); otherwise `pending`. `confirmations` is the number of indexed blocks
+    after its own, 0 if that is the last one. `block_no`, `block_hash`, `slot_no` and `confirmations` are null unless it
+    is in a block. `submitted_at` is the time when the node last accepted it here.
     """
 
     tx_hash: str
@@ -157,7 +157,7 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submissio
     """Submit a signed transaction.
 
     A transaction that the node already has, in its mempool or in a block, is accepted again: if an answer was lost,
-    send the same request. `GET /v1/tx/submitted/{hash}` says what becomes of it.
+    send the same request. `GET /v1/tx/submitted/{hash}` reports its state.
     """
     cbor, network = ask.body.cbor, ask.network
     node = ask.services.nodes.of(network)
@@ -166,7 +166,7 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submissio
     read = await node.run(lambda _: transaction_cbor.read(cbor, network))
     if not read.signed:
         raise errors.transaction_not_signed()
-    # NOTE: one that a block holds is accepted again even after its interval: a new one would pay twice.
+    # NOTE: a transaction in a block is accepted again even after its interval: a new one would pay twice.
     async with ask.connection() as db:
         block = await submitted.block_of(db, read.tx_hash)
     if block is None:
@@ -177,7 +177,7 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submissio
 async def follow(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTransaction]:
     """Follow a submitted transaction.
 
-    Every key of the account that has submitted it, with the scope `submit`, sees it.
+    Any key of the account that submitted it may follow it, if the key has the scope `submit`.
     """
     tx_hash = ask.question.hash
     async with ask.snapshot() as db:
@@ -200,7 +200,7 @@ async def follow(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTran
 async def resubmit(ask: ChainChange[HashOfSubmitted, None]) -> Answer[Submission]:
     """Resubmit a transaction that a key of the account has submitted, for example after a fork has removed its block.
 
-    One that waits in the node's mempool is accepted again; one that is in a block or has expired is refused.
+    A transaction in the node's mempool is accepted again; one that is in a block or has expired is refused.
     """
     async with ask.snapshot() as db:
         now = await tip.read(db)
@@ -217,7 +217,7 @@ def _refuse_expired(invalid_hereafter: int | None, now: Tip) -> None:
 
 
 async def _send(ask: ChainChange[Any, Any], read: ParsedTransaction, cbor: bytes) -> Answer[Submission]:
-    """Give a transaction to the node and follow it, if the node or an indexed block has it. Raises Refusal."""
+    """Submit a transaction to the node, and follow it if the node or an indexed block has it. Raises Refusal."""
     register = Register(ask, read, cbor)
     await register.announce()
     try:
@@ -234,10 +234,10 @@ async def _send(ask: ChainChange[Any, Any], read: ParsedTransaction, cbor: bytes
 
 
 async def _block_of(ask: ChainChange[Any, Any], tx_hash: bytes) -> BlockOf | None:
-    """The indexed block that holds a transaction which the node has just refused. Raises Refusal.
+    """The indexed block that contains a transaction that the node has just refused. Raises Refusal.
 
-    The node has each block some milliseconds before the index. A transaction in such a block is not refused, since its
-    caller might then pay with another one as well.
+    The node has each block some milliseconds before the index. A transaction in such a block is not refused: otherwise
+    its caller might pay again with another one.
     """
     slot_no = await ask.services.nodes.of(ask.network).run(NodeConnection.tip_slot_no)
     give_up_at = time.monotonic() + INDEXED_WITHIN_S
@@ -250,7 +250,7 @@ async def _block_of(ask: ChainChange[Any, Any], tx_hash: bytes) -> BlockOf | Non
 
 
 def said(refused: NodeRefused) -> str:
-    """What the ledger said: Ogmios' sentence, its code, and the data beside it."""
+    """The ledger's error: Ogmios' message, its code, and its data."""
     data = "" if refused.data is None else f" {json.dumps(refused.data)}"
     said = f"{refused.message} ({refused.code}){data}"
     return said if len(said) <= _LONGEST_SAID else said[:_LONGEST_SAID] + "…"

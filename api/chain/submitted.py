@@ -16,7 +16,7 @@ from api.transaction_cbor import ParsedTransaction
 from shared import schema, sql
 
 MOST_KEPT = 10_000
-"""How many transactions of an account and a network are followed: the last ones."""
+"""The number of an account's last transactions on a network that are followed."""
 
 State = Literal["pending", "in_block", "rolled_back", "expired"]
 
@@ -37,14 +37,14 @@ class SubmittedRow(msgspec.Struct, frozen=True):
 
 
 class Announced(msgspec.Struct, frozen=True):
-    """Whether a row was made, and when the transaction was last rolled back."""
+    """Whether a row was created, and when the transaction was last rolled back."""
 
     is_new: bool
     rolled_back_at: datetime | None
 
 
 class BlockOf(msgspec.Struct, frozen=True):
-    """The block that holds a transaction."""
+    """The block that contains a transaction."""
 
     block_no: int
     block_hash: bytes
@@ -62,7 +62,7 @@ _drop_surplus = _sql.command("drop_surplus")
 
 
 def state(known: SubmittedRow, block: BlockOf | None, now: Tip) -> State:
-    """The state of a transaction, given the block that holds it and the last one."""
+    """The state of a transaction, given the block that contains it and the last block."""
     if block is not None:
         return "in_block"
     if known.ends is not None and known.ends <= now.slot_no:
@@ -73,7 +73,7 @@ def state(known: SubmittedRow, block: BlockOf | None, now: Tip) -> State:
 async def read(db: sql.Connection, key: ApiKey, tx_hash: bytes) -> tuple[SubmittedRow, BlockOf | None]:
     """A submitted transaction of the key's account, and its block, in a snapshot of the chain's. Raises Refusal.
 
-    One whose submission was not answered counts as submitted as soon as a block proves that the node has accepted it.
+    A transaction whose submission got no answer counts as submitted once a block proves that the node has accepted it.
     """
     known = await _submitted.one(db, key.network.network_id, tx_hash, key.credential_id)
     block = await block_of(db, tx_hash)
@@ -83,12 +83,12 @@ async def read(db: sql.Connection, key: ApiKey, tx_hash: bytes) -> tuple[Submitt
 
 
 async def block_of(db: sql.Connection, tx_hash: bytes) -> BlockOf | None:
-    """The block that holds a transaction."""
+    """The block that contains a transaction."""
     return await _block_of.one(db, tx_hash)
 
 
 class Register:
-    """Writes what is submitted. Each step is a commit, so that an indexer that rolls back sees it."""
+    """Records submissions. Each step is a commit, so that an indexer that rolls back sees it."""
 
     def __init__(self, ask: ChainChange[Any, Any], read: ParsedTransaction, cbor: bytes) -> None:
         self._db = ask.db
@@ -97,21 +97,21 @@ class Register:
         self._announced = Announced(is_new=False, rolled_back_at=None)
 
     async def announce(self) -> None:
-        """Before the node is asked."""
+        """Record the transaction before the node gets it."""
         async with schema.commit(self._db):
             announced = await _announce.one(self._db, *self._row)
         assert announced is not None, "a credential that was admitted has a row"
         self._announced = announced
 
     async def accept(self, *, in_block: bool) -> None:
-        """The node has it or, with `in_block`, an indexed block."""
+        """Record that the node has it or, with `in_block`, an indexed block."""
         network_id, _, credential_id = self._key
         async with schema.commit(self._db):
             await _accept.run(self._db, *self._row, in_block, self._announced.rolled_back_at)
             await _drop_surplus.run(self._db, network_id, credential_id, MOST_KEPT)
 
     async def withdraw(self) -> None:
-        """The node has refused it."""
+        """Withdraw the record, since the node has refused it."""
         if self._announced.is_new:
             async with schema.commit(self._db):
                 await _withdraw.run(self._db, *self._key)

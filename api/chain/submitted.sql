@@ -1,29 +1,31 @@
 -- Submitted transactions of the account that a credential belongs to: $1 is the network, $2 the hash, $3 the credential.
 
 -- name: submitted
--- What is known of one. O(1), by index.
+-- One submitted transaction. O(1), by index.
 SELECT submitted_at, rolled_back_at, accepted, invalid_hereafter::text AS invalid_hereafter, cbor
 FROM partner.submitted_tx
 WHERE network_id = $1 AND tx_hash = $2
   AND user_account_id = (SELECT user_account_id FROM partner.credential WHERE id = $3)
 
 -- name: block_of
--- The block that holds a transaction, and how many blocks of our chain follow it. O(1), by index.
+-- The block that contains a transaction, and how many blocks of our chain follow it. O(1), by index.
 SELECT block.block_no, block.hash AS block_hash, block.slot_no, (SELECT block_no FROM tip) - block.block_no AS confirmations
 FROM tx JOIN block ON block.slot_no = tx.tx_id >> 16
 WHERE tx.hash = $1
 
 -- name: announce
--- Write it before the node gets it, so that whatever happens to it afterwards is noted. What the account has already stays.
--- Returns whether the row is new (without a former version, xmax is 0), and when it was last rolled back.
+-- Write the row before the node gets the transaction, so that anything that happens to it later is noted. An existing
+-- row of the account stays unchanged. Returns whether the row is new (without a former version, xmax is 0), and when it
+-- was last rolled back.
 INSERT INTO partner.submitted_tx AS present (network_id, tx_hash, user_account_id, accepted, invalid_hereafter, cbor)
 SELECT $1, $2, user_account_id, false, $4, $5 FROM partner.credential WHERE id = $3
 ON CONFLICT (network_id, tx_hash, user_account_id) DO UPDATE SET accepted = present.accepted
 RETURNING xmax = 0 AS is_new, rolled_back_at
 
 -- name: accept
--- It was accepted: by the node now or, if $6 is true, earlier, as a block holds it. The first accepted CBOR is kept. The node
--- has accepted it again if it was last rolled back at $7, before it was announced, but maybe not if that was later.
+-- The node has accepted the transaction now or, if $6 is true, earlier, since a block contains it. The first accepted
+-- CBOR is kept. If its last rollback was at $7, before it was announced, the node has accepted it again since; after a
+-- later rollback, perhaps not.
 INSERT INTO partner.submitted_tx AS present (network_id, tx_hash, user_account_id, accepted, invalid_hereafter, cbor)
 SELECT $1, $2, user_account_id, true, $4, $5 FROM partner.credential WHERE id = $3
 ON CONFLICT (network_id, tx_hash, user_account_id) DO UPDATE
@@ -32,14 +34,15 @@ SET accepted = true, cbor = CASE WHEN present.accepted THEN present.cbor ELSE ex
     rolled_back_at = CASE WHEN $6 OR present.rolled_back_at IS DISTINCT FROM $7 THEN present.rolled_back_at END
 
 -- name: withdraw
--- The node has refused what was announced. A row of an earlier submission stays.
+-- The node has refused the announced transaction. The row of an earlier submission stays.
 DELETE FROM partner.submitted_tx
 WHERE network_id = $1 AND tx_hash = $2 AND NOT accepted AND rolled_back_at IS NULL
   AND user_account_id = (SELECT user_account_id FROM partner.credential WHERE id = $3)
 
 -- name: drop_surplus
--- Keep the last $3 of the account $2's transactions of a network: delete the oldest ones, ten at most. Reads $3 entries of an
--- index. Passes over those that are being changed, so that an indexer that rolls back never waits for us while we wait for it.
+-- Keep the last $3 of the account $2's transactions of a network: delete the oldest ones, at most ten. Reads $3 entries
+-- of an index. Skips those that are being changed, so that an indexer that rolls back never waits for us while we wait
+-- for it.
 WITH account AS (
     SELECT user_account_id AS id FROM partner.credential WHERE id = $2
 ), last AS (

@@ -134,7 +134,7 @@ class Withdrawal(msgspec.Struct, frozen=True):
 
 
 class LabelMetadata(msgspec.Struct, frozen=True):
-    """Metadata under one label, as JSON by Ogmios' detailed schema and as its CBOR in hex.
+    """Metadata under one label, as JSON in Ogmios' detailed schema and as CBOR in hex.
 
     `json` names the type of each value, such as `{"int": 1}`. `cbor` is absent if the node sends no CBOR, `json` if
     the CBOR is not metadata, or if it is nested more than 100 levels deep.
@@ -147,7 +147,7 @@ class LabelMetadata(msgspec.Struct, frozen=True):
 class FullTransaction(Transaction, frozen=True):
     """A transaction in full.
 
-    `mint` has negative quantities for burned assets; `metadata` is keyed by label; `certificates` are in their order.
+    `mint` has negative quantities for burned assets; `metadata` is keyed by label; `certificates` are in order.
     """
 
     valid: bool
@@ -199,7 +199,7 @@ ListT = TypeVar("ListT", bound=_TransactionList)
 DetailedT = TypeVar("DetailedT", bound=DetailedList)
 _EFFECTS = ", tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs"
 
-# Pages by whose transactions they list: those of an address or of an account.
+# Pages by owner: the transactions of an address or of an account.
 history_pages = {
     owner: _sql.query("page", _HistoryRow, effects="", **parts) for owner, parts in owners.HISTORIES.items()
 }
@@ -401,7 +401,7 @@ class _Effects(msgspec.Struct, frozen=True):
 
 
 def _outputs_in(effects: Sequence[_Effects]) -> Iterator[packed.Output]:
-    """All outputs that transactions make, and those that they spend, as far as known."""
+    """All outputs that transactions make, and the known ones that they spend."""
     for one in effects:
         yield from one.outputs
         for spent in one.inputs:
@@ -410,7 +410,7 @@ def _outputs_in(effects: Sequence[_Effects]) -> Iterator[packed.Output]:
 
 
 def value_of(output: packed.Output, shown: Names, grouped: bool) -> Value:
-    """What an output holds, as answers show it."""
+    """The value of an output, as answers show it."""
     return Value(output.lovelace, _assets(output.quantities, shown, grouped) if output.quantities else UNSET)
 
 

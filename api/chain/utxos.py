@@ -25,7 +25,7 @@ HIGHEST_INDEX = (1 << 16) - 1
 
 
 class UnspentList(OwnerList, frozen=True, kw_only=True):
-    """A page of unspent outputs. With `asset`, those that hold it."""
+    """A page of unspent outputs. With `asset`, only those that hold it."""
 
     asset: Annotated[AssetId | Fingerprint | None, AssetKind()] = None
     cursor: Annotated[Place | None, PlaceKind()] = None
@@ -39,7 +39,7 @@ class OutputQuestion(Question, frozen=True, kw_only=True):
 
 
 class UnspentOutput(msgspec.Struct, frozen=True):
-    """An output without what spent it, as lists of unspent outputs have it.
+    """An output without its spender, as in lists of unspent outputs.
 
     `slot_no` and `block_time` are null if it is part of the genesis. `data_hash` is the hash of its datum, and
     `inline_datum` is the CBOR of its datum in hex, null if the output has only the hash.

@@ -1,5 +1,6 @@
--- Outputs. Each statement is one snapshot, and returns no row if the network is not served. A list returns a single row with
--- nulls if the page is empty. What an output holds is in the packed outputs of its transaction, or in the genesis.
+-- Outputs. Each statement is one snapshot, and returns no row if the network is not served. A list returns a single row
+-- with nulls if the page is empty. The value of an output is in the packed outputs of its transaction, or in the
+-- genesis.
 --
 -- Placeholders:
 --   {owner} {owner_no} {utxo_bucket} {utxo_asset}  tables and columns of an address or an account

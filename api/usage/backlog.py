@@ -1,4 +1,4 @@
-"""The backlog of usage: what waits on this machine in the spools of all processes, and in the queue."""
+"""The backlog of usage: the records that wait in the spools of all processes on this machine, and in the queue."""
 
 import asyncio
 import time

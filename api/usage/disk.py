@@ -1,6 +1,6 @@
-"""The disk operations of spools, and what each guarantees after the end of a process or a power failure.
+"""The disk operations of spools, and the guarantees of each after the end of a process or a power failure.
 
-Every function raises OSError. Tests replace this module by a disk that loses, tears, zeroes and reorders unsynced
+Every function raises OSError. Tests replace this module with a disk that loses, tears, zeroes and reorders unsynced
 writes.
 """
 

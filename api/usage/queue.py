@@ -1,8 +1,8 @@
 """From spool to queue: sums of spooled requests are queued for the aggregator until they are in the usage tables.
 
-Only one batch of a spool is under way at a time, so one offset per spool, its mark, says what is in the tables
-(docs/decisions/0005-usage-exactly-once.md). A spool whose records are all in the tables is kept for a while, in case a
-failover loses commits (docs/decisions/0016-what-a-spool-promises.md).
+Only one batch of a spool is under way at a time, so one offset per spool, its mark, shows which records are in the
+tables (docs/decisions/0005-usage-exactly-once.md). A spool whose records are all in the tables is kept for a while, in
+case a failover loses commits (docs/decisions/0016-what-a-spool-promises.md).
 """
 
 import asyncio
@@ -95,7 +95,7 @@ class BreakdownSum(msgspec.Struct, array_like=True):
 class UsageBatch(msgspec.Struct, frozen=True):
     """The sums of the records between two offsets of a spool.
 
-    A batch that is queued again may contain more records, as the spool has grown: the mark admits one of the two.
+    A batch that is queued again may contain more records, as the spool has grown: the mark admits only one of the two.
     """
 
     spool: str
@@ -134,7 +134,7 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
     for (credential_id, minute, number, status), records in alike.items():
         found = sums.setdefault((credential_id, minute), UsageSum(credential_id.hex(), minute))
         found.add(status, records)
-        # NOTE: by name, since all unknown endpoints are one row.
+        # NOTE: by name, since all unknown endpoints share one row.
         endpoint = endpoints.get(number, UNKNOWN_ENDPOINT)
         durations_us = parts.setdefault((credential_id, minute // 60, endpoint, status // 100), [])
         durations_us += [record.took_us for record in records]
@@ -280,7 +280,7 @@ class _Queueing:
                 await self._queue(spool, unusable, may_repeat=queued < _MOST_QUEUED)
 
     async def _compare(self, found: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:
-        """Note how much of each spool is in the tables, which a failover may reduce, and drop those that are safe."""
+        """Note how much of each spool is in the tables, which a failover may reduce, and drop the safe spools."""
         for spool in seen:
             mark = found.get(spool.name, Mark(spool.name, 0, is_safe=True))
             if mark.next_offset < spool.added_bytes:

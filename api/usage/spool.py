@@ -89,7 +89,7 @@ class Spool:
 
     @classmethod
     def take_over(cls, path: Path) -> "Spool | None":
-        """The spool of a dead process; None if its process lives or another one was faster.
+        """The spool of a dead process; None if its process lives or another one has taken it over.
 
         Raises OSError if it can't be read or is not a spool.
         """
@@ -97,7 +97,7 @@ class Spool:
 
     @classmethod
     def look_at(cls, path: Path) -> "Spool | None":
-        """Any spool, only for reading; None if it was removed meanwhile. Raises OSError as `take_over`."""
+        """Any spool, only for reading; None if it was removed meanwhile. Raises OSError like `take_over`."""
         return cls._opened(path, disk.open_to_read)
 
     @classmethod
@@ -260,7 +260,7 @@ class Spools:
             spool.close()
 
     def roll_over(self) -> None:
-        """Begin a new spool. Raises OSError if there is no room for one, and keeps the current one then."""
+        """Begin a new spool. If there is no room for one, keeps the current one and raises OSError."""
         current = Spool.create(self.folder)
         self.former.append(self._current)
         self._current = current

@@ -1,8 +1,8 @@
 """Detect a folder of spools that several machines share: DATA_DIR/usage must belong to one machine.
 
 Locks protect the spools of living processes. On a network file system or a shared volume, a machine may not see the
-locks of another one, and would delete spools that are still written. Each machine therefore keeps touching a file in
-the folder; a process that finds a recent file of another machine reports it.
+locks of another one, and would delete spools that are still being written. Each machine therefore keeps touching a file
+in the folder; a process that finds a recent file of another machine reports it.
 """
 
 import asyncio

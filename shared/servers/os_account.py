@@ -1,6 +1,6 @@
 """The account of the operating system that runs an embedded server, and a place for files that it can reach.
 
-Postgres refuses to run as root, so a process of root runs the servers as another account. That account must be able to
+Postgres refuses to run as root, so a root process runs the servers as another account. That account must be able to
 enter every folder above the binaries and above the data.
 """
 

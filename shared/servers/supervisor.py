@@ -4,7 +4,7 @@ The supervisor is the only process that starts and stops the server. `shared.ser
 
 Each process that uses the server shares the users' lock. The supervisor stops the server and exits once it gets that
 lock alone: then the last user has gone, by exit or by kill -9. The supervisor itself holds the supervisor's lock, so a
-second one exits at once. Any user replaces a killed supervisor, and the new one takes over the running server.
+second one exits immediately. Any user replaces a killed supervisor, and the new one takes over the running server.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ LOOK_EVERY_S = 0.1
 ASK_EVERY_S = 2.0
 # NOTE: children of a killed Postgres hold its memory for a moment, and a start fails until they end.
 STARTS = 6
-# A running server that does not answer for so long is hung, and replaced. One that recovers from a crash does answer.
+# A running server that does not answer for this long is hung, and is replaced. One that recovers from a crash answers.
 SILENT_FOR_S = 60.0
 LOG_BYTES = 10_000_000
 

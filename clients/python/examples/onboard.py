@@ -17,7 +17,7 @@ USAGE_SHOWS_WITHIN_S = 5
 
 
 class Integration:
-    """What a customer runs. It counts its requests."""
+    """A customer's program. It counts its requests."""
 
     def __init__(self, key: str) -> None:
         self.service, self.answered, self.working = AsyncLedgerline(URL, api_key=key), 0, True
@@ -44,13 +44,13 @@ async def main() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(integration.work())
             await asyncio.sleep(1)
-            # The former key stays valid for an hour, in which every part of the integration can take up the new one.
+            # The former key stays valid for an hour, so every part of the integration can switch to the new one.
             rotated = (await partner.rotate_credential(issued["credential"]["id"], overlap_seconds=3600))["data"]
             await asyncio.sleep(1)
             integration.service.api_key = rotated["api_key"]
             await asyncio.sleep(1)
             integration.working = False
-        print(f"Rotated the key during {integration.answered} requests, of which none was refused")
+        print(f"Rotated the key during {integration.answered} requests; none was refused")
 
         await asyncio.sleep(USAGE_SHOWS_WITHIN_S)
         week_ago = (datetime.now(UTC) - timedelta(days=7)).isoformat()

@@ -1,4 +1,4 @@
-"""Pay 5 ada from a devnet's faucet with pycardano's client of Blockfrost, and wait until the payment is in a block.
+"""Pay 5 ada from a devnet's faucet with pycardano's Blockfrost client, and wait until the payment is in a block.
 
 URL=http://127.0.0.1:8080 KEY=iiak_… FAUCET=faucet.skey python pay_with_blockfrost.py
 """

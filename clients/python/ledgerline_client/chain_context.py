@@ -1,4 +1,4 @@
-"""A chain context of pycardano over a Ledgerline service: its TransactionBuilder needs nothing else.
+"""A pycardano chain context over a Ledgerline service: all that a TransactionBuilder needs.
 
 pycardano is an optional dependency, `pip install ledgerline-client[pycardano]`; only this module imports it.
 """
@@ -37,7 +37,7 @@ from ledgerline_client.client import Ledgerline
 from ledgerline_client.http import LedgerlineError
 
 PARAMETERS_KEPT_S = 20.0
-"""A build reads the parameters a hundred times; they change once an epoch at most."""
+"""A build reads the parameters a hundred times; they change at most once an epoch."""
 MOST_SCRIPTS = 100
 PAGE = 500
 MOST_READS = 10
@@ -49,10 +49,10 @@ _PURPOSES = {"publish": "certificate", "withdraw": "withdrawal", "vote": "voting
 """The purposes of redeemers for which pycardano and the service have different names."""
 
 
-class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano brings no types
-    """What pycardano reads from a chain and sends to it, through a client of the service.
+class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano has no type annotations
+    """Reads and submissions of pycardano through a client of the service.
 
-    Submitting needs an API key with the scope `submit`. A method that reads raises LedgerlineError, and
+    Submission needs an API key with the scope `submit`. Methods that read raise LedgerlineError, or
     httpx.TransportError without an answer.
     """
 
@@ -85,7 +85,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
 
     @property
     def genesis_param(self) -> GenesisParameters:
-        """The parameters that the whole chain keeps, with times in seconds."""
+        """The parameters that never change, with times in seconds."""
         if self._genesis is None:
             told = self._service.get_genesis()["data"]
             self._genesis = GenesisParameters(
@@ -112,7 +112,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         return self._parameters
 
     def datum(self, datum_hash: DatumHash) -> RawCBOR:
-        """The datum of a hash, which spending an output with `datum_hash` needs."""
+        """The datum of a hash, needed to spend an output with `datum_hash`."""
         return RawCBOR(bytes.fromhex(self._service.get_datum(str(datum_hash))["data"]["cbor"]))
 
     def submit_tx_cbor(self, cbor: bytes | str) -> str:
@@ -139,12 +139,11 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         }
 
     def wait_for(self, tx_hash: str, *, confirmations: int = 0, within_s: float = 120.0) -> types.FullTransaction:
-        """A submitted transaction, once it is in a block and so many later blocks are indexed.
+        """Return a submitted transaction once it is in a block and `confirmations` later blocks are indexed.
 
-        If a key of this account with the scope `submit` has submitted it, it is submitted again once after each fork
-        that has removed its block. Raises TransactionFailedException at once if it has expired. At the end of
-        `within_s`, raises TransactionFailedException if the node has refused the resubmission, otherwise
-        TimeoutError.
+        If it was submitted by a key of this account with the scope `submit`, it is resubmitted once after each fork
+        that removed its block. Raises TransactionFailedException immediately if it has expired. After `within_s`,
+        raises TransactionFailedException if the node refused the resubmission, otherwise TimeoutError.
         """
         deadline = time.monotonic() + within_s
         fork: str | None = None
@@ -152,22 +151,22 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         while True:
             followed = self._followed(tx_hash)
             if followed is not None and followed["state"] == "expired":
-                raise TransactionFailedException(f"{tx_hash} has expired, and no block holds it")
+                raise TransactionFailedException(f"{tx_hash} expired before a block included it")
             if followed is not None and followed["state"] == "rolled_back" and followed["rolled_back_at"] != fork:
                 fork, refused = followed["rolled_back_at"], self._resubmit(tx_hash)
             found = self._confirmed(tx_hash, confirmations, followed)
             if found is not None:
                 return found
             if time.monotonic() > deadline:
-                raise refused or TimeoutError(f"{tx_hash} is not confirmed after {within_s:.0f} s")
+                raise refused or TimeoutError(f"{tx_hash} was not confirmed within {within_s:.0f} s")
             time.sleep(ASK_EVERY_S)
 
     def _confirmed(
         self, tx_hash: str, confirmations: int, followed: types.SubmittedTransaction | None
     ) -> types.FullTransaction | None:
-        """A transaction with so many confirmations; None if it has fewer."""
+        """A transaction with at least `confirmations` confirmations; None if it has fewer."""
         if followed is not None:
-            # A replica may be asked for the transaction, and not have its block yet.
+            # The request may reach a replica that does not have the block yet.
             enough = followed["confirmations"] is not None and followed["confirmations"] >= confirmations
             return self._transaction(tx_hash) if enough else None
         tip_no = self._service.get_network()["data"]["tip"]["block_no"]
@@ -175,7 +174,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         return found if found is not None and tip_no >= found["block_no"] + confirmations else None
 
     def _followed(self, tx_hash: str) -> types.SubmittedTransaction | None:
-        """What has become of a submitted transaction; None if this key can't tell."""
+        """The state of a submitted transaction; None if this key can't read it."""
         if not self._may_follow:
             return None
         try:
@@ -187,7 +186,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
             raise
 
     def _resubmit(self, tx_hash: str) -> Exception | None:
-        """Submit a transaction again. Returns the refusal, which is final unless the node has it in its next block."""
+        """Submit a transaction again. Returns the refusal, final unless the next block contains the transaction."""
         try:
             self._service.resubmit_transaction(tx_hash)
         except LedgerlineError as refusal:
@@ -197,7 +196,7 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
         return None
 
     def _transaction(self, tx_hash: str) -> types.FullTransaction | None:
-        """A transaction; None if no indexed block holds it."""
+        """A transaction; None if no indexed block contains it."""
         try:
             return self._service.get_transaction(tx_hash)["data"]
         except LedgerlineError as refusal:
@@ -208,14 +207,14 @@ class LedgerlineChainContext(ChainContext):  # type: ignore[misc] # pycardano br
     def _utxos(self, address: str) -> list[UTxO]:
         """The unspent outputs of an address, oldest first, in the state after one block.
 
-        An output is left out if pycardano can't represent its reference script: Plutus V4, a native script of more
-        than some hundred levels, or one whose bytes pycardano would write otherwise.
+        An output is left out if pycardano can't represent its reference script: Plutus V4, a native script with
+        more than some hundred levels, or one that pycardano would serialise differently.
         """
         read = [self._output(each) for each in self._unspent(address)]
         return [output for output in read if output is not None]
 
     def _unspent(self, address: str) -> list[types.UnspentOutput]:
-        """All pages of the list, read again from the first one if a block arrives in between."""
+        """All pages of the list, read again from the first one if a block arrives meanwhile."""
         for _ in range(MOST_READS):
             found: list[types.UnspentOutput] = []
             blocks: set[str] = set()
@@ -272,11 +271,11 @@ def _parameters(told: dict[str, Any]) -> ProtocolParameters:
         pool_influence=Fraction(told["stakePoolPledgeInfluence"]),
         monetary_expansion=Fraction(told["monetaryExpansion"]),
         treasury_expansion=Fraction(told["treasuryExpansion"]),
-        decentralization_param=Fraction(0),  # Babbage has removed it, as well as the extra entropy
+        decentralization_param=Fraction(0),  # Babbage removed it and the extra entropy
         extra_entropy="",
         protocol_major_version=told["version"]["major"],
         protocol_minor_version=told["version"]["minor"],
-        min_utxo=0,  # outputs are paid for by their size since Alonzo
+        min_utxo=0,  # since Alonzo the minimum depends on the size of an output
         min_pool_cost=_lovelace(told["minStakePoolCost"]),
         price_mem=Fraction(prices["memory"]),
         price_step=Fraction(prices["cpu"]),
@@ -298,7 +297,7 @@ def _parameters(told: dict[str, Any]) -> ProtocolParameters:
 
 
 def _by_position(model: list[int]) -> dict[str, int]:
-    """A cost model in the ledger's order, as pycardano writes it into the hash of script data.
+    """A cost model in the ledger's order, as pycardano writes it into the script data hash.
 
     pycardano sorts the names of Plutus V1 and keeps the order of the others. No node reports the names; equally long
     numbers are in the same order either way.
@@ -325,5 +324,5 @@ def _hex(cbor: bytes | str) -> str:
 
 
 def _failure(refusal: LedgerlineError) -> Exception:
-    """What pycardano's callers expect of a refused transaction; other refusals remain what they are."""
+    """The exception that pycardano's callers expect for a refused transaction; other refusals are unchanged."""
     return TransactionFailedException(refusal.message) if refusal.status == _REFUSED else refusal

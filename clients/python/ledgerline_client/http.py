@@ -1,4 +1,4 @@
-"""How requests are sent: keys, retries after 429 and 503, errors, pages. Integers of answers are exact."""
+"""Sends requests: keys, retries after 429 and 503, errors, pages. Integers in answers are exact."""
 
 import asyncio
 import json as jsons
@@ -19,14 +19,14 @@ Values = Mapping[str, Any]
 
 MOST_TRIES = 6
 LONGEST_PAUSE_S = 65.0
-"""A rate limit opens again within a minute. A longer pause, until a quota opens again, is the caller's affair."""
+"""A rate limit resets within a minute. A longer pause, until a quota resets, is left to the caller."""
 
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)  # any method may be repeated
 _UNANSWERED = (*_NOT_SENT, httpx.NetworkError, httpx.RemoteProtocolError)  # it may have been executed
 
 
 class Unset(Enum):
-    """The default of a body's fields: such a field is not sent. None is sent as null, which clears a field."""
+    """The default of a body's fields: it is not sent. None is sent as null, which clears a field."""
 
     UNSET = "unset"
 
@@ -37,7 +37,7 @@ UNSET = Unset.UNSET
 class LedgerlineError(Exception):
     """A refusal: its status, its text, its stable code, and the id to quote to the operator.
 
-    `retry_after_s` is after how many seconds to try again, None if the service does not say so.
+    `retry_after_s` is the number of seconds to wait before a retry, None if the service does not give one.
     """
 
     def __init__(self, response: httpx.Response) -> None:
@@ -55,7 +55,7 @@ class LedgerlineError(Exception):
 class _Requests:
     """Shared by both clients: the requests of operations, and the rules of retries.
 
-    Each request carries the `api_key` or `admin_key` that the client has then: set it after a rotation.
+    Each request has the current `api_key` or `admin_key` of the client: set it after a rotation.
     """
 
     def __init__(self, url: str, *, api_key: str | None, admin_key: str | None) -> None:
@@ -77,7 +77,7 @@ class _Requests:
         if key != "none":
             given = self.api_key if key == "api_key" else self.admin_key
             if given is None:
-                raise ValueError(f"this operation needs {key}=..., which the client was not given")
+                raise ValueError(f"this operation needs {key}=..., but the client has none")
             headers["Authorization"] = f"Bearer {given}"
         filled = path.format(**{name: quote(str(value), safe="") for name, value in in_path.items()})
         sent = {name: _text(value) for name, value in query.items() if value is not None}
@@ -126,7 +126,7 @@ class Http(_Requests):
         json: bool,
         idempotency_key: str | None = None,
     ) -> Any:
-        """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
+        """The answer to one operation. Raises LedgerlineError, or httpx.TransportError without an answer."""
         request = self._request(method, path, in_path, query, body, key, idempotency_key)
         repeatable = method == "GET" or idempotency_key is not None
         return _answer(self._response(request, repeatable=repeatable), json)
@@ -134,7 +134,7 @@ class Http(_Requests):
     def lines(self, path: str, in_path: Values, query: Values, *, key: Key) -> Iterator[str]:
         """The lines of a download as they arrive, each with its line end.
 
-        Raises LedgerlineError, and httpx.TransportError without a whole answer, also after some lines.
+        Raises LedgerlineError, or httpx.TransportError if the answer is incomplete, even after some lines.
         """
         request = self._request("GET", path, in_path, query, None, key, None)
         with closing(self._response(request, repeatable=True, streamed=True)) as response:
@@ -147,7 +147,7 @@ class Http(_Requests):
             yield from cutter.rest()
 
     def _response(self, request: dict[str, Any], *, repeatable: bool, streamed: bool = False) -> httpx.Response:
-        """The response to the first try that is not worth repeating. If `streamed`, its content is not read yet."""
+        """The first response that is not worth a retry. If `streamed`, its content is not read yet."""
         retried = _UNANSWERED if repeatable else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
@@ -206,7 +206,7 @@ class AsyncHttp(_Requests):
         json: bool,
         idempotency_key: str | None = None,
     ) -> Any:
-        """The answer to one operation. Raises LedgerlineError, and httpx.TransportError without an answer."""
+        """The answer to one operation. Raises LedgerlineError, or httpx.TransportError without an answer."""
         request = self._request(method, path, in_path, query, body, key, idempotency_key)
         repeatable = method == "GET" or idempotency_key is not None
         return _answer(await self._response(request, repeatable=repeatable), json)
@@ -214,7 +214,7 @@ class AsyncHttp(_Requests):
     async def lines(self, path: str, in_path: Values, query: Values, *, key: Key) -> AsyncIterator[str]:
         """The lines of a download as they arrive, each with its line end.
 
-        Raises LedgerlineError, and httpx.TransportError without a whole answer, also after some lines.
+        Raises LedgerlineError, or httpx.TransportError if the answer is incomplete, even after some lines.
         """
         request = self._request("GET", path, in_path, query, None, key, None)
         async with aclosing(await self._response(request, repeatable=True, streamed=True)) as response:
@@ -229,7 +229,7 @@ class AsyncHttp(_Requests):
                 yield line
 
     async def _response(self, request: dict[str, Any], *, repeatable: bool, streamed: bool = False) -> httpx.Response:
-        """The response to the first try that is not worth repeating. If `streamed`, its content is not read yet."""
+        """The first response that is not worth a retry. If `streamed`, its content is not read yet."""
         retried = _UNANSWERED if repeatable else _NOT_SENT
         for tries in range(MOST_TRIES):
             last = tries == MOST_TRIES - 1
@@ -259,7 +259,7 @@ class AsyncHttp(_Requests):
 
 
 class _LineCutter:
-    """Cuts a download into lines at newlines alone: other ends of lines in Unicode may be part of a name."""
+    """Splits a download into lines at newlines only: other Unicode line separators may be part of a name."""
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
@@ -281,7 +281,7 @@ class _LineCutter:
 
 
 def new_idempotency_key() -> str:
-    """The key of an operation that is executed once, however often its request is sent."""
+    """A key with which an operation is executed once, however often its request is sent."""
     return str(uuid4())
 
 
@@ -306,7 +306,7 @@ def _answer(response: httpx.Response, json: bool) -> Any:
 def _next(page: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, Any] | None:
     """The position of the next page of a list, None after the last one.
 
-    Lists continue at a cursor if there is one, at the same cost for any depth. That of histories is a slot.
+    Lists continue at a cursor, if any, at the same cost for any depth. The cursor of histories is a slot.
     """
     pagination = page["pagination"]
     cursor = pagination.get("next_cursor")

@@ -1,5 +1,5 @@
 // Onboard a customer, rotate its key while it is in use, and show and export last week's usage.
-// In a project of your own, with "type": "module" in its package.json:
+// In your own project, with "type": "module" in its package.json:
 //
 //     npm install <checkout>/clients/typescript typescript @types/node
 //     npx tsc --module nodenext --types node onboard.ts
@@ -24,7 +24,7 @@ const { data: issued } = await partner.createCredential({
 });
 console.log(`Onboarded ${user.name} with the key ${issued.api_key.slice(0, 9)}…`);
 
-// What the customer runs. A refused request ends the program.
+// The customer's program. A refused request ends it.
 const service = new Ledgerline(URL, { apiKey: issued.api_key });
 let working = true;
 const integration = (async () => {
@@ -37,13 +37,13 @@ const integration = (async () => {
 })();
 
 await sleep(1_000);
-// The former key stays valid for an hour, in which every part of the integration can take up the new one.
+// The former key stays valid for an hour, so every part of the integration can switch to the new one.
 const { data: rotated } = await partner.rotateCredential(issued.credential.id, { overlap_seconds: 3_600 });
 await sleep(1_000);
 service.apiKey = rotated.api_key;
 await sleep(1_000);
 working = false;
-console.log(`Rotated the key during ${await integration} requests, of which none was refused`);
+console.log(`Rotated the key during ${await integration} requests; none was refused`);
 
 await sleep(USAGE_SHOWS_WITHIN_MS);
 const start_date = new Date(Date.now() - WEEK_MS).toISOString();

@@ -1,8 +1,8 @@
-// How requests are sent: keys, retries after 429 and 503, errors, pages.
+// Sends requests: keys, retries after 429 and 503, errors, pages.
 
 import { type Quantities, read, withQuantities, write } from "./json.js";
 
-/** How to reach a service. */
+/** The settings of a connection to a service. */
 export interface Settings {
   /** For chain operations. */
   apiKey?: string | undefined;
@@ -20,12 +20,12 @@ export interface CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-/** What the table of routes says about an operation. */
+/** The properties of an operation in the table of routes. */
 export interface Operation {
   method: string;
   path: string;
   key: "apiKey" | "adminKey" | "none";
-  /** Takes an `Idempotency-Key`, and so is executed once, however often its request is sent. */
+  /** Takes an `Idempotency-Key`, so it is executed once, however often its request is sent. */
   idempotent?: true;
   answer?: "text";
   quantities?: Quantities;
@@ -49,7 +49,7 @@ interface Received {
 }
 
 const MOST_TRIES = 6;
-/** A rate limit opens again within a minute. A longer pause, until a quota opens again, is the caller's affair. */
+/** A rate limit resets within a minute. A longer pause, until a quota resets, is left to the caller. */
 const LONGEST_PAUSE_S = 65;
 const TIMEOUT_MS = 35_000;
 
@@ -62,7 +62,7 @@ export class LedgerlineError extends Error {
   readonly code: string | undefined;
   /** The id of the request, to quote to the operator. */
   readonly requestId: string | undefined;
-  /** After how many seconds to try again, if the service says so. */
+  /** The number of seconds to wait before a retry, if the service gives one. */
   readonly retryAfterS: number | undefined;
 
   constructor({ response, text }: Received) {
@@ -84,13 +84,13 @@ export class Http {
   adminKey: string | undefined;
 
   constructor(url: string, { apiKey, adminKey, timeoutMs }: Settings = {}) {
-    this.#url = new URL(url).href.replace(/\/+$/, ""); // throws now if it is not one
+    this.#url = new URL(url).href.replace(/\/+$/, ""); // throws now if it is not a URL
     this.#timeoutMs = timeoutMs ?? TIMEOUT_MS;
     this.apiKey = apiKey;
     this.adminKey = adminKey;
   }
 
-  /** The answer to one operation. Throws LedgerlineError and, without an answer, what `fetch` throws. */
+  /** The answer to one operation. Throws LedgerlineError or, without an answer, the error of `fetch`. */
   protected async call<Answer>(
     operation: Operation,
     inPath: Values,
@@ -114,8 +114,8 @@ export class Http {
   }
 
   /**
-   * The lines of a download as they arrive, each with its line end. Throws LedgerlineError and, without a whole
-   * answer, what `fetch` throws, also after some lines.
+   * The lines of a download as they arrive, each with its line end. Throws LedgerlineError or, if the answer
+   * is incomplete, the error of `fetch`, even after some lines.
    */
   protected async *lines(
     operation: Operation,
@@ -179,7 +179,7 @@ export class Http {
     if (idempotent) headers["Idempotency-Key"] = idempotencyKey ?? crypto.randomUUID();
     if (key !== "none") {
       const given = this[key];
-      if (!given) throw new TypeError(`this operation needs ${key}, which the client was not given`);
+      if (!given) throw new TypeError(`this operation needs ${key}, but the client has none`);
       headers["Authorization"] = `Bearer ${given}`;
     }
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(inPath[name])));
@@ -194,7 +194,7 @@ export class Http {
 
   /**
    * Send a request once: its response with no text, then with each part of its text. Aborts if the service is silent
-   * for too long, or by `signal`. Ends the connection if the caller stops before the last part.
+   * for too long, or on `signal`. Ends the connection if the caller stops before the last part.
    */
   async *#parts(
     url: string,
@@ -227,7 +227,7 @@ export class Http {
   }
 }
 
-/** Wait before a request is sent again. Throws the refusal if that is not worth it, or the tries are used up. */
+/** Wait before a retry. Throws the refusal if a retry is not worthwhile, or if no tries are left. */
 async function beforeRetry(
   operation: Operation,
   refused: Received | undefined,
@@ -290,8 +290,8 @@ function messageOf(text: string): string | undefined {
 }
 
 /**
- * The position of the next page of a list, undefined after the last one. Lists continue at a cursor if there is one, at
- * the same cost for any depth. That of histories is a slot.
+ * The position of the next page of a list, undefined after the last one. Lists continue at a cursor, if any, at the
+ * same cost for any depth. The cursor of histories is a slot.
  */
 function next(page: Pagination, place: Values): Values | undefined {
   if (typeof page.next_cursor === "string") return { cursor: page.next_cursor };

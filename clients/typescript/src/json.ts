@@ -42,7 +42,7 @@ function readExactly(text: string): unknown {
   return value(next());
 }
 
-/** JSON of a value. A bigint is written in full, a field that is undefined is left out. */
+/** JSON of a value. A bigint is written in full; undefined fields are left out. */
 export function write(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
   if (Array.isArray(value)) return `[${value.map((item) => write(item ?? null)).join()}]`;
