@@ -1,1 +1,1 @@
-"""Measurements against floors: what the machine would do at best. See README.md."""
+"""Measurements against floors, the best that the machine can do. See README.md."""

@@ -1,13 +1,13 @@
-"""`python -m bench.api`: what a chain request costs beyond its statement.
+"""`python -m bench.api`: the cost of a chain request beyond its statement.
 
-The whole path (`python -m api`: key, limit, parameters, usage, tag, access log) stands beside a bare aiohttp handler
-that runs the same statement on the same tables and encodes the same answer, with one worker and with two. Both are up
-at once, spare Python's collector in the same way, and take turns. CPU is that of the serving processes, and should be
-at most 1.5 times the bare handler's.
+The whole path (`python -m api`: key, limit, parameters, usage, tag, access log) is compared with a bare aiohttp handler
+that runs the same statement on the same tables and encodes the same answer, with one worker and with two. Both run at
+the same time, configure Python's collector in the same way, and take turns. CPU is that of the serving processes, and
+should be at most 1.5 times the bare handler's.
 
-Each turn asks twice: as fast as answers come, and at the same pace for both. At full speed the bare server answers more
-often, so that the processes that it writes to are awake more often, and a write costs it less. The last column is the
-CPU of Postgres and Valkey at full speed. ACCESS_LOG=off leaves the log out.
+Each turn sends the requests twice: as fast as answers arrive, and at the same pace for both. At full speed the bare
+server answers more often, so the processes that it writes to are awake more often, and a write costs it less. The last
+column is the CPU of Postgres and Valkey at full speed. ACCESS_LOG=off disables the log.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _GOAL = 1.5
 _TRANSACTIONS = 200_000
 _KEYS = 50
 _CONNECTIONS = 16
-_PACE = 1_000.0  # requests per second: less than either server can answer
+_PACE = 1_000.0  # requests per second: fewer than either server can answer
 _LISTED = 10_000  # of each: holders, mints, assets of a policy, delegators
 _MANY = b"\1" * 28
 _ASSET = f"{bytes(28).hex()}.{b'token'.hex()}"
@@ -70,9 +70,9 @@ _PATHS = {
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """Some requests: seconds in all, CPU seconds of the server and of what it asks, and the seconds of each.
+    """Some requests: total seconds, CPU seconds of the server and of its databases, and the seconds of each request.
 
-    `paced_cpu_s` are the CPU seconds of the server for as many requests at a given pace.
+    `paced_cpu_s` are the CPU seconds of the server for the same number of requests at a given pace.
     """
 
     wall_s: float
@@ -83,7 +83,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 async def fill(db: asyncpg.Connection) -> list[str]:
-    """An address with transactions, an asset with holders, and keys; the keys."""
+    """Insert an address with transactions, an asset with holders, and keys. Returns the keys."""
     await pages.fill(db, _TRANSACTIONS)
     await db.execute(
         "INSERT INTO address (address_no, raw)"
@@ -150,7 +150,7 @@ async def issue_keys(db: asyncpg.Connection) -> list[str]:
 
 
 def _serve_bare(listening: socket.socket, url: str) -> None:
-    """Answer until killed, each path with its own question, made once."""
+    """Answer until killed. The question of each path is made once."""
     router = Router(ROUTES)
 
     async def main() -> None:
@@ -160,7 +160,7 @@ def _serve_bare(listening: socket.socket, url: str) -> None:
         def handler_of(path: str) -> Any:
             route, parameters = router.find("GET", path)
             question = read_question(route.question, route.fields, parameters, MultiDict())
-            # NOTE: these handlers ask for a connection and for nothing else of the services.
+            # NOTE: these handlers need only a connection, and no other service.
             source = ChainServer(url, {MAINNET.network_id: pool})
             ask = ChainAsk(services=cast(Services, None), question=question, key=key, source=source, notes=Notes())
 
@@ -185,7 +185,7 @@ def _serve_bare(listening: socket.socket, url: str) -> None:
 
 @asynccontextmanager
 async def bare(url: str, workers: int) -> AsyncIterator[tuple[int, list[psutil.Process]]]:
-    """The bare handler in some processes on one port."""
+    """The bare handler in `workers` processes on one port."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
         made = [get_context("spawn").Process(target=_serve_bare, args=(listening, url)) for _ in range(workers)]
         for process in made:
@@ -202,7 +202,7 @@ async def bare(url: str, workers: int) -> AsyncIterator[tuple[int, list[psutil.P
 async def whole(
     url: str, redis_url: str, workers: int, folder: Path
 ) -> AsyncIterator[tuple[int, list[psutil.Process]]]:
-    """`python -m api` with some workers."""
+    """`python -m api` with `workers` workers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
     environment = {"DATABASE_URL": url, "REDIS_URL": redis_url, "DATA_DIR": str(folder), "LOG_FORMAT": "json"}
@@ -228,7 +228,7 @@ def _listening(process: psutil.Process, port: int) -> list[Any]:
 
 
 async def ask(port: int, path: str, keys: Sequence[str], count: int, per_s: float = math.inf) -> list[float]:
-    """Ask `count` times over some connections, each key in turn, at most `per_s` times a second; how long each took."""
+    """Send `count` requests over some connections, each key in turn, at most `per_s` a second; the time of each."""
     took_s: list[float] = []
     first_s = time.perf_counter()
 
@@ -256,7 +256,7 @@ async def ask(port: int, path: str, keys: Sequence[str], count: int, per_s: floa
 
 
 class ServersAsked:
-    """The Postgres and the Valkey that the servers ask."""
+    """The Postgres and the Valkey that the servers query."""
 
     def __init__(self, db: asyncpg.Connection, redis_url: str) -> None:
         self._db, self._valkey = db, redis.asyncio.Redis.from_url(redis_url, decode_responses=True)
@@ -269,7 +269,7 @@ class ServersAsked:
         )
 
     async def until_limits_are_shared(self) -> None:
-        """Return at most a minute after a server has ended: until then each request reads its key in Postgres
+        """Wait for at most a minute after a server has ended: until then each request reads its key in Postgres
         (docs/decisions/0021-limits-over-outages.md).
         """
         while any(str(field).startswith("owes:") for field in await self._valkey.hkeys("ledgerline:limits")):
@@ -284,7 +284,7 @@ class ServersAsked:
 async def turn(
     port: int, served: list[psutil.Process], asked: ServersAsked, path: str, keys: Sequence[str], count: int
 ) -> Turn:
-    """Ask, and see what it cost the server."""
+    """Send requests, and measure their cost to the server."""
 
     def cpu_s() -> float:
         return sum(sum(process.cpu_times()[:2]) for process in served)
@@ -317,7 +317,7 @@ async def _compare(
             for _ in range(rounds + 1):
                 for kind, (port, served) in both.items():
                     turns[kind].append(await turn(port, served, asked, path, keys, count))
-            # The first turn of each warms up.
+            # The first turn of each is a warm-up.
             table.add_row(name, "bare", *_figures(turns["bare"], count, None))
             table.add_row("", "whole", *_figures(turns["whole"], count, turns["bare"]))
     await asked.close()
@@ -325,7 +325,7 @@ async def _compare(
 
 
 def _figures(turns: Sequence[Turn], count: int, bare_turns: Sequence[Turn] | None) -> list[str]:
-    """The columns of a row after its name; CPU is of each of `count` requests, also as a multiple of the bare one."""
+    """The columns of a row after its name. CPU is per request, and also a multiple of the bare handler's."""
     each_ms = sorted(took * 1e3 for one in turns for took in one.each_s)
 
     def cpu(of: Callable[[Turn], float]) -> list[str]:
@@ -358,7 +358,7 @@ async def _measure(count: int, rounds: int, workers: Sequence[int]) -> None:
 def main(
     count: Annotated[int, typer.Option("--requests", min=100, help="Requests in each turn.")] = 2_000,
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each server.")] = 5,
-    workers: Annotated[list[int] | None, typer.Option(min=1, help="Serving processes; without it 1, then 2.")] = None,
+    workers: Annotated[list[int] | None, typer.Option(min=1, help="Serving processes; default: 1, then 2.")] = None,
 ) -> None:
     """Measure the whole path of a chain request against a bare handler."""
     asyncio.run(_measure(count, rounds, workers or (1, 2)))

@@ -1,10 +1,10 @@
-"""Makes chains shaped like mainnet for `bench.index` and others: the frames of Ogmios, quickly, from a seed.
+"""Quickly generates chains shaped like mainnet from a seed, as Ogmios frames, for `bench.index` and others.
 
-Every input resolves and every transaction balances, so that the indexer does all that it does on a real chain. The
-shape is the mean of mainnet's history: 2.5 inputs, 2.6 outputs, assets in a third of the transactions, a few addresses
-with most of the outputs, most inputs from the last hour and the rest of any age, scripts that many transactions show.
-What the indexer skips (redeemers, CBOR) is there as text of the usual length. Addresses and stake credentials follow
-from their numbers, so that a chain of many millions of transactions fits into memory and can be saved.
+Every input resolves and every transaction balances, so the indexer does the same work as on a real chain. The shape is
+the mean of mainnet's history: 2.5 inputs, 2.6 outputs, assets in a third of the transactions, a few addresses with most
+of the outputs, most inputs from the last hour and the rest of any age, scripts that many transactions show. The parts
+that the indexer skips (redeemers, CBOR) are text of the usual length. Addresses and stake credentials are derived from
+their numbers, so a chain of many millions of transactions fits into memory and can be saved.
 """
 
 import hashlib
@@ -28,9 +28,10 @@ _DEPOSIT = 2_000_000
 _POOLS, _TOKENS, _PLUTUS_SCRIPTS = 300, 300, 300
 _KEPT_TEXTS = 200_000  # of addresses, so that memory is bounded
 
-# How many unspent outputs count as recent, and chances: of an input to spend one of them; of an output to go to a new
-# address, of that to have a stake part, of an output to carry a datum; the rest of a transaction to have the thing.
-# What a spent output holds beyond _BUNDLED assets is burned, so that transactions do not grow with the chain.
+# The number of unspent outputs that count as recent, and probabilities: that an input spends one of them, that an
+# output goes to a new address, that this address has a stake part, that an output has a datum; the rest are per
+# transaction.
+# The assets of a spent output beyond _BUNDLED are burned, so that transactions do not grow with the chain.
 _RECENT_OUTPUTS = 4_000
 _BUNDLED = 8
 _FROM_RECENT = 0.6
@@ -56,7 +57,7 @@ class _Unspent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Saved(msgspec.Struct, frozen=True, array_like=True):
-    """What changes while a chain is made."""
+    """The state that changes while a chain is made."""
 
     random: tuple[int, tuple[int, ...], float | None]
     height: int
@@ -72,7 +73,7 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Chain:
-    """A chain under way.
+    """A chain in progress.
 
     `height` and `slot` are those of the next block. `genesis` is Shelley's genesis in Ogmios' format.
     """
@@ -98,7 +99,7 @@ class Chain:
 
     @classmethod
     def load(cls, seed: int, saved: bytes) -> "Chain":
-        """The chain of this seed as it was saved."""
+        """Load the chain of this seed from its saved state."""
         chain, state = cls(seed), msgspec.msgpack.decode(saved, type=_Saved)
         chain._random.setstate(state.random)
         chain.height, chain.slot, chain._ancestor = state.height, state.slot, state.ancestor
@@ -125,7 +126,7 @@ class Chain:
         return msgspec.msgpack.encode(state)
 
     def frames(self, transactions: int) -> Iterator[bytes]:
-        """Answers to `nextBlock`, each the next block, of BLOCK_TRANSACTIONS transactions."""
+        """Answers to `nextBlock` for the next blocks, with BLOCK_TRANSACTIONS transactions each."""
         for _ in range(transactions // BLOCK_TRANSACTIONS):
             height, slot, block_id = self.height, self.slot, self._hex(32)
             content = ",".join([self._transaction(slot) for _ in range(BLOCK_TRANSACTIONS)])
@@ -139,7 +140,7 @@ class Chain:
             self.height, self.slot, self._ancestor = height + 1, slot + BLOCK_SLOTS, block_id
 
     def _genesis(self) -> dict[str, Any]:
-        """Funds, and the pools, which are registered from the beginning."""
+        """Initial funds, and the pools, which are registered from the beginning."""
         pools = {
             pool: {
                 "id": pool,
@@ -195,7 +196,7 @@ class Chain:
         return ",".join(parts)
 
     def _script(self) -> str:
-        """A witness, the first of some scripts more often than the last."""
+        """A script witness; the first scripts are the most frequent."""
         start = self._often(_PLUTUS_SCRIPTS) * 2
         body = self._text[start : start + 5_000]
         digest = hashlib.blake2b(b"\x02" + bytes.fromhex(body), digest_size=28).hexdigest()
@@ -211,7 +212,7 @@ class Chain:
         return unspent.pop()
 
     def _mint(self, spent: list[_Unspent]) -> dict[_Asset, int]:
-        """Popular tokens at first, then mostly some assets of a single unit of one policy; burns keep bundles small."""
+        """Popular tokens at first, then mostly a few single-unit assets of one policy; burns keep bundles small."""
         if self._minted < _TOKENS:
             self._minted += 1
             return {(self._policies[self._minted - 1], self._hex(8)): 10**15}
@@ -221,9 +222,9 @@ class Chain:
         return {(policy_id, self._hex(12)): 1 for _ in range(self._count(6))}
 
     def _pay(self, tx_hash: str, spent: list[_Unspent], left: int, assets: dict[_Asset, int]) -> list[_Unspent]:
-        """Outputs of all that is left: the last goes back to a spender, the others to any address.
+        """Outputs of the whole remainder: the last goes back to a spender, the others to any address.
 
-        As many outputs as inputs carry assets, and one more while too few transactions have any.
+        The number of outputs with assets is that of inputs with assets, plus one while too few transactions have any.
         """
         self._with_assets += bool(assets)
         count = max(1, min(self._count(2.6), left // (2 * _LEAST_LOVELACE)))
@@ -244,7 +245,7 @@ class Chain:
         return [_Unspent(tx_hash, index, *to, held[index]) for index, to in enumerate(paid)]
 
     def _payee(self) -> int:
-        """The number of an address, mostly of a known one, and of the first ones most often."""
+        """The number of an address, mostly a known one; the first ones are the most frequent."""
         known = len(self._account_of) - _GENESIS_OUTPUTS
         if known and not self._happens(_NEW_ADDRESS):
             return _GENESIS_OUTPUTS + self._often(known)
@@ -289,11 +290,11 @@ class Chain:
         )
 
     def _count(self, mean: float) -> int:
-        """At least one, and seldom many."""
+        """A random count: at least one, rarely many."""
         return 1 + int(self._random.expovariate(1 / (mean - 0.5)))
 
     def _often(self, count: int) -> int:
-        """A number below `count`, the first far more often than the last."""
+        """A random number below `count`; the first are by far the most frequent."""
         return int(count * self._random.random() ** 3)
 
     def _happens(self, chance: float) -> bool:
@@ -308,7 +309,7 @@ class Chain:
 
 
 def _sum(spent: list[_Unspent], minted: dict[_Asset, int]) -> dict[_Asset, int]:
-    """What the outputs have to carry."""
+    """The assets that the outputs must contain."""
     total = dict(minted)
     for unspent in spent:
         for asset, quantity in unspent.assets.items():

@@ -37,7 +37,7 @@ _noted = msgspec.json.Decoder(tuple[str, float])
 
 
 class Branches(msgspec.Struct, frozen=True):
-    """Files of blocks: the last before a checkpoint, those after it, more for forks, and instead an epoch's first."""
+    """Files of blocks: the last before a checkpoint, those after it, more for forks, and the first of a new epoch."""
 
     before: Path
     after: Path
@@ -46,7 +46,7 @@ class Branches(msgspec.Struct, frozen=True):
 
 
 class BulkEnd(msgspec.Struct, frozen=True):
-    """The end of bulk: bytes before and after it, by table, seconds in all and of each table, peak memory."""
+    """The end of bulk: bytes before and after it by table, seconds in total and by table, peak memory."""
 
     bytes_before: dict[str, int]
     bytes_after: dict[str, int]
@@ -55,7 +55,7 @@ class BulkEnd(msgspec.Struct, frozen=True):
 
 
 class AtTip(msgspec.Struct, frozen=True):
-    """Single blocks, rollbacks, forks of some blocks, the first block of an epoch: times in ms, CPU in us per
+    """Single blocks, rollbacks, forks of a few blocks, the first block of an epoch: times in ms, CPU in us per
     transaction, peak memory.
     """
 
@@ -64,11 +64,11 @@ class AtTip(msgspec.Struct, frozen=True):
     block_p99_ms: float
     python_cpu_us: float
     postgres_cpu_us: float | None
-    missed_pages: float  # of a block: that were not in Postgres' cache
-    whole_pages: float  # of a block: written to the WAL, as a page is by its first change after a checkpoint
-    wal_bytes: float  # of a block
+    missed_pages: float  # per block: not in Postgres' cache
+    whole_pages: float  # per block: written whole to the WAL, as at a page's first change after a checkpoint
+    wal_bytes: float  # per block
     rollback_ms: float  # of one block
-    rollback_floor_ms: float  # a floor deletes the same rows by key, and nothing else
+    rollback_floor_ms: float  # the floor only deletes the same rows by key
     long_rollback_ms: float  # of all `blocks`
     long_rollback_floor_ms: float
     switch_p50_ms: float  # of SWITCHED_BLOCKS blocks, rolled back and replaced
@@ -79,14 +79,14 @@ class AtTip(msgspec.Struct, frozen=True):
 
 
 class PageTimes(msgspec.Struct, frozen=True):
-    """Medians in ms of requests for one kind of list: for the first time, and again."""
+    """Medians in ms of requests for one kind of list: the first time, and the second."""
 
     first_ms: float
     again_ms: float
 
 
 class Pages(msgspec.Struct, frozen=True):
-    """Every kind of list; `cold` if all caches were empty before."""
+    """The times of every kind of list; `cold` if all caches were empty before."""
 
     cold: bool
     of: dict[str, PageTimes]
@@ -94,7 +94,7 @@ class Pages(msgspec.Struct, frozen=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """Seconds of `verify`, and with how many processes."""
+    """The seconds that `verify` took, and its number of processes."""
 
     seconds: float
     processes: int
@@ -111,7 +111,7 @@ class Checkpoint(msgspec.Struct):
 
 
 def branches(seed: int, saved: bytes, before: Path, folder: Path, live_blocks: int) -> Branches:
-    """Write the blocks that follow a saved chain, the last of which are in `before`, and the first of an epoch."""
+    """Write the blocks that follow a saved chain, whose last blocks are in `before`, and the first of a new epoch."""
     after, forks, epoch = folder / "chain.after", folder / "chain.forks", folder / "chain.epoch"
     chain = Chain.load(seed, saved)
     write(after, chain.frames(live_blocks * BLOCK_TRANSACTIONS))
@@ -130,7 +130,7 @@ def write(path: Path, made: Iterator[bytes]) -> None:
 
 
 async def end_bulk(url: str, noted: Path) -> BulkEnd:
-    """End bulk, or what an interrupted run has left of it. The seconds of each table are noted in a file, too."""
+    """Finish the end of bulk, from where an interrupted run stopped. A file also records the seconds of each table."""
 
     def note(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
         if event["event"] == "bulk.step_completed":
@@ -155,7 +155,7 @@ async def end_bulk(url: str, noted: Path) -> BulkEnd:
 
 
 async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
-    """Take blocks, switch between forks, roll them back, and begin an epoch."""
+    """Index blocks, switch between forks, roll back, and begin an epoch."""
     async with live.following(url, genesis_of) as indexer:
         point = await _reach(indexer, url, branches.before)
         took_s, last = [], deque[ogmios.RollForward](maxlen=SWITCHED_BLOCKS + 1)
@@ -169,9 +169,9 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         tip = last[-1]
         cpu_s, postgres_after = time.process_time() - cpu_before, databases.cpu_s(indexer.writer)
         pages_after = await databases.page_counts(url)
-        await databases.vacuum(url)  # at the tip of a node, the minutes until a fork leave autovacuum time for it
+        await databases.vacuum(url)  # at a real tip, autovacuum has minutes for it before a fork
         other, forks = await database.connect(url, MAINNET), _frames(branches.forks)
-        # NOTE: each fork is of other blocks: to undo the same rows again and again would meet ever more dead ones.
+        # NOTE: each fork has different blocks: repeatedly undoing the same rows would leave more and more dead ones.
         short_s, short_floors = [], []
         for frame in islice(forks, _SHORT_ROLLBACKS):
             last.append(read_block(frame))
@@ -219,7 +219,7 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
 
 
 async def pages(url: str, redis_url: str) -> Pages:
-    """Ask for lists all over the chain, one after the other, and for the same again. At first, caches are empty."""
+    """Request lists from all over the chain, one after the other, then the same again. Caches are empty at first."""
     db = await database.connect(url, MAINNET)
     keys = await issue_keys(db)
     asked = await lists.requests(db, _REQUESTS, popular=False)
@@ -250,7 +250,7 @@ async def verify(url: str) -> Verified:
 
 
 async def _reach(indexer: live.Live, url: str, before: Path) -> Point:
-    """Bring the index to the last of these blocks, wherever an interrupted run has left it."""
+    """Bring the index to the last of these blocks, wherever an interrupted run left it."""
     blocks = sum(1 for _ in _frames(before))
     first, last = (read_block(next(islice(_frames(before), number, None))) for number in (0, blocks - 1))
     db = await database.connect(url, MAINNET)

@@ -1,4 +1,4 @@
-"""Databases to measure in: a fresh one each time, on the servers that the settings name or on embedded ones."""
+"""Databases for measurements: a fresh one each time, on the servers in the settings or on embedded ones."""
 
 import os
 from collections.abc import AsyncIterator
@@ -41,13 +41,13 @@ def url_of(server_url: str, name: str) -> str:
 
 
 async def settle(db: asyncpg.Connection) -> None:
-    """Write out what earlier work left behind, so that it is not paid for by what is measured next."""
+    """Write out dirty pages of earlier work, so that the next measurement does not pay for them."""
     with suppress(asyncpg.InsufficientPrivilegeError):
         await db.execute("CHECKPOINT")
 
 
 async def vacuum(url: str) -> None:
-    """Do what autovacuum does from time to time: clean up, and summarise the new ranges of BRIN indexes."""
+    """Do the periodic work of autovacuum: clean up, and summarise the new ranges of BRIN indexes."""
     db = await asyncpg.connect(url)
     try:
         await db.execute("VACUUM (ANALYZE)")
@@ -69,7 +69,7 @@ async def size_bytes(url: str, network: Network) -> int:
 
 
 async def empty_caches(url: str) -> bool:
-    """Empty the caches of Postgres and of the system for a database; False where that is not possible."""
+    """Empty the caches of Postgres and of the system for a database; False if that is not possible."""
     db = await asyncpg.connect(url)
     try:
         await db.execute("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
@@ -88,7 +88,7 @@ async def empty_caches(url: str) -> bool:
 
 
 async def all_cpu_s(db: asyncpg.Connection) -> float:
-    """CPU seconds of all connections to this one's database that are open now; 0 where they are on another machine."""
+    """CPU seconds of all open connections to this one's database; 0 if the server is on another machine."""
     pids = await db.fetch(
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
@@ -102,7 +102,7 @@ async def all_cpu_s(db: asyncpg.Connection) -> float:
 
 
 class PageCounts(NamedTuple):
-    """Counted by the server since it began: pages of one database that its cache lacked, pages and bytes in the WAL."""
+    """The server's counters: pages of one database that were not in its cache, whole pages and bytes in the WAL."""
 
     missed: int
     whole_in_wal: int
@@ -110,7 +110,7 @@ class PageCounts(NamedTuple):
 
 
 async def page_counts(url: str) -> PageCounts:
-    """The counters of a database and of its server's WAL, a second old at most."""
+    """The counters of a database and of its server's WAL, at most a second old."""
     db = await asyncpg.connect(url)
     found = await db.fetchrow(
         "SELECT blks_read, wal_fpi, wal_bytes::bigint FROM pg_stat_wal, pg_stat_database"
@@ -122,7 +122,7 @@ async def page_counts(url: str) -> PageCounts:
 
 
 def cpu_s(db: asyncpg.Connection) -> float | None:
-    """CPU seconds that the server has spent on this connection; None where it is on another machine."""
+    """CPU seconds that the server has spent on this connection; None if it is on another machine."""
     try:
         backend = psutil.Process(db.get_server_pid())
         if not backend.name().startswith("postgres"):

@@ -1,6 +1,6 @@
-"""The floor of a rollback: the rows of the same blocks are deleted by key, and nothing else is done.
+"""The floor of a rollback: it only deletes the rows of the same blocks by key.
 
-It leaves out what must be added up or put back: amounts, histories, lists, outputs that are unspent again.
+It does not recompute or restore anything: amounts, histories, lists, outputs that are unspent again.
 """
 
 import time
@@ -10,13 +10,13 @@ import asyncpg
 from shared.ledger import Point, tx_id_of
 
 _TABLES = ("tx", "mint", "utxo", "block")
-"""The tables that have a row for each block, transaction, unspent output or mint."""
+"""The tables with a row for each block, transaction, unspent output or mint."""
 
 
 async def undo_s(db: asyncpg.Connection, point: Point, *, redo: bool = False) -> float:
     """Seconds to delete the rows of all blocks after a point and, with `redo`, to copy them back.
 
-    It ends without a commit, so that the index stays as it is.
+    It never commits, so the index does not change.
     """
     transaction = db.transaction()
     await transaction.start()

@@ -1,10 +1,9 @@
-"""`python -m bench.growth --transactions N`: what a large index costs, and whether its cost grows with its size.
+"""`python -m bench.growth --transactions N`: the cost of a large index, and whether it grows with the index.
 
-A chain of `bench.chain` is made in pieces, and the indexer takes each in bulk while nothing else runs. At 1, 10 and 30
-million transactions and at the end, `bench.checkpoint` measures a copy of the index: the end of bulk, blocks at the
-tip, rollbacks, an epoch's boundary, pages of every list, `verify`. Everything is noted in DATA_DIR/growth: after a
-kill, the same command goes on where it was. At the end it drops its database and keeps the notes; called again, it
-shows them.
+A chain of `bench.chain` is made in pieces, and the indexer indexes each in bulk while nothing else runs. At 1, 10 and
+30 million transactions and at the end, `bench.checkpoint` measures a copy of the index: the end of bulk, blocks at the
+tip, rollbacks, an epoch's boundary, pages of every list, `verify`. All results are noted in DATA_DIR/growth; after a
+kill, the same command resumes. At the end it drops its database and keeps the notes; another run shows them.
 """
 
 import asyncio
@@ -47,12 +46,12 @@ _LOOK_EVERY_S = 0.05
 _NAME = "bench_growth"
 _COPY = "bench_growth_copy"
 
-# Bytes per transaction, generously: in the database, of a piece as JSON, of the saved state of the chain.
+# Bytes per transaction, generously estimated: in the database, of a piece as JSON, of the saved state of the chain.
 _DATABASE_BYTES, _PIECE_BYTES, _STATE_BYTES = 2_200, 6_000, 60
 
 
 class CannotBegin(Exception):
-    """The run can't begin. One line for the user."""
+    """The run can't begin. The message is one line for the user."""
 
 
 class Pieces(Playback):
@@ -87,7 +86,7 @@ async def _pieces(folder: Path, blocks: int) -> Pieces:
 
 
 class _Committed(Progress):
-    """Tells the parent of each commit: the number of its last block, and when that was."""
+    """Reports each commit to the parent: the number of its last block, and the time."""
 
     def __init__(self, parent: Parent) -> None:
         super().__init__(MAINNET)
@@ -99,13 +98,13 @@ class _Committed(Progress):
 
 
 async def _fill(parent: Parent, url: str, folder: Path, blocks: int) -> None:
-    """Index pieces in bulk for ever."""
+    """Index pieces in bulk until cancelled."""
     writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
     await follow_node(partial(_pieces, folder, blocks), MAINNET, writer, reader, _Committed(parent))
 
 
 class Growth:
-    """One run, from wherever the last one was killed."""
+    """One run, which resumes where the last one was killed."""
 
     def __init__(self, folder: Path, notes: RunNotes, server_url: str, redis_url: str, console: Console) -> None:
         self._folder, self._notes, self._console = folder, notes, console
@@ -119,7 +118,7 @@ class Growth:
         self._began_s, self._began_at = time.monotonic(), 0
 
     async def run(self) -> None:
-        """Go on to the end."""
+        """Run to the end."""
         chain = await self._begun()
         self._began_at = chain.height * BLOCK_TRANSACTIONS
         async with self._filling:
@@ -137,7 +136,7 @@ class Growth:
             path.unlink()
 
     async def _begun(self) -> Chain:
-        """The chain as it was saved last, or a new one with an empty database."""
+        """The last saved chain, or a new one with an empty database."""
         saved = self._folder / "chain.saved"
         if saved.exists():
             return await asyncio.to_thread(Chain.load, self._notes.seed, saved.read_bytes())
@@ -160,7 +159,7 @@ class Growth:
         started_s = time.monotonic()
         path.with_suffix(".unfinished").replace(path)
         before = await self._block_no()
-        # NOTE: bulk takes whole batches, and after a kill they end elsewhere: the rest goes with the next piece.
+        # NOTE: bulk commits whole batches, which end elsewhere after a kill; the rest is committed with the next piece.
         last = before + (chain.height - 1 - before) // _BATCH_BLOCKS * _BATCH_BLOCKS
         if last > before:
             filler = await self._filler_at_work()
@@ -173,7 +172,7 @@ class Growth:
             await asyncio.to_thread(self._save, chain)
 
     async def _measure(self, chain: Chain, transactions: int) -> None:
-        """The steps of a checkpoint that are not noted yet, in a copy of the index, or, at the end, in itself."""
+        """Run the remaining steps of a checkpoint, in a copy of the index or, at the end, in the index itself."""
         await self._filling.aclose()
         self._filler = None
         found = self._notes.checkpoint(transactions)
@@ -200,7 +199,7 @@ class Growth:
         await self._drop(_COPY)
 
     def _branches(self, chain: Chain) -> Branches:
-        """Blocks that follow here, made by other copies of the chain, so that it does not change."""
+        """The blocks after this point. Other copies of the chain make them, so this one does not change."""
         saved = (self._folder / "chain.saved").read_bytes()
         before = _piece_path(self._folder, chain.height // self._blocks - 1)
         return checkpoint.branches(self._notes.seed, saved, before, self._folder, self._notes.live_blocks)
@@ -231,11 +230,11 @@ class Growth:
         self._console.print(
             f"{last:,} of {whole:,} ({last / whole:.0%}): {transactions / seconds:,.0f} transactions/s,"
             f" {piece.database_bytes / 1e9:.1f} GB, indexer {piece.indexer_mb:.0f} MB;"
-            f" about {left_s / 3600:.1f} h left, and the measurements of checkpoints"
+            f" about {left_s / 3600:.1f} h left, plus the measurements of checkpoints"
         )
 
     async def _postgres_mb(self) -> float | None:
-        """The memory of the larger of the indexer's two backends, without what they share."""
+        """The memory of the larger of the indexer's two backends, without shared memory."""
         db = await asyncpg.connect(self._url)
         pids = await db.fetch(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -281,7 +280,7 @@ class Growth:
 
 
 def piece_of(transactions: int) -> int:
-    """The transactions of a piece: whole batches, and at least ten pieces."""
+    """The number of transactions in a piece, for whole batches and at least ten pieces."""
     most = min(_LARGEST_PIECE, transactions // _PIECES)
     return most - most % batches.MOST_TRANSACTIONS
 
@@ -292,7 +291,7 @@ def checkpoints_of(transactions: int) -> list[int]:
 
 
 def disk_bytes(transactions: int, live_blocks: int) -> int:
-    """The most that a run needs: the database, a copy at a checkpoint, pieces, and the state of the chain."""
+    """The most disk space that a run needs: the database, a copy at a checkpoint, pieces, the state of the chain."""
     copied = [0, *checkpoints_of(transactions)][-2]
     return (
         max(transactions, 2 * copied) * _DATABASE_BYTES
@@ -309,11 +308,11 @@ def _begin(folder: Path, transactions: int, seed: int, live_blocks: int, describ
         if (notes.transactions, notes.seed, notes.live_blocks) != (transactions, seed, live_blocks):
             raise CannotBegin(
                 f"{folder} has the notes of --transactions {notes.transactions} --seed {notes.seed}"
-                f" --live-blocks {notes.live_blocks}: pass these to go on, or delete the folder to begin anew"
+                f" --live-blocks {notes.live_blocks}: pass these to resume, or delete the folder to start over"
             )
         return notes
     needed, free = disk_bytes(transactions, live_blocks), shutil.disk_usage(folder).free
-    console.print(f"It needs up to {needed / 1e9:.0f} GB; {free / 1e9:.0f} GB are free at {folder}.")
+    console.print(f"The run needs up to {needed / 1e9:.0f} GB; {free / 1e9:.0f} GB are free at {folder}.")
     if needed > free:
         raise CannotBegin("there is too little space; choose fewer --transactions, or another DATA_DIR")
     return RunNotes(transactions, seed, live_blocks, described)
@@ -340,7 +339,7 @@ def _piece_path(folder: Path, number: int) -> Path:
 def main(
     transactions: Annotated[int, typer.Option(min=100_000, help="Length of the chain.")] = 30_000_000,
     seed: Annotated[int, typer.Option(help="Seed of the chain.")] = 1,
-    live_blocks: Annotated[int, typer.Option(min=100, help="Blocks that each checkpoint takes at the tip.")] = 2_160,
+    live_blocks: Annotated[int, typer.Option(min=100, help="Blocks that each checkpoint indexes at the tip.")] = 2_160,
 ) -> None:
     """Measure what grows with the index."""
     try:

@@ -1,4 +1,4 @@
-"""What `bench.growth` has measured so far, in a file that survives its kill."""
+"""The measurements of `bench.growth` so far, in a file that survives a kill."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ from bench.checkpoint import Checkpoint
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A piece in bulk: its transactions, or those left by a kill, seconds, memory in MB.
+    """A piece in bulk: its transactions (after a kill, the remaining ones), seconds, memory in MB.
 
-    `postgres_mb` is the largest of the indexer's backends, without what they share; None if it can't be read.
+    `postgres_mb` is the memory of the indexer's largest backend, without shared memory; None if it can't be read.
     """
 
     last: int  # transactions, from the beginning
@@ -27,7 +27,7 @@ class RunNotes(msgspec.Struct):
 
     transactions: int
     seed: int
-    live_blocks: int  # that a checkpoint takes at the tip
+    live_blocks: int  # indexed at the tip by each checkpoint
     machine: str
     pieces: list[Piece] = []
     checkpoints: list[Checkpoint] = []
@@ -35,7 +35,7 @@ class RunNotes(msgspec.Struct):
 
     @classmethod
     def read(cls, folder: Path) -> "RunNotes | None":
-        """The notes in a folder, None if there are none."""
+        """The notes in a folder, or None."""
         path = folder / _FILE
         return msgspec.json.decode(path.read_bytes(), type=cls) if path.exists() else None
 
@@ -46,7 +46,7 @@ class RunNotes(msgspec.Struct):
         unfinished.replace(folder / _FILE)
 
     def checkpoint(self, transactions: int) -> Checkpoint:
-        """The notes of one checkpoint, made if there are none."""
+        """The notes of one checkpoint, created if necessary."""
         found = next((one for one in self.checkpoints if one.transactions == transactions), None)
         if found is None:
             found = Checkpoint(transactions)

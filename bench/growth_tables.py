@@ -17,7 +17,7 @@ _LEAST_SHARE = 0.01  # of the database, for a table to be shown
 
 
 def of_pieces(notes: RunNotes) -> Table:
-    """Bulk by tenths: rates are of whole tenths, bytes and memory those at their ends."""
+    """Bulk by tenths: rates are over a whole tenth; bytes and memory are those at its end."""
     table = Table(
         "bulk, to",
         "transactions/s",
@@ -47,12 +47,12 @@ def of_pieces(notes: RunNotes) -> Table:
 
 
 def of_checkpoints(checkpoints: Sequence[Checkpoint]) -> list[Table]:
-    """What was measured at each size, a column each."""
+    """The measurements at each size, one column per size."""
     return [_figures(checkpoints), _pages(checkpoints), _tables(checkpoints)]
 
 
 def of_tip(found: AtTip) -> Table:
-    """What was measured at the tip of one index."""
+    """The measurements at the tip of one index."""
     table = Table("", "", title="bench.tip")
     table.columns[1].justify = "right"
     for name, figure, places in _AT_TIP:
@@ -116,7 +116,7 @@ def _pages(checkpoints: Sequence[Checkpoint]) -> Table:
 
 
 def _tables(checkpoints: Sequence[Checkpoint]) -> Table:
-    """The tables that take the most, and the rest."""
+    """The largest tables, and the rest."""
     table = _by_size("bytes per transaction, indexes included", checkpoints)
     found = [(one.transactions, one.bulk_end.bytes_after) for one in checkpoints if one.bulk_end]
     largest = found[-1][1] if found else {}
@@ -132,7 +132,7 @@ def _tables(checkpoints: Sequence[Checkpoint]) -> Table:
 
 
 def _bytes_each(found: tuple[int, Mapping[str, int]]) -> str:
-    """The bytes of all tables for each of so many transactions."""
+    """The bytes of all tables per transaction."""
     count, sizes = found
     return f"{sum(sizes.values()) / count:,.0f}"
 

@@ -1,9 +1,8 @@
-"""`python -m bench.holders`: pages of holders, and of a policy's assets, and what keeping them costs a block.
+"""`python -m bench.holders`: pages of holders and of a policy's assets, and the cost per block of maintaining them.
 
 One asset with 500,000 holders, a third of them with the same quantity; one policy of 10,000 assets with 100,000
-holders; one of 500,000 assets, most of them single pieces. Figures stand beside their floor: a page beside the same
-page by OFFSET alone, the holders of the policy beside one walk along the index and beside adding them up on each
-request.
+holders; one of 500,000 assets, most with a quantity of 1. Each figure is compared with its floor: a page with the same
+page by OFFSET alone, the holders of the policy with one walk along the index and with their summation on each request.
 """
 
 import asyncio
@@ -28,10 +27,10 @@ from shared.network import MAINNET
 
 PAGE = 100
 BLOCK_MOVES = 60
-"""How many pairs of asset and address a full block changes."""
+"""The number of pairs of asset and address that a full block changes."""
 
 COIN, COLLECTION, HANDLES = 1, 2, 3
-"""Policy numbers: of an asset that many hold, of many assets, and of very many."""
+"""Policy numbers: of an asset with many holders, of many assets, and of very many."""
 
 _NAME = b"Coin"
 _PIECES = 10_000
@@ -62,7 +61,7 @@ GROUP BY address_no ORDER BY held DESC, address_no DESC LIMIT $1
 
 
 async def fill(db: asyncpg.Connection, of_coin: int, of_collection: int, handles: int) -> None:
-    """The tables of holders and what they refer to; histories stay empty."""
+    """Fill the tables of holders and those that they refer to; histories stay empty."""
     await db.execute(
         f"""
         INSERT INTO tip VALUES (true, 0, 0, '', 0, 0, 'live', 0);
@@ -148,7 +147,7 @@ async def assets_of_policy(db: asyncpg.Connection, handles: int) -> Table:
 
 
 async def block(db: asyncpg.Connection, of_coin: int, handles: int) -> Table:
-    """Keep the holders of a block whose moves are all of short lists, or all of the long one; and its mints."""
+    """Maintain the holders of a block that changes only short lists, or only the long one; and its mints."""
     rng = random.Random(1)
 
     async def keep(work: Callable[..., Awaitable[Any]], *arguments: object) -> None:

@@ -1,8 +1,8 @@
-"""`python -m bench.index`: how fast a chain is indexed, against a COPY of the same rows into the same tables.
+"""`python -m bench.index`: the speed of indexing, compared with a COPY of the same rows into the same tables.
 
-A chain is generated first. Then, in turn and each in a separate process and database: the floor, which prepares
-each batch apart and times its COPY alone, and the indexer's own loop from frame to commit. In bulk the histories are
-staged without index, and their finalize steps end the run; always-on writes every index from the first block.
+A chain is generated first. Then two runs take turns, each in a separate process and database: the floor, which prepares
+each batch first and times only its COPY, and the indexer's own loop from frame to commit. In bulk the histories are
+staged without an index, and their finalize steps end the run; always-on writes every index from the first block.
 """
 
 import asyncio
@@ -47,13 +47,13 @@ _GOAL_CPU_US = 35
 _BUFFER_BYTES = 1 << 20
 _RULES = value_check.Rules(value_check.Deposits(2_000_000, 500_000_000), from_origin=True)
 _BATCH_BLOCKS = batches.MOST_TRANSACTIONS // BLOCK_TRANSACTIONS
-# How far the node is ahead of each block: too far for histories to be written with their indexes, or near enough,
-# but not so near that batches become single blocks.
+# How far the node is ahead of each block: too far for histories to be written with their indexes, or close enough, but
+# not so close that batches become single blocks.
 _AHEAD_BLOCKS = {"bulk": 10**7, "always-on": SECURITY_PARAMETER // 2}
 
 
 class Floor(msgspec.Struct, frozen=True):
-    """Of the COPY alone: seconds in all; and the CPU seconds that Python takes from frames to what is copied."""
+    """The COPY alone: total seconds, and Python's CPU seconds from the frames to the copied rows."""
 
     copy_s: float
     prepare_cpu_s: float
@@ -61,7 +61,7 @@ class Floor(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Of frame to commit: seconds in all and of those to finalize, CPU seconds, and what is left in the end."""
+    """From frame to commit: total seconds, those of finalize, CPU seconds, and the memory and disk space used."""
 
     run_s: float
     finalize_s: float
@@ -72,9 +72,9 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Playback(ogmios.Ogmios):
-    """A node in this process: frames from a file, and a tip that is always as far ahead as a mode wants it.
+    """A node in this process: frames from a file, and a tip that is always as far ahead as the mode requires.
 
-    The last block is its own tip, at which bulk ends.
+    The last block is its own tip, where bulk ends.
     """
 
     def __init__(self, path: Path, transactions: int, ahead_blocks: int) -> None:
@@ -107,7 +107,7 @@ class Playback(ogmios.Ogmios):
         await asyncio.Event().wait()
 
     def batches(self) -> "Callable[[], list[PackedBlock]]":
-        """The next blocks, as many as a commit takes, at each call; none at the end."""
+        """A function that returns the blocks of the next commit; none at the end."""
         file = self._path.open("rb", _BUFFER_BYTES)
         messages = map(self._message, file)
         return lambda: [
@@ -146,7 +146,7 @@ class CommitTimes(Progress):
 
     def advance(
         self,
-        tip: Point,  # noqa: ARG002 - every kind of progress gets it
+        tip: Point,  # noqa: ARG002 - Progress passes it
         block_no: int,  # noqa: ARG002 - as before
         node_block_no: int,  # noqa: ARG002 - as before
         blocks: int,  # noqa: ARG002 - as before
@@ -159,7 +159,7 @@ class CommitTimes(Progress):
 
 
 def make_chain(path: Path, transactions: int, seed: int) -> None:
-    """Write a chain's frames, one a line, and its genesis beside them."""
+    """Write a chain's frames, one per line, and its genesis beside them."""
     chain = Chain(seed)
     genesis_path(path).write_bytes(msgspec.json.encode(chain.genesis))
     with path.open("wb") as file:
@@ -168,7 +168,7 @@ def make_chain(path: Path, transactions: int, seed: int) -> None:
 
 
 async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Floor:
-    """Prepare batch after batch, and time the COPY of each."""
+    """Prepare each batch, and time its COPY."""
     in_bulk = mode == "bulk"
     copy_s = prepare_cpu_s = 0.0
     node = Playback(path, transactions, _AHEAD_BLOCKS[mode])
@@ -211,7 +211,7 @@ async def run(server_url: str, path: Path, transactions: int, mode: str) -> Run:
         before_last_s, last_s = committed_after_s[-2:]
         return Run(
             run_s=last_s,
-            # The last block is a separate batch; the time before it is that of the finalize steps.
+            # The last block is a separate batch, and the finalize steps take the time before it.
             finalize_s=last_s - before_last_s if mode == "bulk" else 0.0,
             python_cpu_s=python_cpu_s,
             postgres_cpu_s=postgres_cpu_s,
@@ -247,7 +247,7 @@ async def follow_node(
     progress: Progress,
     moved: Callable[[], None] = lambda: None,
 ) -> None:
-    """Session after session, as the indexer has them. `moved` is called after each commit that moves the tip."""
+    """Open session after session, as the indexer does. `moved` is called after each commit that moves the tip."""
     while True:
         opened = await session.open_session(await connect(), network, writer)
         assert isinstance(opened, session.NodeSession), "the node is never behind"

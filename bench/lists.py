@@ -24,8 +24,8 @@ ORDER BY pool_no LIMIT 1
 async def requests(db: asyncpg.Connection, count: int, *, popular: bool) -> Mapping[str, Sequence[str]]:
     """Paths of `count` requests of each kind, by kind.
 
-    `popular` asks for what came first, which has the longest lists in a chain of `bench.chain`; otherwise the requests
-    are spread evenly over all that there is.
+    With `popular`, the requests are for the oldest objects, which have the longest lists in a chain of `bench.chain`;
+    otherwise they are spread evenly over all objects.
     """
 
     async def rows(one: str, table: str, column: str, first: int = 1) -> list[asyncpg.Record]:

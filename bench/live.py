@@ -1,4 +1,4 @@
-"""The indexer at the tip of a node that does as it is told, block by block."""
+"""The indexer at the tip of a node that is controlled block by block."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from shared.network import MAINNET
 
 
 class TipNode(Playback):
-    """A node that sends what it is told to."""
+    """A node that sends the given messages."""
 
     def __init__(self, chain: Path) -> None:
         super().__init__(chain, 0, 0)
@@ -31,21 +31,21 @@ class TipNode(Playback):
 
 
 class Live:
-    """A live index that follows such a node."""
+    """A live index that follows a TipNode."""
 
     def __init__(self, node: TipNode, writer: asyncpg.Connection, reader: asyncpg.Connection) -> None:
-        self.writer = writer  # which is in use: only its process may be looked at
+        self.writer = writer  # in use: only for its process id
         self._node, self._moved, self._progress = node, asyncio.Event(), Progress(MAINNET)
         self._following = asyncio.create_task(
             follow_node(self._connect, MAINNET, writer, reader, self._progress, self._moved.set)
         )
 
     async def begin(self) -> None:
-        """Wait until the indexer asks for blocks. Raises what ended it."""
+        """Wait until the indexer requests blocks. Raises the error that ended it."""
         await self._until(self._node.asked)
 
     async def take(self, *messages: ogmios.Message) -> float:
-        """Pass messages on, and wait until the last is committed; the seconds that took. Raises what ended the
+        """Pass messages on, and wait until the last is committed. Returns the seconds. Raises the error that ended the
         indexer.
         """
         last = messages[-1]
@@ -83,7 +83,7 @@ def point_of(message: ogmios.RollForward) -> Point:
 
 @asynccontextmanager
 async def following(url: str, chain: Path) -> AsyncIterator[Live]:
-    """Follow at the tip of an index; the genesis of `chain` is the node's."""
+    """Follow at the tip of an index; the node has the genesis of `chain`."""
     writer, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
     live = Live(TipNode(chain), writer, reader)
     try:

@@ -1,9 +1,9 @@
-"""`python -m bench.load`: requests per second and waiting with 1 to 256 connections, quiet and beside writers.
+"""`python -m bench.load`: requests per second and latency with 1 to 256 connections, idle and beside writers.
 
-`python -m api` serves an index of the chain of `bench.index`. A client asks for every kind of list and object in turn,
-on each connection for the next one as soon as it has an answer: first while nothing is written, then while blocks
-arrive at the tip, then while another network is filled in bulk. With 256 connections, the slowest hundredth is to wait
-at most three times as long as the median. At the end, the start and the memory of each process.
+`python -m api` serves an index of the chain of `bench.index`. A client requests every kind of list and object in turn;
+each connection sends the next request as soon as it has an answer: first while nothing is written, then while blocks
+arrive at the tip, then while another network is filled in bulk. With 256 connections, the slowest hundredth should take
+at most three times as long as the median. At the end, the start-up time and the memory of each process are measured.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _WARM_UP_S = 1.0
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """The seconds that each request took, in ascending order, and those that passed."""
+    """The seconds of each request, in ascending order, and those of the whole run."""
 
     each_s: list[float]
     wall_s: float
@@ -51,7 +51,7 @@ class Heard(msgspec.Struct, frozen=True):
 
 
 class _Client(asyncio.Protocol):
-    """One connection, which asks for the next as soon as it has an answer, until `until`."""
+    """One connection, which sends the next request as soon as it has an answer, until `until`."""
 
     def __init__(self, requests: Iterator[bytes], until: float, took_s: list[float]) -> None:
         self._requests, self._until, self._took_s = requests, until, took_s
@@ -94,7 +94,7 @@ def api_request(path: str, key: str) -> bytes:
 
 
 async def hear(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Heard:
-    """Ask for some seconds over some connections."""
+    """Send requests over `connections` connections for `seconds` seconds."""
     loop = asyncio.get_running_loop()
     began, took_s = time.perf_counter(), list[float]()
     until, turns = began + seconds, cycle(requests)
@@ -107,7 +107,7 @@ async def hear(port: int, requests: Sequence[bytes], connections: int, seconds: 
 
 
 class _Ended(msgspec.Struct, frozen=True):
-    """What a writer did: how many blocks, and the seconds that each took, if they came one by one."""
+    """The result of a writer: its number of blocks, and the seconds of each if they came one by one."""
 
     blocks: int
     took_s: list[float]
@@ -146,7 +146,7 @@ async def _fill_another(parent: Parent, url: str, chain: Path, transactions: int
 
 
 async def _over(stop: asyncio.Event, at: float) -> bool:
-    """Wait until a time; True if `stop` is set before it."""
+    """Wait until a given time or until `stop` is set; True if it is set."""
     with suppress(TimeoutError):
         async with asyncio.timeout(max(at - time.perf_counter(), 0)):
             await stop.wait()
@@ -154,7 +154,7 @@ async def _over(stop: asyncio.Event, at: float) -> bool:
 
 
 class _Setting(msgspec.Struct, frozen=True):
-    """Where and what is measured."""
+    """The subject of a measurement."""
 
     url: str
     redis_url: str
@@ -166,7 +166,7 @@ class _Setting(msgspec.Struct, frozen=True):
 
 
 async def _tables(setting: _Setting, seconds: float, per_s: float, workers: int) -> AsyncGenerator[Table, None]:
-    """A table for each kind of writing, as soon as it is measured."""
+    """A table for each kind of writer, as soon as it is measured."""
     async with whole(setting.url, setting.redis_url, workers, setting.folder) as (port, _):
         heard = await hear(port, setting.requests, CONNECTIONS[1], _WARM_UP_S)
         assert heard.each_s, "it answers"

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""A description of the machine that the figures were measured on."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ import psutil
 
 
 def describe(postgres: str | None) -> str:
-    """The machine, Python and, if it is used, Postgres, in a line."""
+    """The machine, Python and, if used, Postgres, in one line."""
     memory_gb = psutil.virtual_memory().total / 2**30
     return (
         f"{_processor()}, {os.cpu_count()} cores, {memory_gb:.0f} GB; {platform.system()} {platform.release()}; "
@@ -18,7 +18,7 @@ def describe(postgres: str | None) -> str:
 
 
 async def postgres_version(url: str) -> str:
-    """The server's version, without the words of its build."""
+    """The server's version, without its build information."""
     db = await asyncpg.connect(url)
     try:
         return str(await db.fetchval("SHOW server_version")).split()[0]

@@ -12,7 +12,7 @@ from shared import sql
 from shared.ledger import tx_id_of
 
 ENTRIES = 300_000
-"""Of each list."""
+"""The number of entries in each list."""
 
 _POLICY, _ACCOUNT, _CREDENTIAL = bytes([2]) * 28, b"\xe1" + bytes(28), bytes(28)
 _FILL: tuple[tuple[str, tuple[object, ...]], ...] = (
@@ -45,7 +45,7 @@ _FILL: tuple[tuple[str, tuple[object, ...]], ...] = (
 
 
 class OwnerList(msgspec.Struct, frozen=True):
-    """A list, oldest first: its statement, owner, the cursor of its nth entry, and the statement's other arguments."""
+    """A list, oldest first: its statement, its owner, the cursor of its nth entry, the statement's other arguments."""
 
     name: str
     statement: sql.Query[Any]
@@ -54,14 +54,14 @@ class OwnerList(msgspec.Struct, frozen=True):
     rest: tuple[object, ...] = ()
 
     async def page(self, db: asyncpg.Connection, limit: int, depth: int, *, by_cursor: bool) -> Sequence[Any]:
-        """The page after so many entries."""
+        """The page after `depth` entries."""
         at_cursor = by_cursor and depth > 0
         cursor = self.cursor(depth) if at_cursor else (None,) * len(self.cursor(1))
         return await self.statement.all(db, self.owner, limit, 0 if at_cursor else depth, *cursor, *self.rest)
 
 
 def lists(busy: bytes) -> tuple[OwnerList, ...]:
-    """The lists of a filled database, in which the busy address of `bench.pages` holds everything."""
+    """The lists of a filled database, in which the busy address of `bench.pages` owns everything."""
     return (
         OwnerList(
             "unspent outputs with an asset",

@@ -1,8 +1,8 @@
 """`python -m bench.pages`: pages of an address with more than a million transactions, at any depth.
 
-Each figure is a statement of the API with the making of its rows, and stands beside the floor: the same range of the
-primary key alone, with nothing else read. In a round all offsets take turns, so that other load on the machine affects
-all of them alike. History at offset 1,000,000 is to cost at most 1.2 times what it costs at offset 0.
+Each figure is the time of an API statement, including the construction of its rows. The floor beside it reads only the
+same range of the primary key. In a round all offsets take turns, so that other load on the machine affects all of them
+alike. History at offset 1,000,000 should cost at most 1.2 times as much as at offset 0.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from shared.ledger import AddressNo, AssetNo
 from shared.network import MAINNET
 
 BUSY = b"\x01" + bytes(range(56))
-"""The address, at which every transaction is."""
+"""The address of every transaction."""
 
 OFFSETS = (0, 10_000, 1_000_000)
 _OWNER_DEPTHS = (0, 10_000, owners.ENTRIES - 1_000)
@@ -40,7 +40,7 @@ _FLOOR = "SELECT tx_id FROM address_tx_range($1, $2::bigint, $2::bigint + $3::bi
 
 
 async def fill(db: asyncpg.Connection, count: int) -> None:
-    """Transactions of two inputs and three outputs, 20 in a block, all of them at one address."""
+    """Insert transactions of two inputs and three outputs, 20 in a block, all at one address."""
     outputs = [packed.pack_output(AddressNo(_BUSY_NO + n), 5_000_000 + n, {}) for n in range(3)]
     outputs[1] = packed.pack_output(AddressNo(_BUSY_NO + 1), 2_000_000, {AssetNo(1): 7})
     inputs = [packed.pack_input(packed.output_key(bytes(32), n), output) for n, output in enumerate(outputs[:2])]
@@ -86,13 +86,13 @@ async def fill(db: asyncpg.Connection, count: int) -> None:
 
 
 class _Stopwatch:
-    """Times of some calls that take turns."""
+    """The times of one of several calls that take turns."""
 
     def __init__(self) -> None:
         self._took_s: list[float] = []
 
     async def time(self, work: Callable[[], Awaitable[Sequence[object]]]) -> None:
-        """Time some work that was done once just before, so that the turn before it leaves no mark."""
+        """Time some work after one untimed run, so that the previous turn does not affect it."""
         await work()
         began = time.perf_counter()
         found = await work()

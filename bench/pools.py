@@ -1,8 +1,8 @@
-"""`python -m bench.pools`: pages of a large pool's delegators, and what an epoch's boundary costs.
+"""`python -m bench.pools`: pages of a large pool's delegators, and the cost of an epoch's boundary.
 
-Stake credentials are made by Postgres: as many delegators as mainnet has, 200,000 of them in one pool, with amounts
-spread over many magnitudes, half of them alike or nothing. Figures stand beside their floor: a page beside the same
-page by OFFSET alone, the boundary beside the mere sum per pool.
+Postgres generates the stake credentials: as many delegators as on mainnet, 200,000 of them in one pool, with amounts
+spread over many magnitudes, half of them equal or zero. Each figure is compared with its floor: a page with the same
+page by OFFSET alone, the boundary with only the sum per pool.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from shared.network import MAINNET
 
 PAGE = 100
 BLOCK_STAKES = 300
-"""How many stake credentials a full block touches."""
+"""The number of stake credentials that a full block touches."""
 
 _POOLS = 3_000
 _LARGEST = 1
@@ -42,7 +42,7 @@ _SUM_PER_POOL = "SELECT pool_no, sum(balance) FROM stake WHERE pool_no IS NOT NU
 
 
 async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None:
-    """As many credentials without a pool as with one, who come in no order; one in three delegators has rewards."""
+    """Insert as many credentials without a pool as with one, in no order; one in three delegators has rewards."""
     await db.execute("SELECT setseed(0.5)")
     await db.execute(
         """
@@ -80,7 +80,7 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
 
 
 async def timed_ms(work: Callable[[], Awaitable[object]], rounds: int = 30) -> float:
-    """The median of some calls, after one that warms up."""
+    """The median time of some calls, after a warm-up call."""
     await work()
     took = []
     for _ in range(rounds):
@@ -91,7 +91,7 @@ async def timed_ms(work: Callable[[], Awaitable[object]], rounds: int = 30) -> f
 
 
 async def pages(db: asyncpg.Connection) -> Table:
-    """A page at each of some offsets."""
+    """A page at each of several offsets."""
     table = Table("offset", "page, ms", "by OFFSET alone, ms", title="delegators of one pool")
     for column in table.columns:
         column.justify = "right"

@@ -1,4 +1,4 @@
-"""Work in processes of their own, whose memory is not ours, and which end with this one, even if it is killed."""
+"""Work in separate processes, with separate memory. They end with this process, even if it is killed."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 
 class Parent:
-    """The process that started this one. `stop` is set once it wants this one to finish."""
+    """The process that started this one. `stop` is set when this process should finish."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -34,7 +34,7 @@ class Parent:
 
 
 class Child:
-    """A process that works beside this one."""
+    """A child process."""
 
     def __init__(self, process: SpawnProcess, connection: Connection) -> None:
         self._process, self._connection = process, connection
@@ -46,7 +46,7 @@ class Child:
         return self._process.pid
 
     async def hear(self) -> Any:
-        """What it sends next. Raises RuntimeError if it has ended; what ended it is on standard error."""
+        """Its next message. Raises RuntimeError if it has ended; its error is on standard error."""
         try:
             return await asyncio.to_thread(self._connection.recv)
         except EOFError as cause:
@@ -88,7 +88,7 @@ async def _answer(parent: Parent, work: Callable[..., Awaitable[object]], *argum
 
 
 def _work(connection: Connection, work: Callable[..., Awaitable[object]], arguments: tuple[object, ...]) -> None:
-    """Run the work as the indexer's process runs; cancel it when the parent has gone or does not want it any more."""
+    """Do the work in a process set up like the indexer's; cancel it when the parent ends or no longer wants it."""
     log.configure("warning", "console")
     gc.disable()
 
@@ -115,9 +115,9 @@ def _work(connection: Connection, work: Callable[..., Awaitable[object]], argume
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had.
+    """The peak memory of this process.
 
-    On Linux getrusage starts with the memory of the parent, of which a new process is a copy for a moment.
+    On Linux getrusage starts from the memory of the parent, since a new process is briefly a copy of it.
     """
     status = Path("/proc/self/status")
     if status.exists():

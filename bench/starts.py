@@ -1,4 +1,4 @@
-"""How long each process takes to start, and the memory that it has then."""
+"""The start-up time of each process, and its memory after the start."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from rich.table import Table
 _WITHIN_S = 60.0
 _NOWHERE = "ws://127.0.0.1:9"  # the port of discard, where nothing listens
 
-# What each process logs when it has started: the indexer then waits for a node.
+# The event that each process logs once it has started; the indexer then waits for a node.
 _PROCESSES = {
     "API": (("api", "--port", "0"), "api.listening"),
     "usage aggregator": (("dramatiq", "api.worker", "-p", "1", "-t", "2"), "aggregator.ready"),
@@ -22,7 +22,7 @@ _PROCESSES = {
 
 
 async def table(url: str, redis_url: str, folder: Path) -> Table:
-    """Start each process once to warm up, and once more."""
+    """Start each process once to warm up, and once to measure."""
     shown = Table("process", "start s", "CPU s", "memory MB", title="start of each process")
     for column in shown.columns[1:]:
         column.justify = "right"
@@ -41,7 +41,7 @@ async def table(url: str, redis_url: str, folder: Path) -> Table:
 
 
 async def _start(command: tuple[str, ...], event: str, environment: dict[str, str]) -> tuple[float, float, list[float]]:
-    """The seconds until a process logs an event, and the CPU seconds and the memory of it and of its children."""
+    """The seconds until a process logs an event, and the CPU seconds and memory of the process and its children."""
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         sys.executable,

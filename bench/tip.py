@@ -1,7 +1,7 @@
-"""`python -m bench.tip`: what a block, a rollback, a fork and the first block of an epoch cost at the tip.
+"""`python -m bench.tip`: the cost of a block, a rollback, a fork and the first block of an epoch at the tip.
 
-Times are those from the message of the node to the commit that it causes, of a short index on which nothing else works.
-`bench.growth` measures the same in large ones.
+Times are from the node's message to the resulting commit, in a small index that nothing else uses. `bench.growth`
+measures the same in large ones.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _AT_ONCE = 100  # blocks
 
 
 async def append(url: str, chain: Path, before: Path) -> None:
-    """Index blocks from the first one on, live."""
+    """Index blocks live, from the first one on."""
     async with live.following(url, chain) as indexer:
         with before.open("rb") as file:
             while messages := [read_block(frame) for frame in islice(file, _AT_ONCE)]:
@@ -49,7 +49,7 @@ async def _measure(transactions: int, seed: int) -> None:
 
 
 def main(
-    transactions: Annotated[int, typer.Option(min=1_000, help="Transactions in the index before.")] = 20_000,
+    transactions: Annotated[int, typer.Option(min=1_000, help="Transactions in the index at the start.")] = 20_000,
     seed: Annotated[int, typer.Option(help="Seed of the chain.")] = 1,
 ) -> None:
     """Measure blocks, rollbacks and forks at the tip."""

@@ -1,6 +1,6 @@
-"""`python -m bench.verify`: how fast every derived figure is recomputed.
+"""`python -m bench.verify`: the time to recompute every derived figure.
 
-The chain of `bench.index`, indexed in bulk, is verified by one process and by as many as there are cores.
+The chain of `bench.index`, indexed in bulk, is verified by one process and by one per core.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from shared.network import MAINNET
 
 
 async def index(url: str, path: Path, transactions: int) -> None:
-    """Index a chain in bulk, and end it."""
+    """Index a chain in bulk, to the end of bulk."""
     await follow_to_end(url, path, transactions, "bulk")
     db = await database.connect(url, MAINNET)
     await db.execute("VACUUM")
@@ -32,7 +32,7 @@ async def index(url: str, path: Path, transactions: int) -> None:
 
 
 async def timed(url: str, processes: int) -> float:
-    """Seconds until all is compared."""
+    """The seconds of a complete verification."""
     db = await database.connect(url, MAINNET)
     began = time.perf_counter()
     _, found = await verify.verify(db, url, MAINNET, lambda *_: None, processes)

@@ -1,7 +1,7 @@
 """`python -m bench.websocket`: reading blocks through the `ogmios` package's connection and through aiohttp's.
 
-A separate process answers each request with the next frame. Either client keeps 100 requests in flight and looks at
-no frame: websockets' synchronous connection as the `ogmios` package holds it, without its limit of size and its
+A separate process answers each request with the next frame. Both clients keep 100 requests in flight and ignore the
+frames' content: websockets' synchronous connection, set up as in the `ogmios` package but without its size limit and
 compression, and `indexer.ogmios` itself.
 """
 
@@ -31,14 +31,14 @@ _TRANSACTIONS = 20_000
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """Seconds that passed, and CPU seconds of the client."""
+    """Elapsed seconds, and CPU seconds of the client."""
 
     wall_s: float
     cpu_s: float
 
 
 def frames_of(recorded: Path | None) -> list[bytes]:
-    """Frames like mainnet's, or those of recorded blocks, one a line."""
+    """Frames like mainnet's, or those of recorded blocks from a file with one per line."""
     if recorded is None:
         return list(Chain(1).frames(_TRANSACTIONS))
     with lzma.open(recorded) as lines:

@@ -22,17 +22,17 @@ Each of a chain's `blocks` has `point`, `height`, `ancestor`, `era` and `decoded
 
 From the command line, `python -m devnet serve` serves a chain, and `python -m devnet make` writes one to a file.
 
-The modules, from what a chain is to what serves it:
+The modules, from the parts of a chain to the servers:
 
     networks, addresses, blocks, parameters    the public networks, and the parts of a chain
     ledger                                     the state that blocks change, forward and back
-    cast, draft, headers                       who acts on a generated chain, and what its blocks are made of
-    transactions/                              the kinds of transaction that a generated chain holds
+    cast, draft, headers                       the actors of a generated chain, and the parts of its blocks
+    transactions/                              the kinds of transaction in a generated chain
     generator                                  valid chains and forks from a seed
     dialect, refusal                           blocks and errors as each version of Ogmios writes them
-    faucet, submitted, rules, mempool          a key with ada, and the transactions of clients
+    faucet, submitted, rules, mempool          a key with ada, and clients' transactions
     node                                       the selected chain, which grows and forks
-    queries, submission, monitor               answers of Ogmios
-    session, server, control                   Ogmios in front of it, and a port to control it
+    queries, submission, monitor               Ogmios' answers
+    session, server, control                   Ogmios in front of the node, and a control port
     demo, demo_folder, demo_process            the whole service on a generated chain: its files and its processes
 """

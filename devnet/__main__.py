@@ -46,11 +46,9 @@ def serve(
     seed: Seed = 7,
     density: Density = 5.0,
     blocks: Annotated[int | None, typer.Option(help="Blocks at the start; default: 3,000, or all of the file.")] = None,
-    pace: Annotated[float, typer.Option(help="New blocks per second; 0 means that the chain does not grow.")] = 0.0,
-    fork_every: Annotated[int, typer.Option(help="Fork instead of growing at every Nth block; 0 means never.")] = 0,
-    on_time: Annotated[
-        bool, typer.Option(help="Give new blocks the time at which they are made. Only for preview.")
-    ] = False,
+    pace: Annotated[float, typer.Option(help="New blocks per second; 0: the chain does not grow.")] = 0.0,
+    fork_every: Annotated[int, typer.Option(help="Fork instead of growing at every Nth block; 0: never.")] = 0,
+    on_time: Annotated[bool, typer.Option(help="Give new blocks the current time. Only for preview.")] = False,
     file: Annotated[Path | None, typer.Option(help="Serve the recorded blocks of this .jsonl[.xz] file.")] = None,
     genesis: Annotated[Path | None, typer.Option(help="Genesis outputs of the recorded chain, as JSON.")] = None,
     ogmios: Version = "6",
@@ -97,7 +95,7 @@ def make(
 
 
 def _generated(options: Options, blocks: int, on_time: bool) -> Generated:
-    """A generated chain; with `on_time` it reaches up to now."""
+    """A generated chain. With `on_time`, it ends now."""
     if not on_time:
         return Generated(options, blocks)
     if networks.BY_NAME[options.network].byron_epochs:

@@ -70,13 +70,13 @@ def pool_of_hash(hash_: bytes) -> str:
 
 
 def byron_root(key: bytes, attributes: object) -> str:
-    """The root of the address of an extended public key (64 bytes), which stands for its credential."""
+    """The root of the address of an extended public key (64 bytes). It serves as the credential."""
     root = hashlib.sha3_256(cbor2.dumps([0, [0, key], attributes])).digest()
     return blake2b_224(root)
 
 
 def shown(content: bytes) -> str:
-    """The text of an address by its bytes."""
+    """The text form of an address in bytes."""
     kind, address_tag = content[0] >> 4, content[0] & 15
     if kind == 8:
         return base58(content)
@@ -101,13 +101,13 @@ def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
 
 
 def genesis_output_id(address: str) -> str:
-    """The transaction id of a genesis output: the hash of its address, as no transaction made it. Its index is 0."""
+    """The transaction id of a genesis output: the hash of its address, since no transaction made it. Its index is 0."""
     return blake2b_256(raw(address))
 
 
 @lru_cache(maxsize=100_000)
 def stake_part(address: str) -> LedgerCredential | None:
-    """The credential whose stake an output at this address is part of. Pointers have no effect, as in Conway."""
+    """The stake credential of outputs at this address. Pointers have no effect, as in Conway."""
     if not address.startswith("addr"):
         return None
     content = raw(address)
@@ -116,7 +116,7 @@ def stake_part(address: str) -> LedgerCredential | None:
 
 
 def payment_part(address: str) -> LedgerCredential:
-    """The credential that spends from an address: of a Byron address, its root as that of a key."""
+    """The credential that spends from an address. For a Byron address: its root, as a key hash."""
     content = raw(address)
     if content[0] >> 4 == 8:
         return LedgerCredential("verificationKey", cbor2.loads(cbor2.loads(content)[0].value)[0].hex())

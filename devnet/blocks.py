@@ -1,4 +1,4 @@
-"""A chain as the node sees it, a list of blocks; and recorded chains."""
+"""A chain as the node sees it: a list of blocks. Also recorded chains."""
 
 import json
 import lzma
@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A block and its position. The `slot` of an epoch boundary block is the first of its epoch, as in its point.
+    """A block and its position. The `slot` of an epoch boundary block is the first slot of its epoch, as in its point.
 
     `content` is a dict if the block was generated, and is encoded for each version of Ogmios. If the block was recorded
     it is bytes, which are served unchanged.
@@ -51,8 +51,8 @@ class Genesis(msgspec.Struct, frozen=True):
 
 
 Offer = Callable[[Any, str, int], Iterator[dict[str, Any]]]
-"""Gives the submitted transactions for a block of an era and slot. The ledger, its first argument, must apply each one
-before it takes the next."""
+"""Yields the submitted transactions for a block in an era and slot. The caller must apply each one to the ledger, the
+first argument, before it requests the next."""
 
 
 def nothing(_ledger: Any, _era: str, _slot: int) -> Iterator[dict[str, Any]]:
@@ -79,13 +79,13 @@ class Chain(Protocol):
 class OpenChain(Chain, Protocol):
     """A chain whose new blocks can hold submitted transactions.
 
-    With `on_time`, a new block has the slot of the moment at which it is made.
+    With `on_time`, a new block has the current slot.
     """
 
     on_time: bool
 
     def grow(self, count: int, offer: Offer = nothing) -> list[Block]:
-        """Append `count` blocks and return them. Each begins with the transactions that are offered for it."""
+        """Append `count` blocks and return them. Each begins with the transactions offered for it."""
 
 
 class Recorded:

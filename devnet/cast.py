@@ -131,7 +131,7 @@ class Cast:
         return hashlib.blake2b(name, digest_size=size).digest()
 
     def _address(self, number: int) -> str:
-        """Six of ten people have a base address with keys, four have rarer kinds. Two people share each stake key."""
+        """Six in ten people have a base address with keys, the rest a rarer kind. Two people share each stake key."""
         address_tag = self.network.address_tag
         payment = LedgerCredential("verificationKey", self.hash_of("payment", number))
         stake = self.stakers[number // 2]

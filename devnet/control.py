@@ -1,9 +1,9 @@
-"""The control port of a devnet: HTTP calls that make the chain grow, fork or stand still, for tests of partners.
+"""The control port of a devnet: HTTP calls that make the chain grow, fork or stall, for partners' tests.
 
 POST /grow?blocks=3                 make blocks now
-POST /fork?depth=3&forget=true      replace the last blocks by a longer fork; `forget` drops their transactions
+POST /fork?depth=3&forget=true      replace the last blocks with a longer fork; `forget` drops their transactions
 POST /stall, POST /resume           stop making blocks by the clock, and start again
-GET /                               the state, which every call answers with
+GET /                               the state, which every call returns
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,7 +30,7 @@ class Pace:
 
 
 def fork(node: Node, depth: int, *, forget: bool = False) -> None:
-    """Replace the last blocks by a fork that is one block longer or, if the chain is recorded, play them again."""
+    """Replace the last blocks with a fork that is one block longer or, if the chain is recorded, play them again."""
     ancestor = max(len(node.blocks) - 1 - depth, -1)
     if isinstance(node.chain, Generated):
         node.switch(node.chain.fork(ancestor, next(_SEEDS), depth + 1), forget=forget)
@@ -40,7 +40,7 @@ def fork(node: Node, depth: int, *, forget: bool = False) -> None:
 
 @asynccontextmanager
 async def listening(node: Node, pace: Pace, host: str, port: int) -> AsyncIterator[str]:
-    """Listen until the end of the `with` block, whose value is the address; `port` 0 takes any free port."""
+    """Listen until the end of the `with` block, and yield the address; `port` 0 takes any free port."""
     app = web.Application()
     app.add_routes([web.get("/", _answering(node, pace, _nothing))])
     for name, act in (("grow", _grow), ("fork", _fork), ("stall", _stall), ("resume", _resume)):
@@ -78,7 +78,7 @@ def _state(node: Node, pace: Pace) -> dict[str, Any]:
 
 
 def _nothing(_node: Node, _pace: Pace, _request: web.Request) -> None:
-    """Only tell the state."""
+    """Only report the state."""
 
 
 def _grow(node: Node, _pace: Pace, request: web.Request) -> None:

@@ -1,7 +1,8 @@
 """`make demo`: the whole service on this machine, with a generated chain that grows, until Ctrl-C.
 
-Every process is the real one, started as an operator starts it; only the chain is generated. It must not end up in a
-real database, so the demo always runs embedded servers, in a folder under DATA_DIR that it removes at the end.
+Every process is the real one, started as an operator starts it; only the chain is generated. Its blocks must
+not end up in a real database, so the demo always runs embedded servers, in a folder under DATA_DIR that it removes at
+the end.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ class DemoFailed(Exception):
 
 
 class DemoProcess:
-    """A process of the service under `devnet.demo_process`, which stops it when the demo ends, however that ends."""
+    """A process of the service under `devnet.demo_process`, which stops it however the demo ends."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, output: Path) -> None:
         self.name = name
@@ -74,14 +75,14 @@ class DemoProcess:
         return "\n".join([f"The last output of the {self.name}:", *last]) if last else "It had no output."
 
     async def end(self) -> None:
-        """Stop the process, in the same way as the end of the demo does."""
+        """Stop the process, as the end of the demo would."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._process.wait()
 
 
 class Demo:
-    """The running processes. Waiting for anything ends if one of them fails or the user presses Ctrl-C."""
+    """The running processes. Every wait ends if a process fails or the user presses Ctrl-C."""
 
     def __init__(self, folder: demo_folder.Folder, stop: asyncio.Event) -> None:
         self.folder = folder.path
@@ -113,7 +114,7 @@ class Demo:
             await run.end()
 
     async def until(self, what: str, ask: Callable[[], Awaitable[Answer | None]]) -> Answer:
-        """Call `ask` until it returns an answer. Raises Stopped, or DemoFailed if a process ends or time is up."""
+        """Call `ask` until it returns an answer. Raises Stopped, or DemoFailed if a process ends or on a timeout."""
         deadline = time.monotonic() + READY_WITHIN_S
         while time.monotonic() < deadline:
             for process in self._processes:
@@ -162,7 +163,7 @@ class ApiClient:
 
 
 class Examples(msgspec.Struct, frozen=True):
-    """The subjects of the lines to try. No fork of the demo replaces them."""
+    """The subjects of the example requests. No fork of the demo replaces them."""
 
     address: str
     tx: str
@@ -279,7 +280,7 @@ LINES = (
 
 
 def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, examples: Examples) -> None:
-    """Print the pages, the keys and lines to try, and write the files that these lines need."""
+    """Print the pages, the keys and example commands, and write the files that the commands need."""
     path, url = folder / "try.sh", addresses["url"]
     faucet_key = folder / "faucet.skey"
     faucet_key.write_text(faucet.signing_key_file())
@@ -297,7 +298,7 @@ def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, e
     console.print(f"\n[bold]Read[/]       {url}/docs (the reference), /status, /console")
     console.print(f"[bold]API key[/]    [green]{key}[/]")
     console.print(f"[bold]Admin key[/]  [green]{admin_key}[/] for /console")
-    console.print("\n[bold]Try it[/] in another terminal. The first line sets what the others use:")
+    console.print("\n[bold]Try it[/] in another terminal. The first line sets the variables for the others:")
     console.print(f"  . {quote(from_here(path))}", style="cyan", markup=False)
     for line, what in LINES:
         console.print(f"  [cyan]{line:<38}[/]{what}")
@@ -305,7 +306,7 @@ def explain(folder: Path, addresses: dict[str, str], key: str, admin_key: str, e
 
 
 async def keys(api: ApiClient, bootstrap_key: str) -> tuple[str, str, str]:
-    """An admin key, and two API keys made with it as a partner does: for the user, and for the demo itself."""
+    """An admin key, and two API keys created with it as a partner would: for the user, and for the demo itself."""
     partner = await api.send("POST", "/v1/admin/admin-keys", bootstrap_key, entity_name="Demo partner")
     account = await api.send("POST", "/v1/admin/users", partner["key"], name="Demo customer")
     made = [
@@ -328,7 +329,7 @@ async def keys(api: ApiClient, bootstrap_key: str) -> tuple[str, str, str]:
 async def show_blocks(demo: Demo, api: ApiClient, key: str, address: str, node: NodeServer, pace: control.Pace) -> None:
     """Let the chain grow and fork, unless it is stalled, and show each change once the API serves it.
 
-    Ends with Stopped.
+    Raises Stopped at the end.
     """
     shown: deque[Text] = deque(maxlen=LINES_OF_BLOCKS)
     with Live(console=console, auto_refresh=False) as live:
@@ -368,7 +369,7 @@ async def indexed(api: ApiClient, key: str, address: str, node: NodeServer) -> b
 
 
 def examples_of(chain: Generated) -> Examples:
-    """The Shelley address with the most payments, one of these, the asset with the most holders, the largest pool."""
+    """The Shelley address with the most payments, a payment to it, the asset with most holders, the largest pool."""
     payments: Counter[str] = Counter()
     last: dict[str, str] = {}
     for block in chain.blocks[: -10 * FORK_DEPTH]:

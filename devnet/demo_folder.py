@@ -1,7 +1,7 @@
-"""The folder of a demo, and the folders that killed demos have left.
+"""The folder of a demo, and the folders that killed demos left behind.
 
-Two locks in the folder tell who is alive: `demo.kept` is held by the demo, `demo.held` by the demo and its parts, which
-end some seconds after a demo that was killed.
+Two locks in the folder show which processes are alive. The demo holds `demo.kept`; the demo and its parts hold
+`demo.held`. After a demo is killed, its parts end within seconds.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Folder:
         self.held.take()
 
     def remove(self) -> None:
-        """Remove it with everything in it. No process may use it any more."""
+        """Remove the folder and its contents. No process may still be using it."""
         self._kept.close()
         self.held.close()
         _remove(self.path)
@@ -38,9 +38,9 @@ class Folder:
 
 @asynccontextmanager
 async def opened(data_dir: Path, leftover: Callable[[str], None]) -> AsyncIterator[Folder]:
-    """A new folder, removed at the end, after those of dead demos. Tells `leftover` about each of them in a line.
+    """Remove the folders of dead demos, then yield a new one, which is removed at the end.
 
-    Raises OSError if DATA_DIR can't be used.
+    `leftover` gets a line about each dead demo. Raises OSError if DATA_DIR can't be used.
     """
     data_dir.mkdir(parents=True, exist_ok=True)
     one_at_a_time = FileLock(data_dir / "demos.kept")
@@ -71,7 +71,7 @@ async def _clear(path: Path, leftover: Callable[[str], None]) -> None:
                 return
             await asyncio.sleep(_LOOK_EVERY_S)
         _remove(path)
-        leftover(f"Removed {path.name}, which a killed demo had left.")
+        leftover(f"Removed {path.name}, left behind by a killed demo.")
     finally:
         kept.close()
         held.close()

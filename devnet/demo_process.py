@@ -25,7 +25,7 @@ def main(command: list[str]) -> int:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_this)
     threading.Thread(target=_stop_with_demo, args=(process,), daemon=True).start()
     status = process.wait()
-    _kill(process)  # what it has left behind
+    _kill(process)  # any processes that it left behind
     return status if status >= 0 else 128 - status
 
 
@@ -34,7 +34,7 @@ def _end_with_parent() -> None:
 
 
 def _stop_with_demo(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the end of the demo; then send SIGTERM, and SIGKILL if that takes longer than it may."""
+    """Wait for the end of the demo; then send SIGTERM, and SIGKILL after ENDS_WITHIN_S."""
     os.read(sys.stdin.fileno(), 1)  # not through a buffer, whose lock this thread would hold at the end
     process.terminate()
     try:

@@ -1,6 +1,6 @@
 """Blocks as each version of Ogmios writes them: 6.11 to 7, with any of the flags that operators set.
 
-Generated blocks hold everything: they are as Ogmios 7 writes them, with all that flags add.
+Generated blocks contain every field: they are as Ogmios 7 writes them, with all that the flags add.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return msgspec.json.encode(content)
 
     def transaction(self, tx: Json, era: str) -> Json:
-        """A transaction, of Ogmios 7 and with all that flags add, as this version writes it."""
+        """Convert a transaction from the complete form of Ogmios 7 to the form that this version writes."""
         tx = dict(tx)
         if not self.transaction_cbor:
             tx.pop("cbor", None)

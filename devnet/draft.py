@@ -27,8 +27,8 @@ class Impossible(Exception):
 class Draft:
     """The parts of a transaction so far. Reads the ledger and does not change it.
 
-    `lovelace` and `assets` are what inputs, withdrawals, refunds and mints contributed, less outputs, deposits and
-    burns. `done` pays this difference as change.
+    `lovelace` and `assets` are the balance: inputs, withdrawals, refunds and mints, less outputs, deposits and burns.
+    `done` pays the balance as change.
     """
 
     def __init__(self, ledger: Ledger, cast: Cast, random: Random, era: str, slot: int) -> None:
@@ -70,9 +70,9 @@ class Draft:
         self.tx.setdefault("references", []).append(self._use(reference))
 
     def fund(self, lovelace: int, address: str | None = None) -> str:
-        """Spend outputs of an address (None: a random person's) until the draft holds that much; returns who paid.
+        """Spend outputs of an address (None: a random person's) until the balance is that high. Returns the payer.
 
-        A faucet pays if they do not suffice. Raises Impossible if it cannot.
+        A faucet pays if those outputs do not suffice. Raises Impossible if no faucet can.
         """
         payer = address or self.cast.somebody(self.random)
         for reference in self.references(payer, most=4) if self._wants(lovelace) else ():
@@ -88,7 +88,7 @@ class Draft:
         return payer
 
     def pay(self, address: str, lovelace: int, assets: Assets | None = None, **more: Any) -> None:
-        """Add an output; `more` may have its datum, datumHash and script."""
+        """Add an output; `more` may contain its datum, datumHash and script."""
         value = parameters.ada(lovelace)
         for (policy, name), quantity in (assets or {}).items():
             value.setdefault(policy, {})[name] = quantity
@@ -107,7 +107,7 @@ class Draft:
         self.lovelace += refund - deposit
 
     def withdraw(self, credential: LedgerCredential) -> None:
-        """Withdraw everything that a reward account holds: the ledger allows no less."""
+        """Withdraw the whole balance of a reward account: the ledger allows no partial withdrawal."""
         lovelace = self.ledger.accounts[credential].rewards
         self.tx.setdefault("withdrawals", {})[self.cast.reward_address(credential)] = parameters.ada(lovelace)
         self.lovelace += lovelace
@@ -148,7 +148,7 @@ class Draft:
         assert not self.lovelace and not any(self.assets.values())
 
     def sealed(self, size: int) -> Json:
-        """The transaction with an id that is the hash of its content, signatures and CBOR of `size` bytes."""
+        """The transaction with signatures, CBOR of `size` bytes, and the hash of its content as its id."""
         body = msgspec.json.encode(self.tx)
         id_ = addresses.blake2b_256(body)
         owners = dict.fromkeys(self.signers) or {"": None}
@@ -165,7 +165,7 @@ class Draft:
         return part
 
     def include(self, part: "Draft") -> None:
-        """Add a finished sub-transaction, and its surplus or deficit to this transaction's."""
+        """Add a finished sub-transaction, and add its surplus or deficit to the balance of this transaction."""
         self.tx.setdefault("subTransactions", []).append(part.sealed(200))
         self.lovelace += part.lovelace
         for asset, quantity in part.assets.items():

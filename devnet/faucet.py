@@ -1,4 +1,4 @@
-"""The faucet key: a signing key that everybody knows, with ada on every chain that is generated to be served.
+"""The faucet key: a well-known signing key, with ada on every generated chain that is served.
 
 Never use it anywhere else. Its signing key is the Blake2b-256 hash of `Ledgerline devnet faucet`.
 """
@@ -20,7 +20,7 @@ def address(address_tag: int) -> str:
 
 
 def signing_key_file() -> str:
-    """The signing key in the format of cardano-cli, which pycardano reads, too."""
+    """The signing key in the format of cardano-cli, which pycardano reads too."""
     return (
         '{"type": "PaymentSigningKeyShelley_ed25519", "description": "Faucet of the devnet", '
         f'"cborHex": "5820{SIGNING_KEY}"}}\n'

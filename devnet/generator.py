@@ -1,7 +1,7 @@
 """Valid chains from a seed: the same seed and options make the same blocks, on every machine.
 
-Each block has its own random number generator, seeded with its parent's id. So a fork needs nothing but the ledger
-as it was after the last common block: a copy of today's, rewound.
+Each block has its own random number generator, seeded with its parent's id. So a fork needs only the
+ledger after the last common block: a copy of the current ledger, rewound.
 """
 
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ _TRIES = 8
 class Options(msgspec.Struct, frozen=True):
     """Options of a generated chain.
 
-    `density` is about the mean number of transactions per block; some blocks have none, see _count. `plain` is the
+    `density` is roughly the mean number of transactions per block; some blocks have none, see _count. `plain` is the
     share of everyday payments; the other transactions are of random kinds. `eras` are (name, first epoch) in order:
     each lasts `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends. With
     `faucet`, the faucet key has ada from the first Shelley block on.
@@ -55,9 +55,9 @@ def options_of(network: str, **changes: Any) -> Options:
 
 
 def options_until_now(options: Options, blocks: int) -> Options:
-    """The same options with later eras: a chain of so many blocks then ends at least two epochs ago.
+    """The same options with later eras, so that a chain of `blocks` blocks ends at least two epochs ago.
 
-    The present is in the last era. Only for a network without Byron, whose epochs can begin anywhere.
+    The current time is in the last era. Only for a network without Byron, whose epochs can begin anywhere.
     """
     network = BY_NAME[options.network]
     assert not network.byron_epochs
@@ -69,7 +69,7 @@ def options_until_now(options: Options, blocks: int) -> Options:
 class Generated:
     """A chain that can grow without end and fork at any block.
 
-    With `on_time`, a new block has the slot of the moment at which it is made, instead of one after a random gap.
+    With `on_time`, a new block has the current slot, instead of one after a random gap.
     """
 
     def __init__(self, options: Options | None = None, blocks: int = 0) -> None:
@@ -90,7 +90,7 @@ class Generated:
         return self.options.eras
 
     def grow(self, count: int = 1, offer: Offer = nothing) -> list[Block]:
-        """Append `count` blocks and return them. Each begins with the transactions that are offered for it."""
+        """Append `count` blocks and return them. Each begins with the transactions offered for it."""
         for _ in range(count):
             self.blocks.append(self._next(offer))
             self.ledger.finish_block()
@@ -126,7 +126,7 @@ class Generated:
         return self._headers.praos(era, parent, slot, leader, transactions)
 
     def _slot(self, random: Random, parent: Block | None) -> int:
-        """The next block's slot: that of now, or after a random gap, in the next era if this one has lasted enough."""
+        """The next block's slot: the current one, or one after a random gap, in the next era once this one is over."""
         if parent is None:
             return self.network.epoch_start(self.options.eras[0][1])
         if self.on_time:
@@ -157,7 +157,7 @@ class Generated:
         return random.choice(self.cast.delegates)
 
     def _transactions(self, random: Random, era: str, slot: int) -> list[Json]:
-        """The transactions of a block. Each is applied before the next is made, which can build on it."""
+        """The transactions of a block. Each is applied before the next is made, so later ones can build on it."""
         transactions = []
         if era != "byron" and len(self.ledger.wallets[self.cast.faucets[0]]) < 12:
             transactions.append(self._apply(self._endow(Draft(self.ledger, self.cast, random, era, slot))))
@@ -181,7 +181,7 @@ class Generated:
     def _endow(self, draft: Draft) -> Json:
         """Split the largest output of a faucet into many outputs of the first faucet, and some for people.
 
-        The address of the faucet key gets some, too, if it has none.
+        The address of the faucet key also gets some, if it has none.
         """
         sources = [reference for address in self.cast.faucets for reference in draft.references(address)]
         richest = max(sources, key=lambda source: lovelace_of(self.ledger.unspent[source]))

@@ -1,4 +1,4 @@
-"""Makes blocks of transactions, with the headers of every era."""
+"""Makes blocks from transactions, with the headers of every era."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _ERAS_WITH_NONCE = ("shelley", "allegra", "mary", "alonzo")
 
 
 class Headers:
-    """Makes blocks of a cast's pools and genesis delegates."""
+    """Makes the blocks of a cast's pools and genesis delegates."""
 
     def __init__(self, cast: Cast) -> None:
         self._cast = cast

@@ -1,7 +1,7 @@
 """The ledger state of a chain, and the rules by which blocks change it.
 
 One `Ledger` follows one chain, from genesis or from any later block (it skips inputs whose outputs it never saw). It
-applies blocks without validating them. The generator asks it what would be valid before it writes a transaction.
+applies blocks without validating them. The generator reads it so that it makes only valid transactions.
 """
 
 from collections import Counter, defaultdict, deque
@@ -52,7 +52,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class Undo(msgspec.Struct):
-    """The part of the ledger that a block changed, as it was before."""
+    """The previous state of the part of the ledger that a block changed."""
 
     state: dict[str, Any]  # the attributes in _KEPT_WHOLE
     spent: dict[Reference, tuple[Json, int]] = msgspec.field(default_factory=dict)  # with the numbers in `wallets`
@@ -61,7 +61,7 @@ class Undo(msgspec.Struct):
     supplies: dict[Asset, int | None] = msgspec.field(default_factory=dict)
 
 
-# Attributes that are small enough to keep a copy from before each block. Their dicts hold frozen values.
+# Attributes that are small enough to copy before each block. Their dicts contain frozen values.
 _KEPT_WHOLE = (
     "epoch", "treasury", "reserves", "fees", "accounts", "pools", "representatives", "proposals", "blocks_made",
     "snapshots", "snapshot_of_outputs", "voting_stakes", "voted_on", "unknown_inputs", "outputs_produced",
@@ -71,7 +71,7 @@ _KEPT_WHOLE = (
 class Ledger:
     """The state after the first `length` blocks of a chain.
 
-    `rewind` takes back any of the last 2,160 blocks, as far as a real node can roll back.
+    `rewind` undoes up to 2,160 blocks, as many as a real node can roll back.
     """
 
     def __init__(self, network: Network, genesis: Genesis) -> None:
@@ -80,7 +80,7 @@ class Ledger:
         self.length = 0
         self.epoch = 0
         self.unspent: dict[Reference, Json] = {}
-        # The unspent outputs of each address, numbered in the order of their production and listed in that order.
+        # The unspent outputs of each address, numbered and listed in the order of their production.
         self.wallets: defaultdict[str, dict[Reference, int]] = defaultdict(dict)
         self.outputs_produced = 0
         self.stakes: defaultdict[LedgerCredential, int] = defaultdict(int)
@@ -97,7 +97,7 @@ class Ledger:
         self.snapshots: tuple[dict[str, dict[LedgerCredential, int]], ...] = ({}, {}, {})
         # Stake by pool in the newest snapshot, without rewards.
         self.snapshot_of_outputs: dict[str, int] = {}
-        # The voting power of each pool in this epoch, and the proposals that are voted on.
+        # The voting power of each pool in this epoch, and the proposals under vote.
         self.voting_stakes: dict[str, int] = {}
         self.voted_on: dict[Reference, Proposal] = {}
         self.unknown_inputs = 0
@@ -119,7 +119,7 @@ class Ledger:
         return twin
 
     def rewind(self, length: int) -> None:
-        """Return to the state after the first `length` blocks; to genesis, if those end more than 2,160 blocks ago."""
+        """Return to the state after the first `length` blocks, or to genesis if that is more than 2,160 blocks back."""
         if self.length - length > len(self._undos):
             vars(self).update(vars(Ledger(self.network, self.genesis)))
             return
@@ -310,7 +310,7 @@ class Ledger:
                 self.accounts[credential] = changed
 
     def _add_reward(self, credential: LedgerCredential, lovelace: int) -> bool:
-        """Change what a reward account holds; False if the credential is not registered."""
+        """Change the balance of a reward account; False if the credential is not registered."""
         account = self.accounts.get(credential)
         if account:
             self.accounts[credential] = msgspec.structs.replace(account, rewards=account.rewards + lovelace)
@@ -395,7 +395,7 @@ def _output(address: str, lovelace: int) -> Json:
 
 
 def _kept(now: Any, before: Any) -> Any:
-    """A value to keep for undoing: the one kept before if they are equal, in order too, which `==` of dicts ignores."""
+    """The value to keep for undoing: `before` if the two are equal, also in order, which `==` of dicts ignores."""
     if now is before or (now == before and (not isinstance(now, dict) or list(now) == list(before))):
         return before
     return copy(now)

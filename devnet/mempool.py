@@ -1,4 +1,4 @@
-"""The mempool: transactions that were submitted, in order, and those of them that blocks hold."""
+"""The mempool: submitted transactions in order, and those that are in blocks by now."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,14 @@ CAPACITY_BYTES = 2 * parameters.MAX_BLOCK_BODY_BYTES
 
 
 class EraSlot(msgspec.Struct, frozen=True):
-    """The era and the slot in which transactions are checked, against a ledger that is at the tip."""
+    """The era and slot in which transactions are checked against the ledger at the tip."""
 
     era: str
     slot: int
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A transaction that is neither in the mempool any more nor in a block, and why.
+    """A transaction that is no longer in the mempool or in a block, and the reason.
 
     It has become invalid, or a fork removed its block and it could not return.
     """
@@ -35,9 +35,9 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 class Mempool:
-    """Transactions that wait for a block. `version` changes with its content.
+    """Transactions that wait for a block. `version` changes with the content.
 
-    Each is valid after all before it. A check applies them to the ledger of the tip and then rewinds it.
+    Each is valid after all earlier ones. A check applies them to the ledger of the tip and then rewinds it.
     """
 
     def __init__(self) -> None:
@@ -52,12 +52,12 @@ class Mempool:
     def submit(self, tx: "Submitted", ledger: Ledger, moment: EraSlot) -> None:
         """Accept a transaction. Raises Refusal if it breaks a rule of the ledger, or if there is no room.
 
-        A chain that is not on time may make its next block later than at `moment`; then the transaction can expire.
+        A chain that is not on time may make its next block later than `moment`; the transaction can expire first.
         """
         from devnet import rules
 
         if self.size_bytes + tx.size > CAPACITY_BYTES:
-            raise Refusal(3997, "The mempool is full.", {"error": f"more than {CAPACITY_BYTES} bytes would wait"})
+            raise Refusal(3997, "The mempool is full.", {"error": f"more than {CAPACITY_BYTES} bytes would be waiting"})
         length = ledger.length
         try:
             ledger.enter(moment.slot)
@@ -70,7 +70,7 @@ class Mempool:
         self.version += 1
 
     def offer(self, ledger: Ledger, era: str, slot: int) -> Iterator[Json]:
-        """The transactions for the next block; each is checked after the one before it has been applied."""
+        """The transactions for the next block; each is checked after the previous one was applied."""
         room = parameters.MAX_BLOCK_BODY_BYTES
         for tx in list(self.waiting.values()):
             if tx.size <= room and self._broken(tx, ledger, EraSlot(era, slot)) is None:
@@ -86,7 +86,7 @@ class Mempool:
             self.version += 1
 
     def give_back(self, block_ids: list[str], *, forget: bool) -> list[Dropped]:
-        """A fork has removed these blocks, the oldest first: their transactions wait again, unless `forget` is set."""
+        """Return the transactions of removed blocks, given oldest first, to the mempool; with `forget`, drop them."""
         found = [tx for id_ in block_ids for tx in self._in_blocks.pop(id_, [])]
         if not found:
             return []

@@ -1,4 +1,4 @@
-"""Mempool monitoring: the snapshot that a client has acquired, and its questions about it."""
+"""Mempool monitoring: the snapshot that a client has acquired, and the queries about it."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ class Monitor:
         self._changed.set()
 
     async def answer(self, method: str, params: msgspec.Raw) -> Any:
-        """The result of a method. `acquireMempool` waits for a snapshot that the client has not had.
+        """The result of a method. `acquireMempool` waits for a snapshot that is new to the client.
 
         Raises Refusal and msgspec.DecodeError.
         """

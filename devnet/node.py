@@ -1,4 +1,4 @@
-"""The node: the chain that it has selected, which grows and forks on demand, and its ledger and mempool."""
+"""The node: its selected chain, which grows and forks on demand, its ledger and its mempool."""
 
 from collections import Counter, deque
 from datetime import UTC, datetime
@@ -22,13 +22,13 @@ class NodeClient(Protocol):
     """A client that follows the chain, as the node sees it."""
 
     def chain_grew(self) -> None:
-        """There are more blocks."""
+        """Blocks were appended."""
 
     def chain_forked(self, ancestor: int) -> None:
         """Every block above the one at index `ancestor` has been removed."""
 
     def mempool_changed(self) -> None:
-        """Transactions came into the mempool or left it."""
+        """Transactions entered or left the mempool."""
 
     def drop(self) -> None:
         """End the connection."""
@@ -37,9 +37,9 @@ class NodeClient(Protocol):
 class Node:
     """Plays `chain` as the version of Ogmios in `dialect` writes it.
 
-    A `syncing` node refuses Shelley's genesis while its tip is in Byron, as a real one does; any other always has it.
-    Every method that changes the chain tells the clients at once. For tests: `requests` counts the requests by method,
-    `delay_s` delays each answer, and `injected` holds raw answers for the next `nextBlock` requests.
+    A `syncing` node refuses Shelley's genesis while its tip is in Byron, as a real one does; others always serve it.
+    Every method that changes the chain notifies the clients immediately. For tests: `requests` counts the requests
+    by method, `delay_s` delays each answer, and `injected` contains raw answers for the next `nextBlock` requests.
     """
 
     def __init__(self, chain: Chain, dialect: Dialect | None = None, *, syncing: bool = False) -> None:
@@ -81,7 +81,7 @@ class Node:
         self._clean_mempool()
 
     def grow(self, count: int = 1) -> int:
-        """Let the chain make up to `count` more blocks, from the mempool first; returns how many it made."""
+        """Let the chain make up to `count` more blocks, from the mempool first. Returns the number made."""
         if not isinstance(self.chain, OpenChain):
             fresh = self.chain.grow(count)
             self.extend(fresh)
@@ -93,15 +93,15 @@ class Node:
     def submit(self, tx: "Submitted") -> None:
         """Accept a transaction for the next block. Raises Refusal if the ledger does not allow it now."""
         if not isinstance(self.chain, OpenChain):
-            raise Refusal(3997, "The mempool is closed.", {"error": "the chain of this node takes no transactions"})
+            raise Refusal(3997, "The mempool is closed.", {"error": "this node's chain accepts no transactions"})
         self.mempool.submit(tx, self.ledger_after(len(self.blocks) - 1), self._moment())
         self._tell_of_mempool()
 
     def fork(self, ancestor: int, blocks: list[Block], *, forget: bool = False) -> None:
         """Replace every block above the one at index `ancestor` (-1 for all) with others.
 
-        Submitted transactions that the new blocks lack wait in the mempool again, since the other nodes of a network
-        still have them; with `forget` they are dropped.
+        Submitted transactions that the new blocks lack return to the mempool, since the other nodes of a network still
+        have them. With `forget` they are dropped.
         """
         if self._ledger.length > ancestor + 1:
             self._ledger.rewind(ancestor + 1)
@@ -115,7 +115,7 @@ class Node:
         self.extend(blocks)
 
     def switch(self, chain: Chain, *, forget: bool = False) -> int:
-        """Play another chain from now on; returns the index of the last common block, -1 if there is none."""
+        """Play another chain from now on; returns the index of the last common block, or -1."""
         shared = 0
         for ours, theirs in zip(self.blocks, chain.blocks, strict=False):
             if ours.id != theirs.id:
@@ -158,14 +158,14 @@ class Node:
         return self._ledger
 
     def _moment(self) -> EraSlot:
-        """When the next block would be made: now, on a chain that is on time, otherwise right after the tip."""
+        """The era and slot of the next block: now on a chain that is on time, otherwise right after the tip."""
         assert self.tip is not None, "a chain without blocks has no era"
         on_time = isinstance(self.chain, OpenChain) and self.chain.on_time
         now = self.chain.network.slot_at(datetime.now(UTC)) if on_time else 0
         return EraSlot(self.tip.era, max(now, self.tip.slot + 1))
 
     def _clean_mempool(self) -> None:
-        """Drop what the new tip no longer allows, and tell the clients of any change."""
+        """Drop transactions that are invalid at the new tip, and notify the clients of any change."""
         if self.mempool.waiting:
             self._log(self.mempool.clean(self.ledger_after(len(self.blocks) - 1), self._moment()))
         self._tell_of_mempool()

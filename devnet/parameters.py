@@ -23,7 +23,7 @@ MAX_TRANSACTION_BYTES = 16_384
 MAX_BLOCK_BODY_BYTES = 90_112
 MAX_VALUE_BYTES = 5_000
 MIN_UTXO_DEPOSIT_COEFFICIENT = 4_310
-OUTPUT_OVERHEAD_BYTES = 160  # what an unspent output counts besides its own bytes, in its least lovelace
+OUTPUT_OVERHEAD_BYTES = 160  # added to an output's own bytes for its least lovelace
 PROTOCOL_MAJOR = {
     "byron": 1, "shelley": 2, "allegra": 3, "mary": 4, "alonzo": 6, "babbage": 8, "conway": 10, "dijkstra": 12,
 }  # fmt: skip
@@ -57,7 +57,7 @@ def ada(lovelace: int) -> Json:
 
 
 def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
-    """The current parameters, as that version of Ogmios answers `queryLedgerState/protocolParameters`."""
+    """The current parameters, as that version of Ogmios returns them for `queryLedgerState/protocolParameters`."""
     parameters: Json = {
         "minFeeCoefficient": MIN_FEE_COEFFICIENT,
         "minFeeConstant": ada(MIN_FEE_CONSTANT),

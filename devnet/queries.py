@@ -1,4 +1,4 @@
-"""Answers to queries: of the network, at the node's tip, and of the ledger state, at the acquired point or the tip."""
+"""Answers to queries of the network (at the node's tip) and of the ledger state (at the acquired point or the tip)."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -98,7 +98,7 @@ def acquirable(node: Node, params: msgspec.Raw) -> Any:
 
 
 def health(node: Node) -> Json:
-    """The content of `/health`. The node is always synchronized with itself."""
+    """The content of `/health`. The node is always synchronised with itself."""
     tip = node.tip
     return {
         "startTime": _text(node.chain.network.start_time),
@@ -214,7 +214,7 @@ def _live_stake_distribution(query: LedgerQuery) -> Json:
 
 
 def _governance_proposals(query: LedgerQuery) -> list[Json]:
-    """The proposals that are voted on in this epoch: those that existed when it began. Votes are omitted."""
+    """The proposals under vote in this epoch: those that existed when it began. Votes are omitted."""
     if _ERAS.index(query.era) < _ERAS.index("conway"):
         raise Refusal(2002, "This query isn't available in the current era.")
     asked = query.params.proposals

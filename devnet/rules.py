@@ -1,7 +1,7 @@
-"""The ledger's rules for a submitted transaction, and Ogmios' words for those that it breaks.
+"""The ledger's rules for a submitted transaction, and Ogmios' errors for broken ones.
 
-`check` stops at the first broken rule. Ogmios, which hears of all of them, names the one that most likely explains the
-others; the order here is the same as far as the devnet's rules go.
+`check` stops at the first broken rule. Ogmios receives all of them, and reports the one that most likely explains the
+others. For the rules that the devnet has, the order here is the same.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ class Case:
         return [self.ledger.unspent[reference] for reference in references(self.content["inputs"])]
 
     def needed(self) -> Iterator[LedgerCredential]:
-        """The credentials that must agree: of inputs, withdrawals, certificates and policies, and extra signatories."""
+        """The credentials that must approve: of inputs, withdrawals, certificates, policies, and extra signatories."""
         yield from (addresses.payment_part(output["address"]) for output in self.spent)
         yield from (addresses.reward_credential(address) for address in self.content.get("withdrawals", {}))
         for certificate in self.certificates:
@@ -73,7 +73,7 @@ def _era(case: Case) -> None:
 
 
 def _refuse_unsupported(case: Case) -> None:
-    """Refuse what a node would do and the devnet does not."""
+    """Refuse features that a node supports and the devnet does not."""
     if case.tx.runs_plutus:
         raise _unexpected("this devnet has no Plutus evaluator: it accepts no transaction with redeemers or scripts")
     if case.tx.unsupported is not None:
@@ -95,7 +95,7 @@ def _interval(case: Case) -> None:
 
 def _inputs(case: Case) -> None:
     if not case.content["inputs"]:
-        raise Refusal(3121, "The transaction has no input: it needs one, so that it can't be replayed.")
+        raise Refusal(3121, "The transaction has no input: at least one is required to prevent replays.")
     both = [each for each in case.content.get("references", ()) if each in case.content["inputs"]]
     if both:
         raise Refusal(3164, "Outputs are both spent and referred to.", {"conflictingReferences": both})
@@ -148,7 +148,7 @@ def _scripts(case: Case) -> None:
         raise Refusal(3104, "The transaction has scripts that it does not need.", {"extraneousScripts": extraneous})
     failing = sorted(hash_ for hash_, script in case.tx.scripts.items() if not _agrees(script, case.tx))
     if failing:
-        raise Refusal(3103, "Some native scripts do not agree.", {"failingNativeScripts": failing})
+        raise Refusal(3103, "Some native scripts fail.", {"failingNativeScripts": failing})
 
 
 def _agrees(script: Json, tx: Submitted) -> bool:
@@ -176,7 +176,9 @@ def _metadata(case: Case) -> None:
     if declared is None:
         raise Refusal(3105, "The body lacks the hash of the metadata.", {"metadata": {"hash": computed}})
     if computed is None:
-        raise Refusal(3106, "The body has a hash of metadata, but there is none.", {"metadata": {"hash": declared}})
+        raise Refusal(
+            3106, "The body has a metadata hash, but the transaction has no metadata.", {"metadata": {"hash": declared}}
+        )
     data = {"provided": {"hash": declared}, "computed": {"hash": computed}}
     raise Refusal(3107, "The hash in the body is not that of the metadata.", data)
 
@@ -213,12 +215,12 @@ def _rewards(case: Case) -> None:
         if account is None or account.rewards != value["ada"]["lovelace"]:
             incomplete[address] = value
     if incomplete:
-        message = "Withdrawals must be of registered credentials, and take all of their rewards."
+        message = "Withdrawals must be from registered accounts, and withdraw all their rewards."
         raise Refusal(3141, message, {"incompleteWithdrawals": incomplete})
 
 
 def _delegations(case: Case) -> None:
-    """Each certificate must fit the accounts as the ones before it leave them."""
+    """Each certificate must be valid after the ones before it."""
     known = dict.fromkeys(case.ledger.accounts)
     withdrawn = {addresses.reward_credential(address) for address in case.content.get("withdrawals", ())}
     for certificate in case.certificates:
@@ -227,7 +229,7 @@ def _delegations(case: Case) -> None:
         if kind == "stakeCredentialRegistration":
             if who in known:
                 data = {"knownCredential": who.hash, "from": who.origin}
-                raise Refusal(3145, "The stake credential is registered already.", data)
+                raise Refusal(3145, "The stake credential is already registered.", data)
             known[who] = None
         elif who not in known:
             data = {"unknownCredential": who.hash, "from": who.origin}
@@ -235,7 +237,7 @@ def _delegations(case: Case) -> None:
         if "deposit" in certificate and certificate["deposit"] != parameters.ada(_deposit(case.ledger, certificate)):
             expected = parameters.ada(_deposit(case.ledger, certificate))
             deposits = {"providedDeposit": certificate["deposit"], "expectedDeposit": expected}
-            raise Refusal(3151, "The deposit in a certificate is not that of the protocol.", deposits)
+            raise Refusal(3151, "The deposit in a certificate differs from the protocol's.", deposits)
         if kind == "stakeCredentialDeregistration":
             _must_be_empty(case, who, withdrawn)
             del known[who]
@@ -261,7 +263,7 @@ def _must_know(case: Case, certificate: Json) -> None:
 
 
 def _value(case: Case) -> None:
-    """What comes in, with what is minted, must go out, with what is burned."""
+    """The value consumed, including mints, must equal the value produced, including burns."""
     consumed, produced = Counter[Asset](), Counter[Asset]()
     for output in case.spent:
         consumed.update(_quantities(output["value"]))
@@ -290,7 +292,7 @@ def _whose(certificate: Json) -> LedgerCredential:
 
 
 def _deposit(ledger: Ledger, certificate: Json) -> int:
-    """The deposit that a registration takes, or that a deregistration gives back."""
+    """The deposit that a registration takes, or that a deregistration returns."""
     account = ledger.accounts.get(_whose(certificate))
     return parameters.STAKE_DEPOSIT if account is None else account.deposit
 

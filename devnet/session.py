@@ -1,7 +1,7 @@
 """One client's connection: its position on the chain, and its requests, answered in order.
 
-As in Ogmios, there are independent queues for chain synchronization, queries, transactions and mempool monitoring: the
-others are answered while a `nextBlock` waits for a block, or an `acquireMempool` for a change.
+As in Ogmios, chain synchronisation, queries, transactions and mempool monitoring have independent queues: while a
+`nextBlock` waits for a block, or an `acquireMempool` for a change, the other queues are served.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ _intersection = msgspec.json.Decoder(_Intersection)
 
 
 class Session:
-    """Serves one client until its socket closes; `query` answers queries, of the network and of the ledger state.
+    """Serves one client until its socket closes; `query` answers queries of the network and of the ledger state.
 
-    `cursor` is the index of the last block that the client has, -1 for the origin. After an intersection or a fork the
-    next answer to `nextBlock` is `backward` to it. `acquired` is the point of the acquired ledger state, as the client
-    wrote it.
+    `cursor` is the index of the last block that the client has, -1 for the origin. After an intersection or a fork, the
+    next answer to `nextBlock` is `backward` to `cursor`. `acquired` is the point of the acquired ledger state, as the
+    client wrote it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reads a submitted transaction: what pycardano accepts as one, in Ogmios' JSON and under its own id.
+"""Reads a submitted transaction with pycardano, and converts it to Ogmios' JSON under its own id.
 
 NOTE: pycardano takes a second to import, so only the first submission imports this module.
 """
@@ -34,8 +34,9 @@ class Submitted(msgspec.Struct, frozen=True):
     """A transaction as it was submitted.
 
     `content` is its JSON as Ogmios 7 writes it. `signers` are the hashes of the keys that signed it, `forged` the keys
-    whose signatures are invalid. `scripts` are its native scripts by hash. `unsupported` is what the devnet does not
-    carry out, None for nothing. `output_sizes` and `value_sizes` are the bytes of its outputs and of their values.
+    whose signatures are invalid. `scripts` are its native scripts by hash. `unsupported` names its
+    features that the devnet does not support, if any. `output_sizes` and `value_sizes` are the sizes in bytes of its
+    outputs and of their values.
     """
 
     id: str
@@ -72,7 +73,7 @@ class Submitted(msgspec.Struct, frozen=True):
 
 
 def read(cbor: bytes, version: tuple[int, int]) -> Submitted:
-    """The transaction. Raises Refusal, in the words of that version of Ogmios, if these bytes are not one."""
+    """Parse a transaction. Raises Refusal, as that version of Ogmios words it, if these bytes are not one."""
     try:
         return _read(cbor)
     except Refusal:
@@ -80,7 +81,7 @@ def read(cbor: bytes, version: tuple[int, int]) -> Submitted:
     except Exception as cause:
         names = _ERAS_NAMED[6 if version < (7, 0) else 7]
         reason = f"{type(cause).__name__}: {cause}"[:200]
-        message = "Invalid transaction: it is malformed in every era. `data` has the error of each."
+        message = "Invalid transaction: it is malformed in every era. `data` contains the error for each."
         raise Refusal(-32602, message, dict.fromkeys(names, reason)) from cause
 
 
@@ -129,7 +130,7 @@ def _read(cbor: bytes) -> Submitted:
 
 
 def _parts(cbor: bytes) -> list[bytes]:
-    """The four items of a transaction as their own bytes: the id is the hash of the body as it was sent."""
+    """The original bytes of a transaction's four items: the id is the hash of the body as it was sent."""
     if cbor[:1] not in (b"\x84", b"\x9f"):
         raise ValueError("a transaction is an array of four items")
     file = io.BytesIO(cbor)
@@ -145,7 +146,7 @@ def _parts(cbor: bytes) -> list[bytes]:
 
 
 def _validity(body: Body) -> dict[str, int]:
-    """The bounds of the slots in which it is valid, as far as it has them."""
+    """The bounds of the slots in which it is valid, if it has any."""
     bounds = (("invalidBefore", 8), ("invalidAfter", 3))
     return {name: body[key] for name, key in bounds if body.get(key) is not None}
 
@@ -163,7 +164,7 @@ def _signers(keys: list[tuple[bytes, bytes]], byron: list[tuple[Any, ...]]) -> f
 
 
 def _forged(witnesses: list[tuple[Any, ...]], id_: str) -> tuple[str, ...]:
-    """The keys whose signature is not one of this transaction."""
+    """The keys whose signatures are invalid for this transaction."""
     return tuple(key.hex() for key, signature, *_ in witnesses if not _signs(key, signature, id_))
 
 
@@ -198,14 +199,14 @@ def _optional(body: Body, known: Any) -> Json:
 
 
 def _unsupported(body: Body) -> str | None:
-    """What the devnet does not carry out, although a node would."""
+    """Features of the transaction that a node supports and the devnet does not."""
     names = {6: "updates of the protocol", 19: "votes", 20: "proposals", 21: "statements of the treasury's value"}
     found = [name for key, name in names.items() if body.get(key)]
     return ", ".join(found) or None
 
 
 def _references(inputs: Any) -> list[Json]:
-    """References in the ledger's order. cbor2 reads a tagged set as one, without an order."""
+    """References in the ledger's order. cbor2 reads a tagged set as an unordered set."""
     return [{"transaction": {"id": id_.hex()}, "index": index} for id_, index in sorted(map(tuple, inputs))]
 
 
@@ -267,7 +268,7 @@ def _native(script: Any) -> Json:
 
 
 def _certificates(certificate: Any) -> list[Json]:
-    """A certificate as Ogmios shows it: one that registers and delegates is two.
+    """A certificate in Ogmios' form: one that registers and delegates becomes two.
 
     NOTE: pycardano leaves the certificates of a tagged set as lists.
     """
@@ -292,7 +293,7 @@ def _certificates(certificate: Any) -> list[Json]:
     return found
 
 
-# Certificates by their numbers in the CDDL: what they do to the registration, whether they name a pool, a
+# Certificates by their numbers in the CDDL: their effect on the registration, and whether they name a pool, a
 # representative and a deposit.
 _CERTIFICATES = {
     0: ("Registration", False, False, False),

@@ -1,6 +1,6 @@
 """Shared fixtures: one Postgres and one Valkey for the whole run, and new databases of both for each test.
 
-The servers are embedded ones in the folder of this run, or those that TEST_DATABASE_URL and TEST_REDIS_URL name.
+The servers are embedded ones in the folder of this run, or those of TEST_DATABASE_URL and TEST_REDIS_URL.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _PREFIX = "ledgertest-"  # and the process
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder for all temporary files; the workers of a parallel run find it in their environment."""
-    gc.set_threshold(100_000, 50, 1_000)  # the collector would search the models of whole chains again and again
+    gc.set_threshold(100_000, 50, 1_000)  # the collector would repeatedly scan the models of whole chains
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some hundred processes are started: compile their modules once
     if not hasattr(config, "workerinput"):
         place = _MEMORY if _is_memory_usable() else Path(tempfile.gettempdir())
@@ -53,13 +53,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove that folder after the last worker has released the servers."""
+    """Remove the temporary folder after the last worker has released the servers."""
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(FOLDER), ignore_errors=True)
 
 
 def _is_memory_usable() -> bool:
-    """Whether memory has a place for the files of a run, programs included."""
+    """Whether a file system in memory can hold the files of a run, programs included."""
     if not _MEMORY.exists() or os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC:
         return False
     available: int = psutil.virtual_memory().available
@@ -77,7 +77,7 @@ def finish() -> Iterator[Finish]:
 
 @pytest.fixture(scope="session")
 def session_servers(finish: Finish) -> Iterator[servers.Servers]:
-    """The servers of this run. Tests take `database_url` and `redis_url` instead."""
+    """The servers of this run. Tests use `database_url` and `redis_url` instead."""
     named = {"DATABASE_URL": "TEST_DATABASE_URL", "REDIS_URL": "TEST_REDIS_URL"}
     environ = {name: os.environ[ours] for name, ours in named.items() if ours in os.environ}
     stack = AsyncExitStack()
@@ -93,7 +93,7 @@ def session_servers(finish: Finish) -> Iterator[servers.Servers]:
 
 @pytest.fixture(scope="session")
 def template_database(session_servers: servers.Servers, finish: Finish) -> Iterator[str]:
-    """The name of a database that holds our schema and no rows."""
+    """The name of a database with our schema and no rows."""
     name = f"ledgerline_template_{uuid4().hex}"
 
     async def fill() -> None:
@@ -120,7 +120,7 @@ def database_url(session_servers: servers.Servers, template_database: str, finis
 def redis_url(session_servers: servers.Servers) -> str:
     """Databases of Valkey for one test: the one in the address and REDIS_DATABASES - 1 after it.
 
-    They contain only a life that is open (decision 0021). Without one, the first request would wait 0.6 s for it.
+    They contain only an open life (decision 0021). Without it, the first request would wait 0.6 s for one.
     """
     first = _worker() * _WORKER_DATABASES
     for number in range(first, first + REDIS_DATABASES):
@@ -134,7 +134,7 @@ def redis_url(session_servers: servers.Servers) -> str:
 def service_redis_url(session_servers: servers.Servers) -> str:
     """A database of Valkey for the services that this worker's tests of chains and processes run.
 
-    Not one of `redis_url`: API processes that share a database share limits, and that fixture empties its databases.
+    It is not one of `redis_url`: API processes that share a database share limits, and that fixture empties its own.
     """
     return _with_database(session_servers.redis_url, str(_worker() * _WORKER_DATABASES + REDIS_DATABASES))
 

@@ -1,4 +1,4 @@
-"""Servers of Postgres that a test may kill, freeze, demote and promote: a primary and its streaming standbys."""
+"""Postgres servers that a test may kill, freeze, demote and promote: a primary and its streaming standbys."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ class OwnPostgres:
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and not killed since."""
+        """Whether it was started and has not been killed since."""
         return self._process is not None
 
     @property
@@ -115,7 +115,7 @@ class OwnPostgres:
             return runner.run(executed())
 
     def catches_up_with(self, primary: "OwnPostgres") -> None:
-        """Wait until this standby has replayed all that the primary has written so far."""
+        """Wait until this standby has replayed everything that the primary has written so far."""
         (written,) = primary.execute("SELECT pg_current_wal_lsn()::text")[0]
         deadline = time.monotonic() + STARTS_WITHIN_S
         while not self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{written}'")[0][0]:
@@ -123,7 +123,7 @@ class OwnPostgres:
             time.sleep(0.02)
 
     def freeze(self) -> None:
-        """Stop all of its processes: connections are accepted, but not answered."""
+        """Stop all its processes: connections are accepted, but not answered."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -138,14 +138,14 @@ class OwnPostgres:
             self.thaw()
 
     def kill(self) -> None:
-        """kill -9 of every process, like a crash of the machine."""
+        """Kill every process with SIGKILL, like a crash of the machine."""
         if self._process is not None:
             self._signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
 
     def stop(self) -> None:
-        """Shut it down orderly, so that standbys have everything."""
+        """Shut it down in an orderly way, so that standbys have everything."""
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
         self._process.wait(30)
@@ -171,7 +171,7 @@ class OwnPostgres:
 
 @contextmanager
 def clusters(*names: str) -> Iterator[list[OwnPostgres]]:
-    """A running primary, the first, and for each more name a standby that streams from it."""
+    """A running primary, and for each further name a standby that streams from it."""
     folder = Path(tempfile.mkdtemp(prefix="ledgerline-cluster-"))
     folder.chmod(0o755)  # the account that runs the servers for root has to reach it
     made: list[OwnPostgres] = []
@@ -208,7 +208,7 @@ def made_whole(servers: list[OwnPostgres]) -> list[OwnPostgres]:
 
 
 def address_of(servers: Iterable[OwnPostgres], database: str = "ledgerline") -> str:
-    """One address with the hosts of all of them."""
+    """One address with the hosts of all servers."""
     servers = list(servers)
     before = urlsplit(servers[0].url).netloc.rpartition("@")[0]
     return f"postgresql://{before}@{','.join(server.host for server in servers)}/{database}?sslmode=disable"

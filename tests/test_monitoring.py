@@ -1,4 +1,4 @@
-"""Alerts, dashboards and the runbook name what is there."""
+"""Alerts, dashboards and the runbook name only existing things."""
 
 import json
 import re
@@ -16,7 +16,7 @@ DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 RULES: list[dict[str, Any]] = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
 
 
-def test_every_alert_has_a_page_that_says_what_it_means_where_to_look_and_what_to_do() -> None:
+def test_every_alert_has_a_runbook_page_with_what_to_look_at_and_what_to_do() -> None:
     index = (RUNBOOK / "README.md").read_text()
     for rule in RULES:
         page = ROOT / rule["annotations"]["runbook"]

@@ -58,7 +58,7 @@ async def test_every_statement_prepares_and_its_columns_match_its_struct(databas
 
 
 ONE_PAGE = ("tip", "ledger_state", "live_stake", "genesis_configuration")
-"""Tables of one row, or of one for each era."""
+"""Tables with one row, or with one per era."""
 
 
 async def test_chain_answers_read_no_whole_table(database_url: str) -> None:
@@ -128,7 +128,7 @@ _PYTHON_TYPES: dict[str, type] = {
 
 
 async def _mismatches(connection: asyncpg.Connection, text: str, row: type[msgspec.Struct]) -> list[str]:
-    """How the columns of a statement differ from the fields of its Struct, in name, type and nulls."""
+    """The differences between the columns of a statement and the fields of its Struct, in name, type and nulls."""
     columns = (await connection.prepare(text)).get_attributes()
     nullable = await _nullable_columns(connection, text)
     hints = typing.get_type_hints(row)
@@ -249,7 +249,7 @@ async def _catalog(connection: asyncpg.Connection) -> dict[str, list[asyncpg.Rec
 
 
 async def _replace_schema(connection: asyncpg.Connection, text: str, version: int) -> None:
-    """Replace the database's schema by that of another version."""
+    """Replace the database's schema with that of another version."""
     async with connection.transaction():
         for name in _SCHEMAS:
             await connection.execute(f"DROP SCHEMA {name} CASCADE")
@@ -272,7 +272,7 @@ def test_each_version_after_the_first_has_one_migration() -> None:
 
 
 @pytest.mark.parametrize("version", _FROZEN)
-async def test_a_database_of_each_version_migrates_to_the_present_schema(database_url: str, version: int) -> None:
+async def test_a_database_of_each_version_migrates_to_the_current_schema(database_url: str, version: int) -> None:
     connection = await asyncpg.connect(database_url)
     fresh = await _catalog(connection)
     assert all(fresh.values())

@@ -37,7 +37,7 @@ Reference = tuple[str, int]
 
 
 class Wallet(msgspec.Struct):
-    """A payment key and a stake key on a test network. Its transactions spend the outputs that they are given."""
+    """A payment key and a stake key on a test network. Its transactions spend the given outputs."""
 
     key: Any
     stake_key: Any
@@ -48,17 +48,17 @@ class Wallet(msgspec.Struct):
 
     @classmethod
     def numbered(cls, number: int) -> "Wallet":
-        """Some other wallet, always the same for a number."""
+        """Another wallet, always the same for a number."""
         return cls(pycardano.PaymentSigningKey(number.to_bytes(32)), _stake_key(number))
 
     @property
     def address(self) -> Any:
-        """The enterprise address: what the faucet has."""
+        """The enterprise address, as of the faucet."""
         return pycardano.Address(self.key.to_verification_key().hash(), network=pycardano.Network.TESTNET)
 
     @property
     def policy(self) -> Any:
-        """A native script that wants this wallet's signature."""
+        """A native script that requires this wallet's signature."""
         return ScriptAll([ScriptPubkey(self.key.to_verification_key().hash())])
 
     def payment(self, source: Reference, held: int, lovelace: int, to: Any = None, **changes: Any) -> Any:

@@ -1,6 +1,6 @@
-"""The kinds of transaction that a generated chain holds. One function makes each from an empty draft.
+"""The kinds of transaction in a generated chain. A function for each kind makes one from an empty draft.
 
-It raises `Impossible` if the chain lacks what it needs; the generator then tries another kind.
+The function raises `Impossible` if the chain lacks something that it needs; the generator then tries another kind.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Byron: ada only, implicit fees, Byron addresses, and vouchers that are redeemed."""
+"""Byron: ada only, implicit fees, Byron addresses, and redeemed vouchers."""
 
 from typing import Any
 

@@ -43,8 +43,8 @@ def refer(draft: Draft) -> Json:
 def fail(draft: Draft) -> Json:
     """Scripts fail: nothing that the transaction declares happens, and its collateral is spent.
 
-    Since Babbage most of the collateral, with all of its tokens, may be returned; `totalCollateral` is optional. What
-    is lost differs from the declared fee.
+    Since Babbage most of the collateral, with all of its tokens, may be returned; `totalCollateral` is optional. The
+    lost amount differs from the declared fee.
     """
     _take_from_script(draft)
     draft.tx.pop("collaterals", None)

@@ -55,7 +55,7 @@ def delegate_vote(draft: Draft) -> Json:
 
 
 def seat_committee(draft: Draft) -> Json:
-    """A committee member authorizes the key that votes for it; another may resign."""
+    """A committee member authorises the key that votes for it; another may resign."""
     number = draft.random.randrange(5)
     member = {"id": draft.cast.hash_of("committee", number), "from": "script"}
     hot = {"status": "authorized", "id": draft.cast.hash_of("committee hot", number), "from": "verificationKey"}

@@ -17,7 +17,7 @@ ADA = 1_000_000
 def batch(draft: Draft) -> Json:
     """A sale and a purchase as sub-transactions; the transaction around them pays the fee.
 
-    The purchase may burn some or all of what the sale mints.
+    The purchase may burn some or all of the tokens that the sale mints.
     """
     policy, name = draft.cast.policies[2], b"Batch".hex()
     sale, purchase = draft.part(), draft.part()
@@ -42,7 +42,7 @@ def fail_batch(draft: Draft) -> Json:
 
 
 def credit(draft: Draft) -> Json:
-    """Pay into reward accounts, which takes no output."""
+    """Pay into reward accounts, which needs no output."""
     accounts = list(draft.ledger.accounts)
     if not accounts:
         raise Impossible

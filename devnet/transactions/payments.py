@@ -78,7 +78,7 @@ def send_tokens(draft: Draft) -> Json:
 
 
 def chat(draft: Draft) -> Json:
-    """Metadata of every sort: text, large numbers, bytes, empty values, and keys that are bytes or lists."""
+    """Metadata of every kind: text, large numbers, bytes, empty values, and keys that are bytes or lists."""
     payer = draft.fund(2 * ADA)
     number = draft.random.randrange(1_000_000)
     things: list[Any] = [

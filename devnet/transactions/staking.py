@@ -15,7 +15,7 @@ ADA = 1_000_000
 
 
 def register(draft: Draft) -> Json:
-    """Register a credential, which often delegates at once. Since Conway the certificate may state the deposit."""
+    """Register a credential, which often delegates immediately. Since Conway the certificate may state the deposit."""
     staker = _stranger(draft)
     _register(draft, staker)
     if draft.ledger.pools and draft.random.random() < 0.8:
@@ -100,7 +100,7 @@ def found_pool(draft: Draft) -> Json:
 
 
 def change_pool(draft: Draft) -> Json:
-    """Register a pool again: new parameters, no deposit. This cancels its retirement, if it has announced one."""
+    """Register a pool again: new parameters, no deposit. This cancels an announced retirement."""
     keys = _operator(draft)
     draft.certify(_registration_of_pool(draft, keys))
     return draft.done()
@@ -150,7 +150,7 @@ def _register(draft: Draft, staker: LedgerCredential) -> None:
 
 
 def _leave(draft: Draft, staker: LedgerCredential) -> None:
-    """Deregister a credential; the ledger wants its account to be empty."""
+    """Deregister a credential; the ledger requires its account to be empty."""
     if draft.ledger.accounts[staker].rewards:
         draft.withdraw(staker)
     draft.certify(_deregistration(draft, staker), refund=STAKE_DEPOSIT)

@@ -33,7 +33,7 @@ def mint_fungible(draft: Draft) -> Json:
 
 
 def mint_huge(draft: Draft) -> Json:
-    """Mint as much as a transaction can, again and again: the supply exceeds 63 bits, then 64."""
+    """Mint as much as a transaction can, repeatedly: the supply exceeds 63 bits, then 64."""
     policy = draft.cast.policies[0]
     name = b"Huge".hex()
     draft.fund(10 * ADA)

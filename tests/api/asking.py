@@ -1,8 +1,8 @@
-"""`python -m tests.api.asking`: ask a running service for an answer of every operation and every error.
+"""`python -m tests.api.asking`: request every answer and every error from a running service.
 
 The answers go to `api/examples.json`, from which /openapi.json takes its examples. The service answers from recorded
-blocks of preview. What differs from run to run (ids, keys, times) is replaced, so that the file only changes with the
-answers. Keys in it are made up.
+blocks of preview. Values that differ between runs (ids, keys, times) are replaced, so that the file only changes with
+the answers. Keys in it are made up.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _SHOWN_LINES = 2
 class Asked(msgspec.Struct, omit_defaults=True):
     """A request and its answer, which is JSON unless `media_type` says otherwise.
 
-    `body` is that of the request; an error names the operation that was asked for.
+    `body` is that of the request; an error names the requested operation.
     """
 
     request: str
@@ -66,7 +66,7 @@ class Asked(msgspec.Struct, omit_defaults=True):
 
 
 class Recorder:
-    """Asks, and keeps what was answered: operations by name, errors by code."""
+    """Sends requests, and keeps the answers: operations by name, errors by code."""
 
     def __init__(self, api: Client) -> None:
         self.api, self._asked = api, 0
@@ -74,7 +74,7 @@ class Recorder:
         self.errors: dict[str, Asked] = {}
 
     async def ok(self, operation: str, request: str, key: str | None = None, body: Any = None) -> Any:
-        """Keep the answer of an operation, which must be a success; gives its data."""
+        """Keep the answer of an operation, which must be a success; returns its data."""
         reply = await self._call(request, key, {} if body is None else {"json": body})
         assert reply.status < 400, (operation, reply.body)
         media_type = reply.headers["Content-Type"].partition(";")[0]
@@ -104,8 +104,8 @@ class Recorder:
 
 
 class Subjects(msgspec.Struct):
-    """What the questions about the chain are about: a pool, the transaction that registered it, an address of that, and
-    the account of the pool's owner."""
+    """The subjects of the chain requests: a pool, the transaction that registered it, an address of that, and the
+    account of the pool's owner."""
 
     tx_hash: str
     pool_id: str
@@ -119,7 +119,7 @@ async def ask_all(environment: Mapping[str, str]) -> Json:
     chain, db = await database.connect(url, PREVIEW), await database.connect(url)
     try:
         with patch("api.usage.queue._LAST_LOOKS_S", 0):  # no aggregator runs
-            # The recorded blocks are old, and yet the network is to count as ready.
+            # The recorded blocks are old, but the network should count as ready.
             ready = {"READY_LAG_S": "999999999"}
             conway = Generated(Options(density=1, eras=(("conway", 0),), faucet=True), 3)
             async with (
@@ -204,7 +204,7 @@ async def _ask_about_service(asking: Recorder, url: str) -> None:
 
 
 async def _ask_as_operator(asking: Recorder) -> str:
-    """Ask what needs the bootstrap key; gives the key of a new partner."""
+    """Send the requests that need the bootstrap key; returns the key of a new partner."""
     body = {"entity_name": "Example Wallet", "permissions": ALL}
     made = await asking.ok("create_admin_key", "POST /v1/admin/admin-keys", BOOTSTRAP_KEY, body)
     key: str = made["key"]
@@ -233,7 +233,7 @@ _CUSTOMER = {
 
 
 async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection) -> str:
-    """Ask all that a partner may; gives an API key of preview."""
+    """Send all requests that a partner may send; returns an API key of preview."""
     users, credentials, usage = "/v1/admin/users", "/v1/admin/credentials", "/v1/admin/usage"
     user = await asking.ok("create_user", f"POST {users}", partner, _CUSTOMER)
     of_user = f"{users}/{user['id']}"
@@ -279,7 +279,7 @@ async def _ask_as_partner(asking: Recorder, partner: str, db: asyncpg.Connection
 
 
 async def _ask_again(asking: Recorder, partner: str, of_credential: Json) -> None:
-    """Ask with an idempotency key, until the account is deleted."""
+    """Send requests with an idempotency key, until the account is deleted."""
     users, credentials, once = "/v1/admin/users", "/v1/admin/credentials", {"Idempotency-Key": "example"}
     trial = {"name": "Trial"}
     user = (await asking.api.call("POST", users, partner, json=trial, headers=once)).body["data"]
@@ -400,7 +400,7 @@ def _refused_questions(about: Subjects) -> Iterable[tuple[str, str, str]]:
 
 
 async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Subjects, db: asyncpg.Connection) -> None:
-    """Ask to evaluate and submit transactions of the faucet, right and wrong ones."""
+    """Evaluate and submit transactions of the faucet, valid and invalid ones."""
     wallet, held = Wallet.of_faucet(), faucet.OUTPUT_LOVELACE
     assert isinstance(node.chain, Generated)
     source = next(iter(node.chain.ledger.wallets[str(wallet.address)]))
@@ -437,7 +437,7 @@ async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Su
     follow = f"GET /v1/tx/submitted/{sent['tx_hash']}"
     again = f"POST /v1/tx/submitted/{sent['tx_hash']}/resubmit"
     await asking.ok("resubmit_transaction", again, key)
-    # The node's chain is not the indexed one: let the submitted transaction be one that a block holds.
+    # The node's chain is not the indexed one, so replace the submitted transaction with one that is in a block.
     await db.execute("UPDATE partner.submitted_tx SET tx_hash = $1", bytes.fromhex(about.tx_hash))
     await asking.refused("transaction_not_submitted", "get_submitted_transaction", follow, key)
     await asking.ok("get_submitted_transaction", f"GET /v1/tx/submitted/{about.tx_hash}", key)
@@ -455,7 +455,7 @@ _MISTYPED = "asset1rjklcrnsdzqp65wjgrg55sy9723kw09mlgvlc4"
 
 
 async def _ask_without_right(asking: Recorder, partner: str, about: Subjects) -> None:
-    """Ask with keys that are restricted, used up, or of an account or network that is not there."""
+    """Send requests with keys that are restricted, used up, or of a missing account or network."""
     user = await asking.data("POST", "/v1/admin/users", partner, {"name": "Restricted"})
     path = f"/v1/tx/hash/{about.tx_hash}"
 
@@ -520,7 +520,7 @@ _REVERSED = "start_date=2026-01-15&end_date=2026-01-14"
 
 
 async def _ask_in_trouble(asking: Recorder, partner: str, key: str, about: Subjects, db: asyncpg.Connection) -> None:
-    """Ask while the database is damaged, locked, of another version or failing. Leaves it damaged."""
+    """Send requests while the database is damaged, locked, of another version or failing. Leaves it damaged."""
     users = "GET /v1/admin/users"
     async with db.transaction():
         await db.execute("LOCK TABLE partner.user_account")
@@ -568,12 +568,12 @@ _CHANGING: Json = {
     "version": "1.0.0",
     "indexer_version": "1.0.0",
 }
-_MOST_NUMBERS = 5  # in a list that is shown whole
+_MOST_NUMBERS = 5  # in a list that is not shortened
 
 
 def _shortened(body: Any) -> Any:
-    """The answer; of a page or another text the first lines, of the OpenAPI document the beginning, of a long list of
-    numbers a part.
+    """The answer, shortened: the first lines of a page or another text, the beginning of the OpenAPI document, a part
+    of a long list of numbers.
     """
     if isinstance(body, bytes):
         return "\n".join(line[:_LONGEST_TEXT] for line in body.decode().splitlines()[:_SHOWN_LINES])
@@ -592,7 +592,7 @@ def _without_long_lists(part: Any) -> Any:
 
 
 def _stable(told: Json) -> Json:
-    """The same in every run: ids are numbered, keys made up, times of the run fixed."""
+    """The same answer in every run: ids are numbered, keys made up, times of the run fixed."""
     ids: dict[str, str] = {}
 
     def text(value: str) -> str:

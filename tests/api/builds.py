@@ -18,7 +18,7 @@ from pycardano import (
 from tests.wallet import ADA, Wallet
 
 
-def payment(context: Any, wallet: Wallet, pool: bytes) -> Any:  # noqa: ARG001 - all three take the same
+def payment(context: Any, wallet: Wallet, pool: bytes) -> Any:  # noqa: ARG001 - all three have the same arguments
     builder = TransactionBuilder(context)
     builder.add_input_address(wallet.address)
     builder.add_output(TransactionOutput(Wallet.numbered(7).address, 5 * ADA))

@@ -26,9 +26,9 @@ _PAUSES_S = {_QUOTA_USED_UP: QUOTA_OPENS_AGAIN_S, _SLOWED_DOWN: LONGEST_PAUSE_S}
 async def busy_at_first() -> AsyncIterator[tuple[str, Requests]]:
     """Its address, and the idempotency keys of the requests to each path. The first REFUSED_TIMES to each are refused.
 
-    Most get 503. Users get 429 for a rate limit, the network gets 429 with the longest pause that clients accept, and
-    the key itself 429 for a quota that opens again in a day.
-    The status is never answered, and the first connection of a suspension is dropped.
+    Most get 503. `users` gets 429 for a rate limit, `network` 429 with the longest pause that clients accept, and `key`
+    429 for a quota that resets in a day. `status` is never answered, and the first connection of a suspension is
+    dropped.
     """
     requests: Requests = defaultdict(list)
     over = asyncio.Event()

@@ -1,4 +1,4 @@
-"""An API served in this process, and a client that shows what came over the socket."""
+"""An API served in this process, and a client that shows the data from the socket."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ from shared.settings import read
 
 
 class Reply(msgspec.Struct):
-    """An answer; `body` is decoded where it is JSON, integers exact."""
+    """An answer; `body` is decoded if it is JSON, with exact integers."""
 
     status: int
     headers: Mapping[str, str]
@@ -89,7 +89,7 @@ def _declared(method: str, path: str) -> set[str]:
 async def serving(environment: Mapping[str, str], kept_s: float = -1.0) -> AsyncIterator[Client]:
     """An API on a free port, with the settings of `environment`, which names its servers.
 
-    Open endpoints keep what they show for `kept_s` seconds; unless given, each request shows the present.
+    Open endpoints cache their answers for `kept_s` seconds; by default, each request shows the current state.
     """
     settings = read(environment)
     assert settings.database_url is not None

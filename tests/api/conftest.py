@@ -52,7 +52,7 @@ async def api(environment: dict[str, str], no_aggregator: None) -> AsyncIterator
 
 @pytest.fixture
 async def second(environment: dict[str, str], api: Client) -> AsyncIterator[Client]:
-    """Another API process, as far as keys and limits can tell, on the same database and Valkey as `api`."""
+    """Another API process as regards keys and limits, on the same database and Valkey as `api`."""
     assert api.port
     async with serving(environment) as client:
         yield client
@@ -156,7 +156,7 @@ def spools(data_dir: Path) -> Iterator[Spools]:
 
 @pytest.fixture
 async def credential_id(db: asyncpg.Connection) -> UUID:
-    """A credential to count for."""
+    """A credential whose requests are counted."""
     credential_id: UUID = await db.fetchval(
         """
         WITH partner AS (

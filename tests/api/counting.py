@@ -36,7 +36,7 @@ async def until_counted(db: asyncpg.Connection, expected: tuple[int, int], withi
 
 
 def mine_of(batch: UsageBatch, credential_id: UUID) -> list[BreakdownSum]:
-    """The parts of a batch that are one credential's."""
+    """The parts of a batch that belong to one credential."""
     return [part for part in batch.breakdown if part.credential_id == credential_id.hex]
 
 

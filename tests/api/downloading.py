@@ -9,16 +9,16 @@ from aiohttp.test_utils import TestServer
 
 PARTS = (b"na", b"me\r\n", "zw\u00f6".encode()[:-1], "zw\u00f6lf,\u2028\n".encode()[3:], b"pa", b"rt")
 LINES = ["name\r\n", "zw\u00f6lf,\u2028\n", "partlast"]
-"""What is sent, and its lines: parts end anywhere, lines at newlines only."""
+"""The sent parts, and their lines: parts end anywhere, lines only at newlines."""
 
 _PATIENCE_S = 10
 
 
 @asynccontextmanager
 async def endless_download() -> AsyncIterator[str]:
-    """Its address. The export is refused once; then its last word waits until the client has asked for the health.
+    """Its address. The export is refused once; then its last word waits until the client has requested the health.
 
-    As `ndjson`, it breaks off without the last word.
+    As `ndjson`, it ends abruptly without the last word.
     """
     requests = iter(range(1_000))
     went_on = asyncio.Event()

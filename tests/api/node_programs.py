@@ -1,4 +1,4 @@
-"""Programs for Node.js: each asserts by itself what it expects."""
+"""Programs for Node.js, which contain their own assertions."""
 
 import asyncio
 import os

@@ -65,7 +65,7 @@ class OwnValkey:
                 time.sleep(0.02)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill it with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -95,7 +95,7 @@ class OwnValkey:
 
 
 class OwnSentinel(OwnValkey):
-    """A Sentinel, which takes a primary for lost after half a second."""
+    """A Sentinel, which considers a primary lost after half a second."""
 
     def __init__(self, folder: Path, name: str, primary: OwnValkey) -> None:
         super().__init__(folder)

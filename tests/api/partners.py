@@ -38,7 +38,7 @@ class Partner:
         return await self.call("GET", path)
 
     async def call(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
-        """Any method below /v1/admin; a body goes as JSON."""
+        """Any method below /v1/admin; a body is sent as JSON."""
         options |= {} if body is None else {"json": body}
         return await self.api.call(method, f"/v1/admin{path}", self.admin_key, **options)
 
@@ -88,7 +88,7 @@ async def everything(db: asyncpg.Connection) -> dict[str, list[str]]:
 
 
 async def changeable(db: asyncpg.Connection) -> Any:
-    """The same without the times at which admin keys were used."""
+    """The same as `everything`, without the times of use of admin keys."""
     tables = await everything(db)
     del tables["admin_key"]
     return tables, await kept(db)

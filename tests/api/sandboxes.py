@@ -1,4 +1,4 @@
-"""A devnet, an index of its whole chain, and an API in front of both: what a client needs to build and send."""
+"""A devnet, an index of its whole chain, and an API over both, for clients that build and submit transactions."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ class Sandbox(msgspec.Struct):
 
     @property
     def blockfrost(self) -> str:
-        """What clients of Blockfrost take as base URL, without the version."""
+        """The base URL for clients of Blockfrost, without the version."""
         return f"http://127.0.0.1:{self.api.port}/blockfrost/api"
 
     async def grow(self) -> None:
@@ -40,7 +40,7 @@ class Sandbox(msgspec.Struct):
         await self.written.index(self.node.blocks[-1].decoded())
 
     async def fork(self) -> None:
-        """Replace the last block by two others. What was submitted returns to the mempool."""
+        """Replace the last block with two others. Submitted transactions return to the mempool."""
         control.fork(self.node, 1)
         *_, before, first, second = self.node.blocks
         await self.written.back_to(before.slot)
@@ -50,7 +50,7 @@ class Sandbox(msgspec.Struct):
 
 @asynccontextmanager
 async def opened(environment: dict[str, str]) -> AsyncIterator[Sandbox]:
-    """The faucet has ada in the indexed outputs of a transaction."""
+    """A sandbox whose faucet has ada in the indexed outputs of a transaction."""
     options = Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=1_000)
     generated = await asyncio.to_thread(Generated, options, _BLOCKS)
     chain = await database.connect(environment["DATABASE_URL"], PREVIEW)
@@ -67,7 +67,7 @@ async def opened(environment: dict[str, str]) -> AsyncIterator[Sandbox]:
 
 
 async def _read_ledger(chain: Any) -> None:
-    """Write what the indexer reads from the node's ledger."""
+    """Write the data that the indexer reads from the node's ledger."""
     parameters = json.dumps(protocol_parameters("conway", VERSION))
     shelley = json.dumps(genesis_configuration("shelley", networks.PREVIEW, Genesis(), VERSION))
     epoch_no = await chain.fetchval("SELECT max(epoch_no) FROM epoch")

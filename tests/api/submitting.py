@@ -1,4 +1,4 @@
-"""Keys that may submit transactions, and where they do."""
+"""Keys that may submit transactions, and the path for it."""
 
 import asyncpg
 

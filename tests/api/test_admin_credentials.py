@@ -205,7 +205,7 @@ async def test_only_name_and_description_can_be_changed(partner: Partner) -> Non
 
 
 async def test_a_revoked_credential_stays_readable_and_can_never_change(partner: Partner) -> None:
-    """revoked_at is set, the key is invalid at once, the record stays, and any further update or revocation is 404."""
+    """revoked_at is set, the key is invalid immediately, the record stays, any further update or revocation is 404."""
     credential, api_key = await partner.issued(await partner.user())
     path = f"/credentials/{credential['id']}"
     assert (await partner.api.get(CHAIN_PATH, api_key)).status == NOTHING_INDEXED
@@ -241,7 +241,7 @@ async def test_a_missing_credential_is_404_and_a_malformed_id_400(partner: Partn
 
 
 async def test_rotation_leaves_no_gap(partner: Partner) -> None:
-    """Create a new one for the same account, move over, revoke the old one."""
+    """Create a new credential for the same account, switch to it, revoke the old one."""
     user = await partner.user()
     old, old_key = await partner.issued(user)
     _, new_key = await partner.issued(user)

@@ -1,4 +1,4 @@
-"""Two partners can't see or change anything of each other, on any admin route, including future ones."""
+"""Two partners can't see or change anything of each other's, on any admin route, including future ones."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.api.partners import ALL, BODIES, NOWHERE, Partner, partner_of
 ADMIN_ROUTES = [route for route in ROUTES if route.path.startswith("/v1/admin/") and route.access != "bootstrap"]
 EXTERNAL_ID = "the-victims-own-reference"
 
-# The kind of thing that a path parameter names: any of the victim's could be in that place.
+# The kind of object that a path parameter names: any of the victim's objects could be in its place.
 OF_VICTIM: dict[str, tuple[str, ...]] = {
     "id": ("user", "credential", "admin_key", "entry"),
     "external_id": ("external",),
@@ -23,7 +23,7 @@ QUERIES = ("", "limit=100&includeRevoked=true", "status=active", "admin_key_id={
 
 
 class Victim:
-    """A partner with one of everything, and what it can read."""
+    """A partner with one object of every kind, and everything that it can read."""
 
     def __init__(self, partner: Partner, things: dict[str, str]) -> None:
         self.partner, self.things = partner, things

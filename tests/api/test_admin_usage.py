@@ -67,7 +67,7 @@ async def test_the_list_shows_every_credential_by_requests_then_newest(partner: 
     ],
 )
 async def test_start_and_end_are_exact_to_the_minute(partner: Partner, use: Use, period: str, expected: int) -> None:
-    """A start counts from its minute on; an end up to its minute's end, unless that is where the minute begins."""
+    """A period includes the whole minute of its start, and that of its end unless the end is the minute's beginning."""
     credential, _ = await partner.issued(await partner.user())
     for bit, at in enumerate(
         ["2026-03-01T00:00", "2026-03-01T00:01", "2026-03-01T12:00", "2026-03-01T23:59", "2026-03-02T00:00"]
@@ -84,7 +84,7 @@ async def test_start_and_end_are_exact_to_the_minute(partner: Partner, use: Use,
 async def test_whole_days_plus_minutes_equal_the_sum_of_minutes(
     partner: Partner, use: Use, db: asyncpg.Connection
 ) -> None:
-    """Any period, compared with the sum of its minutes."""
+    """The usage of any period equals the sum of its minutes."""
     credential, _ = await partner.issued(await partner.user())
     chance = random.Random(1)
     midnight = datetime(2026, 3, 1, tzinfo=UTC)

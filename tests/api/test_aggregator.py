@@ -1,4 +1,4 @@
-"""The aggregator: each batch is added once, in order, and its process ends orderly."""
+"""The aggregator: each batch is added once, in order, and its process ends in good order."""
 
 import asyncio
 import subprocess
@@ -48,7 +48,7 @@ async def test_a_batch_is_never_added_before_its_predecessor(db: asyncpg.Connect
 
 
 async def test_one_of_two_batches_with_the_same_offset_is_added(db: asyncpg.Connection, credential_id: UUID) -> None:
-    """A process that died after queueing 0 to 32 is taken over by one that queues 0 to 64."""
+    """The spool of a process that died after it queued 0 to 32 is taken over by one that queues 0 to 64."""
     longer, shorter = batch(credential_id, 0, 64, successful=2), batch(credential_id, 0, 32)
     assert await worker.add_batch(db, shorter)
     assert not await worker.add_batch(db, longer)
@@ -147,7 +147,7 @@ async def test_names_are_forgotten_only_long_after_their_spool(
     ],
     ids=["at work", "waiting for Postgres", "waiting for Valkey"],
 )
-def test_the_aggregator_stops_orderly_on_sigterm(
+def test_the_aggregator_stops_in_good_order_on_sigterm(
     environment: dict[str, str], tmp_path: Path, settings: dict[str, str], says: tuple[str, ...]
 ) -> None:
     process = Process(["dramatiq", "api.worker", "-p", "1", "-t", "2"], environment | settings, tmp_path / "worker.log")

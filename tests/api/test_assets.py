@@ -49,7 +49,7 @@ async def described(api: Client, key: str, name: str = PIECE, source: str = "aut
 
 
 def label_721(entry: Any, name: str = PIECE) -> Json:
-    """Metadata that describes one asset, as a transaction has them."""
+    """Metadata that describes one asset, as in a transaction."""
     label = {bytes.fromhex(POLICY): {bytes.fromhex(name): entry}, "version": 2}
     return {"metadata": {"hash": "00" * 32, "labels": {"721": {"cbor": cbor2.dumps(label).hex()}}}}
 
@@ -339,7 +339,7 @@ async def test_the_assets_of_a_policy_by_supply(api: Client, chain: Written, key
     assert reply.body["last_updated"]["slot_no"] == 20
 
 
-async def test_a_rollback_takes_assets_from_their_policy(api: Client, chain: Written, key: str) -> None:
+async def test_a_rollback_removes_assets_from_their_policy(api: Client, chain: Written, key: str) -> None:
     await chain.append(10, tx("a", pays(ALICE, ("aa", 1)), mint=mints(("aa", 1))))
     await chain.append(20, tx("b", pays(ALICE, ("bb", 1)), mint=mints(("bb", 1))))
     await chain.back_to(10)
@@ -539,7 +539,7 @@ async def test_the_refusal_of_a_malformed_fingerprint_says_what_is_wrong(
         assert reply.error.startswith(f"Invalid asset fingerprint: {fault}")
 
 
-async def test_what_is_missing_of_an_asset_is_named(api: Client, chain: Written, key: str) -> None:
+async def test_the_missing_part_of_an_asset_is_named(api: Client, chain: Written, key: str) -> None:
     await chain.append(10, tx("a", pays(ALICE, (COIN, 5)), mint=mints((COIN, 5))))
     assert (await api.get(f"/v1/assets/{POLICY}", key)).error == f"{NOT_AN_ASSET}; the dot is missing"
     unknown = fingerprint(bytes.fromhex(POLICY), b"unknown")

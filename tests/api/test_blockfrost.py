@@ -57,8 +57,8 @@ async def written(database_url: str) -> AsyncIterator[Written]:
     await connection.close()
 
 
-def test_the_page_lists_exactly_what_is_answered_and_what_is_not() -> None:
-    """docs/blockfrost.md has Blockfrost's names of path parameters."""
+def test_the_page_lists_exactly_the_supported_and_unsupported_paths() -> None:
+    """docs/blockfrost.md has Blockfrost's names for path parameters."""
     listed = re.findall(r"^\| (GET|POST) \| `([^`]+)` \| (.+) \|$", PAGE, flags=re.MULTILINE)
     shown = sorted((method, re.sub(r"\{\w+\}", "{}", path), what) for method, path, what in listed)
     reasons = {ROOT + path: reason for path, reason in REASONS.items()}
@@ -74,7 +74,7 @@ def test_the_page_lists_exactly_what_is_answered_and_what_is_not() -> None:
     assert shown == sorted(expected)
 
 
-async def test_a_path_that_is_not_answered_says_why(api: Client, key: str) -> None:
+async def test_an_unsupported_path_gives_the_reason(api: Client, key: str) -> None:
     for path, reason in REASONS.items():
         method = "POST" if path.startswith("/utils/txs") else "GET"
         reply = await api.call(method, ROOT + path_of(path), headers={"project_id": key})
@@ -97,7 +97,7 @@ def path_of(path: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: VALUES.get(found[1], "x"), path)
 
 
-async def test_every_path_wants_a_key_in_one_of_three_places(api: Client, chain: Chain, key: str) -> None:
+async def test_every_path_requires_a_key_in_one_of_three_places(api: Client, chain: Chain, key: str) -> None:
     await chain.append(10, pays("a", ALICE))
     for route in KEYED:
         path = path_of(route.path)
@@ -142,14 +142,14 @@ async def test_keys_in_keys_of_metadata_do_not_make_an_answer_large(api: Client,
     assert [each["json_metadata"] for each in told] == [{'{"1": 2}': 2}, None, None]
 
 
-async def test_anyone_may_ask_whether_the_service_works(api: Client) -> None:
+async def test_the_service_and_its_health_are_shown_without_a_key(api: Client) -> None:
     for path in ("", "/"):
         assert list((await api.get(ROOT + path)).body) == ["url", "version"]
     assert list((await api.get(f"{ROOT}/health")).body) == ["is_healthy"]
     assert (await api.get(f"{ROOT}/health/clock")).body["server_time"] > 1_700_000_000_000
 
 
-def test_whatever_is_not_found_has_blockfrosts_message() -> None:
+def test_every_not_found_refusal_has_blockfrosts_message() -> None:
     for route in FACADE:
         for refusal in refusals_of(route):
             if refusal.code.endswith("_not_found"):
@@ -173,7 +173,7 @@ async def test_errors_are_in_blockfrosts_shape(api: Client, chain: Chain, key: s
 async def test_hostile_texts_in_paths_and_queries_are_harmless(
     api: Client, chain: Chain, issue_key: IssueKey, db: asyncpg.Connection
 ) -> None:
-    """No text is a fault of the service, and each refusal has Blockfrost's shape."""
+    """No text causes an error in the service, and each refusal has Blockfrost's shape."""
     key = await issue_key()
     await grant(db, *SCOPES)
     await chain.append(10, pays("a", ALICE))
@@ -289,7 +289,7 @@ def registers(pool: bytes) -> dict[str, Any]:
     return {"type": "stakePoolRegistration", "stakePool": parameters}
 
 
-async def test_a_walk_over_pages_meets_each_output_once(api: Client, key: str, written: Written) -> None:
+async def test_a_walk_over_pages_returns_each_output_once(api: Client, key: str, written: Written) -> None:
     somebody = person("p")
     await written.append(10, tx("a", *[paying(somebody)] * 7))
     for count in (1, 2, 3, 7):
@@ -318,7 +318,7 @@ async def test_an_output_of_the_genesis_is_found(api: Client, chain: Chain, key:
 
 
 async def test_evaluation_reads_hex_and_base64(api: Client, chain: Chain, key: str, db: asyncpg.Connection) -> None:
-    """Text that is neither is refused by itself; text that is gets as far as the node, which this API does not have."""
+    """The API refuses text that is neither; other text gets as far as the node, which this API does not have."""
     await chain.append(10, pays("a", ALICE))
     await db.execute("UPDATE partner.credential SET scopes = '{submit}'")
     for text, status in (("00ff", 503), ("AP8=", 503), ("", 400), ("é", 400), ("0g", 400), ("AP8", 400)):
@@ -349,7 +349,7 @@ async def test_exceeded_limits_have_blockfrosts_statuses(
 async def test_a_request_above_the_quota_does_not_spend_it(
     api: Client, chain: Chain, key: str, db: asyncpg.Connection, data_dir: Path
 ) -> None:
-    """Usage leaves requests with 429 out of the quota, and knows no 402."""
+    """The quota excludes requests that are counted as 429; 402 is not a status of usage."""
     await chain.append(10, pays("a", ALICE))
     await db.execute("UPDATE partner.credential SET quota_requests = 1, quota_per = 'day'")
     statuses = [(await get(api, "/blocks/latest", key)).status for _ in range(3)]

@@ -16,11 +16,11 @@ from tests.api.conftest import IssueKey
 from tests.api.sandboxes import Sandbox
 
 ROOT = "/blockfrost/api/v0"
-MOST = 25  # things of each kind that are compared
+MOST = 25  # objects of each kind that are compared
 
 
 class BothSides:
-    """Asks both sides, with keys in turn, so that none exceeds its limit."""
+    """Queries both sides, with keys in turn, so that none exceeds its limit."""
 
     def __init__(self, sandbox: Sandbox, keys: list[str]) -> None:
         self.api, self._keys = sandbox.api, cycle(keys)

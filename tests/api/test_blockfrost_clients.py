@@ -1,4 +1,4 @@
-"""Clients of Blockfrost that nobody here wrote, unmodified: with another URL they build, evaluate, sign and submit."""
+"""Unmodified third-party clients of Blockfrost: with another URL they build, evaluate, sign and submit."""
 
 import asyncio
 import hashlib
@@ -60,7 +60,7 @@ async def test_pycardano_pays_mints_and_delegates(sandbox: Sandbox, submitter: s
         assert {(tx_hash, each.output_index) for each in made if each.address == str(wallet.address)} <= held
 
 
-async def test_pycardano_is_told_what_the_node_refuses(sandbox: Sandbox, submitter: str) -> None:
+async def test_pycardano_gets_the_refusal_of_the_node(sandbox: Sandbox, submitter: str) -> None:
     wallet = Wallet.of_faucet()
     context = await asyncio.to_thread(BlockFrostChainContext, submitter, base_url=sandbox.blockfrost)
     held = (await unspent(context, wallet))[0]
@@ -76,14 +76,14 @@ async def unspent(context: Any, wallet: Wallet) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def packages() -> None:
-    """The locked npm packages beside the programs. A clean clone installs them once."""
+    """Installs the locked npm packages beside the programs, once in a clean clone."""
     if shutil.which("npm") is None:
         pytest.skip("needs Node.js and npm")
     lock = hashlib.sha256((PROGRAMS / "package-lock.json").read_bytes()).hexdigest()
     stamp = PROGRAMS / "node_modules" / ".complete"
     if stamp.exists() and stamp.read_text() == lock:
         return
-    # NOTE: not `npm ci`, which wants a lock entry for each optional package, though none is installed.
+    # NOTE: not `npm ci`, which requires a lock entry for each optional package, though none is installed.
     command = ("npm", "install", "--no-save", "--loglevel=error", *NO_EXTRAS)
     try:
         done = subprocess.run(
@@ -98,7 +98,7 @@ def packages() -> None:
 
 @pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize("program", ["blockfrost-js", "mesh", "lucid"])
-async def test_a_program_of_node_pays_mints_and_delegates(sandbox: Sandbox, submitter: str, program: str) -> None:
+async def test_a_node_js_program_pays_mints_and_delegates(sandbox: Sandbox, submitter: str, program: str) -> None:
     assert isinstance(sandbox.node.chain, Generated)
     context = await asyncio.to_thread(BlockFrostChainContext, submitter, base_url=sandbox.blockfrost)
     await asyncio.to_thread(fund, context, Wallet.of_faucet())

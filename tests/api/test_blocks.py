@@ -1,4 +1,4 @@
-"""Blocks and epochs: what names them, pages, refusals, caching. tests/chain compares every field with the model."""
+"""Blocks and epochs: their names, pages, refusals, caching. tests/chain compares every field with the model."""
 
 from collections.abc import AsyncIterator
 
@@ -40,7 +40,7 @@ async def test_a_block_has_three_names(api: Client, key: str, hashes: list[str])
     assert (second["fees"], second["output"]) == (str(5 * 170_000), str(5 * 2 * ADA))
 
 
-async def test_pages_meet_each_transaction_of_a_block_once(api: Client, key: str, hashes: list[str]) -> None:
+async def test_pages_contain_each_transaction_of_a_block_once(api: Client, key: str, hashes: list[str]) -> None:
     listed = list(enumerate(map(hash_of, NAMES)))
     for order, expected in (("asc", listed), ("desc", listed[::-1])):
         rows = []
@@ -60,7 +60,7 @@ async def test_an_epoch_ends_where_the_next_one_begins(api: Client, key: str, ha
     assert (second["epoch_no"], second["first_slot_no"], second["fees"]) == (1, EPOCH, "170000")
 
 
-async def test_what_names_no_block_or_epoch_is_refused(api: Client, key: str, hashes: list[str]) -> None:
+async def test_an_unknown_or_malformed_block_or_epoch_is_refused(api: Client, key: str, hashes: list[str]) -> None:
     assert hashes
     missing = {
         "/v1/blocks/4": "block_not_found",

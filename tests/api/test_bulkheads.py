@@ -21,13 +21,13 @@ from tests.api.partners import Partner, counts
 
 CREDENTIALS = 20_000
 LISTS = 200
-"""How many are compared with their totals."""
+"""The number of credentials that are compared with their totals."""
 FAST_S = 2.0
-"""Far above what these calls take, far below what they took."""
+"""Far above the present time of these calls, far below the former one."""
 
 
 async def fill(db: asyncpg.Connection, partner: Partner, days: int) -> None:
-    """CREDENTIALS of one partner with 100,000,000 requests, each on so many days."""
+    """CREDENTIALS of one partner with 100,000,000 requests, each on `days` days."""
     owner = UUID(partner.record["id"])
     await db.execute(
         """
@@ -63,7 +63,7 @@ async def fill(db: asyncpg.Connection, partner: Partner, days: int) -> None:
     await db.execute("VACUUM ANALYZE partner.credential, partner.usage_day")
 
 
-async def test_connections_are_lent_in_the_order_in_which_they_are_asked_for(database_url: str) -> None:
+async def test_connections_are_lent_in_the_order_of_the_requests(database_url: str) -> None:
     served: list[int] = []
     async with await database.create_pool(database_url, None, most=2) as pool:
         fair = FairPool(pool, 2)
@@ -83,7 +83,7 @@ async def test_connections_are_lent_in_the_order_in_which_they_are_asked_for(dat
     assert served == list(range(len(asking)))
 
 
-async def test_a_partner_with_many_credentials_delays_neither_another_one_nor_ready(
+async def test_a_partner_with_many_credentials_delays_neither_other_partners_nor_ready(
     api: Client, partner: Partner, rival: Partner, db: asyncpg.Connection
 ) -> None:
     await fill(db, partner, days=10)
@@ -299,7 +299,7 @@ async def test_old_minutes_are_deleted_and_their_days_kept(
     await pool.close()
 
 
-async def test_old_entries_of_reading_are_deleted_and_those_of_changes_kept(
+async def test_old_entries_of_reads_are_deleted_and_those_of_changes_kept(
     partner: Partner, db: asyncpg.Connection, database_url: str
 ) -> None:
     user = await partner.user()

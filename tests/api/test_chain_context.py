@@ -1,4 +1,4 @@
-"""The Python client's chain context of pycardano: what it builds is confirmed, and what it reads is the ledger's."""
+"""The Python client's chain context for pycardano: its payments are confirmed, and it reads what the ledger has."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ PLUTUS = "4e4d01000033222220051200120011"
 DEEP = (bytes.fromhex("820181") * 900 + cbor2.dumps([0, bytes(28)])).hex()
 """A native script of 900 levels; pycardano reads some two hundred."""
 WORDY = "821800581c" + "00" * 28
-"""A native script with a zero in two bytes, which pycardano would write in one."""
+"""A native script with a zero of two bytes, which pycardano would write in one."""
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ async def test_the_unspent_outputs_of_every_address_are_those_of_the_model(
 
 
 def carried() -> list[Json]:
-    """What outputs carry: every kind of datum and of script."""
+    """The contents of outputs: every kind of datum and of script."""
     native, deep, wordy = (
         {"language": "native", "json": {"clause": "signature", "from": "00" * 28}, "cbor": cbor}
         for cbor in ("8200581c" + "00" * 28, DEEP, WORDY)
@@ -203,7 +203,7 @@ async def test_parameters_are_exact_and_cost_models_in_the_order_of_the_ledger(
 
 
 SIZES = (166, 175, 297)
-"""How many numbers the cost models of mainnet have."""
+"""The number of parameters in the cost models of mainnet."""
 
 
 async def test_budgets_have_the_names_of_pycardano(

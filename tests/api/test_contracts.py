@@ -1,4 +1,4 @@
-"""Scripts and datums over HTTP, and what outputs carry."""
+"""Scripts and datums over HTTP, and those in outputs."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -64,7 +64,7 @@ async def test_a_datum_with_a_number_beyond_64_bits(api: Client, key: str) -> No
     assert reply.body["data"] == {"datum_hash": BIG_HASH, "cbor": BIG.hex(), "json": json, **FIRST}
 
 
-async def test_an_answer_may_be_cached_for_ever_once_no_rollback_can_change_it(
+async def test_an_answer_is_immutable_once_no_rollback_can_change_it(
     api: Client, chain: asyncpg.Connection, key: str
 ) -> None:
     path = f"/v1/datums/{BIG_HASH}"
@@ -83,14 +83,14 @@ async def test_an_answer_may_be_cached_for_ever_once_no_rollback_can_change_it(
         (f"datums/{NATIVE_HASH}", 400, "Invalid datum hash format. Expected 64 hex characters"),
     ],
 )
-async def test_what_is_unknown_or_malformed_is_refused(
+async def test_unknown_and_malformed_hashes_are_refused(
     api: Client, key: str, path: str, status: int, error: str
 ) -> None:
     reply = await api.get(f"/v1/{path}", key)
     assert (reply.status, reply.error) == (status, error)
 
 
-async def test_what_outputs_carry_is_read_together(chain: asyncpg.Connection) -> None:
+async def test_datums_and_scripts_of_several_outputs_are_read_together(chain: asyncpg.Connection) -> None:
     columns: Any = dict(await chain.fetch("SELECT encode(hash, 'hex'), attached FROM tx"))
     outputs = [(columns[hash_of("a")], 0), (columns[hash_of("a")], 1), (columns[hash_of("b")], 0), (None, 0)]
     assert await contracts.carried(chain, outputs) == [

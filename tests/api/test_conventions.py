@@ -1,4 +1,4 @@
-"""What every answer has beyond its body: codes, links, limits, tags, compression, CORS. docs/http-api.md."""
+"""Every answer besides its body: codes, links, limits, tags, compression, CORS. docs/http-api.md."""
 
 import asyncio
 import errno
@@ -127,7 +127,7 @@ async def test_a_history_has_a_tag_until_the_tip_changes(
     assert first.headers["Cache-Control"] == "private, no-cache"
     tag = first.headers["ETag"]
     assert tag.startswith('W/"')
-    # What the tip decides needs no other table.
+    # An answer that depends only on the tip needs no other table.
     await db.execute("ALTER TABLE chain_preview.address_tx RENAME TO elsewhere")
     for known in (tag, tag.removeprefix("W/"), f'"x", {tag}'):
         again = await api.call("GET", HISTORY, key, headers={"If-None-Match": known})
@@ -210,13 +210,13 @@ async def test_an_answer_with_a_key_is_not_stored(partner: Partner) -> None:
 
 @pytest.fixture
 async def plain() -> AsyncIterator[aiohttp.ClientSession]:
-    """A client that leaves bodies as they come."""
+    """A client that does not decompress bodies."""
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         yield session
 
 
 @pytest.mark.parametrize("encoding", compression.KNOWN)
-async def test_a_long_answer_is_compressed_where_asked(
+async def test_a_long_answer_is_compressed_on_request(
     api: Client, chain: Chain, key: str, plain: aiohttp.ClientSession, encoding: str
 ) -> None:
     for number in range(40):
@@ -255,13 +255,13 @@ async def test_scripts_of_any_origin_may_read_chain_answers(api: Client, paid: C
         assert "Error-Code" in reply.headers["Access-Control-Expose-Headers"]
 
 
-async def test_a_preflight_is_answered_for_chain_paths_alone(api: Client, partner: Partner) -> None:
+async def test_a_preflight_is_answered_only_for_chain_paths(api: Client, partner: Partner) -> None:
     asked = {"Origin": "https://wallet.example", "Access-Control-Request-Method": "GET"}
     allowed = await api.call("OPTIONS", HISTORY, headers=asked)
     assert (allowed.status, allowed.body) == (204, b"")
     assert allowed.headers["Access-Control-Allow-Origin"] == "*"
     assert set(allowed.headers["Access-Control-Allow-Methods"].split(", ")) == {"GET", "HEAD", "POST"}
-    # What the clients send.
+    # The headers that the clients send.
     assert {"Authorization", "Content-Type", "Idempotency-Key", "If-None-Match", "X-Request-Id"} <= set(
         allowed.headers["Access-Control-Allow-Headers"].split(", ")
     )

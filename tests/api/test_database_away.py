@@ -1,4 +1,4 @@
-"""Answers while the database is reachable but can't serve: full, failing, a standby, shutting down."""
+"""Answers while the database is reachable but not usable: full, failing, a standby, shutting down."""
 
 import asyncpg
 import pytest

@@ -67,7 +67,7 @@ def test_the_guide_lists_the_pages_of_the_console() -> None:
     assert names == set(re.findall(r"^\| ([A-Z][\w ]+) \|", guide, flags=re.MULTILINE))
 
 
-async def test_the_page_asks_no_validator(api: Client) -> None:
+async def test_the_page_sends_nothing_to_a_validator(api: Client) -> None:
     assert b"validatorUrl: null" in (await api.get("/docs/docs.js")).body
 
 

@@ -25,7 +25,7 @@ KEYED = [route for route in ROUTES if route.access != "open" and JSON in route.m
 LISTS = [route for route in KEYED if any(field.name == "limit" for field in route.fields)]
 ENVELOPE = ["success", "data", "message", "pagination", "last_updated"]
 
-# The largest and the default limit, where it is not 100 and 20 (admin lists) or 500 and 100 (chain lists).
+# The largest and the default limit, if they are not 100 and 20 (admin lists) or 500 and 100 (chain lists).
 LIMITS = {
     "/v1/admin/audit-logs": (100, 50),
     "/v1/admin/usage/{id}/breakdown": (1_000, 100),
@@ -71,7 +71,7 @@ class Caller:
 
 @pytest.fixture
 async def caller(api: Client, chain: Chain, key: str, partner: Partner, db: asyncpg.Connection) -> Caller:
-    """A partner with one of everything and an API key for everything, on a chain with a transaction."""
+    """A partner with one object of every kind and an API key for everything, on a chain with a transaction."""
     await db.execute("UPDATE partner.credential SET scopes = $1", SCOPES)
     await chain.append(10, pays("a", ALICE))
     user = await partner.user(external_id="mine")
@@ -97,7 +97,7 @@ async def caller(api: Client, chain: Chain, key: str, partner: Partner, db: asyn
 
 
 def times(body: Any) -> Iterator[str]:
-    """Everything in an answer that is named like a time and is set."""
+    """Every field of an answer that is named like a time and is set."""
     if isinstance(body, dict):
         named = re.compile(r".*(_at|_time|period_start|period_end)")
         yield from (value for name, value in body.items() if named.fullmatch(name) and value is not None)
@@ -210,7 +210,7 @@ async def test_hostile_values_in_bodies_are_stored_unchanged_or_refused(caller: 
 
 
 async def test_the_last_of_duplicate_fields_counts(caller: Caller) -> None:
-    """RFC 8259, section 4, leaves it open; the checked value must be the stored one."""
+    """RFC 8259, section 4, does not define it; the checked value must be the stored one."""
     user = await caller.partner.data("POST", "/users", {"name": "x"})
     reply = await caller.partner.call("PATCH", f"/users/{user['id']}", data=b'{"name": "\\u0020", "name": "kept"}')
     assert (reply.status, reply.body["data"]["name"]) == (200, "kept")
@@ -228,7 +228,7 @@ async def test_several_authorization_headers_are_malformed_on_every_route(caller
 
 
 async def test_no_admin_call_writes_into_a_newer_schema(caller: Caller, db: asyncpg.Connection) -> None:
-    """The first calls would note the use of the key, the others only what they do themselves."""
+    """The first calls would record the use of the key, the others only their own change."""
     await caller.api.get("/v1/admin/admin-keys", BOOTSTRAP_KEY)  # makes its record
     await db.execute("UPDATE partner.schema_version SET version = 9999")
     for used in ("NULL", "now() + interval '1 hour'"):
@@ -272,7 +272,7 @@ def test_every_text_of_a_body_is_bounded() -> None:
             assert bounded or isinstance(field.kind, JsonObject), (route.path, field.name)
 
 
-def test_every_keyed_route_but_exports_answers_json() -> None:
+def test_every_keyed_route_except_exports_answers_json() -> None:
     others = {route.operation for route in ROUTES if route.access != "open"} - {route.operation for route in KEYED}
     assert all(operation.startswith("export_") for operation in others)
     assert {route.media_types for route in KEYED} == {(JSON,)}

@@ -1,4 +1,4 @@
-"""The examples of /openapi.json are answers of the service: it is asked again, for every operation and every error."""
+"""The examples of /openapi.json are answers of the service: every operation and every error is requested again."""
 
 import re
 from typing import Any

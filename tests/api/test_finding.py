@@ -1,4 +1,4 @@
-"""Finding things, and being told what a request said in vain. docs/http-api.md, "Requests"."""
+"""Filters, and reports of ignored parts of a request. docs/http-api.md, "Requests"."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,7 +32,7 @@ async def test_ignored_parameters_and_fields_are_named_with_the_endpoint_that_ca
         assert HEADER not in (await api.get(path, partner.admin_key)).headers
 
 
-async def test_no_name_gets_out_of_the_header(partner: Partner) -> None:
+async def test_no_name_breaks_out_of_the_header(partner: Partner) -> None:
     names = ["a%0D%0AX-Injected:%201", "%22", "%5C", "%C3%A9", "%FF", "x" * 5_000, *map(str, range(100))]
     reply = await partner.get("/users?" + "&".join(f"{name}=1" for name in names))
     assert reply.status == 200 and "X-Injected" not in reply.headers
@@ -49,7 +49,7 @@ def test_the_header_for_ignored_fields_fits_into_the_buffer_of_a_proxy(name: str
     assert ignored.header(["a", "b"], {}) == '"a", "b"'
 
 
-def test_the_endpoints_for_ignored_fields_are_there() -> None:
+def test_the_endpoints_for_ignored_fields_exist() -> None:
     routes = {route.name: route for route in ROUTES}
     found = 0
     for route in ROUTES:
@@ -88,7 +88,7 @@ async def test_the_audit_log_is_found_by_time_kind_and_request(partner: Partner,
     assert (await partner.get("/audit-logs?from=2026-02-01&to=2026-01-01")).error == "from must not be after to"
 
 
-async def test_an_empty_reference_is_none(partner: Partner) -> None:
+async def test_an_empty_reference_becomes_null(partner: Partner) -> None:
     first, second = await partner.user(external_id=""), await partner.user(external_id="")
     assert first["external_id"] is second["external_id"] is None
     named = await partner.user(external_id="mine")

@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key is executed once, whatever is lost or repeated. docs/http-api.md, "Idempotency"."""
+"""A POST with an Idempotency-Key is executed once despite losses and retries. docs/http-api.md, "Idempotency"."""
 
 import asyncio
 import re
@@ -44,7 +44,7 @@ class Post:
         return await api.call("POST", self.path, self.admin_key, headers={"Idempotency-Key": key}, **options)
 
     def executed(self, replies: Sequence[Reply]) -> Reply:
-        """The answer to the only one that was executed; asserts that the others are what repetitions get."""
+        """The answer to the only one that was executed; asserts that the others are answers to repetitions."""
         [first] = [reply for reply in replies if reply.status < 300 and not is_replayed(reply)]
         assert first.status == self.route.status
         for reply in replies:
@@ -53,7 +53,7 @@ class Post:
         return first
 
     def assert_repeats(self, reply: Reply, first: Reply) -> None:
-        """Assert that a reply is that of a repetition: the first answer or, if that contains a key, a refusal."""
+        """Assert that a reply answers a repetition: the first answer or, if that contains a key, a refusal."""
         assert is_replayed(reply), self.path
         data = first.body["data"]
         if ANY_KEY.search(str(data)) is None:
@@ -78,7 +78,7 @@ async def posts(partner: Partner) -> list[Post]:
 
 
 async def until_locked(db: asyncpg.Connection, executing: int, waiting: int) -> None:
-    """Wait until so many requests wait for the audit log, and so many for those."""
+    """Wait until `executing` requests wait for the audit log, and `waiting` others for these."""
     waits = """SELECT count(*) FILTER (WHERE relation = 'partner.audit_log'::regclass),
         count(*) FILTER (WHERE locktype = 'advisory') FROM pg_locks WHERE NOT granted"""
     async with asyncio.timeout(20):
@@ -89,7 +89,7 @@ async def until_locked(db: asyncpg.Connection, executing: int, waiting: int) -> 
 # Every POST -----------------------------------------------------------------------------------------------------------
 
 
-async def test_twins_over_two_processes_are_executed_once_by_every_post(
+async def test_concurrent_repeats_over_two_processes_are_executed_once_by_every_post(
     posts: list[Post], api: Client, second: Client, db: asyncpg.Connection
 ) -> None:
     for post in posts:
@@ -219,7 +219,7 @@ async def test_a_repetition_is_recognized_after_its_expires_at(
 
 
 class In2099(datetime):
-    """A clock."""
+    """A clock in 2099."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> "In2099":

@@ -49,13 +49,13 @@ def told(reply: Reply) -> tuple[int, str]:
 
 
 async def details(partner: Partner, action: str) -> Any:
-    """The details of the last such action, without the id of its request."""
+    """The details of the last such action, without its request id."""
     found: dict[str, Any] = (await partner.data("GET", f"/audit-logs?action={action}"))[0]["details"]
     return {name: value for name, value in found.items() if name != "request_id"}
 
 
 async def blocks_another(db: asyncpg.Connection) -> None:
-    """Wait until another session waits for a lock of this one."""
+    """Wait until another session waits for a lock of this connection."""
     waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
     async with asyncio.timeout(10):
         while not await db.fetchval(waits):
@@ -153,7 +153,7 @@ async def test_ended_keys_are_forgotten_after_a_month(
 # Limits ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_limits_hold_for_the_very_next_request(
+async def test_limits_apply_to_the_very_next_request(
     second: Client, partner: Partner, credential: dict[str, Any]
 ) -> None:
     key = credential["key"]
@@ -241,7 +241,7 @@ def test_networks_are_kept_in_one_notation() -> None:
     assert Networks().of_json(given) == ("10.1.2.3/32", "2001:db8::/32", "10.0.0.0/8")
 
 
-async def test_what_is_not_there_or_revoked_has_no_limits_to_change(
+async def test_limits_of_a_foreign_or_revoked_credential_cannot_be_changed(
     partner: Partner, rival: Partner, credential: dict[str, Any]
 ) -> None:
     await partner.data("DELETE", f"/credentials/{credential['id']}")
@@ -283,7 +283,7 @@ async def test_a_quota_is_exact_over_all_processes_and_counts_admitted_requests_
     assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
 
 
-async def test_a_quota_is_counted_again_from_the_usage_table_where_valkey_has_lost_it(
+async def test_a_quota_that_valkey_lost_is_recounted_from_the_usage_table(
     api: Client, partner: Partner, credential: dict[str, Any], use: Use, redis_url: str
 ) -> None:
     now = datetime.now(UTC)
@@ -302,7 +302,7 @@ async def test_a_quota_is_counted_again_from_the_usage_table_where_valkey_has_lo
         assert key.body["data"]["quota"]["remaining"] == 3, "these four are not in the table"
 
 
-def test_without_valkey_each_process_grants_its_share_of_what_is_left_of_a_quota() -> None:
+def test_without_valkey_each_process_grants_its_share_of_the_remaining_quota() -> None:
     now = datetime.now(UTC)
     quota = RunningQuota(10, "day", now, now + timedelta(hours=1), used=3)
     minutes, good = LocalLimits(), good_key(1_000, quota)
@@ -319,7 +319,7 @@ def test_without_valkey_each_process_grants_its_share_of_what_is_left_of_a_quota
 # Restrictions ---------------------------------------------------------------------------------------------------------
 
 
-async def test_restrictions_hold_for_the_very_next_request_with_and_without_valkey(
+async def test_restrictions_apply_to_the_very_next_request_with_and_without_valkey(
     environment: dict[str, str], api: Client, partner: Partner, credential: dict[str, Any], redis_url: str
 ) -> None:
     key, pool = credential["key"], "/v1/pools/" + "0" * 56
@@ -349,7 +349,7 @@ async def test_restrictions_hold_for_the_very_next_request_with_and_without_valk
         relay.end()
 
 
-async def test_a_barred_request_counts_towards_nothing(
+async def test_a_barred_request_does_not_count_towards_the_limit(
     api: Client, partner: Partner, credential: dict[str, Any]
 ) -> None:
     await put(partner, credential, "restrictions", ip_networks=OTHERS)

@@ -40,7 +40,7 @@ def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
 
 @pytest.fixture
 async def second(environment: dict[str, str], api: Client) -> AsyncIterator[Client]:
-    """Another API process, as far as keys and limits can tell, on the same database and Valkey as `api`."""
+    """Another API process as regards keys and limits, on the same database and Valkey as `api`."""
     assert api.port
     async with serving(environment) as client:
         yield client
@@ -75,7 +75,7 @@ async def test_a_key_works_only_on_its_network(api: Client, issue_key: IssueKey,
     assert statuses == {0: 503, 1: 404, 2: 503}
 
 
-async def test_suspension_and_reactivation_hold_for_the_next_request_on_every_process(
+async def test_suspension_and_reactivation_apply_to_the_next_request_on_every_process(
     api: Client, second: Client, partner: Partner
 ) -> None:
     user = await partner.user()
@@ -112,7 +112,7 @@ async def test_a_key_expires_on_time_although_valkey_caches_it(partner: Partner)
 async def test_a_revoked_key_is_refused_by_the_next_request_despite_concurrent_ones(
     api: Client, second: Client, partner: Partner
 ) -> None:
-    """Requests to both processes fill the cache all the time; none that begins after the answer may be admitted."""
+    """Requests to both processes constantly fill the cache; none that begins after the answer may be admitted."""
     user = await partner.user()
 
     async def hammer(client: Client, key: str, revoked: asyncio.Event) -> list[Reply]:
@@ -138,7 +138,7 @@ async def test_a_revoked_key_is_refused_by_the_next_request_despite_concurrent_o
 
 
 async def test_a_key_read_before_its_withdrawal_is_not_cached(redis_url: str) -> None:
-    """The race in slow motion: Postgres is asked, the key is invalidated, and only then the answer is cached."""
+    """The race in slow motion: Postgres is queried, the key is invalidated, and only then the answer is cached."""
     async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedLimits(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
@@ -161,7 +161,7 @@ async def test_a_key_read_before_a_loss_of_data_is_not_cached(redis_url: str) ->
 
 
 async def test_a_key_read_too_long_ago_is_not_cached(redis_url: str) -> None:
-    """No cached key outlives LEASE_S from before Postgres was asked, so an invalidation can wait for that time."""
+    """A cached key expires within LEASE_S of the start of the query, so an invalidation can wait for that time."""
     async with valkeys.opened(redis_url) as client:
         minutes, key_hash, key = SharedLimits(client), bytes(32), good_key()
         asked = await minutes.take(key_hash)
@@ -238,7 +238,7 @@ async def limits_are_shared(api: Client) -> None:
 async def test_a_revocation_without_valkey_holds_when_valkey_is_back(
     environment: dict[str, str], valkey: OwnValkey, trouble: str, tmp_path: Path
 ) -> None:
-    """Its data, from before the revocation, say that the key is good. The answer waits until no process trusts them."""
+    """Its data from before the revocation show the key as valid. The answer waits until no process trusts them."""
     async with serving(environment | {"REDIS_URL": valkey.url}) as api:
         partner = await partner_of(api, "ACME")
         credential, key = await partner.issued(await partner.user())
@@ -261,7 +261,7 @@ async def test_a_revocation_without_valkey_holds_when_valkey_is_back(
             valkey.kill()
             valkey.put_back(tmp_path / "older")
             valkey.start()
-        for _ in range(20):  # while Valkey is away, while it comes back, and after that
+        for _ in range(20):  # while Valkey is away, while it returns, and afterwards
             reply = await api.get(CHAIN_PATH, key)
             assert (reply.status, reply.error) == (403, "Invalid API key")
             await asyncio.sleep(0.1)
@@ -388,7 +388,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
         chance = random.Random(seed)
         async with valkeys.opened(redis_url) as client:
             minutes = SharedLimits(client)
-            await minutes.take(bytes(31) + b"1", KeyLease(good_key()))  # begins this life of Valkey's data
+            await minutes.take(bytes(31) + b"1", KeyLease(good_key()))  # begins a life of Valkey's data
             ends_at = time.monotonic() + 3
             while time.monotonic() < ends_at:
                 before = time.monotonic()

@@ -40,7 +40,7 @@ def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
 
 @asynccontextmanager
 async def processes(url: str, count: int) -> AsyncIterator[list[SharedLimits]]:
-    """The limits of as many API processes, each with its own connection and heartbeats."""
+    """The limits of `count` API processes, each with its own connection and heartbeats."""
     async with AsyncExitStack() as stack:
         found = []
         for _ in range(count):
@@ -56,7 +56,7 @@ async def processes(url: str, count: int) -> AsyncIterator[list[SharedLimits]]:
 
 @asynccontextmanager
 async def served(environment: dict[str, str], count: int) -> AsyncIterator[list[Client]]:
-    """As many API processes, as far as limits can tell, that know of each other."""
+    """`count` API processes as regards limits, which know of each other."""
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(serving(environment)) for _ in range(count)]
         await all_know_each_other(environment["REDIS_URL"], count)
@@ -64,7 +64,7 @@ async def served(environment: dict[str, str], count: int) -> AsyncIterator[list[
 
 
 async def all_know_each_other(url: str, count: int) -> None:
-    """Wait until so many processes have sent two heartbeats since the last of them started."""
+    """Wait until `count` processes have sent two heartbeats since the last of them started."""
     async with Redis.from_url(url) as client, asyncio.timeout(SETTLED_WITHIN_S):
         for _ in range(2):
             seconds, microseconds = await client.time()
@@ -73,7 +73,7 @@ async def all_know_each_other(url: str, count: int) -> None:
 
 
 async def admitted(minutes: SharedLimits, told: KeyLease) -> bool:
-    """Whether one request is admitted, with Valkey or without, as Callers does it."""
+    """Whether one request is admitted, with or without Valkey, as in Callers."""
     try:
         taken = None if minutes.away else await minutes.take(KEY, told)
     except (OSError, RedisError):
@@ -85,7 +85,7 @@ async def admitted(minutes: SharedLimits, told: KeyLease) -> bool:
 
 
 def fullest(moments: Sequence[tuple[float, float]], limit: int, window_s: float) -> bool:
-    """Whether more than `limit` of these were certainly within one window. Each is the times of request and answer."""
+    """Whether more than `limit` of these were certainly within one window. Each has the times of request and answer."""
     ordered = sorted(moments)
     return any(later[1] - earlier[0] < window_s for earlier, later in zip(ordered, ordered[limit:], strict=False))
 
@@ -109,7 +109,7 @@ async def test_a_key_does_not_get_its_limit_twice_when_valkey_loses_its_data(
 async def test_no_window_admits_more_than_the_limit_when_data_are_lost_at_any_time(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against a minute of 3 s, and processes that ask at random, each of them busy or idle for a while.
+    """With a minute of 3 s, and processes that send requests at random, each busy or idle for a while.
 
     The seeds run at the same time, each in its own database.
     """
@@ -119,7 +119,7 @@ async def test_no_window_admits_more_than_the_limit_when_data_are_lost_at_any_ti
 
 
 async def lose_data(url: str, seed: int) -> None:
-    """Ask for a key and empty the database at random; the minutes must hold their limit, and admit as much as it."""
+    """Send requests with a key, and empty the database at random; every minute must reach and not exceed the limit."""
     limit, chance = 20, random.Random(seed)
     moments: list[tuple[float, float]] = []
     refused = flushes = 0
@@ -175,7 +175,7 @@ async def test_processes_share_the_limit_while_valkey_is_away_and_report_afterwa
         assert (await clients[0].get(CHAIN_PATH, await issue_key(per_minute=1))).status == NOTHING_INDEXED
 
 
-async def test_what_was_admitted_during_an_outage_counts_for_all_when_the_data_have_survived(
+async def test_admissions_during_an_outage_count_for_all_processes_if_the_data_survived(
     environment: dict[str, str], redis_url: str, issue_key: IssueKey
 ) -> None:
     key = await issue_key(per_minute=10)

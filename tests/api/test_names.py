@@ -23,7 +23,7 @@ async def paid_to(api: Client, key: str) -> list[str]:
 async def test_cached_names_of_another_numbering_are_not_used(
     api: Client, chain: Chain, key: str, db: asyncpg.Connection
 ) -> None:
-    """As when Postgres lost commits in a crash, and their numbers were assigned again."""
+    """As after Postgres lost commits in a crash, and their numbers were assigned again."""
     await chain.append(10, pays("a", ALICE, BOB))
     assert await paid_to(api, key) == [ALICE, BOB]
     await db.execute(
@@ -34,7 +34,7 @@ async def test_cached_names_of_another_numbering_are_not_used(
     assert await paid_to(api, key) == [BOB, ALICE]
 
 
-async def test_rows_are_read_again_where_the_numbering_changed_before_their_names(
+async def test_rows_are_read_again_if_the_numbering_changes_before_their_names_are_read(
     database_url: str, chain: Chain
 ) -> None:
     await chain.append(10, pays("a", ALICE))
@@ -49,7 +49,7 @@ async def test_rows_are_read_again_where_the_numbering_changed_before_their_name
     await db.close()
 
 
-async def test_a_number_that_stands_for_nothing_is_never_shown(database_url: str, chain: Chain) -> None:
+async def test_an_unassigned_number_is_never_shown(database_url: str, chain: Chain) -> None:
     await chain.append(10, pays("a", ALICE))
     db = await database.connect(database_url, PREVIEW)
     numbering = await db.fetchval("SELECT numbering FROM tip")

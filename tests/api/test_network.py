@@ -1,4 +1,4 @@
-"""Protocol parameters, genesis and the state of the network, from rows as the indexer writes them."""
+"""Protocol parameters, genesis and the state of the network, from rows in the indexer's form."""
 
 import json
 from collections.abc import AsyncIterator

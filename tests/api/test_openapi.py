@@ -37,7 +37,7 @@ BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 NOT_READY = re.compile(r'route="/ready(/\{network\})?",status="503"')
 UNCHECKED = "positive_data_acceptance,not_a_server_error"
 
-# Who sends the fuzzer's requests, by a pattern of paths. Every path of the table matches one of them.
+# The caller of the fuzzer's requests, by path pattern. Every path of the table matches one pattern.
 CALLERS = {
     "^/v1/(?!admin/)": "API key",
     "^/v1/admin/(?!admin-keys)": "partner",
@@ -150,7 +150,7 @@ def test_every_time_has_the_format_date_time() -> None:
         ),
     ],
 )
-def test_refusals_are_described_word_by_word(path: str, method: str, status: str, errors: set[str]) -> None:
+def test_refusals_are_described_word_for_word(path: str, method: str, status: str, errors: set[str]) -> None:
     content = served()["paths"][path][method]["responses"][status]["content"]["application/json"]
     assert {example["value"]["error"] for example in content["examples"].values()} == errors
 
@@ -211,7 +211,7 @@ async def partner_key(port: int) -> str:
 
 
 def plain_document(routes: Sequence[Route]) -> Any:
-    """An OpenAPI document that says of routes only what they take: any answer matches it."""
+    """An OpenAPI document that describes only the requests of routes: any answer matches it."""
     paths: dict[str, Any] = {}
     for route in routes:
         parameters = [
@@ -234,7 +234,7 @@ def plain_document(routes: Sequence[Route]) -> Any:
 
 
 async def metrics(port: int) -> str:
-    """What the API counted."""
+    """The metrics of the API."""
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as response:
         return await response.text()
 

@@ -56,7 +56,7 @@ def block(slot: int, height: int, *transactions: Json) -> Json:
 
 
 def blocks() -> list[Json]:
-    """An address with so many outputs that its list has buckets, of which every third is spent again."""
+    """An address with enough outputs for buckets in its list; every third output is spent again."""
     outputs = [pays(STAKED, (COIN, 1 + n % 5)) if n % 4 == 0 else pays(STAKED) for n in range(MANY)]
     outputs[17] = pays(STAKED, (RARE, 1))
     coins = sum(each["value"].get(POLICY, {}).get(COIN, 0) for each in outputs)
@@ -112,7 +112,7 @@ async def deep(api: Client, key: str, path: str, oldest_first: list[Json]) -> No
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("query", ["", f"&asset={POLICY}.{COIN}"])
-async def test_a_walk_along_cursors_meets_what_stays_once_while_blocks_come_and_go(
+async def test_a_walk_by_cursor_returns_each_kept_output_once_while_blocks_come_and_go(
     api: Client, key: str, db: asyncpg.Connection, query: str, order: str
 ) -> None:
     chain, (first, second) = Written(db), blocks()
@@ -175,7 +175,7 @@ async def test_lists_of_names_continue_after_one_that_was_left_and_refuse_an_unk
         ("addresses", ("x", NOBODY, ON_MAINNET)),
     ],
 )
-async def test_what_is_not_a_cursor_of_the_list_is_refused(
+async def test_an_invalid_cursor_is_refused(
     api: Client, key: str, db: asyncpg.Connection, listed: str, cursors: tuple[str, ...]
 ) -> None:
     await Written(db).append(10, tx("a", pays(STAKED)))
@@ -184,7 +184,7 @@ async def test_what_is_not_a_cursor_of_the_list_is_refused(
         assert (reply.status, reply.error) == (400, "cursor must be the next_cursor of a page of this list"), cursor
 
 
-async def test_several_are_answered_in_their_order_as_one_request(
+async def test_several_ids_are_answered_in_order_as_one_request(
     api: Client, key: str, db: asyncpg.Connection, issue_key: IssueKey
 ) -> None:
     chain, account = Written(db), stake_address_of(STAKED)
@@ -290,7 +290,7 @@ def unread(api: Client, path: str, key: str) -> socket.socket:
 
 
 async def until_held(folder: Path, files: int) -> None:
-    """Wait until this process holds so many files in a folder; they have no names."""
+    """Wait until this process has `files` open files in a folder; they have no names."""
     async with asyncio.timeout(20):
         while sum(parent == folder for parent in held()) != files:
             await asyncio.sleep(0.02)

@@ -226,7 +226,7 @@ async def test_a_pool_without_delegators_has_an_empty_list(api: Client, preview:
 async def test_a_pool_that_never_registered_is_not_found(
     api: Client, preview: asyncpg.Connection, key: str, path: str
 ) -> None:
-    # It makes blocks, as genesis delegates do.
+    # It makes blocks, like a genesis delegate.
     await preview.execute("INSERT INTO pool VALUES (1, $1)", HASH)
     for name in (POOL, OTHER_HASH.hex()):
         reply = await api.get(f"/v1/pools/{name}{path}", key)

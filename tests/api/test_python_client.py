@@ -74,7 +74,7 @@ def rotated(service: Ledgerline, url: str, credential_id: str, former_key: str) 
     return key
 
 
-async def test_a_customer_is_onboarded_and_asks_the_chain(api: Client, partner: Partner, chain: Chain) -> None:
+async def test_a_customer_is_onboarded_and_queries_the_chain(api: Client, partner: Partner, chain: Chain) -> None:
     url = f"http://127.0.0.1:{api.port}"
     key = await asyncio.to_thread(onboard, url, partner.admin_key)
     rich = Tx(name="rich", outputs=[Output(raw(BOB), LARGE)])
@@ -93,7 +93,7 @@ async def test_a_customer_is_onboarded_and_asks_the_chain(api: Client, partner: 
         assert (await service.get_health())["data"]["status"]
 
 
-async def test_a_busy_service_is_asked_again_if_that_is_safe() -> None:
+async def test_requests_to_a_busy_service_are_retried_if_that_is_safe() -> None:
     async with busy_at_first() as (url, requests), AsyncLedgerline(url, api_key="k", admin_key="a") as service:
         await service.get_pool("pool1")
         await service.create_user(name="Alice")

@@ -47,7 +47,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Served:
-    """A registry on a free port, whose answers a test sets, and which counts its requests."""
+    """A registry on a free port that gives the answers set by a test, and counts its requests."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -342,7 +342,7 @@ def test_properties_without_a_value_are_omitted() -> None:
     assert registry.read(msgspec.json.encode({"subject": SUBJECT.upper(), "name": "Coin"}), SUBJECT) is None
 
 
-async def test_a_look_up_carries_on_the_trace_of_its_request(
+async def test_a_look_up_continues_the_trace_of_its_request(
     served: Served, environment: dict[str, str], database_url: str, issue_key: IssueKey
 ) -> None:
     carried: list[str | None] = []
@@ -386,7 +386,7 @@ async def test_the_registry_is_the_last_source(
     await connection.close()
 
 
-async def test_a_registry_that_fails_is_told_from_one_without_an_entry(
+async def test_a_failing_registry_is_distinguished_from_one_without_an_entry(
     served: Served,
     environment: dict[str, str],
     database_url: str,

@@ -25,7 +25,7 @@ HISTORY = f"/v1/tx/history/{ALICE}"
 
 @pytest.fixture
 def environment(environment: dict[str, str]) -> dict[str, str]:
-    """With a bootstrap key, because requests with bodies need one."""
+    """An environment with a bootstrap key, because requests with bodies need one."""
     return {**environment, "BOOTSTRAP_ADMIN_KEY": ADMIN_KEY}
 
 

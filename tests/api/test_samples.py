@@ -26,7 +26,7 @@ by_operation = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.
 
 
 @by_operation
-def test_curl_asks_the_route(route: Route) -> None:
+def test_curl_calls_the_route(route: Route) -> None:
     words = shlex.split(SAMPLES[route.operation]["curl"])
     (url,) = (word for word in words if word.startswith("http"))
     body = words[words.index("-d") + 1] if "-d" in words else None

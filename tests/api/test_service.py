@@ -80,7 +80,7 @@ async def test_an_indexer_that_hangs_or_has_not_beaten_yet_does_not_count_as_run
     assert await reasons(api) == ["no indexer is running for preview"], "another one's beat"
 
 
-async def test_a_network_is_ready_by_itself(api: Client, chain: Chain, indexer: Indexer) -> None:
+async def test_each_network_is_ready_independently(api: Client, chain: Chain, indexer: Indexer) -> None:
     async def answer(network: str = "preview") -> tuple[int, str]:
         reply = await api.get(f"/ready/{network}")
         return reply.status, reply.error if reply.status != 200 else ", ".join(reply.body["data"]["reasons"])
@@ -121,7 +121,7 @@ async def test_a_retired_network_is_left_out(api: Client, chain: Chain, indexer:
     reply = await api.get("/ready")
     assert (reply.status, reply.body["data"]) == (200, {"status": "ready", "reasons": [], "networks": []})
     shown = (await api.get("/metrics")).body.decode().splitlines()
-    # NOTE: an indexer that ran in this process before has figures of its own.
+    # NOTE: an indexer that ran earlier in this process still has its own figures.
     assert not [line for line in shown if 'network="preview"' in line and not line.startswith("ledgerline_indexer_")]
     refused = await api.get("/ready/preview")
     assert (refused.status, refused.error) == (503, "Not ready: preview is retired")
@@ -207,7 +207,7 @@ async def test_ready_is_503_only_if_no_network_is_available(api: Client, chain: 
     )
 
 
-async def test_ready_says_what_requests_do_without(
+async def test_ready_reports_each_reason_of_degradation(
     api: Client, chain: Chain, indexer: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await chain.append(slot_now(), pays("a", ALICE))
@@ -312,7 +312,7 @@ async def test_metrics_count_requests_by_route_and_status(api: Client, chain: Ch
         assert private.encode() not in reply.body
 
 
-async def test_metrics_leave_out_what_a_frozen_database_would_say(
+async def test_metrics_omit_the_figures_of_a_frozen_database(
     environment: dict[str, str], chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scrape that hangs would look as if the API were down."""

@@ -1,6 +1,6 @@
 """Spools: records, full disks, truncated and foreign files, failovers. docs/http-api.md, "Usage".
 
-tests/pure/test_power_loss.py tests what a disk may do to a spool at any point.
+tests/pure/test_power_loss.py covers disk failures at any time.
 """
 
 import asyncio
@@ -221,7 +221,7 @@ def test_zeros_are_not_records(data_dir: Path) -> None:
 
 @pytest.fixture
 def strangers(data_dir: Path) -> list[Path]:
-    """Files, and other things, that are named like spools."""
+    """Files and other objects with the names of spools."""
     folder = data_dir / "usage"
     folder.mkdir(exist_ok=True)
     present = set(folder.iterdir())
@@ -327,7 +327,7 @@ async def test_usage_lost_in_a_failover_is_added_again(
     (path,) = (data_dir / "usage").glob("*.spool")
     for lost in ("UPDATE partner.usage_batch SET next_offset = 0", "DELETE FROM partner.usage_batch"):
         await db.execute(f"TRUNCATE partner.usage, partner.usage_day; {lost}")
-        await until_counted(db, (0, 3), within_s=30)  # a batch under way is queued again after 10 s
+        await until_counted(db, (0, 3), within_s=30)  # a batch in progress is queued again after 10 s
     assert path.exists()
 
 

@@ -1,4 +1,4 @@
-"""`/v1/status` shows what an operator would look for first, at a bounded cost."""
+"""`/v1/status` shows the figures that an operator needs first, at a bounded cost."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Evaluate and submit: what reaches the node, what the node says, and that nothing else is needed to pay."""
+"""Evaluate and submit: the transactions that reach the node, its answers, and a payment through the API alone."""
 
 import asyncio
 import random
@@ -40,7 +40,7 @@ class Sandbox(msgspec.Struct):
     wallet: Wallet = msgspec.field(default_factory=Wallet.of_faucet)
 
     async def send(self, tx: Any, path: str = SUBMIT) -> Reply:
-        """As JSON, if it is hex, or as CBOR."""
+        """Send a transaction: as JSON if it is hex, otherwise as CBOR."""
         if isinstance(tx, str):
             return await self.api.call("POST", path, self.key, json={"cbor": tx})
         cbor = tx if isinstance(tx, bytes) else tx.to_cbor()
@@ -99,7 +99,7 @@ async def test_payment_mint_and_delegation_are_confirmed_and_accepted_again(sand
         assert (await sandbox.send(tx)).status == 200  # it is in a block
 
 
-async def test_one_in_a_block_that_is_not_indexed_yet_is_accepted_again_and_others_are_refused(
+async def test_a_transaction_in_an_unindexed_block_is_accepted_again_and_others_are_refused(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tx, conflicting = (sandbox.wallet.payment(sandbox.outputs[0], HELD, n * ADA).to_cbor_hex() for n in (5, 6))
@@ -169,7 +169,7 @@ async def test_mutations_reach_the_node_only_if_they_are_transactions(sandbox: S
 
 
 def mutated(tx: bytearray, dice: random.Random) -> bytes:
-    """One to three changes: a bit or byte, or bytes that are cut out, repeated or added."""
+    """One to three changes: a changed bit or byte, or bytes that are removed, repeated or added."""
     for _ in range(dice.randint(1, 3)):
         at = dice.randrange(len(tx))
         match dice.randrange(5):
@@ -191,7 +191,7 @@ def mutated(tx: bytearray, dice: random.Random) -> bytes:
 def is_transaction(cbor: bytes) -> bool:
     try:
         pycardano.Transaction.from_cbor(cbor)
-    except Exception:  # noqa: BLE001 - that is what the service has to bear
+    except Exception:  # noqa: BLE001 - the service must survive any error
         return False
     return True
 
@@ -221,4 +221,4 @@ async def test_a_node_that_is_away_is_named_and_found_again(sandbox: Sandbox, mo
     assert (late.status, late.headers["Error-Code"], late.headers["Retry-After"]) == (503, "node_not_available", "2")
     sandbox.node.delay_s = 0.0
     monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 8.0)
-    assert (await sandbox.send(tx)).status == 200  # the node has it, and it is accepted again
+    assert (await sandbox.send(tx)).status == 200  # the node has the transaction, which is accepted again

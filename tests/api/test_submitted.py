@@ -1,4 +1,4 @@
-"""A submitted transaction is followed, and submitted again on request. docs/decisions/0043-submitted.md."""
+"""A submitted transaction is followed, and resubmitted on request. docs/decisions/0043-submitted.md."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -117,7 +117,7 @@ def code_of(reply: Reply) -> tuple[int, str | None]:
 # What becomes of it ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_payment_is_followed_through_a_restart_and_a_fork_and_submitted_again(followed: Followed) -> None:
+async def test_a_payment_is_followed_through_a_restart_and_a_fork_and_resubmitted(followed: Followed) -> None:
     asked, unasked = await followed.submitted(), await followed.submitted()
     assert await followed.state(asked) == "pending"
     await followed.grow()
@@ -142,7 +142,7 @@ async def test_a_payment_is_followed_through_a_restart_and_a_fork_and_submitted_
     assert (await followed.of(asked)).body["data"]["rolled_back_at"] is None
 
 
-async def test_what_returns_to_the_chain_by_itself_is_in_a_block_again(followed: Followed) -> None:
+async def test_a_transaction_that_returns_to_the_chain_after_a_fork_is_in_a_block_again(followed: Followed) -> None:
     tx_hash = await followed.submitted()
     await followed.grow()
     first = (await followed.of(tx_hash)).body["data"]
@@ -157,7 +157,7 @@ async def test_what_returns_to_the_chain_by_itself_is_in_a_block_again(followed:
     }
 
 
-async def test_a_transaction_expires_with_the_tip_unless_a_block_holds_it(followed: Followed) -> None:
+async def test_a_transaction_expires_with_the_tip_unless_it_is_in_a_block(followed: Followed) -> None:
     ends = followed.node.blocks[-1].slot + 10_000  # some blocks
     paid, dropped = followed.payment(ttl=ends), await followed.submitted(ttl=ends)
     kept = str((await followed.post(paid)).body["data"]["tx_hash"])
@@ -207,7 +207,7 @@ async def test_a_refused_transaction_is_not_followed(followed: Followed, db: asy
     assert code_of(await followed.post(second)) == (400, "inputs_not_unspent")
     assert code_of(await followed.of(id_of(second))) == (404, "transaction_not_submitted")
     assert await db.fetchval("SELECT count(*) FROM partner.submitted_tx") == 1
-    # One that the node no longer accepts stays what it was.
+    # The state of one that the node no longer accepts does not change.
     await followed.grow()
     await followed.fork(1, forget=True)
     assert (await followed.post(second)).status == 200
@@ -216,10 +216,10 @@ async def test_a_refused_transaction_is_not_followed(followed: Followed, db: asy
 
 
 @pytest.mark.parametrize(("meanwhile", "then"), [("accepted", "pending"), ("rolled back", "rolled_back")])
-async def test_a_refusal_erases_nothing_that_has_happened_meanwhile(
+async def test_a_refusal_does_not_overwrite_a_concurrent_change(
     followed: Followed, monkeypatch: pytest.MonkeyPatch, meanwhile: str, then: str
 ) -> None:
-    """Another process has submitted the transaction, or a fork has removed it, before this one notes the refusal."""
+    """Another process submits the transaction, or a fork removes it, before this process records the refusal."""
     source, withdraw = followed.outputs.pop(), submitted.Register.withdraw
     first, second = (followed.wallet.payment(source, HELD, lovelace) for lovelace in (5 * ADA, 6 * ADA))
     assert (await followed.post(first)).status == 200
@@ -293,7 +293,7 @@ def context_of(followed: Followed, key: str) -> LedgerlineChainContext:
     return LedgerlineChainContext(Ledgerline(f"http://127.0.0.1:{followed.api.port}", api_key=key))
 
 
-async def test_the_chain_context_submits_again_what_a_fork_has_removed(
+async def test_the_chain_context_resubmits_a_transaction_that_a_fork_removed(
     followed: Followed, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_context, "ASK_EVERY_S", 0.05)
@@ -390,7 +390,7 @@ async def test_a_refusal_is_not_remembered_and_a_key_belongs_to_its_path(followe
     assert followed.node.requests["submitTransaction"] == sent + 1
 
 
-async def test_reading_posts_store_nothing(followed: Followed, db: asyncpg.Connection) -> None:
+async def test_posts_that_only_read_store_nothing(followed: Followed, db: asyncpg.Connection) -> None:
     for ids in (["ab" * 32], ["cd" * 32]):
         reply = await followed.api.call(
             "POST",

@@ -1,4 +1,4 @@
-"""The TypeScript client: it installs, its types fit, and its programs meet a running service."""
+"""The TypeScript client: it installs, its types match, and its programs work with a running service."""
 
 import json
 import os
@@ -35,7 +35,7 @@ ALICE, BOB = person("alice"), person("bob")
 
 
 def ran(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command that has ended."""
+    """Run a command to its end."""
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False, env=os.environ
     )
@@ -62,7 +62,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def samples() -> dict[str, str]:
-    """Those of /docs by their operation, that of the README, and the example beside it."""
+    """The samples of /docs by operation, that of the README, and the example beside it."""
     paths = document(ROUTES, {})["paths"]
     operations = (operation for methods in paths.values() for operation in methods.values())
     found = {
@@ -76,7 +76,7 @@ def samples() -> dict[str, str]:
     return found | {"readme": in_readme, "onboard": (CLIENT / "examples" / "onboard.ts").read_text()}
 
 
-async def test_a_customer_is_onboarded_and_asks_the_chain(
+async def test_a_customer_is_onboarded_and_queries_the_chain(
     api: Client, partner: Partner, database_url: str, project: Path
 ) -> None:
     connection = await database.connect(database_url, PREVIEW)
@@ -122,7 +122,7 @@ async def delegate(preview: asyncpg.Connection, amounts: list[int]) -> None:
     )
 
 
-async def test_a_busy_service_is_asked_again_if_that_is_safe(project: Path) -> None:
+async def test_requests_to_a_busy_service_are_retried_if_that_is_safe(project: Path) -> None:
     async with busy_at_first() as (url, requests):
         await runs(project / "out" / "retries.js", URL=url)
     tried_again = REFUSED_TIMES + 1

@@ -78,7 +78,7 @@ async def test_postgres_adds_histograms_up(db: asyncpg.Connection) -> None:
     assert await db.fetchval("SELECT partner.durations_sum(d) FROM (VALUES (null::bigint[])) AS x (d)") == []
 
 
-async def test_usage_is_told_apart_by_period_endpoint_and_status(partner: Partner, took: Took) -> None:
+async def test_usage_is_grouped_by_period_endpoint_and_status(partner: Partner, took: Took) -> None:
     credential, _ = await partner.issued(await partner.user())
     await took(credential, "2026-03-01T10:05", HASH, 200, [1_000, 3_000])
     await took(credential, "2026-03-01T10:55", HASH, 200, [2_000])
@@ -174,7 +174,7 @@ async def test_an_export_waits_for_its_turn_and_is_cut_off_in_the_end(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It has begun, so that it can't be refused."""
+    """It has begun, so it can no longer be refused."""
     credential, _ = await partner.issued(await partner.user())
     await took(credential, "2026-03-01T10:00", HASH, 200, [1_000])
     path = "/usage/export?start_date=2026-03-01&end_date=2026-03-09"

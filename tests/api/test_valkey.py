@@ -58,7 +58,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 async def answers(url: str) -> None:
-    """Assert that Valkey answers at an address: large replies, too, and concurrent requests each with their own."""
+    """Assert that Valkey answers at an address, also with large replies, and each concurrent request with its own."""
     async with valkeys.opened(url) as valkey:
         await valkey.ping()
         texts = [b"%d" % number * (number * 100 + 1) for number in range(100)]
@@ -122,7 +122,7 @@ def test_a_tls_server_is_verified_by_its_authority(run: Run, tmp_path: Path) -> 
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[tuple[str, list[OwnValkey]]]:
-    """A primary, its replica and three Sentinels, and the address that these make."""
+    """A primary, its replica and three Sentinels, and their address for clients."""
     primary = OwnValkey(tmp_path / "primary")
     primary.start()
     replica = OwnValkey(tmp_path / "replica", replicaof=f"127.0.0.1 {primary.port}")
@@ -218,7 +218,7 @@ def test_an_error_belongs_to_its_command(run: Run, own: OwnValkey) -> None:
     run(some_are_wrong())
 
 
-def test_a_cancelled_caller_takes_no_reply_of_another(run: Run, own: OwnValkey) -> None:
+def test_a_cancelled_caller_takes_no_reply_from_another(run: Run, own: OwnValkey) -> None:
     async def some_leave() -> None:
         async with valkeys.opened(own.url) as valkey:
             await valkey.ping()
@@ -271,7 +271,7 @@ def test_a_silent_server_times_out(run: Run, own: OwnValkey, connected: bool) ->
             began = loop.time()
             told = await asyncio.gather(*(valkey.ask(ECHO) for _ in range(20)), return_exceptions=True)
             assert all(isinstance(reply, RedisError | OSError) for reply in told), told
-            assert 1 < loop.time() - began < 3  # a connection that exists is given up after 2 s, too
+            assert 1 < loop.time() - began < 3  # an existing connection is also given up after 2 s
             own.thaw()
             assert await valkey.ask(ECHO) == b"hello"
 
@@ -280,7 +280,7 @@ def test_a_silent_server_times_out(run: Run, own: OwnValkey, connected: bool) ->
 
 @pytest.mark.parametrize("nonsense", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n" * 100])
 def test_invalid_replies_are_an_error(nonsense: bytes) -> None:
-    """Or more replies than commands: no caller may get another's."""
+    """The same for more replies than commands: no caller may get another's."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
@@ -305,7 +305,7 @@ def test_invalid_replies_are_an_error(nonsense: bytes) -> None:
 
 @asynccontextmanager
 async def forwarding(own: OwnValkey, start: Callable[[Any], Any]) -> AsyncIterator[int | None]:
-    """A second way to a Valkey; its port, if it has one."""
+    """A second way to a Valkey; yields its port, if any."""
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65_536):

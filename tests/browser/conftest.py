@@ -1,4 +1,4 @@
-"""A headless Chromium, and an API for it to look at."""
+"""A headless Chromium, and an API for it to visit."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Pages of the service in a headless Chromium, and what must hold on each of them."""
+"""Pages of the service in a headless Chromium, and the checks that apply to each of them."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ _REFUSED = "Failed to load resource: the server responded with a status of 4"
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator["Browser"]:
-    """Debian's Chromium, driven by Playwright; a test is skipped where either is missing."""
+    """Debian's Chromium, driven by Playwright; a test is skipped if either is missing."""
     playwright = pytest.importorskip("playwright.async_api", reason="needs playwright, of the extra dev")
     installed = shutil.which("chromium")
     if installed is None:
@@ -37,7 +37,7 @@ async def chromium() -> AsyncIterator["Browser"]:
 async def new_page(browser: "Browser", api: Client, **options: Any) -> AsyncIterator["Page"]:
     """A page of a new visitor. It may fetch nothing from elsewhere and log no error, such as a breach of its policy.
 
-    A refusal of the API is no such error.
+    A refusal of the API does not count as an error.
     """
     context = await browser.new_context(base_url=f"http://127.0.0.1:{api.port}", **options)
     page = await context.new_page()
@@ -57,9 +57,9 @@ async def new_page(browser: "Browser", api: Client, **options: Any) -> AsyncIter
 
 
 async def violations(page: "Page") -> list[str]:
-    """What axe finds once no colour is on its way to another.
+    """The violations that axe finds once all colour transitions are over.
 
-    Inside a closed `details`, transitions stand still: they are not waited for. One that is cancelled is over, too.
+    Transitions inside a closed `details` stand still, so they are not awaited. A cancelled transition is over too.
     """
     from axe_playwright_python.async_playwright import Axe
 
@@ -76,7 +76,7 @@ async def violations(page: "Page") -> list[str]:
 
 
 async def assert_accessible(page: "Page") -> None:
-    """Axe finds nothing in both colour schemes at each width, and nothing has to be scrolled sideways at any."""
+    """Axe finds nothing in both colour schemes at each width, and no width needs sideways scrolling."""
     for scheme in SCHEMES:
         await page.emulate_media(color_scheme=scheme)
         for width in WIDTHS:

@@ -46,7 +46,7 @@ class Site(msgspec.Struct):
 
     @asynccontextmanager
     async def visit(self, key: str, **options: Any) -> AsyncIterator["Page"]:
-        """The console, signed in with an admin key. The key never gets into the address or into localStorage."""
+        """The console, signed in with an admin key. The key never appears in the address or in localStorage."""
         async with new_page(self.browser, self.api, **options) as page:
             await page.goto("/console")
             await sign_in(page, key)
@@ -147,7 +147,7 @@ async def new_key(page: "Page") -> str:
 
 
 async def copied(page: "Page", button: str = "Copy as curl") -> str:
-    """What the first such button copies."""
+    """The text that the first such button copies."""
     await page.get_by_role("button", name=button).first.click()
     await page.get_by_role("button", name="Copied").wait_for()
     text: str = await page.evaluate("navigator.clipboard.readText()")
@@ -214,7 +214,7 @@ async def try_history(page: "Page") -> None:
 
 
 async def change_rules(page: "Page") -> None:
-    """Change limits and restrictions of the credential on the page; a wrong network is told at its field."""
+    """Change limits and restrictions of the credential on the page; an invalid network is reported at its field."""
     await click(page, "Change limits")
     await in_dialog(page, "Save limits", Requests_per_minute="50", Quota="100", Requests_per="Day (UTC)")
     await told(page, "Limits updated")
@@ -248,7 +248,7 @@ async def limit_is_drawn(page: "Page") -> bool:
 
 
 async def audited(page: "Page") -> None:
-    """The audit log has every step, and one of them alone if filtered."""
+    """The audit log has every step, or a single one if filtered."""
     await turn_to(page, "Audit log")
     done = page.get_by_role("table", name="Audit log")
     for action in (
@@ -350,12 +350,12 @@ async def test_every_page_is_accessible_in_both_schemes_at_each_width(site: Site
 
 
 async def focused(page: "Page") -> str:
-    """The text of what has the focus, or its name if it is a field."""
+    """The text of the focused element, or its name if it is a field."""
     text: str = await page.evaluate("document.activeElement.name || document.activeElement.textContent.trim()")
     return text
 
 
-async def test_an_account_is_made_by_keyboard_alone(site: Site) -> None:
+async def test_an_account_is_created_with_only_the_keyboard(site: Site) -> None:
     partner = await site.partner()
     async with new_page(site.browser, site.api, reduced_motion="reduce") as page:
         await page.goto("/console#/accounts")
@@ -456,7 +456,7 @@ async def test_a_missing_permission_is_reported_with_its_remedy(site: Site) -> N
         assert await alert.get_by_role("link", name="permission_denied").get_attribute("href") == "/docs"
 
 
-async def test_the_bootstrap_key_makes_and_revokes_admin_keys(site: Site) -> None:
+async def test_the_bootstrap_key_creates_and_revokes_admin_keys(site: Site) -> None:
     async with site.visit(BOOTSTRAP_KEY, permissions=["clipboard-read", "clipboard-write"]) as page:
         assert await page.get_by_role("link", name="Accounts").count() == 0
         await click(page, "New admin key")

@@ -29,7 +29,7 @@ async def test_an_operation_has_samples_to_copy(browser: "Browser", api: Client)
     await samples.get_by_role("button", name="Copied").wait_for()
     assert await page.evaluate("navigator.clipboard.readText()") == await samples.locator("code").inner_text()
 
-    # The language holds for the operations that are opened later.
+    # The language also applies to operations that are opened later.
     await page.locator("#operations-User_accounts-create_user").get_by_role("button").first.click()
     await page.get_by_text(f'new Ledgerline("{url}", {{ adminKey: process.env.ADMIN_KEY }})').nth(1).wait_for()
     assert errors == []

@@ -89,7 +89,7 @@ STATES: list[tuple[tuple[dict[str, Any], ...], list[str]]] = [
         ["the indexes are being built", "Retired", "5 blocks, "],
     ),
 ]
-"""What each network's state is replaced by, and what the page says of them."""
+"""The replacement for each network's state, and the words of the page for it."""
 
 
 async def test_each_state_is_shown_in_words(

@@ -54,11 +54,11 @@ class Campaign:
         self.random = Random(seed)  # of one fault each
         self.number = 0
         self.wrong: list[str] = []
-        self.lost_at_most = 0  # requests that simulated power losses may have taken
+        self.lost_at_most = 0  # requests that simulated power losses may have lost
         self._answered = 0  # before the last fault
         self._lacks = ""
-        self._outages = 0  # of Valkey, that hosts have logged
-        self._shared_until = 0.0  # minutes that end before may hold shares of the limit
+        self._outages = 0  # of Valkey, as logged by the hosts
+        self._shared_until = 0.0  # minutes that end before this may include shares of the limit
         self._forgot_at = self._ended_at = -WINDOW_S
 
     def report(self, words: str) -> None:
@@ -69,8 +69,8 @@ class Campaign:
     def report_over_limit(self) -> None:
         """Report the keys that were admitted too often.
 
-        In the minute around an outage of Valkey one process may have admitted the whole limit before it, and the others
-        then admit their shares. A busy machine causes outages too: then the hosts have logged them.
+        In the minute around an outage of Valkey, one process may have admitted the whole limit before it; the others
+        then admit their shares. A busy machine also causes outages, which the hosts log.
         """
         outages = sum(host.part.process.output().count('"valkey.away"') for host in self.world.hosts)
         if outages != self._outages:
@@ -106,7 +106,7 @@ class Campaign:
         self._excuse()
 
     def valkey_is_away(self) -> None:
-        """A host can't reach Valkey, or could not until now: in the minute around it processes grant shares."""
+        """A host can't reach Valkey, or could not until now: in the minute around that, processes grant shares."""
         self._shared_until = time.monotonic() + SIGNALS_WITHIN_S + WINDOW_S
 
     def api_ended(self) -> None:
@@ -115,14 +115,14 @@ class Campaign:
         self._excuse()
 
     def _excuse(self) -> None:
-        """Limits hold over the loss of Valkey's memory or of a process', not of both within a minute."""
+        """Limits survive the loss of Valkey's memory or of a process', but not of both within a minute."""
         if abs(self._forgot_at - self._ended_at) < WINDOW_S:
             self.load.excused_until = time.monotonic() + WINDOW_S
 
     async def ready_again(self) -> float:
-        """Wait until every signal reports that all is well, and it is; returns how long that took.
+        """Wait until every signal reports that all is well, and it is; returns the seconds that took.
 
-        What was answered before the last fault but one must be in the usage table: a minute, mostly less, is enough.
+        Requests answered before the previous fault must be in the usage table: a minute, usually less, is enough.
         """
         tip = self.world.chain.blocks[-1].slot
         owed, self._answered = self._answered, self.load.answered
@@ -134,7 +134,7 @@ class Campaign:
     async def _all_well(self, slot: int, owed: int) -> bool:
         for part in self.world.parts:
             if part.has_ended():
-                self.report(f"{part.name} ended by itself: {part.process.output()[-500:]}")
+                self.report(f"{part.name} ended unexpectedly: {part.process.output()[-500:]}")
                 part.start()
         for host in self.world.hosts:
             status, body = await self.world.ready(host)
@@ -166,7 +166,7 @@ class Campaign:
             self.report(f"verify ended with status {code}: {output[-800:]}")
 
     async def _check_usage(self) -> None:
-        """Each answered request counts once. One without an answer may; one lost in a power loss need not."""
+        """Each answered request counts once. One without an answer may count; one lost in a power loss need not."""
         await until("usage has settled", self._settled, _SETTLED_WITHIN_S)
         rows = await self.world.rows(
             "SELECT credential_id::text AS key, sum(successful)::bigint AS successful, sum(failed)::bigint AS failed"
@@ -177,7 +177,7 @@ class Campaign:
         for seen in self.load.seen:
             found = counted.pop(seen.key.credential_id, Counter[bool]())
             if found.total() > seen.answered.total() + seen.broken:
-                self.report(f"usage counts too much: {found}, seen {seen.answered} and {seen.broken} broken")
+                self.report(f"usage counts too many requests: {found}, seen {seen.answered} and {seen.broken} broken")
             missing += sum((seen.answered - found).values())
         if missing > self.lost_at_most:
             self.report(f"usage lacks {missing} requests, of which {self.lost_at_most} may be lost")
@@ -188,15 +188,15 @@ class Campaign:
         print(f"  usage: {missing} missing of at most {self.lost_at_most}, {self.load.broken} broken", flush=True)
 
     async def _check_breakdown(self) -> None:
-        """Every kind of usage adds up to the same numbers."""
+        """All usage tables have the same totals."""
         for row in await self.world.rows(_DIFFERING_USAGE):
             self.report(f"usage differs between its tables: {dict(row)}")
 
     async def _check_quotas(self) -> None:
         """No key was admitted more often than its quota.
 
-        While Valkey is away, and once it has lost its data, the usage table decides. It may lack what was admitted
-        within the last minute, before the loss and after it.
+        While Valkey is away, and once it has lost its data, the usage table decides. It may lack the requests admitted
+        in the last minute before the loss, and in the minute after it.
         """
         rows = await self.world.rows(
             "SELECT credential_id::text AS key, sum(successful + failed - limited)::bigint AS admitted"
@@ -226,7 +226,7 @@ class Campaign:
         return before == await self._counted()
 
     async def _counted(self) -> int:
-        """How many requests are in the usage table; -1 while Postgres is away."""
+        """The number of requests in the usage table; -1 while Postgres is away."""
         try:
             [row] = await self.world.rows("SELECT coalesce(sum(successful + failed), 0) FROM partner.usage")
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):

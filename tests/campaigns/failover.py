@@ -1,7 +1,7 @@
 """`python -m tests.campaigns.failover --rounds 10`: a switchover and a crash of the primary in each round, under load.
 
 Postgres is three servers under Patroni. An indexer follows the devnet, two API hosts answer, an aggregator adds up
-usage. At the end the losses are printed: accounts whose creation was confirmed, answered requests that are not in the
+usage. At the end it prints the losses: accounts whose creation was confirmed, answered requests that are not in the
 usage table, and differences that `verify` finds. In synchronous mode any loss fails the campaign. Needs root, and
 Debian's patroni, etcd-server, etcd-client and postgresql-15.
 """
@@ -36,19 +36,19 @@ SETTLES_WITHIN_S = 120.0
 
 
 class CallersSaw(msgspec.Struct):
-    """What the callers saw."""
+    """The callers' observations."""
 
     made: list[str] = []  # external ids of accounts
     statuses: Counter[str] = msgspec.field(default_factory=Counter)  # by path and status
     counted: int = 0  # answers to authenticated requests
     broken: int = 0  # connections that ended without an answer: possibly counted
-    tips_back: int = 0  # answers whose tip was older than that of the answer before, outside of rolled back blocks
+    tips_back: int = 0  # answers with an older tip than the previous answer's, except for rolled back blocks
     refused_since: float | None = None
     outages_s: list[float] = []  # of accounts: from the first refusal to the next success
 
 
 class Site(msgspec.Struct, frozen=True):
-    """Everything that runs."""
+    """All running processes."""
 
     cluster: patroni.Cluster
     ports: list[int]
@@ -118,7 +118,7 @@ def _start(cluster: patroni.Cluster, redis_url: str, folder: Path, processes: li
 
 
 async def _campaign(site: Site, rounds: int) -> CallersSaw:
-    """Faults, under load from beginning to end."""
+    """Faults, with load from beginning to end."""
     seen, stop = CallersSaw(), asyncio.Event()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(40)) as session:
         await _until("the API serves preview", lambda: _is_ready(session, site.ports[0]))
@@ -201,7 +201,7 @@ async def _write(
 
 
 async def _lost(site: Site, seen: CallersSaw) -> dict[str, int]:
-    """Everything that was confirmed to callers and is missing in the database."""
+    """Everything that was confirmed to callers and is missing from the database."""
     db = await asyncpg.connect(await asyncio.to_thread(_leader_url, site.cluster))
 
     async def counted() -> int:

@@ -24,7 +24,7 @@ MOST_HEADER_BYTES = 64  # offsets may count from the end of a header
 
 
 async def kill_leader(campaign: Campaign) -> None:
-    """The standby takes over, the signals become right, and the killed one becomes the standby."""
+    """The standby takes over, the signals recover, and the killed indexer becomes the standby."""
     leader = await _leader(campaign)
     leader.process.kill()
     await campaign.signals("an indexer runs again", lambda: _indexer_runs(campaign, True))
@@ -32,10 +32,10 @@ async def kill_leader(campaign: Campaign) -> None:
 
 
 async def stop_leader_for_long(campaign: Campaign) -> None:
-    """It is reported as not running, or replaced before that: a standby takes over although its connection is open."""
+    """It is reported as not running, or replaced before; a standby takes over although the old connection is open."""
     leader = await _leader(campaign)
     leader.signal(signal.SIGSTOP)
-    await asyncio.sleep(2 * worlds.NEW_BLOCK_EVERY_S)  # what it still had on its way
+    await asyncio.sleep(2 * worlds.NEW_BLOCK_EVERY_S)  # for blocks that were still on their way
     slot = campaign.world.chain.blocks[-1].slot
 
     async def replaced() -> bool:
@@ -52,7 +52,7 @@ async def stop_leader_for_long(campaign: Campaign) -> None:
 
 
 async def stop_indexer(campaign: Campaign) -> None:
-    """For less time than a standby waits."""
+    """Stop an indexer for less time than a standby waits."""
     await _stop(campaign, campaign.random.choice(campaign.world.indexers), 3)
 
 
@@ -62,7 +62,7 @@ async def restart_indexer(campaign: Campaign) -> None:
 
 
 async def kill_api(campaign: Campaign) -> None:
-    """Kill a host, which is restarted at once."""
+    """Kill a host, which is restarted immediately."""
     part = campaign.random.choice(campaign.world.hosts).part
     part.process.kill()
     part.start()
@@ -70,7 +70,7 @@ async def kill_api(campaign: Campaign) -> None:
 
 
 async def stop_api(campaign: Campaign) -> None:
-    """It does not answer for a while."""
+    """Stop a host, so that it does not answer for a while."""
     await _stop(campaign, campaign.random.choice(campaign.world.hosts).part, 3)
 
 
@@ -81,13 +81,13 @@ async def restart_api(campaign: Campaign) -> None:
 
 
 async def kill_aggregator(campaign: Campaign) -> None:
-    """With all its processes."""
+    """Kill the aggregator and all its processes."""
     campaign.world.aggregator.process.kill()
     campaign.world.aggregator.start()
 
 
 async def stop_aggregator(campaign: Campaign) -> None:
-    """For so long that the age of the waiting usage must show."""
+    """Stop the aggregator long enough for the signals to report the age of the waiting usage."""
     part = campaign.world.aggregator
     part.signal(signal.SIGSTOP)
     try:
@@ -114,7 +114,7 @@ async def restart_postgres(campaign: Campaign) -> None:
 
 
 async def freeze_postgres(campaign: Campaign) -> None:
-    """All its processes: connections stay open without an answer."""
+    """Stop all its processes: connections stay open without an answer."""
     stopped = campaign.world.server_processes(Postgres)
     for process in stopped:
         with suppress(psutil.NoSuchProcess):
@@ -128,7 +128,7 @@ async def freeze_postgres(campaign: Campaign) -> None:
 
 
 async def terminate_sessions(campaign: Campaign) -> None:
-    """Some or all sessions of ours."""
+    """Terminate some or all of our sessions."""
     part = campaign.random.choice((0.2, 0.5, 1.0))
     await campaign.world.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -145,7 +145,7 @@ async def kill_valkey(campaign: Campaign) -> None:
 
 
 async def freeze_valkey(campaign: Campaign) -> None:
-    """Rates are limited by each process, usage waits on disk, and /ready says so."""
+    """Each process limits rates itself, usage waits on disk, and /ready reports both."""
     stopped = campaign.world.server_processes(Valkey)
     campaign.valkey_is_away()
     for process in stopped:
@@ -159,7 +159,7 @@ async def freeze_valkey(campaign: Campaign) -> None:
 
 
 async def flush_valkey(campaign: Campaign) -> None:
-    """An empty failover target looks like that."""
+    """Empty Valkey, as after a failover to an empty server."""
     # NOTE: after a kill it refuses commands until it has loaded its data.
     patient = Retry(ConstantBackoff(0.1), 100)
     async with redis.asyncio.Redis.from_url(campaign.world.redis_url, retry=patient) as client:
@@ -168,7 +168,7 @@ async def flush_valkey(campaign: Campaign) -> None:
 
 
 async def freeze_sockets_to_postgres(campaign: Campaign) -> None:
-    """Of one host; the other continues."""
+    """Freeze the sockets of one host; the other continues."""
     frozen, other = campaign.random.sample(campaign.world.hosts, 2)
     frozen.postgres.freeze()
     try:
@@ -179,7 +179,7 @@ async def freeze_sockets_to_postgres(campaign: Campaign) -> None:
 
 
 async def freeze_sockets_to_valkey(campaign: Campaign) -> None:
-    """Of one host."""
+    """Freeze the sockets of one host."""
     host = campaign.random.choice(campaign.world.hosts)
     campaign.valkey_is_away()
     host.valkey.freeze()
@@ -192,7 +192,7 @@ async def freeze_sockets_to_valkey(campaign: Campaign) -> None:
 
 
 async def cut_sockets(campaign: Campaign) -> None:
-    """Connections of one host break, and new ones are refused for a moment."""
+    """Break the connections of one host, and refuse new ones for a moment."""
     host = campaign.random.choice(campaign.world.hosts)
     relay = campaign.random.choice((host.postgres, host.valkey))
     if relay is host.valkey:
@@ -209,9 +209,9 @@ async def drop_node(campaign: Campaign) -> None:
 
 
 async def fill_disk(campaign: Campaign) -> None:
-    """Of the second host, whose spools are on a small file system: requests that can't be counted are refused.
+    """Fill the small file system that has the spools of the second host: requests that can't be counted are refused.
 
-    Confirmed spools are deleted in between, so what that frees is filled, too.
+    Confirmed spools are deleted meanwhile, so the freed space is filled too.
     """
     host = campaign.world.hosts[1]
     path = host.data_dir / "ballast"
@@ -231,10 +231,10 @@ async def fill_disk(campaign: Campaign) -> None:
 
 
 async def lose_power(campaign: Campaign) -> None:
-    """A host ends, and a part of its spools that was in no batch is cut off or zeroed.
+    """A host ends, and a part of its spools that is in no batch is cut off or zeroed.
 
-    What a batch names is synced before, and no power loss takes it. The aggregator stands still meanwhile: some batches
-    are in the queue, and none moves from there to the table unseen.
+    The records in a batch were synced before it, so a power loss can't lose them. The aggregator is stopped during
+    the fault: some batches are in the queue, and none moves from there to the table unseen.
     """
     host, aggregator = campaign.random.choice(campaign.world.hosts), campaign.world.aggregator
     aggregator.signal(signal.SIGSTOP)
@@ -307,7 +307,7 @@ async def _found(look: Callable[[], Any]) -> bool:
 
 
 async def _indexer_runs(campaign: Campaign, runs: bool) -> bool:
-    """Whether the metrics of every host say so."""
+    """Whether the metrics of every host report that an indexer runs (or none, if not `runs`)."""
     name = f'ledgerline_indexer_running{{network="{worlds.NETWORK}"}}'
     shown = [await campaign.world.metrics(host) for host in campaign.world.hosts]
     return all(metrics is not None and metrics.get(name) == float(runs) for metrics in shown)
@@ -348,7 +348,7 @@ def _says(campaign: Campaign, host: Host, status: int, *words: str) -> Callable[
 
 
 async def _everywhere(campaign: Campaign, status: int, *words: str) -> None:
-    """Expect /ready of both hosts to report that."""
+    """Expect this status and these words from /ready of both hosts."""
     for host in campaign.world.hosts:
         what = f"/ready of {host.part.name} says {status} {' '.join(words)}"
         await campaign.signals(what, _says(campaign, host, status, *words))

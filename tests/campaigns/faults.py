@@ -1,12 +1,13 @@
 """`python -m tests.campaigns.faults --faults 1000 --seed 1`: random faults under load, and checks of their effects.
 
 Two indexers, two API hosts, the aggregator, Postgres and Valkey run on a chain that grows and forks, while callers send
-requests and a partner rotates their keys. There is one fault at a time. During each the signals must be right within
-10 s, and after it the whole service must report that it is ready within a minute. At intervals and at the end, usage is
-compared with what callers saw, and the index is verified; at the end it is also compared with one made without faults.
+requests and a partner rotates their keys. There is one fault at a time. During each fault the signals must be right
+within 10 s, and after it the whole service must report within a minute that it is ready. At intervals and at the end,
+usage is compared with the callers' observations, and the index is verified; at the end the index is also compared with
+one made without faults.
 
-A wrong signal or figure is reported, counted, and makes the exit status 1; the campaign continues. It ends at once if
-the service does not recover. The same seed gives the same faults in the same order.
+A wrong signal or figure is reported, counted, and makes the exit status 1; the campaign continues. It ends immediately
+if the service does not recover. The same seed gives the same faults in the same order.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ STATUS_EVERY = 20
 LONGEST_PAUSE_S = 3.0
 RATE, CONNECTIONS = 100, 10
 LIMITS = (10_000, 10_000, 10_000, 300, 120, 120)
-QUOTAS = (None, None, None, None, None, 600)  # the last one is spent after some minutes
+QUOTAS = (None, None, None, None, None, 600)  # the last one is used up after some minutes
 DISK_MEGABYTES = 48
 
 

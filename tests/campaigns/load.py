@@ -15,11 +15,11 @@ from tests.campaigns.partner import Key, Partner
 ANSWER_WITHIN_S = 20.0
 WINDOW_S = 60.0
 CLOCK_SLACK_S = 2.0
-"""How much shorter than a minute the callers' window is: what they see comes before and after a request is admitted."""
+"""The callers' window is shorter than a minute by this: they see times before and after a request is admitted."""
 
 
 class CallersSaw:
-    """What callers saw of one key. `broken` are requests without an answer: possibly counted."""
+    """The callers' observations of one key. `broken` are requests without an answer: possibly counted."""
 
     def __init__(self, key: Key) -> None:
         self.key = key
@@ -28,7 +28,7 @@ class CallersSaw:
         self._admitted: deque[float] = deque()  # when each request of the last minute was sent
 
     def answer(self, status: int, sent: float, received: float) -> int:
-        """Record an answer; returns how many requests were certainly admitted within the minute that ends now."""
+        """Record an answer; returns the number of requests that were certainly admitted in the last minute."""
         self.answered[status < 400] += 1
         began = received - WINDOW_S + CLOCK_SLACK_S
         if status != 429:
@@ -37,7 +37,7 @@ class CallersSaw:
             self._admitted.popleft()
         if len(self._admitted) <= self.key.per_minute:
             return len(self._admitted)
-        return sum(each >= began for each in self._admitted)  # they stand in the order of their answers
+        return sum(each >= began for each in self._admitted)  # they are in the order of their answers
 
 
 class OverLimit(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Load:
         self.refused = 0  # before the key was known to be good: not counted
         self.unauthorized = 0  # of the refused ones, those with status 401 or 403: every key in use is valid
         self.broken = 0
-        self.excused_until = 0.0  # windows that end before are not held against the service
+        self.excused_until = 0.0  # windows that end before this are not counted as errors
         self.over_limit: list[OverLimit] = []
         self._partner, self._paths = partner, paths
         self._ports, self._every_s, self._count = ports, count / rate, count
@@ -86,7 +86,7 @@ class Load:
                     task.cancel()
 
     async def pause(self) -> None:
-        """Wait for the requests under way, and send no more until `resume`."""
+        """Wait for the requests in progress, and send no more until `resume`."""
         self._go.clear()
         while self._asking:
             await asyncio.sleep(0.05)
@@ -143,7 +143,7 @@ async def _asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, req
     head = await reader.readuntil(b"\r\n\r\n")
     length = int(head.split(b"Content-Length: ", 1)[1].split(b"\r\n", 1)[0])
     await reader.readexactly(length)
-    # NOTE: a header of CORS names the first one in every answer.
+    # NOTE: in every answer, a CORS header contains the name of the first one.
     counts = b"\r\nRateLimit-Limit: " in head and b"\r\nError-Code: usage_not_recorded\r\n" not in head
     return int(head[9:12]), counts
 

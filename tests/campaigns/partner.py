@@ -14,7 +14,7 @@ from tests.chain.harness import NETWORK_IDS
 
 ROTATE_EVERY_S, AGAIN_AFTER_S = 5.0, 0.5
 OVERLAP_S = 300
-"""Longer than the service is away in any fault: a rotation whose answer is lost leaves time for another."""
+"""Longer than the outage of any fault, so that a rotation whose answer is lost leaves time for another."""
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -37,8 +37,8 @@ class Partner:
     async def rotate(self, ports: Sequence[int], random: Random) -> None:
         """Until cancelled, rotate the key of one credential after the other through any of the API hosts.
 
-        Callers use the new key from its answer on. Without an answer the key may have been replaced by one that nobody
-        knows, so the rotation is repeated while the former key is still valid.
+        Callers use the new key from its answer on. Without an answer the key may have been replaced by an
+        unknown one, so the rotation is repeated while the former key is still valid.
         """
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=8)) as session:
             while True:
@@ -67,7 +67,7 @@ class Partner:
 async def new_partner(
     database_url: str, network: str, limits: Sequence[int], quotas: Sequence[int | None] = ()
 ) -> Partner:
-    """A partner whose credentials have these limits per minute and quotas per month, straight in the tables."""
+    """Insert a partner whose credentials have these limits per minute and quotas per month directly into the tables."""
     connection = await asyncpg.connect(database_url)
     try:
         admin_key = f"iiak_admin_{os.urandom(20).hex()}"

@@ -38,7 +38,7 @@ class Member:
             "etcd3": {"host": f"127.0.0.1:{etcd_port}"},
             "bootstrap": {
                 "dcs": {
-                    "ttl": 20,  # the least that Patroni takes
+                    "ttl": 20,  # the least that Patroni accepts
                     "loop_wait": 1,
                     "retry_timeout": 5,
                     "synchronous_mode": synchronous,
@@ -60,12 +60,12 @@ class Member:
         self.file.write_text(json.dumps(settings))  # JSON is YAML
 
     def start(self) -> None:
-        """Start it; Patroni finds out its former role."""
+        """Start it; Patroni determines its former role."""
         with (self._folder / f"{self.name}.log").open("ab") as log:
             self._process = _as_postgres(["patroni", str(self.file)], self._folder, log)
 
     def crash(self) -> None:
-        """kill -9 of Patroni and of every process of the server."""
+        """Kill Patroni and every process of the server with SIGKILL."""
         assert self._process is not None
         whole = psutil.Process(self._process.pid)
         processes = [whole, *whole.children(recursive=True)]
@@ -80,13 +80,13 @@ class Member:
         self._process = None
 
     def end(self) -> None:
-        """Stop it, in any state."""
+        """Stop it, in whatever state it is."""
         if self._process is not None:
             self.crash()
 
 
 class Cluster:
-    """The three of them."""
+    """The three servers and etcd."""
 
     def __init__(self, folder: Path, *, synchronous: bool) -> None:
         self._folder, self._synchronous = folder, synchronous
@@ -104,19 +104,19 @@ class Cluster:
 
     @property
     def urls(self) -> list[str]:
-        """The address of each."""
+        """The address of each server."""
         return [self._url(f"127.0.0.1:{member.port}") for member in self.members]
 
     @property
     def url(self) -> str:
-        """One address for all."""
+        """One address for all servers."""
         return self._url(",".join(f"127.0.0.1:{member.port}" for member in self.members))
 
     def _url(self, place: str) -> str:
         return f"postgresql://postgres:{PASSWORD}@{place}/postgres?sslmode=disable"
 
     def leader(self) -> Member | None:
-        """The leader, if there is one that answers."""
+        """The leader, if one answers."""
         for member in self.members:
             if _get(member._rest_port, "/primary") is not None:
                 return member
@@ -151,7 +151,7 @@ class Cluster:
         assert "Successfully switched over" in done.stdout, done.stdout + done.stderr
 
     def end(self) -> None:
-        """All of it."""
+        """Stop the whole cluster."""
         for member in self.members:
             member.end()
         self._etcd.kill()

@@ -3,17 +3,17 @@
 A real indexer follows a node that plays real blocks, in four stages:
 
 1. bulk: it indexes all but the last blocks from nothing, in bulk if there are enough of them;
-2. live: the others come in steps; between these the node switches to short forks and back, and now and then the
+2. live: the others come in steps; between these the node switches to short forks and back, and occasionally the
    indexer is killed;
-3. forked: the node switches to a fork that replaces up to 2,100 blocks, nearly as many as a rollback can take. It has
-   the same transactions in other blocks, but for some that never come (`tests/chain/reordered.py`);
+3. forked: the node switches to a fork that replaces up to 2,100 blocks, nearly the limit of a rollback. It has the same
+   transactions in other blocks, except for some that it lacks (`tests/chain/reordered.py`);
 4. back: it returns to the recorded blocks.
 
-After each stage a real API process is asked about every address, stake account, transaction, output, asset, policy,
+After each stage a real API process is queried about every address, stake account, transaction, output, asset, policy,
 pool, epoch, script and datum, and every block that has transactions. Every page of every list is compared with the
 model that starts in `tests/chain/model.py`: dictionaries, filled from the JSON of the blocks, that share nothing with
-the indexer. Then `verify --against-node` runs. Each difference is named with its question, its field, what is told, and
-what should be.
+the indexer. Then `verify --against-node` runs. Each difference is printed with its question, its field, the answer and
+the expected value.
 """
 
 import asyncio
@@ -51,22 +51,22 @@ STAGES = ("bulk", "live", "forked", "back")
 MOST_LIVE = 3_000  # blocks that are left for the live stage, at most half of the chain
 STEP = 150  # blocks between two short forks
 DEEPEST_SHORT_FORK = 40
-DEEPEST_FORK = 2_100  # blocks; no rollback takes more than 2,160
+DEEPEST_FORK = 2_100  # blocks; the limit of a rollback is 2,160
 KILL_EVERY = 4  # short forks
 KEYS = 24
 AT_ONCE = 100  # ids of a bulk question
-ALONE = 20  # one in so many outputs is asked for alone, beside all of them in bulk
-EMPTY = 100  # one in so many blocks is compared even if it has no transactions
+ALONE = 20  # one in this many outputs is also requested alone, besides all of them in bulk
+EMPTY = 100  # one in this many blocks is compared even if it has no transactions
 REACHES_WITHIN_S = 600.0
 SHOWN = 50
-"""How many differences are printed."""
+"""The number of differences that are printed."""
 
 Check = Callable[[Caller], object]
 Id = TypeVar("Id")
 
 
 class Named(NamedTuple):
-    """A comparison and the kind of what it compares."""
+    """A comparison, and the kind of object that it compares."""
 
     kind: str
     check: Check
@@ -143,7 +143,7 @@ def accounts_of(chain: Chain, owners: Owners) -> list[str]:
 
 
 def in_parts(every: Sequence[Id]) -> Iterator[list[Id]]:
-    """As many at once as a bulk question takes."""
+    """Parts as large as a bulk question allows."""
     rest = iter(every)
     while some := list(islice(rest, AT_ONCE)):
         yield some
@@ -162,7 +162,7 @@ class Comparison:
         global _shared
         _shared = self
         gc.collect()
-        gc.freeze()  # what the processes share stays shared
+        gc.freeze()  # so that the processes go on sharing memory
         try:
             with multiprocessing.get_context("fork").Pool(processes) as pool:
                 made = list(pool.imap_unordered(_compare, range(len(self.checks)), chunksize=50))
@@ -172,19 +172,19 @@ class Comparison:
         return Counter(each.kind for each in self.checks), sum(asked for _, asked, _ in made), wrong
 
     def compare(self, place: int) -> tuple[int, int, str | None]:
-        """Make one comparison: its place, the requests that it took, and the difference if there is one."""
+        """Make one comparison. Returns its place, the requests that it took, and the difference, if any."""
         caller = self._caller or Caller(self._port, self._keys)
         self._caller, before, words = caller, caller.asked, None
         try:
             self.checks[place].check(caller)
-        except Exception as wrong:  # noqa: BLE001 - also an answer that can't be read
+        except Exception as wrong:  # noqa: BLE001 - also an unreadable answer
             words = str(wrong) if isinstance(wrong, AssertionError) else repr(wrong)
-            self._caller = None  # the rest of that answer may still come
+            self._caller = None  # the rest of the answer may still arrive
         return place, caller.asked - before, words
 
 
 _shared: Comparison
-"""What `Comparison.run` shares with its processes, which are forked."""
+"""Shared by `Comparison.run` with its forked processes."""
 
 
 def _compare(place: int) -> tuple[int, int, str | None]:
@@ -194,7 +194,7 @@ def _compare(place: int) -> tuple[int, int, str | None]:
 class Campaign:
     """The stages, and the differences so far.
 
-    `one_in` tells after which stages answers are compared: one comparison in so many is made.
+    `one_in` maps each stage after which answers are compared to the share of comparisons made: one in this many.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class Campaign:
         self.ledgerline.reaches(self.network, self._node.tip(), self._indexer, REACHES_WITHIN_S)
 
     def _compare(self, processes: int, one_in: int) -> None:
-        """Compare every answer with that of the model of the blocks that the node has."""
+        """Compare every answer with that of the model of the node's blocks."""
         began = time.monotonic()
         chain = Chain(self.network, self._genesis).feed(self._node.blocks())
         with self.ledgerline.serving(self.network, processes) as caller:
@@ -319,7 +319,7 @@ def run(folder: Path, name: str, seed: int, processes: int, one_in: int) -> list
 
 @contextmanager
 def own_servers(folder: Path) -> Iterator[servers.Servers]:
-    """Servers with our schema, supervised on a loop of their own: the campaign itself waits in plain steps."""
+    """Servers with our schema, supervised on a separate loop, since the campaign itself is synchronous."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     running = servers.running(settings.read({"DATA_DIR": str(folder), "LOG_LEVEL": "error"}))
@@ -345,8 +345,10 @@ async def prepare(database_url: str) -> None:
 def main(
     chain: Annotated[str, typer.Option(help=f"One of {', '.join(FILES)}.")] = "preview",
     seed: Annotated[int, typer.Option(help="Seed of the forks and of the pages at random depths.")] = 1,
-    processes: Annotated[int, typer.Option(min=1, help="Processes that ask and compare, and that answer.")] = 2,
-    one_in: Annotated[int, typer.Option(min=1, help="After all stages but the last, one comparison in so many.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, help="Processes that query and compare, and API processes.")] = 2,
+    one_in: Annotated[
+        int, typer.Option(min=1, help="After all stages except the last, one in this many comparisons.")
+    ] = 1,
 ) -> None:
     """Compare every answer about a recorded chain with the model's; exit status 1 if one differs."""
     log.configure("error", "console")

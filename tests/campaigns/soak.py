@@ -1,15 +1,15 @@
-"""`python -m tests.campaigns.soak --minutes 60 --rate 200`: nothing grows at the tip.
+"""`python -m tests.campaigns.soak --minutes 60 --rate 200`: no process grows at the tip.
 
 The whole service follows a chain that grows each second and forks, under a steady rate of requests. Memory and
-descriptors of every process are sampled. After a warm-up of a sixth of the time, the sixth that follows is compared
-with the last one: the median of memory may grow by FLAT_WITHIN, and that of descriptors by MORE_DESCRIPTORS. A small
-process may take up to ARENAS more, if its memory no longer grows in the last third.
+descriptors of every process are sampled. After a warm-up of a sixth of the time, the second sixth is compared with
+the last one: median memory may grow by FLAT_WITHIN, and the median number of descriptors by MORE_DESCRIPTORS. A small
+process may grow by up to ARENAS, if its memory no longer grows in the last third.
 
-Memory is what is resident of a process and belongs to it alone. Pages of Postgres' shared buffers count as resident in
-each process that has touched them, and pages of programs and libraries come and go with the page cache of the machine.
-For the processes of Postgres and Valkey one descriptor for each existing file is left out: a session of Postgres keeps
-the files of tables open, up to max_files_per_process, and tables that grow get further ones, such as a free space map.
-Pools open sessions when they need them, up to a limit. A session that was opened late is not compared.
+Memory is the resident memory that a process does not share. Pages of Postgres' shared buffers count as resident in each
+process that has touched them, and pages of programs and libraries come and go with the page cache of the machine. For
+the processes of Postgres and Valkey, one descriptor for each existing file is left out: a Postgres session keeps the
+files of tables open, up to max_files_per_process, and growing tables get further ones, such as a free space map. Pools
+open sessions when they need them, up to a limit. A session that was opened late is not compared.
 """
 
 import asyncio
@@ -41,9 +41,7 @@ MORE_DESCRIPTORS = 3  # pools open connections as they are needed
 CONNECTIONS = 16
 LIMITS = (10_000,) * 6
 MIB = 1 << 20
-ARENAS = (
-    2 * MIB
-)  # Python's allocator takes 1 MiB at a time, at the highest peak so far: more than 2 % of a small process
+ARENAS = 2 * MIB  # Python's allocator allocates 1 MiB at a time, at each new peak: more than 2 % of a small process
 SETTLED_WITHIN = 0.005
 SERVERS = (Postgres, Valkey)
 SERVER_NAMES = tuple(kind.name for kind in SERVERS)
@@ -58,7 +56,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """Medians of one process, over the beginning and over the end."""
+    """Medians of one process, at the beginning and at the end."""
 
     name: str
     memory: tuple[float, float, float]  # over the second, the fourth and the last sixth of the time
@@ -71,7 +69,7 @@ class Course(msgspec.Struct, frozen=True):
 
     @property
     def flat(self) -> bool:
-        """Whether it did not grow, or took no more than some arenas and has stopped taking any."""
+        """Whether it did not grow, or grew by at most some arenas and has stopped growing."""
         first, between, last = self.memory
         settled = last - first <= ARENAS and last <= between * (1 + SETTLED_WITHIN)
         before, after = self.descriptors
@@ -79,7 +77,7 @@ class Course(msgspec.Struct, frozen=True):
 
 
 def sampled(world: World) -> Iterator[tuple[str, Sample]]:
-    """One sample of every process. A process that was replaced is another row."""
+    """One sample of every process. A replaced process gets another row."""
     now = time.monotonic()
     for part in world.parts:
         whole = psutil.Process(part.pid)
@@ -97,14 +95,14 @@ def sampled(world: World) -> Iterator[tuple[str, Sample]]:
 
 
 def own_memory(process: psutil.Process) -> int:
-    """The resident bytes of a process that it does not share."""
+    """The resident bytes that a process does not share."""
     found = process.memory_info()
     own: int = found.rss - found.shared
     return own
 
 
 def courses(samples: dict[str, list[Sample]], began: float, ended: float) -> list[Course]:
-    """Each process' beginning, after the warm-up, and end. A process that did not live so long is left out."""
+    """Each process' beginning, after the warm-up, and end. A process that did not live that long is left out."""
     part = (ended - began) / 6
     found = []
     for name, each in sorted(samples.items()):
@@ -132,7 +130,7 @@ def median(figures: Iterator[int]) -> float:
 
 
 def server_sizes(samples: dict[str, list[Sample]], began: float, ended: float) -> Iterator[str]:
-    """The number of a server's processes and their memory together, over the second sixth of the time and the last."""
+    """The number of a server's processes and their total memory, over the second and the last sixth of the time."""
     part = (ended - began) / 6
     for kind in SERVERS:
         of_kind = [each for name, each in samples.items() if name.startswith(f"{kind.name} ")]

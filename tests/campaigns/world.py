@@ -25,14 +25,14 @@ from tests.chain.harness import Node, Process, free_port
 from tests.processes.relay import TcpRelay
 
 NETWORK = "preview"
-ANY_AGE = {"READY_LAG_S": "999999999"}  # generated blocks have slots of years ago
+ANY_AGE = {"READY_LAG_S": "999999999"}  # generated blocks have slots from years ago
 BLOCKS_AT_START = 300
 NEW_BLOCK_EVERY_S = 1.0
 FORK_EVERY, DEEPEST_FORK = 15, 20
 
 
 class ServiceProcess:
-    """A process of the service, and how it is started again."""
+    """A process of the service, and the function that starts it again."""
 
     def __init__(self, name: str, start: Callable[[], Process]) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class ServiceProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process that was started; its children are in its group."""
+        """The id of the started process; its children are in its group."""
         return self.process.popen.pid
 
     def signal(self, number: signal.Signals) -> None:
@@ -53,13 +53,13 @@ class ServiceProcess:
         self.process = self._start()
 
     async def restart(self) -> None:
-        """SIGTERM, wait for its orderly end, and start it again."""
+        """Send SIGTERM, wait for its orderly end, and start it again."""
         status = await asyncio.to_thread(self.process.stop)
         assert status == 0, f"{self.name} ended with status {status} after SIGTERM"
         self.start()
 
     def has_ended(self) -> bool:
-        """Whether it has ended without being told to."""
+        """Whether it has ended unasked."""
         return self.process.popen.poll() is not None
 
 
@@ -72,7 +72,7 @@ class Host:
 
 
 class World:
-    """Everything that runs. Made by `opened`."""
+    """All running processes. Made by `opened`."""
 
     hosts: list[Host]
     indexers: list[ServiceProcess]
@@ -152,7 +152,7 @@ class World:
             await asyncio.to_thread(self.fork if turn % FORK_EVERY == 0 else self._grow, random)
 
     def fork(self, random: Random) -> None:
-        """Replace some of the last blocks by one more than their number."""
+        """Replace some of the last blocks with one more block than before."""
         depth = random.randint(1, DEEPEST_FORK)
         chain = self.chain.fork(len(self.chain.blocks) - 1 - depth, random.getrandbits(30), depth + 1)
         self.node.do(self.node.server.switch, chain)
@@ -229,7 +229,7 @@ async def all_ready(world: World) -> bool:
 
 
 async def until(what: str, holds: Callable[[], Any], within_s: float) -> float:
-    """Wait for something to be true; returns the seconds that it took. Raises AssertionError."""
+    """Wait until `holds` is true; returns the seconds that it took. Raises AssertionError."""
     began = time.monotonic()
     while not await holds():
         if time.monotonic() - began > within_s:

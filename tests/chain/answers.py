@@ -1,6 +1,6 @@
 """Each list and object of the API, read completely and compared with the model.
 
-A difference is an AssertionError that names the question, the field, what it is and what it should be.
+A difference is an AssertionError with the question, the field, its value and the expected value.
 """
 
 import json
@@ -18,7 +18,7 @@ from tests.chain.model_chain import Chain
 
 Show = Callable[[Transaction], Json]
 RANDOM_PAGES = 3
-"""How many pages at random depths are read of a list at most, besides all of its pages in order."""
+"""The most pages of a list that are read at random depths, besides all its pages in order."""
 
 
 def address_list(ledger: Ledger, kind: str, grouped: bool = False) -> tuple[str, int, Show]:
@@ -39,7 +39,7 @@ def asked(path: str, query: Json) -> str:
 
 
 def check_page(caller: Caller, ledger: Ledger, kind: str, address: str, **query: Any) -> Json:
-    """One page of an address list equals the model's, cursor included; gives its pagination."""
+    """One page of an address list equals the model's, cursor included; returns its pagination."""
     path, _, show = address_list(ledger, kind, query.get("groupByPolicy") == "true")
     question = asked(path + address, query)
     limit, offset, order = (
@@ -89,7 +89,7 @@ def check_histories(caller: Caller, ledger: Ledger, address: str, random: Random
 
 
 def check_transaction(caller: Caller, ledger: Ledger, tx: Transaction, metadata_cbor: bool = True) -> Json:
-    """A transaction by its hash equals the model's; gives the answer. A node may send no CBOR of metadata."""
+    """A transaction by its hash equals the model's; returns the answer. A node may omit the CBOR of metadata."""
     path = f"/v1/tx/hash/{tx.tx_hash}"
     body = caller.ok(path)
     same(path, body["data"], full(ledger, tx, body["data"], metadata_cbor))
@@ -97,7 +97,7 @@ def check_transaction(caller: Caller, ledger: Ledger, tx: Transaction, metadata_
 
 
 def full(ledger: Ledger, tx: Transaction, told: Json, metadata_cbor: bool = True) -> Json:
-    """A transaction in full. Labels of which the recorded blocks have no CBOR are not compared."""
+    """A transaction in full. Labels without CBOR in the recorded blocks are not compared."""
     metadata = {label: known or told["metadata"].get(label) for label, known in metadata_of(tx).items()}
     if not metadata_cbor:
         metadata = {label: {"json": known["json"]} for label, known in metadata.items()}
@@ -106,7 +106,7 @@ def full(ledger: Ledger, tx: Transaction, told: Json, metadata_cbor: bool = True
 
 
 def walk(caller: Caller, path: str, limit: int, order: str, from_slot: int | None = None) -> list[Json]:
-    """All rows of an address list, walked as docs/http-api.md says: by cursor while there is one, else by offset."""
+    """All rows of an address list, walked as in docs/http-api.md: by cursor while there is one, else by offset."""
     rows: list[Json] = []
     query: Json = {"limit": limit, "order": order} | ({} if from_slot is None else {"fromSlot": from_slot})
     offset = 0
@@ -123,7 +123,7 @@ def walk(caller: Caller, path: str, limit: int, order: str, from_slot: int | Non
 
 
 def collected(caller: Caller, path: str, count: int, total: bool, limit: int = 500, **query: Any) -> list[Json]:
-    """All rows of a list of so many, by offset. Checks the pagination of each page."""
+    """All rows of a list of `count`, by offset. Checks the pagination of each page."""
     rows: list[Json] = []
     more = True
     while more:

@@ -1,4 +1,4 @@
-"""What the answers below /blockfrost say of a chain, compared with the model.
+"""The answers below /blockfrost about a chain, compared with the model.
 
 Lists are read in both orders, page by page and one page beyond the end. Paths are written as in the table of routes.
 """
@@ -41,7 +41,7 @@ Entity = TypeVar("Entity")
 
 
 def paths() -> set[str]:
-    """The paths that answer about a chain; that of the CBOR needs a transaction that was submitted."""
+    """The paths that answer about a chain; that of the CBOR needs a submitted transaction."""
     return {
         route.path.removeprefix(ROOT)
         for route in FACADE
@@ -52,7 +52,7 @@ def paths() -> set[str]:
 class Facade:
     """The answers below /blockfrost about one chain, and those that its model gives.
 
-    `answered` are the paths that had an answer. A node may send no CBOR of metadata.
+    `answered` are the paths that had an answer. A node may omit the CBOR of metadata.
     """
 
     def __init__(self, caller: Caller, chain: Chain, *, metadata_cbor: bool = True) -> None:
@@ -78,7 +78,7 @@ class Facade:
         return by_unit(body)
 
     def rows(self, path: str, length: int, order: str | None = None, **parts: str) -> list[Any]:
-        """All rows of a list of so many, in four pages or more, and nothing beyond them."""
+        """All rows of a list of `length`, in four pages or more, and nothing beyond them."""
         name = path.format(**parts)
         rows: list[Any] = []
         count = min(max(length // 3, 1), MOST_COUNT)
@@ -98,7 +98,7 @@ class Facade:
         same(path.format(**parts), self.told(path, path.format(**parts)), list(oldest_first[:MOST_COUNT]))
 
     def in_some_order(self, path: str, expected: Sequence[Any], figure: str | None = None, **parts: str) -> None:
-        """Check a list that is sorted by a figure, or in a fixed order of which the model knows nothing."""
+        """Check a list that is sorted by a figure, or in a fixed order that the model does not know."""
         name = path.format(**parts)
         upwards = self.rows(path, len(expected), "asc", **parts)
         if figure is None:
@@ -108,14 +108,14 @@ class Facade:
         same(f"{name}, downwards", self.rows(path, len(expected), "desc", **parts), upwards[::-1])
 
     def missing(self, path: str, **parts: str) -> None:
-        """Check that a thing is not found."""
+        """Check that an object is not found."""
         name = path.format(**parts)
         told = self.caller.get(ROOT + name)
         expected: Json = {"status_code": 404, "error": "Not Found"}
         expected["message"] = "The requested component has not been found."
         assert told == (404, expected), (name, told)
 
-    # What they are about
+    # Their subjects
 
     def seconds(self, slot: int) -> int:
         return int(datetime.fromisoformat(self.ledger.clock.time(slot)).timestamp())
@@ -545,7 +545,7 @@ class Facade:
         self.one(f"{path}/cbor", {"cbor": known["cbor"]}, datumHash=digest)
 
     def check_strangers(self) -> None:
-        """Check that nothing is found of what is not on the chain."""
+        """Check that objects that are not on the chain are not found."""
         network, digest = self.ledger.network, "9" * 56
         payment = bytes([0x60 | (network == "mainnet")]) + bytes.fromhex(digest)
         unknown = {
@@ -566,7 +566,7 @@ class Facade:
                 self.missing(path, **unknown)
 
     def check_network(self) -> None:
-        """Check what the node tells, against the answers of /v1."""
+        """Check the data from the node, against the answers of /v1."""
         native = self.caller.ok("/v1/network")["data"]
         if native["supply"] is not None:
             supply = without(native["supply"], "slot_no") | {"locked": None}
@@ -583,7 +583,7 @@ class Facade:
 
 
 def check_facade(facade: Facade, random: Random, most: int) -> None:
-    """Check so many things of each kind, some with each trait, and that nothing else is found."""
+    """Check up to `most` objects of each kind, some with each trait, and that nothing else is found."""
     chain = facade.chain
     facade.check_strangers()
     facade.check_network()
@@ -612,7 +612,7 @@ def check_facade(facade: Facade, random: Random, most: int) -> None:
 
 
 def some(random: Random, most: int, every: Iterable[Entity]) -> list[Entity]:
-    """At most so many of them, at random."""
+    """At most `most` of them, at random."""
     found = list(every)
     return found if len(found) <= most else random.sample(found, most)
 
@@ -620,7 +620,7 @@ def some(random: Random, most: int, every: Iterable[Entity]) -> list[Entity]:
 def various(
     random: Random, most: int, every: Iterable[Entity], traits: Callable[[Entity], Iterable[object]]
 ) -> list[Entity]:
-    """The same, and one with each trait that these lack."""
+    """The same, and one more for each trait that these lack."""
     with_trait: dict[object, list[Entity]] = defaultdict(list)
     found = list(every)
     for each in found:
@@ -684,7 +684,7 @@ def carried(output: Output | None) -> Json:
 
 
 def deposit(tx: Transaction, valid: bool) -> int | None:
-    """What neither outputs nor fee explain; None if it is unknown what was spent."""
+    """The lovelace that neither outputs nor fee explain; None if the spent outputs are unknown."""
     if not valid:
         return 0
     known = [source.lovelace for _, source in tx.inputs if source is not None]
@@ -769,7 +769,7 @@ def key_of(key: Any) -> str:
 
 
 def cip25_of(asset: AssetKey, minted: Iterable[tuple[Transaction, int]]) -> Any:
-    """All that CIP-25 metadata says of an asset, in the last transaction that minted and described it."""
+    """The whole CIP-25 metadata of an asset, from the last transaction that minted and described it."""
     for tx, quantity in reversed([*minted]):
         label = tx.metadata.get("721")
         if quantity > 0 and label is not None:

@@ -1,6 +1,6 @@
-"""What answers say of addresses, stake accounts and outputs, read completely and compared with the model.
+"""The answers about addresses, stake accounts and outputs, read completely and compared with the model.
 
-Several at once, too: the answers of `POST /v1/bulk/…` are those of the single questions.
+Also several at once: the answers of `POST /v1/bulk/…` equal those of the single questions.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ ACCOUNT_COLUMNS = ("stake_address", "address", "quantity")
 
 
 def check_address(caller: Caller, owners: Owners, address: str) -> None:
-    """Check what an address has, its outputs and its assets."""
+    """Check the balance of an address, its outputs and its assets."""
     path = f"/v1/addresses/{address}"
     body = caller.ok(path)
     same(path, body["data"], owners.address(address))
@@ -44,7 +44,7 @@ def check_address(caller: Caller, owners: Owners, address: str) -> None:
 
 
 def account_info(chain: Chain, owners: Owners, account: str) -> Json:
-    """GET /v1/accounts/:stake_address, without its rewards, which do not follow from blocks."""
+    """GET /v1/accounts/:stake_address, without its rewards, which can't be derived from blocks."""
     pool, epoch = chain.pools.delegations.get(account, (None, None))
     representative = chain.pools.representatives.get(account)
     raw = bech32_payload(account)
@@ -72,7 +72,7 @@ def without_rewards(told: Json, expected: Json) -> Json:
 
 
 def check_account(caller: Caller, chain: Chain, owners: Owners, account: str) -> None:
-    """Check what an account has, its addresses, outputs, assets, transactions, delegations and withdrawals."""
+    """Check the balance of an account, its addresses, outputs, assets, transactions, delegations and withdrawals."""
     path, ledger = f"/v1/accounts/{account}", owners.ledger
     expected = account_info(chain, owners, account)
     same(path, without_rewards(caller.ok(path)["data"], expected), expected)
@@ -128,7 +128,7 @@ def check_cursors(caller: Caller, path: str, oldest_first: list[Json], **query: 
 
 
 def check_output(caller: Caller, owners: Owners, reference: OutputReference) -> None:
-    """Check an output and who spent it."""
+    """Check an output and its spender."""
     path = f"/v1/utxos/{reference[0]}/{reference[1]}"
     same(path, caller.ok(path)["data"], owners.made_output(reference))
 
@@ -151,7 +151,7 @@ def check_account_holders(caller: Caller, chain: Chain, owners: Owners) -> None:
 
 
 def check_bulk(kind: str, ids: Sequence[str], told: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Compare what was answered about several ids, one by one."""
+    """Compare the answers about several ids, one by one."""
     assert len(told) == len(ids), f"/v1/bulk/{kind}: {len(told)} answers to {len(ids)} ids"
     for each, one, other in zip(ids, told, expected, strict=True):
         same(f"/v1/bulk/{kind} of {each}", one, other)

@@ -1,4 +1,4 @@
-"""Comparison of what an answer says with what it must say, in an error that names the first difference."""
+"""Compares an answer with the expected one, and raises an error that names the first difference."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ LONGEST = 300
 
 
 def same(question: str, told: Any, expected: Any) -> None:
-    """Raise AssertionError unless both are equal: the question, the field, what it is and what it should be."""
+    """Raise AssertionError unless both are equal: the question, the field, its value and the expected value."""
     found = difference(told, expected, "the answer")
     if found is not None:
         raise AssertionError(f"{question}: {found}")

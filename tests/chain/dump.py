@@ -25,14 +25,14 @@ NOT_OF_THE_CHAIN = {
     "rollback_depth", "ledger_state", "epoch_parameters", "genesis_configuration",
     "reward", "reward_due", "pool_reward",
 }  # fmt: skip
-# How the rows were written: directly, or in the steps of bulk; and in which session.
+# The way in which rows were written, directly or in the steps of bulk, and the session.
 NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step"), ("tip", "numbering")}
 
 
 async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
-    """All rows of a chain, table by table, sorted, numbers of byte strings replaced by the byte strings.
+    """All rows of a chain, table by table, sorted, with byte strings in place of their numbers.
 
-    A column of 32 bits whose name ends in `_no`, except epochs, must refer to a table in NATURAL_KEYS: so a new table
+    A column of 32 bits whose name ends in `_no`, except epochs, must refer to a table in NATURAL_KEYS. So a new table
     is covered without being named here, or fails the test.
     """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -65,7 +65,7 @@ async def dump(connection: asyncpg.Connection, schema: str) -> Dump:
 
 
 def unpacked(row: Any, keys: dict[str, dict[int, Any]]) -> Row:
-    """A row of `tx` with what its packed bytes say, numbers replaced by what they number."""
+    """A row of `tx` with its bytes unpacked, and numbers replaced by the byte strings that they stand for."""
 
     def named(quantities: packed.Quantities) -> dict[Any, int]:
         return {keys["asset"][asset_no]: quantity for asset_no, quantity in quantities.items()}
@@ -109,7 +109,7 @@ def resolved(
 
 
 def says_nothing(table: str, row: Any, in_key: set[tuple[str, str]]) -> bool:
-    """Whether a row is equivalent to no row: its counts are 0."""
+    """Whether a row is equivalent to a missing one: its counts are 0."""
     values = [value for column, value in row.items() if (table, column) not in in_key]
     return bool(values) and not any(values)
 

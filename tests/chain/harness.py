@@ -41,7 +41,7 @@ def recorded(name: str, *, whole: bool = False) -> Path:
     """A file of real blocks: the whole recording if it is beside the checkout, otherwise its beginning in
     tests/vectors.
 
-    A test that needs the `whole` recording is skipped if that is absent.
+    A test that needs the `whole` recording is skipped if the recording is absent.
     """
     for folder in (SHARED / "chain",) if whole else (SHARED / "chain", VECTORS):
         if (folder / name).exists():
@@ -61,7 +61,7 @@ def free_port() -> int:
 
 
 def until(what: str, holds: Callable[[], Any], within_s: float = 60, every_s: float = 0.05) -> Any:
-    """Wait until `ask` returns something true; returns that."""
+    """Wait until `holds` returns something true, and return it."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         found = holds()
@@ -108,7 +108,7 @@ class Process:
         return self.popen.wait(within_s)
 
     def stop(self) -> int:
-        """SIGTERM: every process of the service ends within 10 s."""
+        """Send SIGTERM: every process of the service ends within 10 s."""
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGTERM)
         try:
@@ -118,7 +118,7 @@ class Process:
             raise AssertionError(f"alive 10 s after SIGTERM: {self.output()[-3000:]}") from None
 
     def kill(self) -> None:
-        """SIGKILL for it and its children."""
+        """Send SIGKILL to it and its children."""
         if self.popen.poll() is None:
             os.killpg(self.popen.pid, signal.SIGKILL)
             self.popen.wait(10)
@@ -142,7 +142,7 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
 
 
 class Rewardless(NodeServer):
-    """A node whose accounts hold no rewards: stakes in an index then depend on the blocks alone."""
+    """A node whose accounts have no rewards, so that stakes in an index depend only on the blocks."""
 
     def query(self, session: Session, method: str, params: Any) -> Any:
         if method == "queryLedgerState/governanceProposals":
@@ -169,9 +169,9 @@ def without_rewards(answer: Any) -> Any:
 
 
 class Node:
-    """The devnet server in a separate thread, so that a test can kill, wait and query in plain steps.
+    """The devnet server in a separate thread, so that a test can kill, wait and query synchronously.
 
-    `do` runs a call in that thread and returns its result; everything that uses `server` goes through it.
+    `do` runs a call in that thread and returns its result; every use of `server` goes through it.
     """
 
     def __init__(self, chain: blocks.Chain, dialect: Dialect | None = None, port: int = 0) -> None:
@@ -201,7 +201,7 @@ class Node:
         return asyncio.run_coroutine_threadsafe(called(), self._loop).result(60)
 
     def blocks(self) -> list[Json]:
-        """The chain that the node has now, in the fullest form."""
+        """The current chain of the node, in its fullest form."""
         return [block.decoded() for block in list(self.server.blocks)]
 
     def tip(self) -> Json:
@@ -210,7 +210,7 @@ class Node:
 
 
 class Caller:
-    """One keep-alive connection with API keys of one network, used in turn so that no rate limit is met."""
+    """One keep-alive connection with API keys of one network, used in turn to stay below the rate limits."""
 
     def __init__(self, port: int, keys: list[str]) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -234,7 +234,7 @@ class Caller:
         return headers, body.decode()
 
     def bulk(self, kind: str, ids: Sequence[str]) -> list[Any]:
-        """What is said of several ids at once."""
+        """The answers about several ids in one request."""
         status, _, body = self._ask("POST", f"/v1/bulk/{kind}", json.dumps({"ids": ids}).encode())
         assert status == 200, (kind, ids, status, body)
         told: list[Any] = json.loads(body)["data"]
@@ -251,7 +251,7 @@ class Caller:
 
 
 class Ledgerline:
-    """The service on a separate database: indexers and API processes as a test needs them, and a caller with keys."""
+    """The service on a separate database: the indexers and API processes of a test, and a caller with keys."""
 
     caller: Caller
 
@@ -290,7 +290,7 @@ class Ledgerline:
 
     @contextmanager
     def serving(self, network: str, workers: int = 1) -> Iterator[Caller]:
-        """The API on a free port, in so many processes, with keys for one network."""
+        """The API on a free port, in `workers` processes, with keys for one network."""
         port = free_port()
         process = self.start("api", "--port", str(port), "--workers", str(workers))
 
@@ -360,7 +360,7 @@ async def query(database_url: str, network: str, statement: str, *args: Any) -> 
 
 
 async def issue_keys(database_url: str, network: str, count: int = 12) -> list[str]:
-    """API keys, directly in the partner tables, with the highest rate limit."""
+    """API keys with the highest rate limit, inserted directly into the partner tables."""
     connection = await asyncpg.connect(database_url)
     try:
         owner = await connection.fetchval(

@@ -1,8 +1,8 @@
-"""The ledger in plain lines: the answers that the API must give about a chain.
+"""The ledger in plain code: the answers that the API must give about a chain.
 
-Written from docs/http-api.md and the ledger's rules, sharing nothing with the indexer, so that the two can disagree.
-It reads blocks as Ogmios writes them, keeps everything in dictionaries, sorts and filters lists on each question,
-and has no rollback: a chain after a rollback is another model with the surviving blocks.
+It follows docs/http-api.md and the ledger's rules, and shares no code with the indexer, so that the two can disagree.
+It reads blocks as Ogmios writes them, keeps everything in dictionaries, and sorts and filters lists on each question.
+It has no rollback: a chain after a rollback is another model with the surviving blocks.
 """
 
 from collections import defaultdict
@@ -261,13 +261,13 @@ def fee_of(
 
 
 def size_of(tx: Json, block: Json) -> int | None:
-    """Bytes as the ledger counts them: since Alonzo the one byte of the validity flag does not count."""
+    """Bytes as the ledger counts them: without the one byte of the validity flag since Alonzo."""
     if "cbor" not in tx:
         return None
     return len(tx["cbor"]) // 2 - (0 if block["era"] in WITHOUT_VALIDITY_FLAG else 1)
 
 
-# Texts of bytes, by CIP-5, CIP-14 and CIP-19, through pycardano's bech32
+# Text forms of bytes, by CIP-5, CIP-14 and CIP-19, through pycardano's bech32
 
 
 @cache

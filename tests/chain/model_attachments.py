@@ -12,14 +12,14 @@ GENERAL_CONSTRUCTOR = 102
 
 
 class Attachments:
-    """Every script and datum, with the transaction that showed it first, in a ledger as it is when this is made."""
+    """Every script and datum of a ledger at this moment, with the transaction that showed it first."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.scripts: dict[str, tuple[Json, Transaction]] = {}
         self.datums: dict[str, tuple[str, Transaction]] = {}
         for tx in ledger.transactions.values():
             for given, script in tx.declared.get("scripts", {}).items():
-                if script_hash(script) == given:  # otherwise its encoding is another one, and its bytes are not sent
+                if script_hash(script) == given:  # otherwise it has another encoding, and its bytes are not sent
                     self.scripts.setdefault(given, (script, tx))
             for given, datum in tx.datums.items():
                 self.datums.setdefault(given, (datum, tx))

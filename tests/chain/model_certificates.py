@@ -37,12 +37,12 @@ def shown(certificate: Json, network: str) -> Json:
 
 
 def with_origin(said: Json) -> Json:
-    """The same with our word for `from`."""
+    """The same with our name for `from`."""
     return {"origin" if name == "from" else name: part for name, part in said.items()}
 
 
 def pool(said: Json, network: str) -> Json:
-    """What an answer shows of the pool in a certificate."""
+    """The pool in a certificate, as an answer shows it."""
     rest = dict(said)
     told: Json = {}
     if "id" in rest:

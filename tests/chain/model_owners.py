@@ -23,7 +23,7 @@ ORIGINS = ("verificationKey", "script")
 
 
 class Owners:
-    """What addresses and accounts own, taken together from the ledger as it is when this is made."""
+    """The property of addresses and accounts, collected from a ledger at this moment."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -62,7 +62,7 @@ class Owners:
         return {"tx_hash": tx.tx_hash, "slot_no": tx.slot, "block_time": self.ledger.clock.time(tx.slot)}
 
     def summary(self, owner: str) -> Json:
-        """What GET /v1/addresses/:address and /v1/accounts/:stake_address have in common."""
+        """The common part of GET /v1/addresses/:address and /v1/accounts/:stake_address."""
         transactions = self.transactions.get(owner, [])
         return {
             "lovelace": sum(output.lovelace for _, output in self.outputs.get(owner, [])),
@@ -170,7 +170,7 @@ def hash_of(datum: str) -> str:
 
 
 def script_hash(script: Json) -> str:
-    """The hash of the language's number and the script's bytes, which Ogmios sends of native ones only on request."""
+    """The hash of the language's number and the script's bytes. Ogmios sends those of native ones only on request."""
     language = script["language"]
     number = 0 if language == "native" else int(language.removeprefix("plutus:v"))
     body = bytes.fromhex(script["cbor"]) if "cbor" in script else native_body(script["json"])

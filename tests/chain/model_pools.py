@@ -22,7 +22,7 @@ class Pools:
         self.retired: set[str] = set()
         self.delegations: dict[str, tuple[str, int]] = {}  # stake address -> pool, epoch of the certificate
         self.registered: set[str] = set()
-        self.representatives: dict[str, Json] = {}  # stake address -> who votes for it
+        self.representatives: dict[str, Json] = {}  # stake address -> its representative
         self.delegated: dict[str, list[Json]] = defaultdict(list)  # stake address -> all its delegations
         self.blocks: dict[str, int] = defaultdict(int)
         self.blocks_in_epoch: dict[tuple[str, int], int] = defaultdict(int)
@@ -65,7 +65,7 @@ class Pools:
             self.delegations[self.account(certificate)] = (pool["id"], self.epoch)
 
     def note(self, certificate: Json, tx: Transaction) -> None:
-        """Keep what answers about accounts show: registrations and all delegations."""
+        """Keep the data of answers about accounts: registrations and all delegations."""
         kind, pool = certificate["type"], certificate.get("stakePool", {})
         if kind == "stakeCredentialRegistration":
             self.registered.add(self.account(certificate))
@@ -107,7 +107,7 @@ class Pools:
         return stakes
 
     def active_stake(self, pool: str) -> int:
-        """The snapshot that counts in epoch N is from the end of N-2: the boundary into N-1 takes it."""
+        """The active snapshot of epoch N is from the end of N-2: the boundary into N-1 takes it."""
         return self.snapshots.get(self.epoch - 1, {}).get(pool, 0)
 
     def delegators(self, pool: str) -> list[Json]:
@@ -126,7 +126,7 @@ class Pools:
         return "retiring" if pool in self.retiring else "active"
 
     def info(self, pool: str) -> Json:
-        """GET /v1/pools/:poolId, without its saturation, which does not follow from blocks."""
+        """GET /v1/pools/:poolId, without its saturation, which can't be derived from blocks."""
         known = self.parameters[pool]
         metadata = known.get("metadata") or {}
         delegators = self.delegators(pool)

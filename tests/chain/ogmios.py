@@ -1,4 +1,4 @@
-"""A client of Ogmios, and Ogmios' own schemas of what it answers."""
+"""A client of Ogmios, and Ogmios' own schemas of its answers."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -53,7 +53,7 @@ async def client(node: NodeServer) -> AsyncIterator[OgmiosClient]:
 
 
 def validator(version: tuple[int, int], answer: str) -> Any:
-    """Checks an answer against Ogmios' own schema, of which it corrects two mistakes."""
+    """Checks an answer against Ogmios' own schema, with two mistakes corrected."""
     files = ("ogmios.json", "cardano.json")
     documents = {name: msgspec.json.decode((SCHEMAS[version] / name).read_bytes()) for name in files}
     value = documents["cardano.json"]["definitions"]["Value"]

@@ -27,7 +27,7 @@ class InTurns(asyncpg.Connection):  # type: ignore[misc]
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Keep the connection for this task, also between statements: a cursor needs it that long."""
+        """Keep the connection for this task, also between statements: a cursor needs it for that long."""
         if self._whose is asyncio.current_task():
             yield
             return
@@ -76,7 +76,7 @@ async def within(db: InTurns, network: Network) -> dict[str, list[str]]:
 
 
 async def against(db: asyncpg.Connection, network: Network, url: str) -> dict[str, list[str]]:
-    """The same, compared with a node."""
+    """The differences that verify finds in a comparison with a node, by check."""
 
     async def connect() -> ogmios.Ogmios:
         return await ogmios.connect(url)

@@ -57,6 +57,6 @@ def life_of(chain: Scripted) -> list[Step]:
         (at(9, 0, [delegate(ann, other)]), {"status": "retired", "active_stake": "0", "delegator_count": 0}),
         (at(9, 10, [chain.registration(pool)]), born | {"delegator_count": 0, "live_stake": "0"}),
         (at(9, 20, [delegate(bob, pool)]), {"delegator_count": 1, "live_stake": str(1_500 * ADA)}),
-        # An epoch without any block lies between: both its boundaries are crossed with the next one.
+        # An epoch without blocks lies between: the next block crosses both its boundaries.
         (at(11, 3, [leave(bob)]), {"active_stake": str(1_500 * ADA), "delegator_count": 0, "live_stake": "0"}),
     ]

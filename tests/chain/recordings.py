@@ -14,7 +14,7 @@ from tests.chain.model_chain import Chain
 class File:
     """A recorded file, and its genesis outputs if it begins at the origin.
 
-    Of a longer recording, only the `beginning` in tests/vectors is played if another test plays all of it.
+    If another test plays all of a longer recording, only its `beginning` in tests/vectors is played.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Forks of a recorded chain: its transactions in other blocks, some of them late and some never.
+"""Forks of a recorded chain: its transactions in other blocks, some of them late and some missing.
 
-Each transaction still finds what it needs before it: the outputs that it spends or reads, and earlier certificates and
-withdrawals of the same accounts and pools. So the fork obeys the ledger's rules as far as an index can tell.
+The dependencies of each transaction still precede it: the outputs that it spends or reads, and earlier certificates
+and withdrawals of the same accounts and pools. So the fork obeys the ledger's rules as far as an index can tell.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +17,8 @@ from devnet.networks import Network
 
 Json = dict[str, Any]
 
-MISSED = 0.05  # blocks that nobody makes
-LOST = 0.03  # transactions that never come, with all that need them
+MISSED = 0.05  # blocks that are never made
+LOST = 0.03  # transactions that never come, with all that depend on them
 LATE = 0.3  # transactions that wait for another block
 
 
@@ -43,7 +43,7 @@ class Given:
 
 
 def fork(blocks: Sequence[Block], after: int, seed: int) -> list[Block]:
-    """The blocks up to index `after`, and others made of the transactions of those that follow."""
+    """The blocks up to index `after`, and others with the transactions of the blocks that followed."""
     random = Random(seed)
     found, later = list(blocks[: after + 1]), [block.decoded() for block in blocks[after + 1 :]]
     needs = needed(chain.from_iterable(content.get("transactions", ()) for content in later))
@@ -52,7 +52,7 @@ def fork(blocks: Sequence[Block], after: int, seed: int) -> list[Block]:
         fresh = content.get("transactions", ())
         waiting += fresh
         lost.update(tx["id"] for tx in fresh if random.random() < LOST)
-        is_boundary = content["type"] == "ebb"  # without transactions, and made by nobody
+        is_boundary = content["type"] == "ebb"  # without transactions or an issuer
         if random.random() < MISSED and not is_boundary:
             continue
         taken, late = list[Json](), list[Json]()
@@ -80,7 +80,7 @@ def made(block: Block, content: Json, parent: Block, transactions: list[Json], s
 
 
 def needed(transactions: Iterable[Json]) -> dict[str, set[str]]:
-    """The earlier ones of these transactions that each of them needs directly, by their ids."""
+    """The direct dependencies of each of these transactions among the earlier ones, by id."""
     found: dict[str, set[str]] = {}
     last: dict[str, str] = {}  # to make an output, or to change an account, a pool or a vote
     for tx in transactions:
@@ -97,7 +97,7 @@ def uses(tx: Json) -> Iterator[str]:
 
 
 def changes(tx: Json) -> Iterator[str]:
-    """What only one transaction after the other may touch: accounts, pools and representatives."""
+    """Objects that transactions must change in their original order: accounts, pools and representatives."""
     yield from tx.get("withdrawals", ())
     for certificate in tx.get("certificates", ()):
         pool, voter = certificate.get("stakePool", {}), certificate.get("delegateRepresentative", {})

@@ -67,7 +67,7 @@ class Scripted:
         return self._append(slot, [self._include(draft)], None)
 
     def withdraw(self, slot: int, credential: LedgerCredential) -> Block:
-        """Append a block in which an account's rewards are taken."""
+        """Append a block that withdraws an account's rewards."""
         self.ledger.enter(slot)
         draft = Draft(self.ledger, self.cast, self._random, ERA, slot)
         draft.withdraw(credential)
@@ -134,7 +134,7 @@ def delegate(staker: LedgerCredential, keys: PoolKeys) -> Json:
 
 
 def vote(staker: LedgerCredential, representative: Json) -> Json:
-    """A delegation of the vote alone."""
+    """A delegation of only the vote."""
     certificate = {"type": "stakeDelegation", "from": staker.origin, "credential": staker.hash}
     return certificate | {"delegateRepresentative": representative}
 

@@ -1,4 +1,4 @@
-"""Datums and scripts: those of recorded blocks, and the transaction that the index keeps of each."""
+"""Datums and scripts: those of recorded blocks, and the transaction that the index keeps for each."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,7 +22,7 @@ ALICE = person("alice")
 
 @pytest.mark.parametrize("name", ["babbage", "conway", "conway-defaults"])
 def test_the_hashes_of_recorded_datums_and_scripts_are_those_of_their_bytes(name: str) -> None:
-    """Native scripts, which the node sends as JSON, have the bytes that are on the chain."""
+    """Native scripts, which the node sends as JSON, have the same bytes as on the chain."""
     met = 0
     for block in FILES[name].blocks():
         for sent in block.get("transactions", ()):

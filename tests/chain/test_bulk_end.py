@@ -1,4 +1,4 @@
-"""The end of bulk: rollbacks between its steps, and tables that are built only then."""
+"""The end of bulk: rollbacks between its steps, and the tables that it builds."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def end_until(db: asyncpg.Connection, steps: int, monkeypatch: pytest.Monk
         assert position is not None
         if position.finalize_step == steps:
             raise Interrupted
-        await rebuild(*arguments)  # type: ignore[arg-type]  # whatever it takes
+        await rebuild(*arguments)  # type: ignore[arg-type]  # any arguments
 
     with monkeypatch.context() as patched:
         patched.setattr(finish_bulk, "_rebuild", interrupted)
@@ -73,7 +73,7 @@ def test_a_resync_between_the_steps_ends_bulk_first(
     assert told.returncode == 0, told.stdout + told.stderr
 
 
-async def test_a_long_list_of_genesis_outputs_is_counted_anew(db: asyncpg.Connection) -> None:
+async def test_a_long_list_of_genesis_outputs_is_recounted(db: asyncpg.Connection) -> None:
     raw = address.of_node(person("ann", staked=True))
     outputs = [(number.to_bytes(32), raw, ADA) for number in range(5_000)]
     await store.begin(db, PREVIEW, Genesis(outputs=outputs))

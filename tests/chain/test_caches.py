@@ -1,4 +1,4 @@
-"""After a rollback, the indexer's caches hold what the database holds."""
+"""After a rollback, the indexer's caches match the database."""
 
 from random import Random
 from typing import Any
@@ -21,10 +21,10 @@ from tests.chain.followers import following, reaches
 
 
 @pytest.mark.parametrize(("seed", "most", "undone_at_once"), [(1, 500_000, 5_000), (2, 60, 5_000), (3, 500_000, 3)])
-async def test_caches_outlive_rollbacks(
+async def test_caches_survive_rollbacks(
     database_url: str, monkeypatch: pytest.MonkeyPatch, seed: int, most: int, undone_at_once: int
 ) -> None:
-    """Also with caches that are trimmed, and with rollbacks of several commits."""
+    """Also with trimmed caches, and with rollbacks of several commits."""
     for limit in ("MOST_OUTPUTS", "MOST_NUMBERS", "MOST_ADDRESSES"):
         monkeypatch.setattr(caches, limit, most)
     monkeypatch.setattr(store, "MAX_UNDONE_BLOCKS", undone_at_once)
@@ -53,7 +53,7 @@ async def test_caches_outlive_rollbacks(
 
 
 async def _compare_lengths(db: asyncpg.Connection, known: Histories) -> int:
-    """Compare the lengths that are known; how many they are."""
+    """Compare the known lengths; returns their number."""
     of_kinds = known._addresses, known._accounts, known._withdrawals, known._assets, known._mints
     held = [_entries(lengths) for lengths in of_kinds]
     stored = await histories._lengths.all(db, *map(list, held))
@@ -62,7 +62,7 @@ async def _compare_lengths(db: asyncpg.Connection, known: Histories) -> int:
 
 
 async def _compare_outputs(db: asyncpg.Connection, known: Resolver) -> int:
-    """Compare the outputs that are known and whose transactions are on the chain; how many they are."""
+    """Compare the known outputs whose transactions are on the chain; returns their number."""
     fetched, of_genesis = await resolver._fetch(db, list(_entries(known.unspent)))
     stored = dict(zip(fetched, await resolver.resolve_outputs(db, list(fetched.values())), strict=True))
     assert {key: known.unspent.find(key) for key in stored} == stored

@@ -1,4 +1,4 @@
-"""The writer's lock, and how soon it is released."""
+"""The writer's lock, and its timely release."""
 
 import asyncio
 

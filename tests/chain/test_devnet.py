@@ -1,4 +1,4 @@
-"""The devnet behaves like Ogmios: over real WebSockets, by Ogmios' own schemas, in both major versions."""
+"""The devnet behaves like Ogmios, over real WebSockets and by Ogmios' own schemas, in both major versions."""
 
 import asyncio
 import lzma
@@ -294,7 +294,7 @@ async def test_reward_accounts_have_the_form_of_each_version(chain: Generated) -
     ]
 
 
-async def test_an_invalid_request_is_refused_and_the_connection_stays(chain: Generated) -> None:
+async def test_an_invalid_request_is_refused_and_the_connection_stays_open(chain: Generated) -> None:
     async with NodeServer(chain) as node, client(node) as ogmios:
         await ogmios.socket.send_str("{not json")
         assert (await ogmios.receive())["error"]["code"] == -32700
@@ -308,7 +308,7 @@ async def test_an_invalid_request_is_refused_and_the_connection_stays(chain: Gen
         assert (await ogmios.ask("findIntersection", points="origin"))["code"] == -32602
 
 
-async def test_malformed_parameters_are_refused_and_the_connection_stays(chain: Generated) -> None:
+async def test_malformed_parameters_are_refused_and_the_connection_stays_open(chain: Generated) -> None:
     async with NodeServer(chain) as node, client(node) as ogmios:
         await ogmios.ask("acquireMempool")
         for method, params in (

@@ -1,4 +1,4 @@
-"""The loop between socket and store, in this process, with limits small enough for short chains."""
+"""The loop between socket and store, in this process, with small limits for short chains."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
 
 async def indexed(db: asyncpg.Connection, database_url: str, node: NodeServer) -> Dump:
-    """A dump of a new index of the node's chain, which is erased again."""
+    """A dump of a new index of the node's chain; the index is then erased."""
     async with following(database_url, node) as task:
         await reaches(db, node, task)
     content = await dump(db, PREVIEW.schema)
@@ -52,7 +52,7 @@ async def rewards_are_read(db: asyncpg.Connection) -> None:
 
 
 def interruptions() -> float:
-    """How often an indexer of preview in this process has lost Postgres or the node."""
+    """The number of times that an indexer of preview in this process has lost Postgres or the node."""
     return REGISTRY.get_sample_value("ledgerline_indexer_interruptions_total", {"network": "preview"}) or 0.0
 
 
@@ -63,7 +63,7 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def test_caches_without_room_still_hold_uncommitted_rows(
+async def test_full_caches_still_contain_uncommitted_rows(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with NodeServer(Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)) as node:
@@ -75,10 +75,10 @@ async def test_caches_without_room_still_hold_uncommitted_rows(
 
 
 @pytest.mark.parametrize(("most", "blocks"), [(2, 5), (40, 5), (10_000, 20)])
-async def test_bulk_looks_up_a_batch_while_the_one_before_is_built(
+async def test_bulk_looks_up_a_batch_while_the_previous_one_is_built(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, most: int, blocks: int
 ) -> None:
-    """With caches that are trimmed always, sometimes or never; and with a last batch that a rollback cuts."""
+    """With caches that are always, sometimes or never trimmed, and with a last batch that a rollback cuts short."""
     chain = Generated(Options(seed=3, blocks_per_epoch=20, density=3), 60)
     fork = chain.fork(54, seed=4, blocks=40)
     async with NodeServer(fork) as node, following(database_url, node) as task:
@@ -122,7 +122,7 @@ async def test_bulk_looks_up_a_batch_while_the_one_before_is_built(
     assert trimmed == (most < 10_000)
 
 
-async def test_a_wait_for_a_node_behind_the_index_is_no_interruption(
+async def test_a_wait_for_a_node_behind_the_index_is_not_an_interruption(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(session, "SECURITY_PARAMETER", 10)
@@ -139,7 +139,7 @@ async def test_a_wait_for_a_node_behind_the_index_is_no_interruption(
     assert interruptions() == before
 
 
-async def test_a_rollback_to_the_origin_begins_anew_and_is_observed(db: asyncpg.Connection, database_url: str) -> None:
+async def test_a_rollback_to_the_origin_starts_over_and_is_observed(db: asyncpg.Connection, database_url: str) -> None:
     def observed() -> float:
         return REGISTRY.get_sample_value("ledgerline_indexer_rollback_blocks_sum", {"network": "preview"}) or 0.0
 
@@ -154,7 +154,7 @@ async def test_a_rollback_to_the_origin_begins_anew_and_is_observed(db: asyncpg.
 
 
 async def test_each_session_has_another_numbering(db: asyncpg.Connection, database_url: str) -> None:
-    """Postgres may have lost commits before it, and with them numbers that an API has seen."""
+    """Postgres may have lost earlier commits, and with them numbers that an API has seen."""
     async with NodeServer(Generated(Options(seed=3), 5)) as node:
         async with following(database_url, node) as task:
             await reaches(db, node, task)
@@ -165,7 +165,7 @@ async def test_each_session_has_another_numbering(db: asyncpg.Connection, databa
                 await asyncio.sleep(0.02)
 
 
-async def test_a_standby_that_loses_its_connections_still_takes_over_at_once(
+async def test_a_standby_that_loses_its_connections_still_takes_over_immediately(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leading, "POLL_S", 0.02)
@@ -299,7 +299,7 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
         async with asyncio.timeout(20):
             await writing.wait()
         stop.set()
-        await asyncio.wait((task,), timeout=0.5)  # time for a cancellation to take effect, if there is one
+        await asyncio.wait((task,), timeout=0.5)  # time for any cancellation to take effect
         free.set()
         async with asyncio.timeout(20):
             await task

@@ -1,6 +1,6 @@
-"""The index is always that of the surviving blocks.
+"""The index always matches the surviving blocks.
 
-Chains grow, fork and roll back, connections drop, the indexer is killed, in an order that a seed decides. The
+Chains grow, fork and roll back, connections drop, and the indexer is killed, in an order determined by a seed. The
 database then equals, row by row, an index made from the surviving blocks without faults.
 """
 
@@ -27,7 +27,7 @@ DIALECTS = [
 
 
 class Hardship:
-    """A node and its indexer, to which faults happen; `story` lists them."""
+    """A node and its indexer, under faults; `story` lists the faults."""
 
     def __init__(self, random: Random, ledgerline: Ledgerline, node: Node, chain: Generated) -> None:
         self.random, self.ledgerline, self.node, self.chain = random, ledgerline, node, chain
@@ -43,7 +43,7 @@ class Hardship:
         self.node.do(self.node.server.grow, count)
 
     def fork(self, deepest: int) -> None:
-        """Roll back up to so many blocks, to a possibly shorter chain."""
+        """Roll back up to `deepest` blocks, to a possibly shorter chain."""
         depth = self.random.randint(1, min(deepest, len(self.chain.blocks) - 1))
         self._fork(depth, self.random.randint(0, depth + 5))
 
@@ -62,7 +62,7 @@ class Hardship:
         self.node.do(self.node.server.drop_connections)
 
     def kill(self) -> None:
-        """SIGKILL, at a random instant."""
+        """Send SIGKILL at a random instant."""
         self.story.append("kill")
         self.process.kill()
         self.process = self.started()

@@ -61,7 +61,7 @@ def test_the_model_and_the_devnet_agree(generated: Generated) -> None:
 
 
 @pytest.mark.parametrize("dialect", [Dialect((7, 0)), Dialect((7, 0), metadata_cbor=False, detailed=True)])
-def test_every_answer_of_a_generated_chain_is_right(
+def test_every_answer_about_a_generated_chain_is_correct(
     ledgerline: Ledgerline, generated: Generated, dialect: Dialect
 ) -> None:
     with (
@@ -111,7 +111,7 @@ def check_attachments(caller: Caller, model: Chain) -> None:
 
 
 def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:
-    """Protocol parameters and genesis are those that the node gives, once they are read."""
+    """Protocol parameters and genesis equal the node's, once they are read."""
     path = "/v1/epochs/latest/parameters"
     until("the parameters are read", lambda: caller.get(path)[0] == 200)
     era = node.server.blocks[-1].era
@@ -136,7 +136,7 @@ def check_owners(caller: Caller, model: Chain) -> None:
     check_account_holders(caller, model, owners)
 
 
-def test_owners_answer_after_forks(ledgerline: Ledgerline) -> None:
+def test_answers_about_owners_are_correct_after_forks(ledgerline: Ledgerline) -> None:
     """Forward, rolled back and on another fork: each address, account and output equals the model's."""
     chain = Generated(Options(seed=4, blocks_per_epoch=20, density=4, eras=ERAS), 80)
     with (
@@ -153,7 +153,7 @@ def test_owners_answer_after_forks(ledgerline: Ledgerline) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_pools_answer_at_every_step_of_their_lives(ledgerline: Ledgerline, seed: int) -> None:
+def test_answers_about_pools_are_correct_at_every_step_of_their_lives(ledgerline: Ledgerline, seed: int) -> None:
     """Registration, changes, retirement, re-registration, delegations: forward, rolled back, and on another fork."""
     random = Random(seed)
     chain = Generated(Options(seed=seed, blocks_per_epoch=12, density=5, plain=0.1, eras=ERAS), 40)

@@ -23,7 +23,7 @@ def test_both_versions_and_all_eras_have_golden_blocks() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
-def test_a_golden_answer_is_decoded_completely(path: Path) -> None:
+def test_a_golden_answer_is_completely_decoded(path: Path) -> None:
     raw = path.read_bytes()
     disagree = list(disagreements(frames.read(raw), json.loads(raw)["result"], "result"))
     assert not disagree

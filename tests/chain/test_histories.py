@@ -1,4 +1,4 @@
-"""The packed histories of addresses and assets: live, in bulk and after rollbacks, they are those of the chain."""
+"""The packed histories of addresses and assets: live, in bulk and after rollbacks, they match the chain."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -26,14 +26,14 @@ async def db(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 class Paid:
-    """A chain in which each transaction pays to one address, and every other one an asset, and the expected entries."""
+    """A chain whose transactions all pay to one address, every other one an asset, and the expected entries."""
 
     def __init__(self, db: asyncpg.Connection, seed: int, *, bulk: bool) -> None:
         self.chain, self._random, self._number = Written(db, bulk=bulk), Random(seed), 0
         self.blocks: list[tuple[int, list[tuple[TxId, int]]]] = []
 
     async def append(self, count: int) -> None:
-        """Add a block of so many transactions, each with the quantity that it pays."""
+        """Add a block of `count` transactions, each with the quantity that it pays."""
         slot_no = 20 * (len(self.blocks) + 1)
         entries, transactions = [], []
         for index in range(count):
@@ -47,7 +47,7 @@ class Paid:
         await self.chain.append(slot_no, *transactions)
 
     async def back(self, count: int) -> None:
-        """Take back so many blocks."""
+        """Roll back `count` blocks."""
         del self.blocks[-count:]
         await self.chain.back_to(self.blocks[-1][0])
 
@@ -57,7 +57,7 @@ class Paid:
 
 
 async def is_as_expected(db: asyncpg.Connection, entries: list[tuple[TxId, int]]) -> None:
-    """Compare the histories, entry by entry; all their chunks are full but the last."""
+    """Compare the histories, entry by entry; all their chunks except the last are full."""
     found = await db.fetch("SELECT seq, tx_id FROM address_tx_entry ORDER BY seq")
     assert [tuple(row) for row in found] == [(seq, key) for seq, (key, _) in enumerate(entries)]
     held = [entry for entry in entries if entry[1]]
@@ -111,7 +111,7 @@ async def test_a_rank_is_the_number_of_earlier_transactions(db: asyncpg.Connecti
 
 
 async def test_an_account_counts_each_of_its_addresses_from_the_first_use(db: asyncpg.Connection) -> None:
-    """One of the genesis counts from there on, whatever is paid to it; others while they have a transaction."""
+    """A genesis address always counts from the genesis on; others count while they have a transaction."""
     account = address.stake_of(address.of_node(person("ann", staked=True)))
     assert account is not None
 

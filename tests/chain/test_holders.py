@@ -37,7 +37,7 @@ async def buckets(db: asyncpg.Connection) -> list[tuple[object, ...]]:
 
 
 async def openers(db: asyncpg.Connection) -> list[int]:
-    """The people whose addresses open buckets, by their index in MANY."""
+    """The people whose addresses begin buckets, by their index in MANY."""
     rows = await db.fetch("SELECT raw FROM holder JOIN address USING (address_no) WHERE opens_bucket(address_no)")
     opening = {bytes(row["raw"]) for row in rows}
     return [number for number in range(MANY) if raw_of(number) in opening]
@@ -48,7 +48,7 @@ def raw_of(number: int) -> bytes:
 
 
 async def spread(chain: Written) -> None:
-    """Give everybody 10 to 16."""
+    """Give each person 10 to 16 units."""
     quantities = [10 + number % 7 for number in range(MANY)]
     outputs = [pays(person(f"p{number}"), (COIN, quantity)) for number, quantity in enumerate(quantities)]
     await chain.append(10, tx("spread", *outputs, mint=mints((COIN, sum(quantities)))))
@@ -63,7 +63,7 @@ async def test_buckets_follow_every_move(db: asyncpg.Connection) -> None:
     opening = await openers(db)
     unspent = dict.fromkeys(range(MANY))
     for step in range(8):
-        # Some leave and some come back with more, among them always one that opens a bucket.
+        # Some leave and some return with more, always including one whose address begins a bucket.
         moving = [*random.sample([n for n in unspent if n not in opening], 30), opening[step % len(opening)]]
         moving = [number for number in moving if number in unspent]
         back = moving[: len(moving) // 2] if step % 2 else moving[len(moving) // 2 :]

@@ -1,4 +1,4 @@
-"""The leader of a network: its heartbeats, and the takeover by a standby without them. Times are short here."""
+"""The leader of a network: its heartbeats, and the takeover by a standby when they stop. Times are short here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -59,7 +59,7 @@ async def test_a_leader_in_a_long_statement_stays_the_leader(connect: Connect, d
 
 
 @pytest.mark.parametrize("beats_first", [True, False], ids=["its beats stop", "it never beats"])
-async def test_a_leader_that_hangs_is_replaced_and_can_not_commit(connect: Connect, *, beats_first: bool) -> None:
+async def test_a_hung_leader_is_replaced_and_cannot_commit(connect: Connect, *, beats_first: bool) -> None:
     hung, standby = await connect(), await connect()
     await leading.take_the_lead(hung, PREVIEW)
     if beats_first:

@@ -1,4 +1,4 @@
-"""The devnet accepts transactions as a node does, in the words of both versions of Ogmios."""
+"""The devnet accepts transactions as a node does, with the messages of both versions of Ogmios."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -106,7 +106,7 @@ def broken(wallet: Wallet, source: tuple[str, int], pool: bytes) -> dict[int, An
 
 
 @needs_schemas
-async def test_a_transaction_that_breaks_a_rule_is_refused_in_ogmios_words(devnet: Devnet) -> None:
+async def test_a_transaction_that_breaks_a_rule_is_refused_with_ogmios_message(devnet: Devnet) -> None:
     check = validator(devnet.node.dialect.version, "SubmitTransactionResponse")
     for code, tx in broken(devnet.wallet, devnet.outputs[0], pool_of(devnet.node)).items():
         answer = await devnet.submit(tx)

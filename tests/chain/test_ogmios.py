@@ -1,4 +1,4 @@
-"""The connection to Ogmios, with another server in its place."""
+"""The connection to Ogmios, with a substitute server."""
 
 import asyncio
 from collections.abc import AsyncIterator

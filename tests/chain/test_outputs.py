@@ -1,4 +1,4 @@
-"""The lists of unspent outputs: whatever came and went, long lists are as if they were made from what is there."""
+"""The lists of unspent outputs: after any changes, long lists equal those made from the present outputs."""
 
 from collections.abc import AsyncIterator
 from random import Random
@@ -34,7 +34,7 @@ async def test_an_output_that_an_earlier_commit_spent_is_not_spent_again(db: asy
 
 
 def some_outputs(random: Random, count: int, *, opening: float) -> list[UtxoRow]:
-    """Outputs of a few addresses, so many of which begin a bucket."""
+    """Outputs of a few addresses; the higher `opening`, the more of them begin a bucket."""
     found: dict[tuple[TxId, int], UtxoRow] = {}
     while len(found) < count:
         key, index = TxId(random.getrandbits(48)), random.randrange(3)
@@ -65,8 +65,8 @@ async def made_anew(db: asyncpg.Connection) -> dict[str, list[tuple[object, ...]
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_long_lists_are_those_of_the_present_outputs(db: asyncpg.Connection, seed: int) -> None:
-    """They become long, change at any place, become short, and come back, as in a rollback."""
+async def test_long_lists_equal_those_made_from_the_present_outputs(db: asyncpg.Connection, seed: int) -> None:
+    """They become long, change at any place, become short, and are restored, as in a rollback."""
     random, present, long = Random(seed), list[UtxoRow](), 0
     for turn in range(30):
         come = some_outputs(random, random.randrange(1, 60), opening=0.3)
@@ -109,8 +109,8 @@ async def test_python_and_the_schema_agree_on_what_opens_a_bucket(db: asyncpg.Co
     assert 0 < sum(row["opens"] for row in found) < 20
 
 
-async def test_a_rollback_forgets_who_spent_an_output(db: asyncpg.Connection) -> None:
-    """One slot keeps the entries of earlier blocks, another one has none left."""
+async def test_a_rollback_removes_the_spender_of_an_output(db: asyncpg.Connection) -> None:
+    """One slot keeps the entries of earlier blocks, another loses all its entries."""
     chain = Written(db)
 
     async def spenders() -> list[tuple[int, ...]]:
@@ -128,7 +128,7 @@ async def test_a_rollback_forgets_who_spent_an_output(db: asyncpg.Connection) ->
 
 
 @pytest.mark.parametrize("slot_no", [-3, 0, 1 << 40])
-def test_an_entry_of_spender_says_what_was_packed(slot_no: int) -> None:
+def test_an_entry_of_spender_unpacks_to_its_values(slot_no: int) -> None:
     spent = [(TxId(slot_no << 16 | place), place, TxId(1 << 50 | place)) for place in (0, 1, 65_535)]
     entries = b"".join(pack_spender(spent_by, made_by, index) for made_by, index, spent_by in spent)
     assert list(unpack_spenders(slot_no, entries)) == spent

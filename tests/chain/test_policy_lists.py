@@ -31,7 +31,7 @@ def piece(number: int) -> str:
 
 
 async def collect(chain: Written, slot: int = 10, many: int = MANY) -> None:
-    """Mint one of most assets, and some more of every fifth."""
+    """Mint one unit of most assets, and a few more of every fifth."""
     pieces = [(piece(number), 1 if number % 5 else number % 9 + 1) for number in range(many)]
     await chain.append(slot, tx("collect", pays(person("p"), *pieces), mint=mints(*pieces)))
 
@@ -46,7 +46,7 @@ async def openers(db: asyncpg.Connection) -> list[str]:
 
 
 async def holds(db: asyncpg.Connection, random: Random) -> None:
-    """Check that the buckets are those of the list, and pages at all kinds of offsets those of the sorted list."""
+    """Check that the buckets match the list, and that pages at all kinds of offsets match the sorted list."""
     assert [str(difference) for difference in await CHECK.all(db, 5)] == []
     listed = {bytes(name): supply for name, supply in await db.fetch(ALL)}
     ranked = sorted(listed, key=lambda name: (-int(listed[name]), name))
@@ -66,7 +66,7 @@ async def test_buckets_follow_every_mint_and_burn(db: asyncpg.Connection) -> Non
     begun, opening = await buckets(db), await openers(db)
     assert len(begun) >= 5
     for step in range(8):
-        # Always one that opens a bucket is among them; supplies beyond 2^63, of nothing and below.
+        # They always include one that begins a bucket, and supplies beyond 2^63, of 0 and below.
         moved = {opening[step % len(opening)]: random.choice([-1, 1, (1 << 63) - 1])}
         moved |= {piece(random.randrange(MANY)): random.randint(-1, 8) or 3 for _ in range(20)}
         moved |= {f"{step:02}{number:04}": 1 for number in range(300)}
@@ -135,7 +135,7 @@ async def test_an_asset_enters_the_first_bucket_when_none_was_in_it_at_the_end_o
 
 
 async def test_an_asset_minted_before_the_first_block_exists_while_transactions_pay_it(db: asyncpg.Connection) -> None:
-    """Its supply as far as indexed is 0: a rollback recognises it by its first transaction alone."""
+    """Its supply as far as indexed is 0: a rollback recognises it only by its first transaction."""
     chain, counted = Written(db), "SELECT asset_count FROM policy"
     await chain.append(10, tx("begin", pays(person("p"))))
     for _ in range(2):

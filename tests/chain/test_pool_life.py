@@ -1,4 +1,4 @@
-"""A pool's whole life is right at every step, also after rollbacks and on other forks."""
+"""A pool is correct at every step of its life, also after rollbacks and on other forks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -67,7 +67,7 @@ def test_a_pool_can_register_again_and_be_rolled_back(stage: Stage, new_ledgerli
         stage.show(forked)
         said = {name: value for name, value in steps[index][1].items() if name != "blocks_epoch"}
         stage.says(forked, said)
-    # From nearly the beginning through all of it again, in one go.
+    # Through all of it again, from near the beginning, without a pause.
     again = chain.fork(0)
     for write, _ in steps[1:]:
         write(again)
@@ -82,7 +82,7 @@ def test_a_pool_can_register_again_and_be_rolled_back(stage: Stage, new_ledgerli
 
 
 def test_an_epoch_begins_in_one_step(stage: Stage) -> None:
-    """Repeated requests while a boundary is crossed see the state before it or after it."""
+    """Repeated requests during an epoch boundary see the state before it or after it."""
     chain = Scripted()
     for write, _ in life_of(chain):
         if chain.blocks and chain.blocks[-1].slot == 6 * EPOCH + 86_390:
@@ -180,7 +180,7 @@ def settled(ledgerline: Ledgerline, epoch: int) -> None:
 
 
 class Rewarding(Node):
-    """A node whose accounts hold the rewards that its ledger pays."""
+    """A node whose accounts have the rewards that its ledger pays."""
 
     def __init__(self, chain: Generated) -> None:
         super().__init__(chain)
@@ -188,7 +188,7 @@ class Rewarding(Node):
 
 
 @pytest.mark.timeout(180)
-def test_stakes_are_those_of_the_ledger_rewards_included(ledgerline: Ledgerline) -> None:
+def test_stakes_equal_the_ledgers_including_rewards(ledgerline: Ledgerline) -> None:
     """Live and active stake of every pool equal the node's, to the lovelace, in every epoch and after forks."""
     chain = Generated(
         Options(seed=23, blocks_per_epoch=12, density=2, eras=(("babbage", 0), ("conway", 3), ("dijkstra", 6))), 30

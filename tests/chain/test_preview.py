@@ -86,13 +86,13 @@ def test_the_model_keeps_every_asset(chain: Chain) -> None:
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("kind", ["history", "address"])
-def test_every_address_answers(chain: Chain, caller: Caller, kind: str, order: str) -> None:
+def test_every_address_list_is_correct(chain: Chain, caller: Caller, kind: str, order: str) -> None:
     limit = 500 if kind == "history" else 100
     for address in chain.ledger.of_address:
         check_page(caller, chain.ledger, kind, address, order=order, limit=limit)
 
 
-def test_every_address_answers_with_assets_by_policy(chain: Chain, caller: Caller) -> None:
+def test_every_address_list_is_correct_with_assets_by_policy(chain: Chain, caller: Caller) -> None:
     for address in chain.ledger.of_address:
         check_page(caller, chain.ledger, "address", address, groupByPolicy="true")
 
@@ -127,36 +127,36 @@ def test_pages_from_any_slot(chain: Chain, caller: Caller) -> None:
             check_page(caller, chain.ledger, "history", address, **query)
 
 
-def test_every_transaction_answers_by_its_hash(chain: Chain, caller: Caller) -> None:
+def test_every_transaction_is_correct_by_its_hash(chain: Chain, caller: Caller) -> None:
     for tx in chain.ledger.transactions.values():
         body = check_transaction(caller, chain.ledger, tx)
         assert body["last_updated"] == chain.ledger.last_updated()
 
 
-def test_every_asset_answers(chain: Chain, caller: Caller) -> None:
+def test_every_asset_is_correct(chain: Chain, caller: Caller) -> None:
     by_asset, _ = chain.assets.holdings()
     for asset in chain.assets.minted:
         check_asset(caller, chain, asset, by_asset.get(asset, []))
 
 
-def test_every_policy_answers(chain: Chain, caller: Caller) -> None:
+def test_every_policy_is_correct(chain: Chain, caller: Caller) -> None:
     _, by_policy = chain.assets.holdings()
     for policy in {asset[0] for asset in chain.assets.minted}:
         check_policy(caller, chain, policy, by_policy.get(policy, []))
 
 
-def test_every_pool_answers(chain: Chain, caller: Caller) -> None:
+def test_every_pool_is_correct(chain: Chain, caller: Caller) -> None:
     for pool in chain.pools.parameters:
         check_pool(caller, chain, pool)
 
 
-def test_blocks_and_every_epoch_answer(chain: Chain, caller: Caller) -> None:
+def test_blocks_and_every_epoch_are_correct(chain: Chain, caller: Caller) -> None:
     check_blocks(caller, chain, Random(5).sample(range(len(chain.blocks.blocks)), 200))
     check_epochs(caller, chain)
 
 
-def test_a_sample_of_everything_answers(chain: Chain, caller: Caller) -> None:
-    """One of 60 comparisons that the campaign of this chain makes: addresses, accounts, outputs, scripts, datums."""
+def test_a_sample_of_everything_is_correct(chain: Chain, caller: Caller) -> None:
+    """One in 60 comparisons of this chain's campaign: addresses, accounts, outputs, scripts, datums."""
     for each in islice(every_check(chain, seed=1), 0, None, 60):
         each.check(caller)
 
@@ -166,7 +166,7 @@ def test_verify_finds_no_difference(served: Ledgerline) -> None:
     assert found.returncode == 0, found.stdout
 
 
-def test_pools_answer_at_every_epoch_boundary(ledgerline: Ledgerline) -> None:
+def test_pools_are_correct_at_every_epoch_boundary(ledgerline: Ledgerline) -> None:
     """Before and after each boundary of the recorded chain, with the index following its growth."""
     blocks = list(blocks_of(recorded(FILE, whole=True)))
     model = Chain("preview", json.loads(recorded(GENESIS).read_bytes()))

@@ -1,4 +1,4 @@
-"""The second process reads the same blocks as the first would, and each ends when the other does."""
+"""The second process reads the same blocks as the first would, and each process ends with the other."""
 
 import asyncio
 import multiprocessing
@@ -38,7 +38,7 @@ async def take(steps: AsyncGenerator[block_source.NodeMessage, None], count: int
 
 
 def comparable(step: block_source.NodeMessage) -> object:
-    """A step without the order of its look-ups, which means nothing. Only Lookups and the bytes depend on it."""
+    """A step without the order of its look-ups, which is arbitrary. Only Lookups and the bytes depend on it."""
     if isinstance(step, RollBackward):
         return step
     lookups = step.lookups
@@ -47,7 +47,7 @@ def comparable(step: block_source.NodeMessage) -> object:
     return msgspec.structs.replace(step, lookups=None), told, [sorted(each) for each in unordered]
 
 
-async def test_both_ways_of_reading_give_the_same(node: NodeServer) -> None:
+async def test_both_ways_of_reading_give_the_same_steps(node: NodeServer) -> None:
     connection = await ogmios.connect(node.url)
     await connection.intersect([])
     async with aclosing(block_source.read_in_process(connection, PREVIEW)) as steps:
@@ -78,7 +78,7 @@ async def test_the_second_process_continues_after_a_block_and_follows_forks(node
         assert all(isinstance(step, PackedBlock) for step in await take(steps, 2))
 
 
-async def test_a_block_that_the_node_has_left_ends_it(node: NodeServer) -> None:
+async def test_a_start_at_a_block_that_the_node_has_left_ends_the_reading(node: NodeServer) -> None:
     async with aclosing(apart(node, Point(7, bytes(32)))) as steps:
         with pytest.raises(ConnectionError, match=f"the node has left slot 7 block {bytes(32).hex()}"):
             await take(steps, 1)
@@ -118,7 +118,7 @@ async def _faulty() -> ogmios.Ogmios:
 
 
 async def test_a_failed_assertion_reaches_the_parent_as_one_and_names_its_place() -> None:
-    """After an AssertionError the follower stops; it retries after any other error that it does not know."""
+    """After an AssertionError the follower stops; it retries after any other unknown error."""
     with pytest.raises(AssertionError, match=r"(?s)_asserting.*an amount below zero"):
         await take(block_source.read_in_child(_asserting, PREVIEW, None), 1)
 

@@ -1,4 +1,4 @@
-"""`indexer record`: a file of blocks that follow each other, or none."""
+"""`indexer record`: a file of consecutive blocks, or no file."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ async def test_blocks_after_an_indexed_one_are_recorded(node: NodeServer, tmp_pa
     assert list(tmp_path.iterdir()) == [out]
 
 
-async def test_a_rollback_ends_a_recording_that_holds_blocks(node: NodeServer, tmp_path: Path) -> None:
+async def test_a_rollback_ends_a_recording_with_blocks(node: NodeServer, tmp_path: Path) -> None:
     task = await begun(node, tmp_path / "blocks.jsonl.xz")
     chain = node.chain
     assert isinstance(chain, Generated)

@@ -1,4 +1,4 @@
-"""Real blocks of every era and network, indexed from the beginning of their files; outputs from before are unknown."""
+"""Real blocks of every era and network, indexed from the beginning of their files; earlier outputs are unknown."""
 
 from itertools import islice
 from random import Random
@@ -15,11 +15,11 @@ from tests.chain.model_owners import Owners
 from tests.chain.recordings import FILES, File
 
 SOME = 3
-"""How many things of each kind are asked for at /v1, and how many below /blockfrost."""
+"""The numbers of objects of each kind that are requested at /v1 and below /blockfrost."""
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES.keys())
-def test_a_recorded_chain_answers(ledgerline: Ledgerline, file: File) -> None:
+def test_answers_about_a_recorded_chain_are_correct(ledgerline: Ledgerline, file: File) -> None:
     """Every address and transaction, and some of everything, at /v1 and below /blockfrost.
 
     Inputs from before the first block have neither address nor value.

@@ -18,8 +18,8 @@ def recording() -> Recorded:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_fork_has_what_its_transactions_need(recording: Recorded, seed: int) -> None:
-    """In another order, with less: each output is made before it is spent, and each block follows its parent."""
+def test_a_fork_satisfies_the_dependencies_of_its_transactions(recording: Recorded, seed: int) -> None:
+    """Fewer transactions in another order: outputs are made before they are spent, and blocks follow their parents."""
     after = 200
     forked = reordered.fork(recording.blocks, after, seed)
     assert forked[: after + 1] == recording.blocks[: after + 1]
@@ -36,7 +36,9 @@ def test_a_fork_has_what_its_transactions_need(recording: Recorded, seed: int) -
         assert dict(tx.inputs) == dict(whole.transactions[tx_hash].inputs)
 
 
-def test_answers_are_right_after_forks_of_a_recorded_chain(new_ledgerline: NewLedgerline, recording: Recorded) -> None:
+def test_answers_are_correct_after_forks_of_a_recorded_chain(
+    new_ledgerline: NewLedgerline, recording: Recorded
+) -> None:
     campaign = Campaign(new_ledgerline(), recording, [], 1, {"forked": 20})
     campaign.run(processes=1)
     assert campaign.wrong == []

@@ -1,4 +1,4 @@
-"""Rewards in live and active stake, as the node's ledger counts them, on chains that grow while they are read."""
+"""Rewards in live and active stake, as in the node's ledger, on chains that grow while rewards are read."""
 
 import json
 import time
@@ -23,7 +23,7 @@ CONWAY = (("babbage", 0), ("conway", 2))
 class Telling(NodeServer):
     """A node that pays rewards and reports them, but not its snapshots if it `withholds` them.
 
-    It has no ledger state while it is `silent`, none before the slot `oldest`, and that of the slot `once` only once.
+    It has no ledger state while it is `silent` or before the slot `oldest`, and that of the slot `once` only once.
     """
 
     withholds = False
@@ -43,7 +43,7 @@ class Telling(NodeServer):
 
 
 class TellingNode(Node):
-    """A node whose server tells rewards, and withholds some on request."""
+    """A node whose server reports rewards, and withholds some on request."""
 
     server: Telling
 
@@ -67,7 +67,7 @@ def complete(ledgerline: Ledgerline, epoch_no: int) -> None:
 
 
 def unaccounted(ledgerline: Ledgerline, ledger: Ledger) -> int:
-    """The supply less our unspent outputs and rewards, and less the ledger's other pots and its deposits."""
+    """The supply less our unspent outputs and rewards, the ledger's other pots and its deposits."""
     ((unspent, rewards),) = ledgerline.rows(
         "preview", "SELECT (SELECT sum(lovelace) FROM utxo), (SELECT coalesce(sum(lovelace), 0) FROM reward)"
     )
@@ -90,7 +90,7 @@ def off_by(caller: Caller, ledger: Ledger) -> dict[str, int]:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", [5, 6])
 def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed: int) -> None:
-    """Blocks with withdrawals, and epochs, begin while rewards are read and stakes are compared."""
+    """Blocks with withdrawals and new epochs arrive while rewards are read and stakes are compared."""
     chain = Generated(Options(seed=seed, blocks_per_epoch=12, density=2, plain=0.1, eras=CONWAY), 100)
     node = TellingNode(chain)
     node.server.delay_s = 0.005  # a block or two arrive during the queries of one comparison
@@ -101,7 +101,7 @@ def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed:
             time.sleep(0.025)
         ledgerline.reaches("preview", node.tip(), process)
         complete(ledgerline, chain.ledger.epoch)
-        # The first ones may be at a block before any pool. A slow indexer skips epochs that it does not see the end of.
+        # The first ones may be at a block before any pool. A slow indexer skips epochs whose end it does not see.
         while sum(event["pools"] > 0 for event in events(process, "ledger_state.compared")) <= 5:
             node.do(node.server.grow, 12)
             ledgerline.reaches("preview", node.tip(), process)
@@ -119,7 +119,7 @@ def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed:
 def test_active_stakes_are_the_ledgers_to_the_lovelace(
     ledgerline: Ledgerline, eras: tuple[tuple[str, int], ...], withholds: bool
 ) -> None:
-    """Epoch by epoch, with pools reaped, deposits back, withdrawals before rewards are read, and forks over epochs."""
+    """By epoch, with reaped pools, returned deposits, withdrawals before rewards are read, and forks across epochs."""
     chain = Generated(Options(seed=35, blocks_per_epoch=12, density=6, plain=0.1, eras=eras), 40)
     first_epoch_no = chain.ledger.epoch
     compared = reaped = 0
@@ -129,7 +129,7 @@ def test_active_stakes_are_the_ledgers_to_the_lovelace(
         ledgerline.serving("preview") as caller,
     ):
         ledgerline.reaches("preview", node.tip(), process)
-        # Not two epochs at once if snapshots follow from accounts only, which include later rewards.
+        # Not two epochs at once if snapshots are derived only from accounts, which include later rewards.
         undone = 9 if eras[0][0] == "conway" else 5
         for step in range(30):
             if step % 5 == 4:
@@ -153,7 +153,7 @@ def test_active_stakes_are_the_ledgers_to_the_lovelace(
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_after_indexing_from_scratch_active_stakes_are_right_once_rewards_are_read(
+def test_after_indexing_from_scratch_active_stakes_are_correct_once_rewards_are_read(
     ledgerline: Ledgerline, remembers: bool
 ) -> None:
     """Two snapshots precede the first reading of rewards: the node reports the newest, and possibly the other."""
@@ -207,7 +207,7 @@ def test_changes_between_a_snapshot_and_its_reading_do_not_count(ledgerline: Led
             complete(ledgerline, chain.ledger.epoch)
 
         def counts() -> None:
-            """The snapshot taken where this epoch began is right once it counts."""
+            """The snapshot from the beginning of this epoch is correct once it is active."""
             ends = chain.fork(len(chain.blocks) - 1)
             ends.block((ends.ledger.epoch + 1) * EPOCH)
             node.do(node.server.switch, ends)

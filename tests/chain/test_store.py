@@ -58,7 +58,7 @@ async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
     )
     await db.execute("INSERT INTO mint VALUES (0, 0, $1, 1, NULL, false)", tx_id_of(SECOND.slot_no, 0))
     await db.execute("ANALYZE mint")
-    # NOTE: autovacuum would summarise new ranges of pages during the test, and each counts as a scan.
+    # NOTE: autovacuum would summarise new page ranges during the test, and each one counts as a scan.
     await db.execute("SELECT brin_summarize_new_values('mint_tx_id')")
     before = await scans(db)
     await store.rollback(db, PREVIEW, FIRST)
@@ -67,7 +67,7 @@ async def test_a_rollback_scans_no_history(db: asyncpg.Connection) -> None:
 
 
 @pytest.mark.parametrize(("point", "block_no", "blocks"), [(FIRST, 9, [FIRST]), (BOUNDARY, 8, [])])
-async def test_a_rollback_tells_a_boundary_block_from_the_block_of_its_slot(
+async def test_a_rollback_distinguishes_a_boundary_block_from_the_block_in_its_slot(
     db: asyncpg.Connection, point: Point, block_no: int, blocks: list[Point]
 ) -> None:
     await store.rollback(db, PREVIEW, point)
@@ -105,7 +105,7 @@ async def test_an_asset_is_looked_up_without_the_others_of_its_policy(db: asyncp
     assert plan["Plan"]["Shared Hit Blocks"] < 20 * len(keys[::20])
 
 
-async def test_a_rollback_by_the_node_is_noted_of_submitted_transactions_and_costs_a_block_nothing(
+async def test_a_rollback_by_the_node_is_noted_for_submitted_transactions_at_no_cost_per_block(
     database_url: str,
 ) -> None:
     db = await database.connect(database_url, PREVIEW)

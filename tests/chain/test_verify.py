@@ -86,18 +86,18 @@ async def test_a_correct_index_has_no_differences(database_url: str, db: asyncpg
     assert await verified(database_url) == {}
 
 
-async def test_processes_that_find_no_work_left_end_in_silence(
+async def test_processes_without_remaining_work_end_silently(
     database_url: str, db: asyncpg.Connection, capfd: pytest.CaptureFixture[str]
 ) -> None:
     await write(Written(db))
     _, found = await verify.verify(db, database_url, PREVIEW, lambda *_: None, processes=4)
     assert found == []
-    await asyncio.sleep(2)  # for the words of a process that begins too late
+    await asyncio.sleep(2)  # for any output of a process that starts too late
     assert capfd.readouterr().err == ""
 
 
 async def test_bulk_sums_of_an_older_program_are_replaced(database_url: str, db: asyncpg.Connection) -> None:
-    """Before schema version 2 bulk updated supplies with each batch; rollbacks in bulk no longer do."""
+    """Before schema version 2 bulk updated supplies with each batch; rollbacks in bulk no longer do so."""
     chain = Written(db, bulk=True)
     await chain.append(10, tx("stays", pays(person("x"), (COIN, 3)), mint=mints((COIN, 3))))
     await chain.append(20, tx("goes", pays(person("x"), (PIECE, 5)), mint=mints((PIECE, 5))))
@@ -353,7 +353,7 @@ async def of_histories(db: asyncpg.Connection) -> dict[str, str | None]:
 
 
 async def test_no_single_error_escapes_the_checksums(db: asyncpg.Connection) -> None:
-    """Errors that only checksums reveal: if these matched, nothing would be recomputed."""
+    """Errors that only checksums reveal: if the checksums matched, nothing would be recomputed."""
     await write(Written(db))
     await verify.make_tables(db)
     correct = await summed(db)
@@ -403,7 +403,7 @@ async def test_an_error_in_any_column_of_a_long_list_is_found(database_url: str,
 
 
 async def test_an_error_in_the_very_first_transaction_is_found(database_url: str, db: asyncpg.Connection) -> None:
-    """The one with tx_id 0."""
+    """The transaction with tx_id 0."""
     chain = Written(db)
     await chain.append(0, tx("first", pays(person("x"))))
     await chain.append(10, tx("second", pays(person("x"))))
@@ -441,7 +441,7 @@ async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Co
     assert found.keys() == {"asset_tx", "mint"}
 
 
-# Verifies until its processes are at work, and then waits.
+# Starts verify, and waits once its processes are at work.
 _AT_WORK = """
 import asyncio, sys
 from indexer.verify import parts, readers
@@ -460,7 +460,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 async def test_a_killed_verify_leaves_no_process_behind(database_url: str, db: asyncpg.Connection) -> None:
-    """A remaining one would keep its snapshot, and Postgres every dead row since."""
+    """A remaining process would keep its snapshot, and Postgres every later dead row."""
     others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     await Written(db).append(10, tx("a", pays(person("x"))))
     killed = await asyncio.create_subprocess_exec(

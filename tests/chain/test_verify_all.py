@@ -17,7 +17,7 @@ from shared.network import PREPROD
 from tests.chain.harness import Ledgerline, Node, until
 from tests.chain.planted import InTurns, against, planted, within
 
-# Errors that neither history nor the node reveals, and why they do no harm. "X, deleted" is a row of X.
+# Errors that neither history nor the node reveals, and the reason why they are harmless. "X, deleted" is a row of X.
 EXEMPT = {
     "rollback_depth": "counts what has happened on the way to this chain, for status and metrics",
     "tip.phase": "what is not live is not verified, and the command says so with status 1",
@@ -33,7 +33,7 @@ EXEMPT = {
     "reward.slot_no": "when a reward was read, which nothing asks: the reward itself is compared",
 }
 # The rows of a table that verify compares: snapshots that most answers show now or in the next epoch, since neither
-# history nor the node tells older ones (verify/stake.py), and numbers that are used (a rollback leaves unused ones).
+# history nor the node has older ones (verify/stake.py), and numbers in use (a rollback leaves unused ones).
 TELLING = {
     "address": "address_no IN (SELECT address_no FROM address_tx UNION SELECT address_no FROM utxo)",
     "asset": "first_tx_id IS NOT NULL",
@@ -46,7 +46,7 @@ TELLING = {
     "pool_reward": "epoch_no = (SELECT max(epoch_no) FROM pool_reward)",
 }
 PARTS = 8
-"""The number of tests into which the tables are divided, so that each is short."""
+"""The number of tests among which the tables are divided, so that each test is short."""
 PLACES = (0.3, 0.9)
 
 
@@ -137,7 +137,7 @@ FILLED = {
 
 
 def errors_in(table: str, columns: list[asyncpg.Record]) -> Iterator[tuple[str, list[str]]]:
-    """Statements that make a row wrong, by the column or row that they change."""
+    """Statements that corrupt a row, by the column or row that they change."""
     if table in FILLED:
         yield table, [FILLED[table]]
         return
@@ -193,7 +193,7 @@ async def test_an_error_in_any_column_or_row_of_any_table_is_found(
     assert set(tables) == {name.split(".")[0].split(",")[0] for name in seen | touched}
 
 
-# Typical corruptions: each a statement, and the text of its difference.
+# Typical corruptions: a statement and the text of its difference.
 NAMED = {
     "pool hashes swapped": (
         "UPDATE pool SET pool_id = other.pool_id FROM pool other"
@@ -320,13 +320,15 @@ CERTIFIED = ("parameters of another update", "a retirement moved by an epoch", "
 
 
 @pytest.mark.parametrize("name", CERTIFIED)
-async def test_history_alone_shows_what_a_certificate_changed(db: asyncpg.Connection, name: str) -> None:
+async def test_an_error_in_a_change_by_a_certificate_is_found_from_history_alone(
+    db: asyncpg.Connection, name: str
+) -> None:
     found = await planted(db, NAMED[name][0], partial(within, network=PREPROD))
     assert found is not None
     assert any("of tx_id" in difference for difference in found["certificates"]), found
 
 
-# What history alone shows, and the check that names it.
+# Errors that only history shows, and the check that reports each.
 WITHOUT_NODE = {
     "a reference token without its datum": (
         "UPDATE reference_output SET datum_hash = NULL"
@@ -396,7 +398,7 @@ WITHOUT_NODE = {
 
 
 @pytest.mark.parametrize("name", WITHOUT_NODE)
-async def test_history_alone_shows(db: asyncpg.Connection, name: str) -> None:
+async def test_an_error_is_found_from_history_alone(db: asyncpg.Connection, name: str) -> None:
     statement, check = WITHOUT_NODE[name]
     found = await planted(db, statement, partial(within, network=PREPROD))
     assert found is not None
@@ -437,8 +439,8 @@ async def test_an_impossible_value_is_named(db: asyncpg.Connection, what: str) -
         pytest.param(b"\xa1h", b"\xa1", id="a byte less"),
     ],
 )
-async def test_extras_that_nothing_reads_are_read_by_verify(db: asyncpg.Connection, key: bytes, other: bytes) -> None:
-    """Of a transaction that neither mints nor withdraws, and has no certificate."""
+async def test_verify_reads_extras_that_nothing_else_reads(db: asyncpg.Connection, key: bytes, other: bytes) -> None:
+    """They belong to a transaction that neither mints nor withdraws, and has no certificate."""
     rows = await db.fetch("SELECT tx_id, extra FROM tx WHERE mint IS NULL AND extra IS NOT NULL ORDER BY tx_id")
     extra = next(
         row

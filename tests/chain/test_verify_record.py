@@ -29,7 +29,7 @@ async def write(db: asyncpg.Connection) -> None:
     await Written(db).append(10, tx("a", pays(person("p"), (COIN, 1)), mint=mints((COIN, 1))))
 
 
-async def test_the_last_result_replaces_the_one_before(database_url: str, db: asyncpg.Connection) -> None:
+async def test_the_last_result_replaces_the_previous_one(database_url: str, db: asyncpg.Connection) -> None:
     await write(db)
     for spoil, differing in (("SELECT", []), ("UPDATE holder SET quantity = 2", ["holder"])):
         await db.execute(spoil)
@@ -40,7 +40,7 @@ async def test_the_last_result_replaces_the_one_before(database_url: str, db: as
         assert [tuple(row) for row in await db.fetch(RECORDED)] == [(10, 1, None, differing, True)]
 
 
-async def test_a_round_is_due_when_the_time_has_passed_since_the_last_one_began(db: asyncpg.Connection) -> None:
+async def test_a_round_is_due_one_interval_after_the_start_of_the_last_one(db: asyncpg.Connection) -> None:
     assert await record.due_in_s(db, PREVIEW, 3_600) == 0
     began_at = await db.fetchval("SELECT now() - interval '1 min'")
     await record.keep(db, PREVIEW, record.Verification(began_at, 10, 1, None, []))

@@ -18,7 +18,7 @@ DEEPEST = 4
 
 @contextmanager
 def moving(node: Node, chain: Generated, random: Random) -> Iterator[None]:
-    """Let the chain grow and fork at its tip meanwhile. It never gets shorter, and only its last blocks change."""
+    """Let the chain grow and fork at its tip during the block. It never shrinks, and only its last blocks change."""
     stop = threading.Event()
 
     def move() -> None:

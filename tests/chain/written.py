@@ -1,6 +1,6 @@
 """Chains of a few transactions written in a test, indexed by the indexer's own steps.
 
-They begin at block 1, so that transactions need not balance: inputs from before it are unknown.
+They begin at block 1, so transactions need not balance: earlier inputs are unknown.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ def reward_account(name: str) -> str:
 
 
 def pays(to: str, *assets: tuple[str, int], policy: str = POLICY, **datum: str) -> Json:
-    """An output with assets by name in hex and quantity; `datum` or `datumHash` may follow."""
+    """An output with assets (name in hex, quantity), and possibly a `datum` or `datumHash`."""
     value: Json = {"ada": {"lovelace": 2 * ADA}}
     if assets:
         value[policy] = dict(assets)
@@ -51,7 +51,7 @@ def pays(to: str, *assets: tuple[str, int], policy: str = POLICY, **datum: str) 
 
 
 def tx(name: str, *outputs: Json, spends: tuple[tuple[str, int], ...] = (), **rest: Any) -> Json:
-    """A transaction: its outputs, what it spends (name, index), and other fields of Ogmios."""
+    """A transaction: its outputs, its inputs (name, index), and other fields of Ogmios."""
     return {
         "id": hash_of(name),
         "inputs": [{"transaction": {"id": hash_of(source)}, "index": index} for source, index in spends],
@@ -73,7 +73,7 @@ class Written:
         self._db, self.bulk = db, bulk
 
     async def append(self, slot_no: int, *transactions: Json, to_tip: int = 0) -> str:
-        """Index a block, so many blocks before the node's tip; returns its hash."""
+        """Index a block, `to_tip` blocks before the node's tip; returns its hash."""
         present = await store.position(self._db)
         tip = None if present is None else present.point
         block_no = 1 if present is None else present.block_no + 1

@@ -1,4 +1,4 @@
-"""The alerts that fire if a fault lasts, by what the processes' metrics show during it."""
+"""The alerts that fire during a lasting fault, according to the processes' metrics."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
 COUNTING = ("ManyErrors", "IndexerInterrupted", "TaskFailing")
-"""Alerts that go by how often something happens, which a short fault does not show."""
+"""Alerts on the frequency of events, which a short fault does not show."""
 
 Scrapes = Mapping[str, str]
 """The answer of /metrics by job, such as `ledgerline-api`; empty without an answer."""
 
 _STEP_S = 15
 _STEPS_BEFORE, _STEPS_DURING = 6, 140  # too short for an alert before, half an hour and more during
-# By the clock: while a fault lasts, these grow.
+# These metrics grow with the clock while a fault lasts.
 _AGES = re.compile(r"ledgerline_(\w+_(age|unmoved)|usage_lag)_seconds\b")
 
 
@@ -27,7 +27,7 @@ def fired(promtool: str, faults: Mapping[str, tuple[Scrapes, Scrapes]], folder: 
         {
             "interval": f"{_STEP_S}s",
             "input_series": [*_series(before, during)],
-            # It expects nothing, so that promtool tells what there is.
+            # It expects nothing, so that promtool prints the actual samples.
             "promql_expr_test": [{"expr": f"{asked} or vector(1)", "exp_samples": [], **at}],
         }
         for before, during in faults.values()
@@ -45,7 +45,7 @@ def fired(promtool: str, faults: Mapping[str, tuple[Scrapes, Scrapes]], folder: 
 
 
 def _series(before: Scrapes, during: Scrapes) -> list[dict[str, str]]:
-    """Each series as promtool reads it: its value before the fault, then that during the fault, `_` for none."""
+    """Each series as promtool reads it: its value before the fault, then during the fault, or `_` without a value."""
     healthy, faulty = _samples(before), _samples(during)
     found = []
     for name in sorted(healthy.keys() | faulty.keys()):

@@ -12,7 +12,7 @@ BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 
 @contextmanager
 def running(environment: dict[str, str], tmp_path: Path, *args: str) -> Iterator[tuple[Process, int]]:
-    """An API on a free port, which need not answer yet; at the end it is stopped and must end orderly."""
+    """An API on a free port, which need not answer yet; at the end it is stopped and must end in good order."""
     port = free_port()
     api = Process(["api", "--port", str(port), *args], environment, tmp_path / "api.log")
     try:

@@ -1,4 +1,4 @@
-"""A process that holds the embedded servers of DATA_DIR: prints their addresses, then waits for SIGTERM."""
+"""Holds the embedded servers of DATA_DIR: prints their addresses, then waits for SIGTERM."""
 
 import asyncio
 import sys

@@ -7,7 +7,7 @@ from tests.chain.harness import recorded
 FILE, GENESIS = "preview-from-genesis.jsonl.xz", "genesis-preview-outputs.json"
 
 
-IN_VECTORS = 1_500  # blocks; more are in the whole recording only
+IN_VECTORS = 1_500  # blocks; only the whole recording has more
 
 
 def preview(visible: int) -> Recorded:

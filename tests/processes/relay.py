@@ -43,7 +43,7 @@ class TcpRelay:
         self._loop.call_soon_threadsafe(self._flowing.clear)
 
     def thaw(self) -> None:
-        """Forward everything that has waited."""
+        """Forward everything that was held back."""
         self._loop.call_soon_threadsafe(self._flowing.set)
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The API as processes: start, waiting, loss of workers, end."""
+"""The API's processes: start, waiting, loss of workers, end."""
 
 import http.client
 import json
@@ -192,7 +192,7 @@ sys.modules["pycardano"] = importlib.import_module("pycardano")
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("hangs_s", [0, 600])
-def test_it_ends_on_sigterm_while_a_thread_imports_what_reads_transactions(
+def test_it_ends_on_sigterm_while_a_thread_imports_the_transaction_reader(
     environment: dict[str, str], tmp_path: Path, finish: Finish, hangs_s: int, workers: str
 ) -> None:
     """The request is answered; if the import lasts too long, as on a dead disk, the process ends without it."""
@@ -219,7 +219,9 @@ def test_it_ends_on_sigterm_while_a_thread_imports_what_reads_transactions(
 
 
 @pytest.mark.parametrize(("name", "what"), [("DATABASE_URL", "postgres"), ("REDIS_URL", "valkey")])
-def test_it_waits_for_a_server_and_logs_that(environment: dict[str, str], tmp_path: Path, name: str, what: str) -> None:
+def test_it_waits_for_a_server_and_logs_the_wait(
+    environment: dict[str, str], tmp_path: Path, name: str, what: str
+) -> None:
     relay = TcpRelay()
     settings = {**environment, name: relay.in_front_of(environment[name])}
     with running(settings, tmp_path) as (api, port):
@@ -273,7 +275,7 @@ def test_a_wrong_setting_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("revoked_at", ["NULL", "now()"])
-def test_a_bootstrap_key_that_is_a_partners_is_refused_in_one_line(
+def test_a_bootstrap_key_that_belongs_to_a_partner_is_refused_in_one_line(
     environment: dict[str, str], tmp_path: Path, finish: Finish, revoked_at: str
 ) -> None:
     columns = "(entity_name, key_prefix, permissions, key_hash, revoked_at)"

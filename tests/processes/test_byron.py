@@ -11,7 +11,7 @@ from tests.chain.harness import Ledgerline, Node, until
 
 
 def preprod(blocks: int) -> Generated:
-    """The first blocks of a chain with few blocks in each epoch, and some epochs in Byron."""
+    """The first blocks of a chain with few blocks per epoch and some Byron epochs."""
     return Generated(options_of("preprod", seed=5, density=3, blocks_per_epoch=10), blocks)
 
 

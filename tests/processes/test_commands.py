@@ -1,4 +1,4 @@
-"""Commands that fail say why in one line, and stop on a signal."""
+"""Commands report their failures in one line, and stop on a signal."""
 
 import asyncio
 import re
@@ -126,7 +126,7 @@ def test_a_check_tries_each_server_and_shows_no_secret(ledgerline: Ledgerline) -
     assert "5" * 40 not in of_api.stdout
 
 
-def test_a_check_names_what_is_wrong_with_a_server(ledgerline: Ledgerline) -> None:
+def test_a_check_names_the_fault_of_a_server(ledgerline: Ledgerline) -> None:
     with Node(preview(30)) as node:
         command = ("indexer", "check", "--network", "preprod", "--ogmios-url", node.url)
         told = ledgerline.run(*command)
@@ -158,7 +158,7 @@ def test_a_resync_that_removes_much_asks_first(ledgerline: Ledgerline) -> None:
 def test_a_resync_waits_a_moment_for_the_lock_of_an_indexer(
     ledgerline: Ledgerline, held_s: float, refusal: str
 ) -> None:
-    """The session of an indexer may outlive its process by a moment."""
+    """The session of an indexer may briefly outlive its process."""
 
     async def refused() -> str:
         leader = await database.connect(ledgerline.database_url)

@@ -1,4 +1,4 @@
-"""`make demo` leaves no process and no folder, however it ends."""
+"""`make demo` leaves no process or folder behind, however it ends."""
 
 import os
 import re
@@ -70,7 +70,9 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
 
 
 @pytest.mark.timeout(400)
-def test_the_lines_work_a_killed_demo_leaves_nothing_and_an_ended_part_is_named(data_dir: Path, tmp_path: Path) -> None:
+def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is_named(
+    data_dir: Path, tmp_path: Path
+) -> None:
     demo = Demo(data_dir, tmp_path / "killed.out")
     output = demo.says("New blocks")
     lines = output.splitlines()
@@ -112,7 +114,7 @@ def test_a_part_of_the_demo_ends_with_a_killed_demo_and_its_killed_watcher() -> 
         part.wait(10)
 
 
-def test_a_folder_that_can_not_be_used_is_one_line(tmp_path: Path) -> None:
+def test_an_unusable_folder_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     demo = Demo(tmp_path / "file" / "data", tmp_path / "demo.out")
     assert demo.popen.wait(60) == 2

@@ -1,4 +1,4 @@
-"""compose.yaml and the systemd units start our processes with exactly the command and environment that they name."""
+"""compose.yaml and the systemd units start our processes with exactly their command and environment."""
 
 import os
 import re
@@ -52,7 +52,7 @@ class Started:
             )
 
     def has_told(self, *states: str) -> bool:
-        """Whether it has told these states. To be asked often: a full socket takes no more."""
+        """Whether it has reported these states. Must be called often: a full socket accepts no more."""
         try:
             while True:
                 self._heard.add(self._socket.recv(100).decode())
@@ -62,7 +62,7 @@ class Started:
         return self._heard.issuperset(states)
 
     def ends(self) -> None:
-        """It has got SIGTERM, and ends with status 0."""
+        """Wait for its end with status 0, after SIGTERM."""
         assert self.popen.wait(60) == 0, (self.folder / "log").read_text()
 
     def kill(self) -> None:
@@ -102,7 +102,7 @@ def secrets(environment: dict[str, str], tmp_path: Path) -> Path:
 
 
 def of_compose(name: str, variables: dict[str, str], secrets: Path, data_dir: Path) -> tuple[list[str], dict[str, str]]:
-    """The command and environment of a service; only places and ports are those of this test."""
+    """The command and environment of a service; only paths and ports are those of this test."""
     service = OURS[name]
     environment = {key: filled(str(value), variables) for key, value in service["environment"].items()}
     environment = {key: value.replace("/run/secrets", str(secrets)) for key, value in environment.items()}
@@ -112,7 +112,7 @@ def of_compose(name: str, variables: dict[str, str], secrets: Path, data_dir: Pa
 
 
 def of_unit(name: str, instance: str, secrets: Path, data_dir: Path) -> tuple[list[str], dict[str, str]]:
-    """The command and environment of a systemd unit; only places are those of this test."""
+    """The command and environment of a systemd unit; only paths are those of this test."""
     specifiers = {"%i": instance, "%d": str(secrets), "%S/ledgerline": str(data_dir)}
     lines = [line.partition("=") for line in (UNITS / name).read_text().splitlines()]
     settings = [line for line in (UNITS / "ledgerline.env").read_text().splitlines() if line[:1].isalpha()]
@@ -130,7 +130,7 @@ def of_unit(name: str, instance: str, secrets: Path, data_dir: Path) -> tuple[li
 
 @pytest.mark.timeout(400)
 def test_every_service_and_unit_starts_and_ends_in_good_order(secrets: Path, data_dir: Path, tmp_path: Path) -> None:
-    """Each until it is ready, with the servers' addresses in files, and its watchdog fed."""
+    """Each runs until it is ready, with the servers' addresses in files, and feeds its watchdog."""
     with Node(preview(30)) as node:
         port, metrics_port = str(free_port()), {name: str(free_port()) for name in OURS}
         variables = {"OGMIOS_URL_PREVIEW": node.url}

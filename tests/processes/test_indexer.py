@@ -182,10 +182,10 @@ def test_status_shows_the_tip_of_the_index(ledgerline: Ledgerline, indexer: Star
         assert for_people.returncode == 0 and str(blocks[29]["slot"]) in for_people.stdout
 
 
-def test_status_waits_for_nobody(ledgerline: Ledgerline, relay: TcpRelay) -> None:
+def test_status_does_not_wait_for_a_frozen_server(ledgerline: Ledgerline, relay: TcpRelay) -> None:
     frozen = relay.in_front_of(ledgerline.database_url)
     relay.open()
-    relay.freeze()  # it takes connections, and answers nothing
+    relay.freeze()  # it accepts connections without answering
     took_s: list[float] = []
     for setting in ("postgresql://127.0.0.1:1/none", frozen):
         ledgerline.settings["DATABASE_URL"] = setting

@@ -1,4 +1,4 @@
-"""A leading indexer that hangs is replaced, and does no harm when it resumes."""
+"""A hung leader is replaced, and does no harm when it resumes."""
 
 import os
 import signal

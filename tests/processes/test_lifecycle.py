@@ -1,4 +1,4 @@
-"""How every long-running process ends, and how it waits for servers that are not up yet."""
+"""The end of every long-running process, and its wait for servers that are not up yet."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ def test_work_that_does_not_stop_is_cancelled_with_status_0() -> None:
 
 
 def test_work_that_cannot_be_cancelled_is_abandoned() -> None:
-    """As when a connection to a frozen server is closed."""
+    """Such as the closing of a connection to a frozen server."""
     process = started(
         """
     while True:
@@ -121,7 +121,7 @@ def test_the_status_is_that_of_main_and_errors_propagate() -> None:
     assert "RuntimeError: ours" in err
 
 
-async def test_waiting_is_logged_at_once_and_not_with_every_attempt() -> None:
+async def test_waiting_is_logged_immediately_and_not_with_every_attempt() -> None:
     attempts = 0
 
     async def fourth_time() -> str:
@@ -180,8 +180,10 @@ async def test_a_bug_is_not_retried() -> None:
 
 
 @pytest.mark.parametrize("command", [["indexer", "run", "--network", "preview"], ["api"]])
-def test_sigterm_during_the_imports_ends_a_process_orderly(command: list[str], environment: dict[str, str]) -> None:
-    """At any time after the first statement of the program. Before it, the interpreter itself ends with -15."""
+def test_sigterm_during_the_imports_ends_a_process_in_good_order(
+    command: list[str], environment: dict[str, str]
+) -> None:
+    """At any time after the first statement of the program. Earlier, the interpreter itself ends with -15."""
     waits_for_ogmios = {**environment, "OGMIOS_URL_PREVIEW": "ws://127.0.0.1:9"}
     for after_s in (0, 0.15, 0.4, 0.7):
         process = subprocess.Popen([sys.executable, "-m", *command], env=waits_for_ogmios, stderr=subprocess.PIPE)
@@ -193,7 +195,7 @@ def test_sigterm_during_the_imports_ends_a_process_orderly(command: list[str], e
 
 
 def _wait_until_sigterm_is_caught(pid: int) -> None:
-    """By the kernel's mask of caught signals."""
+    """Wait for SIGTERM in the kernel's mask of caught signals."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         (caught,) = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Answers that Ogmios should never give, in the place of a block."""
+"""Answers that Ogmios should never give, in place of a block."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -158,7 +158,7 @@ def test_nonsense_is_logged_and_leaves_no_trace(scene: Scene, nonsense: Callable
 
 
 def complaints(output: str, blocks: list[Block]) -> list[str]:
-    """Lines of a warning or an error that name the slot or the hash of one of these blocks."""
+    """Warnings and errors that name the slot or the hash of one of these blocks."""
     names = [name for block in blocks for name in (str(block.slot), block.id)]
     lines = [line for line in output.splitlines() if any(name in line for name in names)]
     return [line for line in lines if not line.startswith("{") or json.loads(line)["level"] not in ("debug", "info")]

@@ -1,4 +1,4 @@
-"""PgBouncer in front of Postgres: session pooling works, transaction pooling is refused at once."""
+"""PgBouncer in front of Postgres: session pooling works, transaction pooling is refused immediately."""
 
 import os
 import pwd
@@ -24,7 +24,7 @@ Bouncer = Callable[..., str]
 
 @pytest.fixture
 def bouncer() -> Iterator[Bouncer]:
-    """Starts PgBouncer in front of a database; the address through it."""
+    """Starts PgBouncer in front of a database; returns the address through it."""
     folder = Path(tempfile.mkdtemp(prefix="ledgerline-bouncer-"))
     started: list[subprocess.Popen[bytes]] = []
 
@@ -68,7 +68,7 @@ def bouncer() -> Iterator[Bouncer]:
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test detects poolers again."""
+    """Forget detected poolers, so that each test detects them again."""
     monkeypatch.setattr(database, "_own_sessions", set())
 
 

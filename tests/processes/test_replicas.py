@@ -26,13 +26,13 @@ from tests.wallet import ADA, Wallet, id_of
 
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 SOON_S = 30.0
-"""Much longer than any of these waits takes."""
+"""Much longer than any of these waits."""
 POOLS = 2
 """An admin call uses a connection of two pools: one for its key, one for its work."""
 
 
 class Site:
-    """A database on a primary and its two replicas, a chain that is written to the primary, and a key to ask with."""
+    """A database on a primary and its two replicas, a chain that is written to the primary, and a key for requests."""
 
     def __init__(
         self, servers: list[OwnPostgres], database: str, environment: dict[str, str], key: str, chain: Chain
@@ -98,19 +98,19 @@ class Partners:
 
 
 def left_out(number: int) -> str:
-    """The beginning of the reason for a replica, given by its place in READ_DATABASE_URL."""
+    """The beginning of the reason for a replica, by its position in READ_DATABASE_URL."""
     return f"replica {number} of READ_DATABASE_URL is left out: "
 
 
 async def takes_in(client: Client, *numbers: int) -> None:
-    """Wait until chain requests go to these."""
+    """Wait until chain requests go to these replicas."""
     async with asyncio.timeout(SOON_S):
         while any(reason.startswith(left_out(number)) for reason in await reasons(client) for number in numbers):
             await asyncio.sleep(0.05)
 
 
 async def leaves_out(client: Client, number: int) -> None:
-    """Wait until no chain request goes to this one."""
+    """Wait until no chain request goes to this replica."""
     async with asyncio.timeout(SOON_S):
         while not any(reason.startswith(left_out(number)) for reason in await reasons(client)):
             await asyncio.sleep(0.05)
@@ -149,7 +149,7 @@ async def site(
     environment: dict[str, str],
     no_aggregator: None,  # noqa: ARG001
 ) -> AsyncIterator[Site]:
-    """A separate database with a chain of one block, which the replicas have."""
+    """A separate database with a chain of one block, replicated to the replicas."""
     name = f"test_{uuid4().hex}"
     await asyncio.to_thread(servers[0].execute, f"CREATE DATABASE {name}")
     url = in_database(servers[0].url, name)
@@ -218,7 +218,7 @@ async def test_the_tip_in_answers_never_goes_back(site: Site) -> None:
 
 
 async def latest(client: Client, site: Site) -> int:
-    """The last block's slot, in an answer that does not say its tip, as those of the façade."""
+    """The last block's slot, in an answer without its tip, like those of the façade."""
     slot_no: int = (await client.get(f"{ROOT}/blocks/latest", site.key)).body["slot"]
     return slot_no
 
@@ -234,7 +234,7 @@ async def test_an_answer_without_a_tip_does_not_go_back_either(site: Site) -> No
             assert slots == sorted(slots) and slots[-1] == site.slot_no
 
 
-async def test_replicas_answer_again_after_a_rollback_that_no_answer_has_shown(site: Site) -> None:
+async def test_replicas_answer_again_after_a_rollback_that_no_answer_showed(site: Site) -> None:
     async with site.api(site.first, site.second) as client:
 
         async def is_told() -> None:
@@ -254,7 +254,7 @@ async def test_replicas_answer_again_after_a_rollback_that_no_answer_has_shown(s
 
 
 class Sent(Tx, frozen=True, kw_only=True):
-    """A transaction of a real hash."""
+    """A transaction with a real hash."""
 
     tx_hash: str
 
@@ -263,7 +263,7 @@ class Sent(Tx, frozen=True, kw_only=True):
         return bytes.fromhex(self.tx_hash)
 
 
-async def test_what_was_submitted_a_moment_ago_is_known_though_no_replica_has_it(site: Site) -> None:
+async def test_a_transaction_submitted_a_moment_ago_is_known_before_replicas_have_it(site: Site) -> None:
     db = await database.connect(site.environment["DATABASE_URL"])
     await grant(db, "submit", "transactions")
     await db.close()
@@ -352,5 +352,5 @@ async def test_connections_to_a_demoted_primary_are_dropped(site: Site) -> None:
                 await asyncio.sleep(0.05)
         async with asyncio.timeout(SOON_S):
             while not (refused := await partners.refusals()):
-                pass  # a session that exists reads the setting later than a new one
+                pass  # an existing session reads the setting later than a new one
         assert refused <= POOLS, "one connection of a pool finds out for all of them"

@@ -110,7 +110,7 @@ async def test_no_secret_of_a_holder_is_in_the_environment_of_a_server(hold: Hol
         if "tests.processes.holder" not in process.cmdline():
             environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
             names = {entry.partition(b"=")[0].decode() for entry in environment if entry}
-            # Postgres adds variables there, and Python the locale that it chose.
+            # Postgres adds variables, and Python the locale that it chose.
             assert {name for name in names if not name.startswith("PG")} <= {*servers.INHERITED, "LC_CTYPE"}, names
 
 

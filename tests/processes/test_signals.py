@@ -37,7 +37,7 @@ NAMES = ("mainnet", "preview", "preprod")
 
 
 def on_time() -> Generated:
-    """A chain whose next blocks have the slots of the moments at which they are made."""
+    """A chain whose next blocks have current slots."""
     chain = Generated(options_until_now(Options(eras=(("conway", 0),), density=1), 6), 6)
     chain.on_time = True
     return chain
@@ -79,7 +79,7 @@ class Site:
         return self.ledgerline.start("api", "worker", "--processes", "1", "--threads", "1")
 
     def get(self, path: str, **headers: str) -> tuple[int, Any]:
-        """Status and body of an answer of the API; 0 if there is none."""
+        """Status and body of an answer of the API; 0 without an answer."""
         return ask(self.api_port, path, **headers)
 
     def ready(self) -> tuple[int, str]:
@@ -93,12 +93,12 @@ class Site:
         return status == 200 and reasons.startswith(reason)
 
     def ready_preview(self) -> tuple[int, str]:
-        """The same of `/ready/preview`."""
+        """The same for `/ready/preview`."""
         status, body = self.get("/ready/preview")
         return status, "" if not status else body.get("error") or "; ".join(body["data"]["reasons"])
 
     def figure(self, name: str, **labels: str) -> float | None:
-        """A metric of preview, from the API or, if its name says so, from the indexer itself; None if left out."""
+        """A metric of preview, from the API or, by its name, from the indexer itself; None if left out."""
         of_indexer = name.startswith("indexer_") and name not in ("indexer_running", "indexer_beat_age_seconds")
         return figure(self.metrics_port if of_indexer else self.api_port, name, **labels)
 
@@ -120,7 +120,7 @@ class Site:
         until(f"/v1/status shows {state}", lambda: self.state() == state)
 
     def scrape(self) -> alerts.Scrapes:
-        """What Prometheus would get now."""
+        """The metrics that Prometheus would get now."""
         ports = {"ledgerline-api": self.api_port, "ledgerline-indexer": self.metrics_port}
         return {job: ask(port, "/metrics")[1] or "" for job, port in ports.items()}
 
@@ -138,7 +138,7 @@ class Site:
         return self.get(f"/v1/tx/hash/{'0' * 64}", Authorization=f"Bearer {key}")[0]
 
     def grows_until(self, what: str, holds: Any) -> None:
-        """Let the chain grow, as it does while nothing is wrong, until something is true."""
+        """Let the chain grow, as without a fault, until a condition is true."""
 
         def grown() -> Any:
             self.node.do(self.node.server.grow)
@@ -159,7 +159,7 @@ class Site:
 
 
 def faults() -> dict[str, str]:
-    """The cell `alerts` of each row of the table of faults: those that fire, then after a semicolon those that may."""
+    """The cell `alerts` of each row in the table of faults: alerts that fire, then after a semicolon those that may."""
     text = (Path(__file__).parents[2] / "docs" / "signals.md").read_text()
     (table,) = re.findall(r"^\| fault \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
@@ -265,7 +265,7 @@ def test_a_stalled_chain_is_not_a_lost_node(site: Site) -> None:
     assert site.status()[0] == 1
 
 
-def test_a_killed_indexer_is_missing_and_a_standby_says_that_it_is_one(site: Site) -> None:
+def test_a_killed_indexer_is_reported_missing_and_a_standby_reports_itself(site: Site) -> None:
     other = site.new_indexer(free_port())
     port = int(other.popen.args[-1])  # type: ignore[index,arg-type] # a list
     try:
@@ -287,7 +287,7 @@ def test_a_killed_indexer_is_missing_and_a_standby_says_that_it_is_one(site: Sit
         site.indexer = site.new_indexer()
 
 
-def test_a_network_without_an_indexer_on_purpose_is_retired(site: Site) -> None:
+def test_a_network_that_is_deliberately_without_an_indexer_is_retired(site: Site) -> None:
     refused = site.ledgerline.run("api", "networks", "retire", "preview")
     assert (refused.returncode, refused.stderr.splitlines()[-1:]) == (
         2,
@@ -360,7 +360,7 @@ def test_without_an_aggregator_usage_waits_in_the_queue(site: Site, key: str) ->
 
 
 def test_a_full_disk_of_the_api_refuses_requests(site: Site, key: str) -> None:
-    """Its spools are on a file system of 1 MiB, which is filled."""
+    """Its spools are on a full file system of 1 MiB."""
     folder = site.ledgerline.directory / "small"
     port = free_port()
     with small_file_system(folder):
@@ -402,7 +402,7 @@ def small_file_system(folder: Path) -> Iterator[None]:
 
 
 def test_a_full_disk_of_postgres_stops_the_chain_but_no_reads(site: Site, key: str) -> None:
-    """Every write fails as on a full disk. The last heartbeat is made older, which only saves 20 s."""
+    """Every write fails as on a full disk. The last heartbeat is made older only to save 20 s."""
     rows = site.ledgerline.rows
     rows(
         "preview",
@@ -475,8 +475,8 @@ def test_a_rollback_of_5_blocks_is_counted_by_its_depth(site: Site) -> None:
     site.keeps("rollback of 5 blocks")
 
 
-def test_a_sync_in_progress_says_how_far_it_is(running: Site, new_ledgerline: NewLedgerline) -> None:
-    """A node that says that it has 6,000 blocks, of which it sends the first 1,500."""
+def test_a_sync_in_progress_reports_its_progress(running: Site, new_ledgerline: NewLedgerline) -> None:
+    """A node that reports 6,000 blocks and sends only the first 1,500."""
     ledgerline, port, metrics_port = new_ledgerline(), free_port(), free_port()
     with Node(preview(1_500)) as node:
         node.server.tip_json = b'{"slot":%d,"id":"%b","height":6000}' % (slot_now(), b"0" * 64)

@@ -1,4 +1,4 @@
-"""Machines that share one folder of spools by mistake are reported."""
+"""Machines that share one spool folder by mistake are reported."""
 
 import http.client
 import json

@@ -89,7 +89,7 @@ def test_a_resync_during_a_migration_changes_nothing(
     assert ledgerline.tip_is("preview", blocks[59])
 
 
-def test_the_aggregator_ends_without_adding(ledgerline: Ledgerline, tmp_path: Path) -> None:
+def test_the_aggregator_ends_without_adding_usage(ledgerline: Ledgerline, tmp_path: Path) -> None:
     # NOTE: a file, since a process whose pipe nobody reads stops at its next line once the pipe is full.
     output = tmp_path / "aggregator.log"
     with ledgerline.serving("preview") as caller, output.open("w") as log:

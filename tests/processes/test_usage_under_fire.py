@@ -64,7 +64,7 @@ class Service:
         return self._start("dramatiq", "api.worker", "-p", "1", "-t", "2")
 
     def kill_api_process(self) -> None:
-        """One of the two; the parent replaces it."""
+        """Kill one of the two; the parent replaces it."""
         workers = [
             child
             for child in psutil.Process(self.api.popen.pid).children()
@@ -174,7 +174,7 @@ async def test_each_answered_request_is_counted_once_while_processes_are_killed(
 
 
 async def call(port: int, keys: list[str], answered: Answered, firing: asyncio.Event, requests: int = REQUESTS) -> None:
-    """Send requests over one connection until the kills are over and all clients together have sent so many."""
+    """Send requests over one connection until the kills are over and all clients together have sent `requests`."""
     connection, chance = ClientConnection(port), random.Random(0)
     while not firing.is_set() or answered.requests < requests:
         try:
@@ -184,7 +184,7 @@ async def call(port: int, keys: list[str], answered: Answered, firing: asyncio.E
         except (OSError, asyncio.IncompleteReadError):
             answered.broken += 1
         else:
-            if b"\r\nRateLimit-Limit: " in head:  # NOTE: a header of CORS names it in every answer
+            if b"\r\nRateLimit-Limit: " in head:  # NOTE: in every answer, a CORS header contains its name
                 answered.authenticated[status < 400] += 1
             else:
                 assert status == 503, head
@@ -209,7 +209,7 @@ async def ready(service: Service) -> bool:
 
 
 async def new_keys(port: int) -> list[str]:
-    """API keys of one partner, with limits that a part of the requests exceeds."""
+    """API keys of one partner, with limits that some of the requests exceed."""
     connection = ClientConnection(port)
 
     async def made(path: str, key: str, **body: object) -> dict[str, msgspec.Raw]:
@@ -265,8 +265,8 @@ async def settled(database_url: str, service: Service) -> bool:
     return all(marks.get(name, 0) == size for name, size in files.items())
 
 
-async def test_usage_goes_on_after_ordinary_restarts_of_postgres(service: Service) -> None:
-    """A fast shutdown ends connections with any kind of error, also unlisted ones."""
+async def test_usage_continues_after_ordinary_restarts_of_postgres(service: Service) -> None:
+    """A fast shutdown ends connections with any kind of error, including unlisted ones."""
     await until(lambda: ready(service), 60)
     keys = await new_keys(service.port)
     async with servers.running(settings.read({"DATA_DIR": str(service.data_dir)})) as found:

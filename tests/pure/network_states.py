@@ -1,4 +1,4 @@
-"""States of preview that differ in an index or a heartbeat, at one moment."""
+"""States of preview with different indexes or heartbeats, at one moment."""
 
 from typing import Any
 
@@ -37,5 +37,5 @@ def of(index: IndexState | None = INDEX, **lead: Any) -> NetworkState:
 
 
 def behind(slots: int, blocks: int = 0, phase: str = "live") -> IndexState:
-    """An index so far behind now, and so many blocks behind the node."""
+    """An index that is `slots` behind the clock and `blocks` behind the node."""
     return IndexState(phase, NOW_SLOT - slots, 4_000 - blocks)

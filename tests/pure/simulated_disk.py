@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
-_CHUNK_BYTES = 24  # no divisor of a record's size: a write that tears does so anywhere
+_CHUNK_BYTES = 24  # not a divisor of a record's size, so that writes tear anywhere
 
 
 class Killed(BaseException):
@@ -15,7 +15,7 @@ class Killed(BaseException):
 
 
 class _File:
-    """A file as processes see it, as it is on the disk, and the bytes that are not synced yet."""
+    """A file as seen by processes, as stored on the disk, and its unsynced bytes."""
 
     def __init__(self) -> None:
         self.seen, self.safe = bytearray(), bytearray()
@@ -25,7 +25,7 @@ class _File:
 
 
 class SimulatedDisk:
-    """Every function of `api.usage.disk`. `process` is the caller; `fault_chance` that of an error or a kill."""
+    """Every function of `api.usage.disk`. `process` is the caller, `fault_chance` the chance of an error or a kill."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance, self.fault_chance, self.process = chance, 0.0, 0
@@ -107,7 +107,7 @@ class SimulatedDisk:
         self._open.pop(file)[1].locked_by = None
 
     def end_process(self, process: int) -> None:
-        """It was killed: its locks are released, and its writes stay visible."""
+        """End a killed process: its locks are released, and its writes stay visible."""
         for number in [number for number, (whose, _) in self._open.items() if whose == process]:
             self.close(number)
 
@@ -135,7 +135,7 @@ class SimulatedDisk:
         self.chance.shuffle(chunks)
         already_bytes = len(file.safe)
         for offset, data in chunks:
-            # Overwritten bytes are the old or the new ones; only new blocks may have other content.
+            # Overwritten bytes are either old or new; only new blocks may have other content.
             fates = ["written", "written", "lost"] + ["zeroed", "remains"] * (offset >= already_bytes)
             match self.chance.choice(fates):
                 case "written":

@@ -1,4 +1,4 @@
-"""Outputs that are not on the chain yet, from Blockfrost's words into Ogmios'."""
+"""Outputs that are not on the chain yet, translated from Blockfrost's form to Ogmios'."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_an_output_is_translated_or_refused(output: dict[str, object], translate
 
 
 @pytest.mark.parametrize("wrong", [{}, [SOURCE], [[SOURCE]], [[{"txId": "x", "index": 0}, {}]], "x"])
-def test_what_is_not_a_list_of_pairs_is_refused(wrong: object) -> None:
+def test_anything_but_a_list_of_pairs_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match=r".*"):
         KIND.of_json(wrong)
 

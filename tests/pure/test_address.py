@@ -1,4 +1,4 @@
-"""Addresses and encodings, compared with pycardano, which shares no code with ours, and with real ones."""
+"""Addresses and encodings, compared with pycardano, which shares no code with ours, and with real addresses."""
 
 import contextlib
 import string
@@ -95,7 +95,7 @@ def test_bech32_survives_and_needs_its_checksum(hrp: str, payload: bytes) -> Non
         encoding.bech32_decode(wrong)
 
 
-def test_a_letter_that_becomes_ascii_in_lower_case_is_no_bech32() -> None:
+def test_a_letter_that_becomes_ascii_in_lower_case_is_not_bech32() -> None:
     right = encoding.bech32_encode("pool", bytes(range(28))).upper()
     assert "K" in right
     with pytest.raises(ValueError, match="ASCII"):
@@ -157,7 +157,7 @@ def _bech32(hrp: str, raw: bytes) -> str:
         PREVIEW_BASE.replace("addr_test1x", "addr_test1X"),
         " " + PREVIEW_BASE,
         PREVIEW_BASE + "\n",
-        "\u0430ddr" + PREVIEW_BASE[4:],  # begins with a letter that only looks like an a
+        "\u0430ddr" + PREVIEW_BASE[4:],  # begins with a letter that only looks like "a"
         PREVIEW_BYRON[:-1],
         PREVIEW_BYRON[:-1] + "i",
         PREVIEW_BYRON + "1",

@@ -1,4 +1,4 @@
-"""Datums and scripts of a transaction: which outputs carry them, and which are left out."""
+"""Datums and scripts of a transaction: the outputs that contain them, and those that are left out."""
 
 import json
 from typing import Any
@@ -103,7 +103,7 @@ def test_a_witness_with_another_hash_than_that_of_its_bytes_is_left_out() -> Non
         {"scripts": {"22" * 28: native({"clause": "signature", "from": "00"})}},
     ],
 )
-def test_what_is_not_a_hash_or_hex_is_refused(parts: Json) -> None:
+def test_an_invalid_hash_or_hex_is_refused(parts: Json) -> None:
     declared = tx(**parts)
     with pytest.raises(ValueError):
         attachments.of(declared, declared.outputs)

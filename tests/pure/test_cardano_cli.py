@@ -21,7 +21,7 @@ def named(told: Json) -> Json:
     return shown
 
 
-# Of `cardano-cli conway query protocol-parameters`.
+# From `cardano-cli conway query protocol-parameters`.
 CONWAY = {
     "collateralPercentage", "committeeMaxTermLength", "committeeMinSize", "costModels", "dRepActivity", "dRepDeposit",
     "dRepVotingThresholds", "executionUnitPrices", "govActionDeposit", "govActionLifetime", "maxBlockBodySize",

@@ -9,7 +9,7 @@ from shared.network import MAINNET
 MAINNET_ID = MAINNET.network_id
 
 
-async def test_a_tip_does_not_go_back_after_a_look_that_was_under_way() -> None:
+async def test_a_tip_does_not_go_back_after_a_look_in_progress() -> None:
     """An answer of the primary shows a block that a look at the primary, begun before, has not seen."""
     primary, replica = ChainServer("postgresql://primary", {}), _Replica("postgresql://replica", {}, 1)
     servers = ChainServers(primary, [replica], lag_s=10)

@@ -1,4 +1,4 @@
-"""Which encoding an answer gets, by the caller's `Accept-Encoding`."""
+"""The encoding of an answer, by the caller's `Accept-Encoding`."""
 
 import gzip
 
@@ -52,7 +52,7 @@ async def test_a_body_above_a_kilobyte_is_compressed(encoding: str, size: int) -
         assert compression._zstd.decompress(response.body) == body
 
 
-async def test_a_caller_that_asks_for_none_gets_none_and_caches_know_why() -> None:
+async def test_a_caller_that_requests_no_compression_gets_none_and_caches_vary() -> None:
     response = web.Response(body=b"x" * 5_000)
     await compression.apply(response, None)
     assert (response.body, response.headers["Vary"]) == (b"x" * 5_000, "Accept-Encoding")

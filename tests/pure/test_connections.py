@@ -1,4 +1,4 @@
-"""Which connection is closed when there are too many."""
+"""The choice of a connection to close when there are too many."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,12 +34,12 @@ async def served(monkeypatch: pytest.MonkeyPatch, go_on: asyncio.Event) -> Async
     await runner.cleanup()
 
 
-async def test_a_download_is_not_idle_until_all_of_it_has_been_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_download_is_not_idle_until_it_is_completely_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = asyncio.Event()
     writers = list[asyncio.StreamWriter]()
 
     async def opened(path: bytes, until: bytes) -> asyncio.StreamReader:
-        """A connection that has asked for something, read up to these bytes."""
+        """A connection that has sent a request, read up to these bytes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writers.append(writer)
         writer.write(_REQUEST % path)

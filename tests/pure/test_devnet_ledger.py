@@ -1,4 +1,4 @@
-"""Generated chains are valid. Their JSON alone is replayed here, by a plain version of the ledger's rules."""
+"""Generated chains are valid. Only their JSON is replayed here, by a plain version of the ledger's rules."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,7 @@ class Replay:
     def __init__(self, chain: Generated) -> None:
         self.chain = chain
         self.unspent: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
-        self.pools: dict[str, int | None] = {}  # and the epoch in which each retires
+        self.pools: dict[str, int | None] = {}  # with the epoch in which each retires
         self.epoch = 0
         for address, lovelace in genesis_outputs(chain.network, chain.genesis):
             self.unspent[genesis_output_id(address), 0] = Counter({("ada", "lovelace"): lovelace})
@@ -243,7 +243,7 @@ def test_a_fork_is_a_valid_chain_with_the_same_first_blocks(preview: Generated) 
         assert replay.unspent.keys() == fork.ledger.unspent.keys()
 
 
-def test_a_fork_of_a_fork_does_not_change_the_chains_it_leaves(preview: Generated) -> None:
+def test_a_fork_of_a_fork_does_not_change_the_chains_that_it_leaves(preview: Generated) -> None:
     before, tip = preview.ledger.total(), preview.blocks[-1]
     first = preview.fork(1_000, seed=1, blocks=300)
     second = first.fork(1_200, seed=2, blocks=10)
@@ -276,7 +276,7 @@ def test_a_rewound_ledger_equals_one_that_never_went_further(chain: Generated) -
     assert state(rewound) == state(chain.ledger)
 
 
-def test_rewinding_takes_back_an_unfinished_block(preview: Generated) -> None:
+def test_rewinding_undoes_an_unfinished_block(preview: Generated) -> None:
     ledger = preview.ledger.copy()
     ledger.rewind(700)
     before = state(ledger.copy())
@@ -297,7 +297,7 @@ def test_a_rollback_beyond_the_security_parameter_starts_over_from_genesis() -> 
 
 
 def test_a_fork_replays_no_common_block(preview: Generated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaying blocks holds up every client, because it happens in the event loop."""
+    """Replaying blocks delays every client, because it runs in the event loop."""
     applied: list[Json] = []
     apply = Ledger.apply
 
@@ -318,7 +318,7 @@ def test_a_fork_replays_no_common_block(preview: Generated, monkeypatch: pytest.
             applied.clear()
 
 
-def test_chains_hold_every_kind_of_content(preview: Generated) -> None:
+def test_chains_contain_every_kind_of_content(preview: Generated) -> None:
     found = transactions(preview)
     certificates = [certificate for tx in found for certificate in tx.get("certificates", ())]
     assert {certificate["type"] for certificate in certificates} == set(packed.CERTIFICATES)
@@ -348,8 +348,8 @@ def test_chains_hold_every_kind_of_content(preview: Generated) -> None:
     assert any(not block.decoded()["transactions"] for block in preview.blocks)
 
 
-def test_chains_hold_every_field_that_the_indexer_reads(all_eras: Generated) -> None:
-    """A field that no generated block has would be read by no test."""
+def test_chains_contain_every_field_that_the_indexer_reads(all_eras: Generated) -> None:
+    """A field that is in no generated block would not be read by any test."""
     read, met = set[str](), set[str]()
     for block in all_eras.blocks:
         collect_fields(frames.Block, block.decoded(), read, met)
@@ -358,7 +358,7 @@ def test_chains_hold_every_field_that_the_indexer_reads(all_eras: Generated) -> 
 
 
 def collect_fields(kind: Any, shown: Any, read: set[str], met: set[str]) -> None:
-    """Add the fields of each Struct in a type to `read`, and those that a value has as JSON to `met`."""
+    """Add the fields of each Struct in a type to `read`, and those present in a JSON value to `met`."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         hints = get_type_hints(kind)
         for name, in_json in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
@@ -377,7 +377,7 @@ def collect_fields(kind: Any, shown: Any, read: set[str], met: set[str]) -> None
 
 
 def test_chains_fill_every_extra_of_a_transaction(all_eras: Generated) -> None:
-    """An extra that is always empty would be compared by no test."""
+    """An extra that is always empty would not be compared by any test."""
     nothing, empty = packed.Extra(), set(packed.Extra.__struct_fields__) - {"certificates"}  # packed_block adds those
     for dialect in (Dialect((7, 0)), Dialect((7, 0), metadata_cbor=False, detailed=True)):
         for block in all_eras.blocks:

@@ -1,4 +1,4 @@
-"""The developers' pages name files and words of the code that exist."""
+"""The developers' pages name only existing files and words of the code."""
 
 import re
 from itertools import chain
@@ -30,7 +30,7 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_word_of_the_code_that_a_page_names_exists(page: str) -> None:
+def test_every_identifier_that_a_page_names_exists(page: str) -> None:
     words = set(re.findall(r"`_?(?:\w+\.)?(\w*[a-z]\w*)`", (ROOT / page).read_text()))
     files = chain.from_iterable((ROOT / folder).rglob("*.*") for folder in SOURCES)
     text = "\n".join(

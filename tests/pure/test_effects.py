@@ -246,14 +246,14 @@ def test_certificates_without_an_amount_take_the_deposits_of_the_genesis(
         ([], [0], [-1, 1]),
     ],
 )
-def test_they_may_take_any_once_governance_has_changed_deposits(
+def test_certificates_may_take_any_amount_once_governance_has_changed_deposits(
     certificates: list[dict[str, Any]], taken: list[int], not_taken: list[int]
 ) -> None:
     balances(CHANGED, certificates, taken, not_taken)
 
 
 def balances(rules: Rules, certificates: list[dict[str, Any]], taken: list[int], not_taken: list[int]) -> None:
-    """A transaction with these certificates balances if it leaves one of the amounts taken, and with no other."""
+    """A transaction with these certificates balances only if it leaves one of the amounts in `taken`."""
     tx = _only(_tx(certificates=certificates, outputs=[_output(5_000_000)]))
     for lovelace in taken:
         assert _fee(tx, 5_000_010 + lovelace, rules) == 10

@@ -17,7 +17,7 @@ CHANGED = Deposits(2, 5, changed=True)
 def transaction(
     paid: packed.Quantities, *certificates: packed.Certificate, lovelace: int = 90, fee: int | None = 10
 ) -> Row:
-    """It spends 100 lovelace and 7 of a coin, and mints 3 more."""
+    """A transaction that spends 100 lovelace and 7 of a coin, and mints 3 more."""
     source = packed.pack_output(OWNER, 100, {COIN: 7})
     return Row(
         tx_id=1 << 16,
@@ -31,7 +31,7 @@ def transaction(
     )
 
 
-def test_nothing_is_left_of_a_transaction_that_balances() -> None:
+def test_a_balanced_transaction_leaves_nothing() -> None:
     rows = [transaction({COIN: 10})]
     found = flows.of(rows, {})
     assert (found.lovelace_left, found.assets_left, found.lovelace_out) == ([0], [0], [90])
@@ -49,7 +49,7 @@ def test_nothing_is_left_of_a_transaction_that_balances() -> None:
     ],
     ids=["too few", "from nothing", "of another asset", "a lovelace too many", "without a fee"],
 )
-def test_what_is_left_of_a_transaction_is_named(row: Row, left: dict[str, str | None]) -> None:
+def test_the_imbalance_of_a_transaction_is_named(row: Row, left: dict[str, str | None]) -> None:
     wrong = balances.unbalanced([row], flows.of([row], {}), FIRST)
     named = {what: each.indexed for each in wrong for what in left if each.what.startswith(what)}
     assert (named, len(wrong)) == (left, len(left))
@@ -82,7 +82,7 @@ REGISTRATION, DEREGISTRATION = "stakeCredentialRegistration", "stakeCredentialDe
         ([certificate(DEREGISTRATION), certificate(REGISTRATION, 2)], 91, "-3"),
     ],
 )
-def test_certificates_take_what_they_name_and_without_an_amount_the_first_deposits(
+def test_certificates_take_their_named_amount_or_else_the_first_deposits(
     certificates: list[packed.Certificate], lovelace: int, left: str | None
 ) -> None:
     row = transaction({COIN: 10}, *certificates, lovelace=lovelace)
@@ -93,7 +93,9 @@ def test_certificates_take_what_they_name_and_without_an_amount_the_first_deposi
 @pytest.mark.parametrize(
     ("kind", "lovelace", "left"), [(REGISTRATION, 90, None), (REGISTRATION, 91, "-1"), (DEREGISTRATION, 95, None)]
 )
-def test_they_may_take_any_once_deposits_have_changed(kind: str, lovelace: int, left: str | None) -> None:
+def test_certificates_may_take_any_amount_once_deposits_have_changed(
+    kind: str, lovelace: int, left: str | None
+) -> None:
     row = transaction({COIN: 10}, certificate(kind), lovelace=lovelace)
     wrong = balances.unbalanced([row], flows.of([row], {}), CHANGED)
     assert [each.indexed for each in wrong] == ([] if left is None else [left])
@@ -103,7 +105,7 @@ MADE, SPENT_BY = 1 << 16, 2 << 16
 
 
 def spending(*outputs: packed.Output, index: int = 0, tx_hash: bytes = b"\2" * 32, spent_by: int = SPENT_BY) -> int:
-    """The sum over a transaction that makes an output, and one that spends these; `spender` names the second."""
+    """The sum over a transaction that makes an output, and one that spends these outputs, named by `spender`."""
     made = msgspec.structs.replace(
         transaction({}), outputs=packed.pack_outputs(0, [packed.pack_output(OWNER, 90, {COIN: 3})]), inputs=NO_INPUTS
     )
@@ -145,6 +147,6 @@ def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: int) -> No
     assert wrong != 0
 
 
-def test_what_addresses_moved_is_kept_by_snapshot() -> None:
+def test_movements_of_addresses_are_kept_by_snapshot() -> None:
     rows = [msgspec.structs.replace(transaction({}), tx_id=slot << 16) for slot in (1, 2, 3, 4)]
     assert flows.of(rows, {}, [2 << 16, 4 << 16]).net_lovelace == [{OWNER: -20}, {OWNER: -10}]

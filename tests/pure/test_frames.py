@@ -1,4 +1,4 @@
-"""Valid JSON from Ogmios that decoders may reject."""
+"""Valid JSON from Ogmios that a decoder might reject."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Vouchers of Byron's genesis (AVVM): which address a key redeems, and under which id its output is spent."""
+"""Vouchers of Byron's genesis (AVVM): the address that a key redeems, and the id under which its output is spent."""
 
 import base64
 import hashlib

@@ -9,7 +9,7 @@ PROCESSES = ("indexer.__main__", "api.__main__", "api.worker", "shared.servers.s
 
 
 @pytest.mark.parametrize("module", PROCESSES)
-def test_a_process_starts_without_the_packages_it_does_not_need(module: str) -> None:
+def test_a_process_starts_without_the_packages_that_it_does_not_need(module: str) -> None:
     script = (
         f"import sys, {module}; print([name for name in ('pycardano', 'ogmios', 'pydantic') if name in sys.modules])"
     )

@@ -48,7 +48,7 @@ FINGERPRINTS = [
     ),
 ]
 
-# CIP-67, test vectors: label, the bytes that a name begins with. The last four are those of CIP-68.
+# CIP-67, test vectors: label, first bytes of the name. The last four are those of CIP-68.
 LABELS = [
     (0, "00000000"),
     (1, "00001070"),

@@ -1,4 +1,4 @@
-"""Log lines: one per event, in the configured form, also of libraries, and above a progress bar."""
+"""Log lines: one per event, in the configured format, also from libraries, and above a progress bar."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def test_an_exception_is_in_the_same_line(capsys: pytest.CaptureFixture[str]) ->
     assert theirs["exception"].endswith("ValueError: why")
 
 
-def test_the_level_holds_for_ours_and_for_libraries(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_level_applies_to_our_lines_and_to_libraries(capsys: pytest.CaptureFixture[str]) -> None:
     log.configure("warning", "json")
     structlog.get_logger().info("quiet")
     logging.getLogger("dramatiq").info("quiet")
@@ -99,7 +99,7 @@ def test_without_a_terminal_the_form_is_json(capsys: pytest.CaptureFixture[str])
     assert [line["event"] for line in lines(capsys)] == ["event"]
 
 
-def test_the_form_for_people_has_no_colours_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readable_form_has_no_colours_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     log.configure("info", "console")
     structlog.get_logger().info("store.appended", blocks=3)
     shown = capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_the_form_for_people_has_no_colours_without_a_terminal(capsys: pytest.Ca
     assert "\x1b" not in shown
 
 
-def test_an_answer_in_the_form_for_people_has_its_own_time_and_request(
+def test_an_answer_in_the_readable_form_has_its_own_time_and_request(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.configure("info", "console")

@@ -1,4 +1,4 @@
-"""Metadata as JSON: the same from CBOR and from either JSON of a node, and nothing is lost."""
+"""Metadata as JSON: the same from CBOR and from either JSON form of a node, without loss."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ values = st.recursive(
 
 
 def back(shown: Any) -> Any:
-    """What a value of the detailed schema says, with pairs for maps."""
+    """The content of a value in the detailed schema, with pairs for maps."""
     match shown:
         case {"map": pairs}:
             return [(back(pair["k"]), back(pair["v"])) for pair in pairs]
@@ -60,7 +60,7 @@ def test_a_map_as_a_key_is_shown() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xf6", b"\xf5", b"\xfb" + bytes(8), b"\x81" * 5_000 + b"\x01", b"\xc1\x61x"])
-def test_what_is_not_metadata_is_left_out(data: bytes) -> None:
+def test_cbor_that_is_not_metadata_is_left_out(data: bytes) -> None:
     assert metadatum.of_cbor(data) is None
 
 

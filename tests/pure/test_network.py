@@ -31,7 +31,7 @@ def test_slots_have_the_times_and_epochs_of_the_networks(
 
 
 @given(st.sampled_from(NETWORKS), st.integers(0, 10_000))
-def test_an_epoch_begins_where_the_one_before_it_ends(network: Network, epoch_no: int) -> None:
+def test_an_epoch_begins_where_the_previous_one_ends(network: Network, epoch_no: int) -> None:
     start = network.epoch_start(epoch_no)
     assert network.epoch_of(start) == epoch_no
     if epoch_no:

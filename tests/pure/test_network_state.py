@@ -1,4 +1,4 @@
-"""The state of a network by the clock: no figure stays green when its reference is lost."""
+"""The state of a network over time: no figure stays green once its reference is lost."""
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ def test_in_step() -> None:
     assert (found.network_synchronization, found.sync_progress, found.sync_left_s) == (1.0, 1.0, None)
 
 
-# What happened, then `node`, `ready`, and the reasons.
+# The event, then `node`, `ready`, and the reasons.
 FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
     "the node has just been lost": (
         of(node_connected=False),
@@ -92,12 +92,12 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_told_from_the_others(fault: str) -> None:
+def test_each_fault_is_distinguished_from_the_others(fault: str) -> None:
     found, node, ready, reasons = FAULTS[fault]
     assert (found.node, found.ready, network_state.reasons(found)) == (node, ready, reasons)
 
 
-def test_no_lag_is_claimed_to_a_node_that_is_not_heard() -> None:
+def test_no_lag_is_reported_to_a_node_that_is_not_heard() -> None:
     """The last tip heard is ours: the lag to it would stay 0."""
     for found in (of(node_connected=False), of(leading=False), of(beat_age_s=SILENT_AFTER_S)):
         assert (found.lag_blocks, found.lag_slots, found.lag_s) == (None, None, None)

@@ -1,4 +1,4 @@
-"""Packing and unpacking preserve all values that a ledger allows."""
+"""Packing and unpacking preserve every value that the ledger allows."""
 
 import msgspec
 import pytest

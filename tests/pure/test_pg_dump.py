@@ -1,4 +1,4 @@
-"""Which pg_dump is run, and how it gets to the database."""
+"""The choice of pg_dump, and its access to the database."""
 
 from pathlib import Path
 
@@ -9,20 +9,22 @@ from indexer.snapshot.manifest import SnapshotRefused
 
 
 def program(folder: Path, version: str) -> Path:
-    """A pg_dump that says its version."""
+    """A pg_dump that prints this version."""
     path = folder / f"pg_dump-{version}"
     path.write_text(f"#!/bin/sh\necho 'pg_dump (PostgreSQL) {version}'\n")
     path.chmod(0o755)
     return path
 
 
-def test_the_version_closest_to_the_server_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_closest_to_the_servers_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = [program(tmp_path, version) for version in ("15.9", "18.1 (Debian 18.1-1)", "17.2")]
     monkeypatch.setattr(pg_dump, "_installed", lambda: iter(installed))
     assert [pg_dump.find(server) for server in (15, 16, 17, 18)] == [installed[n] for n in (0, 2, 2, 1)]
 
 
-def test_where_none_is_new_enough_one_line_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_no_version_is_new_enough_one_line_names_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pg_dump, "_installed", lambda: iter([program(tmp_path, "15.9")]))
     with pytest.raises(
         SnapshotRefused,

@@ -43,7 +43,7 @@ def test_a_datum_is_shown_without_loss(datum: str) -> None:
     ["", "61", "6161", "f6", "f5", "fb3ff0000000000000", "0000", "42ff", "9f01", "ff", "1c", "5f01ff", "d86600",
      "d8668120", "d866822080", "d87800", "d87801", "c200", "c280", "d90579", "d9057980", "a1", "bf00ff", "9fff00"],
 )  # fmt: skip
-def test_what_is_not_a_datum_has_no_json(text: str) -> None:
+def test_anything_but_a_datum_has_no_json(text: str) -> None:
     assert plutus_data.of_cbor(bytes.fromhex(text)) is None
 
 

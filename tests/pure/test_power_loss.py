@@ -1,4 +1,4 @@
-"""Synced requests count once and no request counts twice, over losses of power, processes and commits.
+"""Synced requests count once and no request counts twice, despite losses of power, processes and commits.
 
 The spools and their queueing are the real ones; disk, table and queue are small models that fail at random points.
 """
@@ -37,7 +37,7 @@ class UsageTable:
 
     @property
     def marks(self) -> dict[str, tuple[int, float]]:
-        """Of each spool: the offset up to which it was added, and when that was."""
+        """For each spool: the offset up to which it was added, and the time."""
         return {batch.spool: (batch.end, at) for at, batch in self.commits}
 
     @property
@@ -63,7 +63,7 @@ class UsageTable:
             self.commits.append((self.now, batch))
 
     def fail_over(self) -> None:
-        """Lose the latest commits, as an asynchronous replica does that becomes the primary."""
+        """Lose the latest commits, like an asynchronous replica that becomes the primary."""
         recent = sum(at > self.now - FAILOVER_REACHES_BACK_S for at, _ in self.commits)
         lost = self.chance.randint(0, recent)
         del self.commits[len(self.commits) - lost :]
@@ -77,7 +77,7 @@ class UsageTable:
 
     @asynccontextmanager
     async def commit(self, db: "UsageTable") -> AsyncIterator[None]:
-        """What `shared.schema.commit` is: this table has one version."""
+        """Stands for `shared.schema.commit`: this table has one version."""
         assert db is self
         yield
 
@@ -120,7 +120,7 @@ class Machine:
         self.disk.meanwhile = lambda: self.request(self.disk.process)
 
     def start(self) -> None:
-        """One more process."""
+        """Start one more process."""
         self.disk.process = max(self.processes, default=self.disk.process) + 1
         try:
             spools = Spools(self.folder)
@@ -150,7 +150,7 @@ class Machine:
         await self.processes[process]._try_to_look()
 
     def request(self, process: int | None = None) -> None:
-        """Some requests of a process are answered, or not."""
+        """Answer some requests of a process, or fail."""
         if not self.processes:
             return
         process = self.disk.process = self.chance.choice(list(self.processes)) if process is None else process
@@ -166,7 +166,7 @@ class Machine:
             self.unsynced[credential_id.hex] = spool.name, spool.size_bytes
 
     def kill(self, process: int | None = None) -> None:
-        """kill -9 of one."""
+        """Kill one with SIGKILL."""
         if self.processes:
             process = self.chance.choice(list(self.processes)) if process is None else process
             self.note_synced()
@@ -174,7 +174,7 @@ class Machine:
             self.disk.end_process(process)
 
     def lose_power(self) -> None:
-        """Power loss for all; unsynced records may be lost."""
+        """Lose power for all processes; unsynced records may be lost."""
         self.note_synced()
         self.unsynced.clear()
         self.processes.clear()
@@ -182,11 +182,11 @@ class Machine:
         self.lost_power += 1
 
     def wait_long(self) -> None:
-        """Wait until spools in the table may be deleted."""
+        """Wait until spools that are in the table may be deleted."""
         self.table.now += 1.1 * queue.SPOOL_KEPT_S
 
     def note_synced(self) -> None:
-        """Requests whose records are known to have reached the disk must count in the end."""
+        """Note the requests whose records are known to be on disk: they must count in the end."""
         for process in self.processes.values():
             for each in process._spools.all:
                 self.synced[each.name] = max(self.synced[each.name], each.synced_bytes)
@@ -199,7 +199,7 @@ class Machine:
         self.disk.fault_chance = self.table.fault_chance = chance
 
     async def settle(self) -> None:
-        """Without further faults, the living processes and a new one bring everything into the table."""
+        """Without further faults, the living processes and a new one add everything to the table."""
         self.let_faults_happen(0.0)
         self.disk.meanwhile = lambda: None
         self.start()

@@ -1,4 +1,4 @@
-"""The progress of an index in the log: often while it catches up, seldom at the node's tip."""
+"""The progress of an index in the log: frequent while it catches up, rare at the node's tip."""
 
 import pytest
 from structlog.testing import capture_logs

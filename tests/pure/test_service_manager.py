@@ -1,4 +1,4 @@
-"""What a service manager hears, and that one that does not listen stops nobody."""
+"""Messages to a service manager; one that does not listen stops no process."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.
         yield listening
 
 
-def test_a_manager_that_does_not_read_is_logged_and_not_waited_for(manager: socket.socket) -> None:
+def test_a_manager_that_does_not_read_is_logged_and_not_awaited(manager: socket.socket) -> None:
     with capture_logs() as logs:
         for _ in range(2_000):
             service_manager.notify(service_manager.ALIVE)

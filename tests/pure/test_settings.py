@@ -1,4 +1,4 @@
-"""Settings from the environment, and the texts of refusals."""
+"""Settings from the environment, and the messages of refusals."""
 
 import re
 from ipaddress import ip_network
@@ -64,7 +64,7 @@ def test_an_address_of_several_hosts_is_accepted_and_shown_without_its_password(
     assert settings.masked(url) == "'postgresql://u:***@h1:5432,h2:5433,h3/db?***'"
 
 
-def test_a_value_may_stand_in_a_file(tmp_path: Path) -> None:
+def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("postgresql://u:hush@db/ledger\n")
     assert settings.read({"DATABASE_URL_FILE": str(file)}).database_url == "postgresql://u:hush@db/ledger"

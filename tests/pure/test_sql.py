@@ -1,4 +1,4 @@
-"""Placeholders of statements: each is filled once, at import."""
+"""Placeholders in statements: each is filled once, at import."""
 
 from pathlib import Path
 

@@ -71,7 +71,7 @@ equal((await partner.exportUsage({ format: "csv" })).startsWith("user_account_id
 const taken = await refusal(partner.createUser({ name: "Bob", external_id: "customer/1" }));
 equal([taken.status, taken.code, typeof taken.requestId], [409, "external_id_in_use", "string"]);
 const withoutKey = await failure(partner.getOwnKey());
-equal(String(withoutKey), "TypeError: this operation needs apiKey, which the client was not given");
+equal(String(withoutKey), "TypeError: this operation needs apiKey, but the client has none");
 const stopped = await failure(partner.getHealth({ signal: AbortSignal.abort(new Error("enough")) }));
 equal(String(stopped), "Error: enough");
 equal((await partner.deleteUser(user.id)).data.revoked_credentials, MANY - 1);
