@@ -331,7 +331,7 @@ async def test_the_chain_context_ends_if_a_transaction_can_no_longer_be_in_a_blo
         await asyncio.to_thread(context.wait_for, id_of(first), within_s=0)
     while followed.node.blocks[-1].slot < ends:
         await followed.grow()
-    with pytest.raises(TransactionFailedException, match="has expired"):
+    with pytest.raises(TransactionFailedException, match="expired before a block included it"):
         await asyncio.to_thread(context.wait_for, late)
 
 
