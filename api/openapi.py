@@ -35,8 +35,8 @@ ignored, and named in the header `Ignored-Fields`.
 1. Create a user account for your customer: `POST /v1/admin/users`.
 2. Issue it an API key for one network: `POST /v1/admin/credentials`. The key is shown once.
 3. With the API key, query the chain: `GET /v1/network`.
-4. Replace a key in use with no refused requests: `POST /v1/admin/credentials/{id}/rotate` with an overlap, during which
-   both keys are valid. `PUT …/limits` changes limits, `PUT …/restrictions` scopes and IP networks.
+4. Replace a key in use without any refused request: `POST /v1/admin/credentials/{id}/rotate` with an overlap, during
+   which both keys are valid. `PUT …/limits` changes limits, `PUT …/restrictions` scopes and IP networks.
 5. Read the usage: `GET /v1/admin/users/{id}/usage/breakdown`, or for all customers `GET /v1/admin/usage/export`.
    A request appears there within five seconds.
 
@@ -201,8 +201,8 @@ _RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "R
 _ANSWERS: Json = msgspec.json.decode((Path(__file__).parent / "examples.json").read_bytes())
 
 _EXECUTED_ONCE = (
-    "A string such as a UUID. For 24 hours, a repeated request with the same key and body is not executed "
-    "again: it gets the same answer or, if that contained a key, 409."
+    "A string of your choice, such as a UUID. For 24 hours, a repeated request with the same key and body is not "
+    "executed again: it gets the same answer or, if that contained a key, 409."
 )
 _ONLY_READS = "Accepted on every POST. This one only reads, so repeating it is safe without a key."
 

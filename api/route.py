@@ -32,7 +32,7 @@ class Route:
     """One method on one path template: the name of the operation, its handler, and who may call it.
 
     The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
-    Answer`. A handler of other `media_types` returns the whole response. `scope` is the scope that an API key must have
+    Answer`. A handler of other `media_types` returns the whole response. `scope` is what an API key must cover
     (`api/restrictions.py`), "" if any key may call the route. `set_by` names, for fields that the route ignores, the
     endpoints that change them. In the `raw_media_type`, the body may be the bare value of its only field. `headers`
     names those that only some routes send; `api/app.py` sends REQUESTS_COUNTED if it is among them. For /openapi.json,

@@ -59,7 +59,7 @@ answer requests.
 """
 
 MOST_DOWNLOADS, MOST_DOWNLOADS_EACH = 8, 2
-"""The limits of downloads in progress, per process and credential. Each holds a file in DATA_DIR until it is sent."""
+"""The most downloads in progress, per process and per credential. Each holds a file in DATA_DIR until it is sent."""
 
 
 class Services(msgspec.Struct, frozen=True):

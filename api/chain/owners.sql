@@ -2,8 +2,8 @@
 -- returns a single row with nulls if the page is empty.
 --
 -- Placeholders: {owner} {owner_no} {history} {utxo_bucket} {holder} are tables and columns of an address or an account;
--- {held_by} is the left side of the condition on {holder}, which compares it with the owner's number; {order} is the
--- direction, {after} the comparison with a cursor, {edge} the number from which a list begins in that direction.
+-- {held_by} is the condition on {holder} up to the equals sign before the owner's number; {order} is the direction,
+-- {after} the comparison with a cursor, {edge} the number from which a list begins in that direction.
 
 -- name: summary
 -- The totals and the first and last transaction of an owner $1, all zeros and nulls if it was never used. Outputs are

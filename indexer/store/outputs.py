@@ -134,7 +134,7 @@ class _Lists:
         await self._move_buckets.run(db, *sql.columns(outputs, empty=5))
 
     async def fill(self, db: asyncpg.Connection) -> None:
-        """Count the buckets of all long lists, and list their assets.
+        """Create the buckets of all long lists, and list their assets.
 
         NOTE: `begin` has created buckets for the outputs of the genesis, which are replaced here. None of those outputs
         contains an asset, so the list of assets is empty.

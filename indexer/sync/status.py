@@ -167,7 +167,7 @@ def _iso(time: datetime | None) -> str | None:
 
 
 async def _tables(db: asyncpg.Connection, index: IndexState) -> dict[str, TableSize]:
-    """The sizes of all tables; empty if one of them is locked."""
+    """The sizes of all tables; empty if one of them is locked while they are read."""
     await db.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'; SET max_parallel_workers_per_gather = 0")
     try:
         found = await _sizes.all(db)

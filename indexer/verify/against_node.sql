@@ -8,8 +8,8 @@ WHERE place % $2::bigint = 0
 ORDER BY slot_no
 
 -- name: points_ahead
--- Points from slot $1 on, newest first: the last ones before the tip, then ever further apart, and each block before
--- slot $2.
+-- Points from slot $1 on, newest first: the last ten blocks, then blocks ever further apart, and each block before slot
+-- $2.
 SELECT slot_no, hash AS block_hash
 FROM (
     SELECT b.slot_no, b.hash

@@ -68,7 +68,7 @@ def output_no(tx_id: int, index: int) -> int:
 
 
 def spent_in(rows: Sequence[SpenderRow]) -> tuple[Spent, int]:
-    """The spenders in rows, and the number of rows that are not in the order of spending."""
+    """The spenders in rows, and the number of rows whose entries are not in the order of spending."""
     spent = dict[int, int]()
     disordered = 0
     for row in rows:

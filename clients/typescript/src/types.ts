@@ -521,7 +521,7 @@ export interface UnspentOutput {
 }
 
 /**
- * The position of a page in a list of an address or an account.
+ * The position of a page in a list that belongs to an address or an account.
  *
  * `next_cursor` is the `cursor` of the next page, with `offset` 0. It is absent on the last page.
  */
