@@ -27,6 +27,7 @@ HIGHEST_EXACT = 2**53 - 1
 """The largest integer that every JSON parser reads exactly. It is enough for any offset and slot."""
 
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_998, UTC)  # asyncpg stores a microsecond more as infinity
+_SPACE_FOR_PLUS = re.compile(r"^(.{10}[T ].*[0-9]) (?=[0-9]{2}:[0-9]{2}$)")
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-fA-F]*")
@@ -222,7 +223,7 @@ class Moment(Kind[datetime]):
     """An ISO 8601 date, or date and time; UTC unless it has an offset.
 
     A date alone means the start of that day or, with `last`, its last microsecond. The last microsecond of the year
-    9999 becomes the one before.
+    9999 becomes the one before. A space before an offset is read as the `+` that a query contained without encoding.
     """
 
     def __init__(self, message: Message = None, *, last: bool = False) -> None:
@@ -235,7 +236,7 @@ class Moment(Kind[datetime]):
             return datetime.combine(date.fromisoformat(text), time.max if self.last else time.min, UTC)
         if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]", text) or not text.isascii():
             raise ValueError(text)
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(_SPACE_FOR_PLUS.sub(r"\1+", text))
         try:
             in_utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except OverflowError as error:

@@ -27,13 +27,11 @@ class Period(Question, frozen=True, kw_only=True):
     def resolved(self, usual_start: datetime | None = None) -> tuple[datetime, datetime]:
         """Start and end. The start defaults to `usual_start` (no usage is older) or 30 days ago, the end to now.
 
-        The default start of a period that ended earlier is 30 days before its end.
+        The default start of a period that ended earlier is 30 days before its end. The default end of a period that
+        starts in the future is its start.
         """
         now = datetime.now(UTC)
-        end = self.end_date or now
+        end = self.end_date or max(now, self.start_date or now)
         if usual_start is None:
             usual_start = (now if now - USUAL_PERIOD <= end else max(end, _EARLIEST)) - USUAL_PERIOD
-        start = self.start_date or min(usual_start, end)
-        if start > end:
-            raise errors.dates_reversed()
-        return start, end
+        return self.start_date or min(usual_start, end), end

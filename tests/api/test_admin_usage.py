@@ -60,6 +60,7 @@ async def test_the_list_shows_every_credential_by_requests_then_newest(partner: 
         ("start_date=2026-03-01T23:59:59Z&end_date=2026-03-02T00:00:01Z", 24),
         ("start_date=2026-03-02T00:00:30Z&end_date=2026-03-02T00:00:31Z", 16),
         ("start_date=2026-03-02T01:00:00%2B01:00&end_date=2026-03-02T01:01:00%2B01:00", 16),
+        ("start_date=2026-03-02T01:00:00+01:00&end_date=2026-03-02T01:01:00+01:00", 16),
         ("start_date=2026-03-01T00:00:00&end_date=2026-03-01T00:01:00.000001", 3),
         ("start_date=2026-03-01%2000:01&end_date=2026-03-01%2000:02", 2),
         ("start_date=0001-01-01&end_date=9999-12-31", 31),
@@ -165,6 +166,17 @@ async def test_wrong_dates_are_refused(partner: Partner, path: str) -> None:
     assert (await partner.get(f"{path}?start_date=2026-03-01&end_date=2026-03-01")).status == 200
     for extreme in ("start_date=0001-01-01T00:00:00%2B14:00", "end_date=9999-12-31T23:59:59-14:00"):
         assert (await partner.get(f"{path}?{extreme}")).status == 400
+
+
+@pytest.mark.parametrize("path", ["/usage", "/usage/{credential}", "/users/{user}/usage", "/users/usage/summary"])
+async def test_a_period_that_starts_in_the_future_is_empty(partner: Partner, use: Use, path: str) -> None:
+    user = await partner.user()
+    credential, _ = await partner.issued(user)
+    await use(credential, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M"), successful=1)
+    path = path.format(credential=credential["id"], user=user["id"])
+    data = await partner.data("GET", f"{path}?start_date=2099-01-01")
+    summary = data[0] if isinstance(data, list) else data.get("summary", data)
+    assert summary["total_requests"] == 0
 
 
 @pytest.mark.parametrize("path", ["/users/{user}/usage", "/users/usage/summary"])
