@@ -1,6 +1,6 @@
-const DEFAULT_URL = "http://127.0.0.1:8080"; // of the service in samples (api/samples.py)
+const DEFAULT_URL = "http://127.0.0.1:8080"; // the service's URL in samples (api/samples.py)
 const COPIED_MS = 2000;
-let language = 0; // chosen last; holds for operations that are opened later
+let language = 0; // the last one chosen; it also applies to operations that are opened later
 
 // A plugin that shows the samples of an operation (`x-codeSamples`) above its responses.
 function samplesPlugin({ React: { createElement: h, useState } }) {
@@ -25,7 +25,7 @@ function samplesPlugin({ React: { createElement: h, useState } }) {
       h("div", { className: "opblock-section-header" },
         h("h4", null, "Samples"),
         tabs,
-        // Browsers have no clipboard for pages that came over plain HTTP from another machine.
+        // Browsers offer no clipboard to pages loaded over plain HTTP from another machine.
         navigator.clipboard && h("button", { type: "button", className: "btn", onClick: copy }, copied ? "Copied" : "Copy")),
       h("pre", { className: "microlight", tabIndex: 0 }, h("code", null, source)));
   }
@@ -37,7 +37,7 @@ function samplesPlugin({ React: { createElement: h, useState } }) {
   return { wrapComponents: { responses: withSamples } };
 }
 
-// The validator of Swagger UI is a service elsewhere: `validatorUrl: null` keeps the page on its own origin.
+// Swagger UI's validator is an external service. With `validatorUrl: null`, the page contacts only its own origin.
 SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#page",

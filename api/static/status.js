@@ -1,4 +1,4 @@
-// The page at /status: asks /v1/status every few seconds and shows the answer. Ages keep counting between two answers.
+// The page at /status: asks /v1/status every few seconds and shows the answer. Ages keep counting between answers.
 import { Component, createRef, h, render } from "./preact.mjs";
 import htm from "./htm.mjs";
 import uPlot from "./uPlot.esm.js";
@@ -9,7 +9,7 @@ const ASK_EVERY_MS = 3000;
 const ANSWER_WITHIN_MS = 10000;
 const MINUTES = 60;
 
-// What the states of a network are called, and how bad they are.
+// The name and the severity of each state of a network.
 const STATES = {
   in_step: ["In step", "good"],
   syncing: ["Syncing", "busy"],
@@ -49,7 +49,7 @@ const clock = (iso) => new Date(iso).toLocaleString("en-GB", { dateStyle: "mediu
 
 // Parts ---------------------------------------------------------------------------------------------------------------
 
-// A moment, with its age in seconds when the answer came and the seconds that have `passed` since.
+// A time: `ageS` is its age in seconds when the answer arrived, and `passed` are the seconds since then.
 function Moment({ at, ageS, passed }) {
   return html`<time datetime=${at} title=${`${clock(at)} UTC`}>${duration(ageS + passed)} ago</time>`;
 }
@@ -58,7 +58,7 @@ function Fact({ name, children }) {
   return html`<div class="fact"><dt>${name}</dt><dd>${children}</dd></div>`;
 }
 
-// Blocks of the last hour by minute.
+// The blocks of the last hour, per minute.
 class Chart extends Component {
   box = createRef();
 
@@ -121,7 +121,7 @@ class Chart extends Component {
 function Sync({ network, name }) {
   const share = network.sync_progress;
   if (share === null || !["syncing", "behind"].includes(network.state)) return null;
-  if (network.phase === "finishing") return html`<p>All blocks are read, and the indexes are being built.</p>`;
+  if (network.phase === "finishing") return html`<p>All blocks have been read, and the indexes are being built.</p>`;
   const left = network.sync_left_s === null ? "time left unknown" : `about ${duration(network.sync_left_s)} left`;
   return html`<div class="sync">
     <progress value=${share} max="1" aria-label=${`Sync of ${name}`}></progress>
@@ -139,25 +139,25 @@ function Verify({ network, passed, at }) {
   const last = network.last_verify;
   if (last === null) return "never run";
   const age = (Date.parse(at) - Date.parse(last.ended_at)) / 1000;
-  const outcome = last.differing.length ? html`<strong class="bad">differences in ${last.differing.join(", ")}</strong>` : "clean";
-  const node = last.node_blocks === null ? "" : `, ${counted(last.node_blocks, "block")} compared with the node`;
+  const outcome = last.differing.length ? html`<strong class="bad">differences in ${last.differing.join(", ")}</strong>` : "no differences";
+  const node = last.node_blocks === null ? "" : `; ${counted(last.node_blocks, "block")} compared with the node`;
   return html`${outcome} up to block ${number(last.block_no)}${node}, <${Moment} at=${last.ended_at} ageS=${age} passed=${passed} />`;
 }
 
-// What is known of a network with blocks.
+// The facts about a network that has blocks.
 function Index({ network, name, passed, at }) {
   const { blocks, transactions } = network.last_hour;
   const total = blocks.reduce((sum, each) => sum + each, 0);
-  const label = `Blocks of ${name} in the last hour: ${number(total)}, from ${number(Math.min(...blocks))} to ${number(Math.max(...blocks))} in a minute`;
+  const label = `Blocks of ${name} in the last hour: ${number(total)}, from ${number(Math.min(...blocks))} to ${number(Math.max(...blocks))} per minute`;
   return html`
     <dl>
       <${Fact} name="Tip">block ${number(network.block_no)}, epoch ${number(network.epoch_no)}, slot ${number(network.slot_no)}</${Fact}>
-      <${Fact} name="Age of the tip"><${Moment} at=${network.block_time} ageS=${network.tip_age_s} passed=${passed} /></${Fact}>
+      <${Fact} name="Time of the tip"><${Moment} at=${network.block_time} ageS=${network.tip_age_s} passed=${passed} /></${Fact}>
       <${Fact} name="Behind the node">${network.lag_blocks === null ? "unknown" : `${counted(network.lag_blocks, "block")}, ${duration(network.lag_s)}`}</${Fact}>
       <${Fact} name="Last rollback"><${Rollback} network=${network} passed=${passed} at=${at} /></${Fact}>
       <${Fact} name="Last verify"><${Verify} network=${network} passed=${passed} at=${at} /></${Fact}>
       <${Fact} name="Indexed from">${network.first_block_no > 0 ? `block ${number(network.first_block_no)}` : "the origin"}</${Fact}>
-      <${Fact} name="Blocks of the last hour">${number(total)}, with ${counted(transactions, "transaction")}</${Fact}>
+      <${Fact} name="Blocks in the last hour">${number(total)}, with ${counted(transactions, "transaction")}</${Fact}>
     </dl>
     ${total > 0 && html`<${Chart} blocks=${blocks} label=${label} />`}`;
 }
@@ -185,7 +185,7 @@ function Usage({ usage }) {
   </section>`;
 }
 
-// One sentence on all networks; screen readers read it out when it changes.
+// A summary of all networks; screen readers read it out when it changes.
 function summary(status) {
   const served = status.networks.filter((network) => network.state !== "retired");
   if (!served.length) return "No network is indexed yet.";
@@ -221,7 +221,7 @@ class Page extends Component {
       const now = performance.now();
       this.setState({ status: body.data, answeredAt: now, now, fault: null });
     } catch (fault) {
-      this.setState({ fault: fault instanceof TypeError || fault.name === "TimeoutError" ? "The service does not answer" : fault.message });
+      this.setState({ fault: fault instanceof TypeError || fault.name === "TimeoutError" ? "The service is not answering" : fault.message });
     }
     if (!this.state.paused) this.next = setTimeout(() => this.ask(), ASK_EVERY_MS);
   }
@@ -238,10 +238,10 @@ class Page extends Component {
     return html`
       <header class="container">
         <h1>Ledgerline status</h1>
-        <p role="status" class="summary">${fault ? `${fault}.` : status ? summary(status) : "Asking the service."}</p>
+        <p role="status" class="summary">${fault ? `${fault}.` : status ? summary(status) : "Contacting the service."}</p>
       </header>
       <main class="container">
-        ${fault && status && html`<p class="bad"><strong>What follows is ${duration(passed)} old.</strong></p>`}
+        ${fault && status && html`<p class="bad"><strong>The figures below are ${duration(passed)} old.</strong></p>`}
         ${status && html`
           <div class="networks">
             ${status.networks.map((network) => html`<${Network} key=${network.network} network=${network} passed=${passed} at=${status.at} />`)}
@@ -249,7 +249,7 @@ class Page extends Component {
           <${Usage} usage=${status.usage} />`}
       </main>
       <footer class="container">
-        <button type="button" class="outline secondary" onClick=${this.pause}>${paused ? "Update again" : "Pause updates"}</button>
+        <button type="button" class="outline secondary" onClick=${this.pause}>${paused ? "Resume updates" : "Pause updates"}</button>
         <p>
           ${status && html`Version ${status.version}, schema ${status.schema_version}. `}
           <a href="/v1/status">These figures as JSON</a>, <a href="/docs">API reference</a>

@@ -177,13 +177,13 @@ async def test_the_whole_life_of_a_customer(site: Site) -> None:
         await site.used(credential, 2, 4)
         await turn_to(page, "Credentials")
         await click(page, "backend", "link")
-        await page.get_by_role("img", name="Requests of the last 30 days: 42").wait_for()
+        await page.get_by_role("img", name="Requests in the last 30 days: 42").wait_for()
         assert first not in await page.content()
         await change_rules(page)
         assert await limit_is_drawn(page)
 
         await click(page, "Rotate")
-        await in_dialog(page, "Rotate key", The_former_key_ends="After a day")
+        await in_dialog(page, "Rotate key", The_former_key_expires="After a day")
         second = await new_key(page)
         await click(page, "I have stored it")
         await told(page, "Credential rotated")
@@ -377,7 +377,7 @@ async def test_an_account_is_created_with_only_the_keyboard(site: Site) -> None:
         await page.reload()
         await page.get_by_role("heading", name="By keyboard").wait_for()
         await page.keyboard.press("Tab")
-        assert await focused(page) == "Skip to the content"
+        assert await focused(page) == "Skip to content"
         await page.keyboard.press("Enter")
         assert await page.evaluate("document.activeElement.tagName") == "MAIN"
 

@@ -41,7 +41,7 @@ async def test_the_page_is_live_and_accessible(
         network = page.get_by_role("article", name="Preview")
         await network.get_by_text("In step").wait_for()
         await network.get_by_text("block 73,").wait_for()
-        await network.get_by_text("clean up to block 1, 500 blocks compared with the node").wait_for()
+        await network.get_by_text("no differences up to block 1; 500 blocks compared with the node").wait_for()
         assert await page.get_by_role("status").inner_text() == "Preview is in step."
         await chain.append(slot_now(), pays("new", ALICE))
         await network.get_by_text("block 74,").wait_for()
@@ -57,7 +57,7 @@ async def test_updates_pause_by_keyboard(browser: "Browser", api: Client, chain:
         await page.get_by_text("block 0,").wait_for()
         await page.keyboard.press("Tab")
         await page.keyboard.press("Enter")
-        again = page.get_by_role("button", name="Update again")
+        again = page.get_by_role("button", name="Resume updates")
         await again.wait_for()
         assert await again.evaluate("button => button === document.activeElement")
         await chain.append(slot_now(), pays("second", ALICE))
@@ -122,7 +122,7 @@ async def test_a_service_that_fails_is_reported_with_the_age_of_the_figures(
         refusal = msgspec.json.encode({"success": False, "error": "Database not available"}).decode()
         await page.route("**/v1/status", lambda route: route.fulfill(body=refusal, content_type="application/json"))
         await page.get_by_role("status").get_by_text("Database not available.").wait_for()
-        await page.get_by_text(re.compile(r"^What follows is \d+\ss old\.$")).wait_for()
+        await page.get_by_text(re.compile(r"^The figures below are \d+\ss old\.$")).wait_for()
         assert await page.get_by_text("block 0,").count() == 1
         await page.unroute("**/v1/status")
         await page.get_by_role("status").get_by_text("Preview is in step.").wait_for()

@@ -1,4 +1,4 @@
-// The accounts of a partner's customers: the list, and the page of one.
+// The accounts of a partner's customers: the list, and the page of a single account.
 import { get } from "./api.js";
 import { CredentialList, NewCredential } from "./credentials.js";
 import { Ago, Badge, Card, Confirm, Copy, Curl, Empty, Fact, Field, Filters, Form, Heading, Loaded, None, Opener, Pager, Table, Time, given, html, jsonObject, say } from "./parts.js";
@@ -31,7 +31,7 @@ function AccountTable({ answer: { data, pagination }, query }) {
   if (!pagination.total) {
     return query.search || query.status
       ? html`<${Empty} title="No account matches">Change or clear the filters.</${Empty}>`
-      : html`<${Empty} title="No accounts yet">An account stands for one of your customers and holds its credentials.</${Empty}>`;
+      : html`<${Empty} title="No accounts yet">An account represents one of your customers and holds their credentials.</${Empty}>`;
   }
   const columns = [
     { name: "Name", cell: (user) => html`<a href=${link(`/accounts/${user.id}`)}>${user.name}</a>` },
@@ -70,15 +70,16 @@ function AccountPage({ user, path, query, reload }) {
       </${Opener}>
       ${user.status === "suspended"
         ? html`<${Confirm} label="Reactivate" title=${`Reactivate ${user.name}?`} danger=${false} request=${post("reactivate")} onDone=${changed}>
-            <p>The API keys of this account are accepted again at once.</p>
+            <p>The API keys of this account will be accepted again immediately.</p>
           </${Confirm}>`
         : html`<${Confirm} label="Suspend" title=${`Suspend ${user.name}?`} request=${post("suspend")} onDone=${changed}>
-            <p>All API keys of this account are refused from the next request on, until you reactivate it.</p>
+            <p>All API keys of this account will be refused from the next request on, until you reactivate the account.</p>
           </${Confirm}>`}
       <${Confirm} label="Delete" title=${`Delete ${user.name}?`} action="Delete account" request=${() => ({ method: "DELETE", path })} onDone=${deleted}>
         <p>
-          All API keys of this account end at once and for good. Its name, reference, email, metadata and descriptions are erased, also in the
-          audit log. Usage remains, under the ids of the credentials.
+          All API keys of this account will be revoked immediately. Its name, reference, email, plan and metadata, and the names, descriptions
+          and IP networks of its credentials will be erased, including in the audit log. Usage will be kept under the ids of the account and
+          its credentials.
         </p>
         <p><strong>This can't be undone.</strong></p>
       </${Confirm}>
@@ -89,11 +90,11 @@ function AccountPage({ user, path, query, reload }) {
         <${Fact} name="Email">${user.email ?? html`<${None} />`}</${Fact}>
         <${Fact} name="Plan">${user.billing_plan ?? html`<${None} />`}</${Fact}>
         <${Fact} name="Created"><${Time} at=${user.created_at} /></${Fact}>
-        <${Fact} name="Last change"><${Time} at=${user.updated_at} /></${Fact}>
+        <${Fact} name="Last changed"><${Time} at=${user.updated_at} /></${Fact}>
         <${Fact} name="Id"><code>${user.id}</code> <${Copy} label="Copy" text=${() => user.id} /></${Fact}>
         ${Object.keys(user.metadata).length > 0 && html`<${Fact} name="Metadata"><pre>${JSON.stringify(user.metadata, null, 2)}</pre></${Fact}>`}
       </dl>
-      <p class="small"><a href=${link("/audit", { target_id: user.id })}>What was done to this account</a></p>
+      <p class="small"><a href=${link("/audit", { target_id: user.id })}>Audit log for this account</a></p>
     </${Card}>
     <${CredentialsOf} user=${user} />
     <${Usage} breakdown=${`${path}/usage/breakdown`} path=${`/accounts/${user.id}`} query=${query} />`;
@@ -115,12 +116,12 @@ function AccountForm({ user = {}, ...form }) {
   return html`<${Form} ...${form}>
     ${(wrong) => html`
       <${Field} name="name" label="Name" required maxlength="255" wrong=${wrong} value=${user.name} />
-      <${Field} name="external_id" label="Reference" hint="Your own id of this customer. It is unique among your accounts." maxlength="255" wrong=${wrong} value=${user.external_id} />
+      <${Field} name="external_id" label="Reference" hint="Your own id for this customer. It must be unique among your accounts." maxlength="255" wrong=${wrong} value=${user.external_id} />
       <div class="pair">
         <${Field} name="email" label="Email" type="email" maxlength="255" wrong=${wrong} value=${user.email} />
         <${Field} name="billing_plan" label="Plan" maxlength="255" wrong=${wrong} value=${user.billing_plan} />
       </div>
-      <${Field} name="metadata" label="Metadata" hint="A JSON object of your own." rows="3" spellcheck=${false} wrong=${wrong} value=${metadata} />
+      <${Field} name="metadata" label="Metadata" hint="A JSON object with your own data." rows="3" spellcheck=${false} wrong=${wrong} value=${metadata} />
     `}
   </${Form}>`;
 }
@@ -134,7 +135,7 @@ function creation(data) {
   return { method: "POST", path: "/v1/admin/users", body };
 }
 
-// Only what differs: another change of the same account, made meanwhile, stays.
+// Only the fields that differ, so that a change made to the account in the meantime is kept.
 function changes(data, user) {
   const body = {};
   for (const name of TEXTS) {

@@ -1,4 +1,4 @@
-// The admin keys of partners, for the bootstrap key.
+// The admin keys of partners. Only the bootstrap key sees this page.
 import { choices, get } from "./api.js";
 import { Ago, Badge, Card, Choice, Confirm, Curl, Dialog, Field, Form, Heading, Loaded, NewKey, None, Pager, Table, Time, given, html, say } from "./parts.js";
 import { Component } from "./preact.mjs";
@@ -37,7 +37,7 @@ function Keys({ answer: { data, pagination }, query, reload }) {
 function Revocation({ adminKey, onDone }) {
   const request = () => ({ method: "DELETE", path: `${PATH}/${adminKey.id}` });
   return html`<${Confirm} label="Revoke" title=${`Revoke the key of ${adminKey.entity_name}?`} action="Revoke admin key" request=${request} onDone=${onDone}>
-    <p>This partner can't administer its accounts any more, from the next request on and for good. The API keys of its customers continue to work.</p>
+    <p>From the next request on, this partner will no longer be able to administer its accounts. The API keys of its customers will continue to work. This can't be undone.</p>
   </${Confirm}>`;
 }
 

@@ -4,7 +4,7 @@ const STORED_AS = "ledgerline-admin-key";
 const ANSWER_WITHIN_MS = 35_000; // the service answers or gives up within 30 s
 const NO_LONGER_VALID = ["invalid_admin_key", "missing_admin_key"];
 
-// A failure: the API's own words, status and Error-Code; status 0 if no answer came.
+// A failure: the API's own words, status and Error-Code. The status is 0 if no answer arrived.
 export class Refused extends Error {
   constructor(message, status = 0, code = "", requestId = "") {
     super(message);
@@ -14,14 +14,14 @@ export class Refused extends Error {
 
 // The admin key --------------------------------------------------------------------------------------------------------
 
-// The admin key lives in this tab's sessionStorage and nowhere else, and ends with the tab.
+// The admin key is kept only in this tab's sessionStorage, and is forgotten when the tab is closed.
 export const session = {
-  // The API key with which calls are tried. It is only here: a reload forgets it.
+  // The API key for trying calls. It is kept only here, so a reload forgets it.
   apiKey: "",
   get key() {
     return sessionStorage.getItem(STORED_AS);
   },
-  // What happens when the API refuses the key of the session.
+  // Called when the API no longer accepts the session's key.
   onRefused: () => {},
   end() {
     session.apiKey = "";
@@ -29,7 +29,7 @@ export const session = {
   },
 };
 
-// Keep a key if the API accepts it. Returns whether it is the bootstrap key; throws Refused.
+// Stores a key if the API accepts it. Returns whether it is the bootstrap key; throws Refused.
 export async function signIn(key) {
   if (!/^iiak_admin_[0-9a-f]{40}$/.test(key)) throw new Refused("An admin key is iiak_admin_ followed by 40 hex characters");
   const bootstrap = await isBootstrap(key);
@@ -50,7 +50,7 @@ async function isBootstrap(key) {
 
 // Calls ----------------------------------------------------------------------------------------------------------------
 
-// An admin call with the key of the session: the answer's body. Throws Refused, and AbortError if `signal` ends it.
+// Makes an admin call with the session's key and returns the answer's body. Throws Refused, or AbortError if `signal` aborts it.
 export async function call(method, path, { body, signal } = {}) {
   try {
     const response = await send(method, path, { key: session.key, body, signal });
@@ -69,10 +69,10 @@ export function parsed(text) {
 
 export const get = (path, signal) => call("GET", path, { signal });
 
-// A chain call with an API key: the whole response, refused or not. Throws Refused if none comes.
+// Makes a chain call with an API key and returns the whole response, even if it is a refusal. Throws Refused if none arrives.
 export const tried = (method, path, key, body) => respond(method, path, { key, body });
 
-// The rows of a list of JSON lines, one by one as they arrive. Throws as `call` does.
+// Yields the rows of a JSON Lines answer as they arrive. Throws as `call` does.
 export async function* rows(path, signal) {
   const response = await send("GET", path, { key: session.key, signal, patient: true });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -80,7 +80,7 @@ export async function* rows(path, signal) {
   try {
     for (;;) {
       const { value, done } = await reader.read().catch((fault) => {
-        throw fault.name === "AbortError" ? fault : new Refused("The answer broke off");
+        throw fault.name === "AbortError" ? fault : new Refused("The connection was lost before the answer was complete");
       });
       if (done) return;
       const lines = (rest + value).split("\n");
@@ -88,11 +88,11 @@ export async function* rows(path, signal) {
       for (const line of lines) yield JSON.parse(line);
     }
   } finally {
-    reader.cancel().catch(() => {}); // ends the answer if the caller stops before its end
+    reader.cancel().catch(() => {}); // cancels the rest of the answer if the caller stops early
   }
 }
 
-// Save what a path answers as a file.
+// Saves the answer of a path as a file.
 export async function download(path, name) {
   const response = await send("GET", path, { key: session.key, patient: true });
   const address = URL.createObjectURL(await response.blob());
@@ -105,7 +105,7 @@ async function send(method, path, options) {
   const response = await respond(method, path, options);
   if (response.ok) return response;
   const text = await response.text();
-  throw new Refused(messageOf(text) ?? `Status ${response.status}`, response.status, response.headers.get("Error-Code") ?? "", response.headers.get("X-Request-Id") ?? "");
+  throw new Refused(messageOf(text) ?? `The service answered with status ${response.status}`, response.status, response.headers.get("Error-Code") ?? "", response.headers.get("X-Request-Id") ?? "");
 }
 
 async function respond(method, path, { key, body, signal, patient = false }) {
@@ -114,11 +114,11 @@ async function respond(method, path, { key, body, signal, patient = false }) {
   const ends = patient ? [] : [AbortSignal.timeout(ANSWER_WITHIN_MS)];
   if (signal) ends.push(signal);
   try {
-    // `no-store`: nothing of a partner stays in the browser's cache.
+    // `no-store` keeps partners' data out of the browser's cache.
     return await fetch(path, { method, headers, body, signal: AbortSignal.any(ends), cache: "no-store" });
   } catch (fault) {
     if (fault.name === "AbortError") throw fault;
-    throw new Refused("The service does not answer");
+    throw new Refused("The service is not answering");
   }
 }
 
@@ -137,14 +137,14 @@ let described;
 // The OpenAPI document, fetched once.
 export function description() {
   described ??= fetch("/openapi.json").then((response) => {
-    if (!response.ok) throw new Refused(`Status ${response.status} of /openapi.json`, response.status);
+    if (!response.ok) throw new Refused(`/openapi.json answered with status ${response.status}`, response.status);
     return response.json();
   });
   described.catch(() => (described = undefined));
   return described;
 }
 
-// What a caller can do about a refusal, by the document's table of errors.
+// The remedy for a refusal, from the document's table of errors.
 export async function remedy(code) {
   const { info } = await description();
   const rows = info.description.split("\n").filter((line) => line.startsWith("| "));
@@ -159,7 +159,7 @@ export async function choices(path, method, field) {
   return (schema.items ?? schema.anyOf.find((each) => each.items).items).enum;
 }
 
-// The same call in a shell. The key is a variable there, so that it is in no history.
+// The same call as a curl command. The key is a shell variable, so that it does not end up in the shell's history.
 export function curl(method, path, body, variable = "ADMIN_KEY") {
   const parts = [method === "GET" ? "curl -sS" : `curl -sS -X ${method}`, quoted(location.origin + path), `-H "Authorization: Bearer $${variable}"`];
   if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `--data ${quoted(body)}`);

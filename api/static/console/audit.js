@@ -1,4 +1,4 @@
-// The audit log, filtered.
+// The audit log, with filters.
 import { get } from "./api.js";
 import { Card, Curl, Empty, Field, Filters, Heading, Loaded, None, Pager, Table, Time, html } from "./parts.js";
 import { go, link, withQuery } from "./router.js";
@@ -32,7 +32,7 @@ export function Audit({ query }) {
 
 function Entries({ answer: { data, pagination }, query }) {
   if (!pagination.total) {
-    return Object.keys(query).length ? html`<${Empty} title="No entry matches">Change or clear the filters.</${Empty}>` : html`<${Empty} title="Nothing has been done yet" />`;
+    return Object.keys(query).length ? html`<${Empty} title="No entry matches">Change or clear the filters.</${Empty}>` : html`<${Empty} title="No entries yet" />`;
   }
   const columns = [
     { name: "Time", cell: (entry) => html`<${Time} at=${entry.created_at} />` },

@@ -13,7 +13,7 @@ const Y_AXIS = { size: 56, space: 44 };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // `names` label the places on the x axis, `series` are {name, token, values}; the first of stacked ones is the lowest.
-// `limit` has a value for each place, or is null. `show` writes a value.
+// `limit` has a value for each place, or is null. `show` formats a value.
 export class Chart extends Component {
   state = { at: null, scaled: false };
   box = createRef();
@@ -92,7 +92,7 @@ export class Chart extends Component {
       <div role="img" aria-label=${label} class="plot" ref=${this.box}></div>
       ${this.isFar() &&
       html`<label class="small">
-        <input type="checkbox" role="switch" checked=${scaled} onChange=${() => this.setState({ scaled: !scaled })} />Draw up to the limit, ${number(Math.max(...limit))}
+        <input type="checkbox" role="switch" checked=${scaled} onChange=${() => this.setState({ scaled: !scaled })} />Extend the scale to the limit, ${number(Math.max(...limit))}
       </label>`}
       <details class="small">
         <summary>These figures as a table</summary>
@@ -118,7 +118,7 @@ function FiguresTable({ label, titles, series, limit, limitName, show }) {
   </table>`;
 }
 
-// Bars are drawn over each other, the tallest first: each has the sum of those that it stands on.
+// Bars are drawn over one another, the tallest first: the height of each includes the bars below it.
 const bars = (series) =>
   series
     .map(({ token }) => ({ fill: colour(`--${token}`), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.72, 44], radius: 0.12 }) }))
@@ -137,7 +137,7 @@ const lines = (series) =>
 
 const wholeSteps = () => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power));
 
-// As many labels as fit side by side, the last place among them.
+// As many labels as fit side by side, always including the last place.
 function places(count, width) {
   const every = Math.max(1, Math.ceil((count * 64) / Math.max(width - 60, 64)));
   return Array.from({ length: Math.ceil(count / every) }, (_, index) => count - 1 - index * every).reverse();

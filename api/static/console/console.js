@@ -11,17 +11,17 @@ import { Fault, Field, Heading, html, notices, opening } from "./parts.js";
 import { here, link } from "./router.js";
 import { Try } from "./try.js";
 
-// The path, the name, the page of the list and, for some, the page of one.
+// Of each page: the path, the name, the component of the list and, for some, the component of a single item.
 const SHARED_PAGES = [["audit", "Audit log", Audit], ["try", "Try a call", Try]];
 const PARTNER_PAGES = [["", "Overview", Overview], ["accounts", "Accounts", Accounts, Account], ["credentials", "Credentials", Credentials, Credential], ...SHARED_PAGES];
 const BOOTSTRAP_PAGES = [["admin-keys", "Admin keys", AdminKeys], ...SHARED_PAGES];
 
 class Console extends Component {
-  // `bootstrap` is null until it is known which kind of key this is; `ended` says why a session has ended.
+  // `bootstrap` is null until the kind of key is known; `ended` says why a session has ended.
   state = { signedIn: Boolean(session.key), bootstrap: null, ended: null, fault: null, at: here() };
 
   componentDidMount() {
-    session.onRefused = (fault) => this.signOut(`You have been signed out: the service does not accept this admin key any more (${fault.message}).`);
+    session.onRefused = (fault) => this.signOut(`You have been signed out: the service no longer accepts this admin key (${fault.message}).`);
     window.addEventListener("hashchange", this.moved);
     if (session.key) this.resume();
   }
@@ -98,7 +98,7 @@ class SignIn extends Component {
         <div role="alert">${ended && !fault && html`<p class="fault">${ended}</p>`}</div>
         <form ref=${this.form} onSubmit=${this.submit}>
           <${Field} name="admin_key" label="Admin key" type="password" required spellcheck=${false} placeholder="iiak_admin_…"
-            hint="It stays in this tab and is forgotten when you close it. There is no cookie." wrong=${wrong} />
+            hint="The key stays in this tab and is forgotten when you close the tab. No cookie is set." wrong=${wrong} />
           <button type="submit" disabled=${busy} aria-busy=${busy ? "true" : undefined}>Sign in</button>
         </form>
       </section>
@@ -127,7 +127,7 @@ class Frame extends Component {
 
   dismiss = () => this.setState({ notice: null });
 
-  // A notice ends with the page on which it was made.
+  // A notice disappears when another page is opened.
   left = () => {
     if (this.state.notice && this.state.notice.at !== location.hash) this.dismiss();
   };
@@ -140,7 +140,7 @@ class Frame extends Component {
   render({ pages, bootstrap, at, onSignOut }, { notice }) {
     const [name = pages[0][0], id] = at.segments;
     return html`
-      <a class="skip" href="#main" onClick=${this.skip}>Skip to the content</a>
+      <a class="skip" href="#main" onClick=${this.skip}>Skip to content</a>
       <div class="frame">
         <header class="side">
           <${Brand} />
@@ -163,10 +163,10 @@ class Frame extends Component {
   }
 }
 
-// The list of a kind, or with an id the page of one.
+// The list of a page or, with an id, a single item of it.
 function Page({ page, id, query }) {
   const [, , List, One] = page ?? [];
-  if (!List || (id && !One)) return html`<${Heading} title="No such page" /><p><a href=${link("/")}>To the first page</a></p>`;
+  if (!List || (id && !One)) return html`<${Heading} title="Page not found" /><p><a href=${link("/")}>Go to the start page</a></p>`;
   return id ? html`<${One} id=${id} query=${query} />` : html`<${List} query=${query} />`;
 }
 

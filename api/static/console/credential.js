@@ -8,7 +8,7 @@ import { tryWith } from "./try.js";
 import { Usage } from "./usage.js";
 import { NETWORKS, local, number } from "./words.js";
 
-const OVERLAPS = [[0, "At once"], [3_600, "After an hour"], [86_400, "After a day"], [604_800, "After 7 days"], [2_592_000, "After 30 days"]];
+const OVERLAPS = [[0, "Immediately"], [3_600, "After an hour"], [86_400, "After a day"], [604_800, "After 7 days"], [2_592_000, "After 30 days"]];
 const USUAL_OVERLAP = 86_400;
 
 export function Credential({ id, query }) {
@@ -39,7 +39,7 @@ function CredentialPage({ credential, limits, restrictions, path, query, changed
       html`<${Editor} label="Edit" title=${`Edit ${credential.name}`} form=${EditForm} values=${credential} path=${path} changed=${changed} />
         <${Rotate} credential=${credential} path=${path} changed=${changed} />
         <${Confirm} label="Revoke" title=${`Revoke ${credential.name}?`} action="Revoke key" request=${() => ({ method: "DELETE", path })} onDone=${changed}>
-          <p>Every key of this credential is refused from the next request on. A revoked credential stays revoked; its record and its usage remain.</p>
+          <p>All keys of this credential will be refused from the next request on. Its record and usage will be kept. This can't be undone.</p>
         </${Confirm}>`}
     </${Heading}>
     <div class="columns">
@@ -76,7 +76,7 @@ function Facts({ credential }) {
       ${credential.revoked && html`<${Fact} name="Revoked"><${Time} at=${credential.revoked_at} /></${Fact}>`}
       <${Fact} name="Id"><code>${credential.id}</code> <${Copy} label="Copy" text=${() => credential.id} /></${Fact}>
     </dl>
-    <p class="small"><a href=${link("/audit", { target_id: credential.id })}>What was done to this credential</a></p>`;
+    <p class="small"><a href=${link("/audit", { target_id: credential.id })}>Audit log for this credential</a></p>`;
 }
 
 // Changes --------------------------------------------------------------------------------------------------------------
@@ -114,13 +114,13 @@ function LimitForm({ values, path, ...form }) {
   };
   return html`<${Form} label="Save limits" request=${request} ...${form}>
     ${(wrong) => html`
-      <p class="muted">They hold for the very next request with any key of this credential.</p>
+      <p class="muted">Changes apply from the next request with any key of this credential.</p>
       <${Field} name="rate_limit_per_minute" label="Requests per minute" type="number" min="1" max="10000" required wrong=${wrong} value=${values.rate_limit_per_minute} />
       <div class="pair">
-        <${Field} name="quota" label="Quota" hint="No quota, if empty." type="number" min="1" wrong=${wrong} value=${values.quota?.requests ?? ""} />
+        <${Field} name="quota" label="Quota" hint="Leave empty for no quota." type="number" min="1" wrong=${wrong} value=${values.quota?.requests ?? ""} />
         <${Field} name="per" label="Requests per" options=${[["day", "Day (UTC)"], ["month", "Month (UTC)"]]} value=${values.quota?.per ?? "month"} />
       </div>
-      <${Field} name="expires_at" label="Expires" hint="Never, if empty." type="datetime-local" wrong=${wrong} value=${localValue(values.expires_at)} />
+      <${Field} name="expires_at" label="Expires" hint="Leave empty for no expiry." type="datetime-local" wrong=${wrong} value=${localValue(values.expires_at)} />
     `}
   </${Form}>`;
 }
@@ -133,13 +133,13 @@ function RestrictionForm({ values, path, ...form }) {
   return html`<${Loaded} of="scopes" load=${() => choices("/v1/admin/credentials/{id}/restrictions", "put", "scopes")}>
     ${(scopes) => html`<${Form} label="Save restrictions" request=${request} ...${form}>
       ${(wrong) => html`
-        <p class="muted">They hold for the very next request with any key of this credential.</p>
+        <p class="muted">Changes apply from the next request with any key of this credential.</p>
         <${Field} name="ip_networks" label="Networks" rows="3" spellcheck=${false} wrong=${wrong} value=${values.ip_networks.join("\n")}
-          hint="One a line, such as 203.0.113.0/24 or 2001:db8::/32. From anywhere, if empty." />
+          hint="One per line, such as 203.0.113.0/24 or 2001:db8::/32. If empty, keys work from anywhere." />
         <fieldset>
           <legend class="label">Scopes</legend>
           ${scopes.map((scope) => html`<${Choice} name="scopes" value=${scope} checked=${values.scopes.includes(scope)} />`)}
-          <small class="muted">If none is chosen: everything except submit.</small>
+          <small class="muted">If none is chosen, keys may call everything but submit.</small>
         </fieldset>
       `}
     </${Form}>`}
@@ -173,14 +173,14 @@ class Rotate extends Component {
       html`<${Dialog} title=${`Rotate ${credential.name}`} onClose=${this.close}>
         <${Form} label="Rotate key" request=${request} onCancel=${this.close} onDone=${this.rotated}>
           ${(wrong) => html`
-            <p>The credential gets a new key. Limits, restrictions and usage stay, and both keys share them.</p>
-            <${Field} name="overlap_seconds" label="The former key ends" options=${OVERLAPS} value=${USUAL_OVERLAP} wrong=${wrong} />
+            <p>The credential gets a new key. Its limits, restrictions and usage stay the same, and both keys share them.</p>
+            <${Field} name="overlap_seconds" label="The former key expires" options=${OVERLAPS} value=${USUAL_OVERLAP} wrong=${wrong} />
           `}
         </${Form}>
       </${Dialog}>`}
       ${made &&
       html`<${NewKey} title=${`The new key of ${credential.name}`} apiKey=${made.data.api_key} onClose=${this.leave}
-        note=${`The former key, ${former.api_key_prefix}…, ends ${local(former.ends_at)}.`}>
+        note=${`The former key, ${former.api_key_prefix}…, expires on ${local(former.ends_at)}.`}>
         <button type="button" class="quiet" onClick=${this.tryIt}>Try it</button>
       </${NewKey}>`}
     `;

@@ -7,7 +7,7 @@ import { tryWith } from "./try.js";
 import { NETWORKS } from "./words.js";
 
 const LIMIT = 20;
-const MOST_ACCOUNTS = 100; // of a page of the list
+const MOST_ACCOUNTS = 100; // the largest page of the list
 const STATUSES = [["", "Not revoked"], ["active", "Active"], ["expired", "Expired"], ["revoked", "Revoked"]];
 const NETWORK_CHOICES = NETWORKS.map((name, id) => [id, name]);
 
@@ -27,7 +27,7 @@ export function Credentials({ query }) {
     </${Card}>`;
 }
 
-// `ofAccount`: on the page of the account that they belong to.
+// `ofAccount`: the list is on the page of the account that the credentials belong to.
 export function CredentialList({ answer: { data, pagination }, query, ofAccount = false }) {
   if (!pagination.total) {
     return !ofAccount && Object.keys(query).length
@@ -93,17 +93,17 @@ function CreationForm({ user, ...form }) {
     ${(wrong) => html`
       ${user ? html`<p class="muted">For ${user.name}.</p>` : html`<${AccountChoice} wrong=${wrong} />`}
       <${Field} name="name" label="Name" required maxlength="255" placeholder="Production backend" wrong=${wrong} />
-      <${Field} name="network_id" label="Network" hint="A key works on this network only, for good." options=${NETWORK_CHOICES} wrong=${wrong} />
+      <${Field} name="network_id" label="Network" hint="The key works only on this network. This can't be changed later." options=${NETWORK_CHOICES} wrong=${wrong} />
       <div class="pair">
         <${Field} name="rate_limit_per_minute" label="Requests per minute" type="number" min="1" max="10000" required wrong=${wrong} value="60" />
-        <${Field} name="expires_at" label="Expires" hint="Never, if empty." type="datetime-local" wrong=${wrong} />
+        <${Field} name="expires_at" label="Expires" hint="Leave empty for no expiry." type="datetime-local" wrong=${wrong} />
       </div>
       <${Field} name="description" label="Description" maxlength="2000" wrong=${wrong} />
     `}
   </${Form}>`;
 }
 
-// The newest accounts to choose from; others are found on the page of accounts.
+// Offers the newest accounts; for any other, the user starts from that account's page.
 function AccountChoice({ wrong }) {
   const path = withQuery("/v1/admin/users", { limit: MOST_ACCOUNTS });
   return html`<${Loaded} of=${path} load=${(signal) => get(path, signal)}>
@@ -111,7 +111,7 @@ function AccountChoice({ wrong }) {
       name="user_account_id"
       label="Account"
       required
-      hint=${pagination.hasMore ? "The newest accounts. For another one, open its page first." : null}
+      hint=${pagination.hasMore ? "Only the newest accounts are listed. For any other, create the credential on the account's page." : null}
       options=${[["", "Choose an account"], ...data.map(({ id, name, external_id: reference }) => [id, reference ? `${name} (${reference})` : name])]}
       wrong=${wrong}
     />`}

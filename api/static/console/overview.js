@@ -1,4 +1,4 @@
-// The first page: all requests of a partner, its busiest accounts and endpoints, and keys that end soon.
+// The first page: all requests of a partner, its busiest accounts and endpoints, and keys that expire soon.
 import { download, get, rows } from "./api.js";
 import { Chart } from "./chart.js";
 import { Ago, Card, Curl, Empty, Heading, Loaded, Table, html, say } from "./parts.js";
@@ -7,7 +7,7 @@ import { link, withQuery } from "./router.js";
 import { Endpoints, Periods, Totals } from "./usage.js";
 import { NETWORKS, milliseconds, number, percent } from "./words.js";
 
-// No endpoint has the sums of all accounts, so the page adds up the export. Beyond so many lines it does not.
+// No endpoint returns the sums over all accounts, so the page adds up the export, unless it has more lines than this.
 const MOST_LINES = 200_000;
 const SOON_DAYS = 30;
 
@@ -32,7 +32,7 @@ export function Overview({ query }) {
     </div>`;
 }
 
-// The sum of an export, null if that is too long.
+// The sums of an export, or null if it is too long.
 async function added(period, path, signal) {
   const tally = new Tally(period);
   let lines = 0;
@@ -47,7 +47,7 @@ async function added(period, path, signal) {
 function Figures({ period, tally }) {
   return html`
     <${Totals} total=${tally.total} />
-    <${Chart} stacked label=${`Requests of the last ${period.words}: ${number(tally.total.requests)}`} names=${period.names} titles=${period.titles} series=${tally.series} />
+    <${Chart} stacked label=${`Requests in the last ${period.words}: ${number(tally.total.requests)}`} names=${period.names} titles=${period.titles} series=${tally.series} />
     <h3>Endpoints</h3>
     <${Endpoints} rows=${tally.busiest()} total=${tally.total.requests} />`;
 }
@@ -76,21 +76,21 @@ function BusiestAccounts({ period, of }) {
 
 function EndingSoon() {
   const path = withQuery("/v1/admin/credentials", { expires_within: SOON_DAYS, limit: 5 });
-  return html`<${Card} title="Keys that end soon" actions=${html`<${Curl} path=${path} />`}>
+  return html`<${Card} title="Keys that expire soon" actions=${html`<${Curl} path=${path} />`}>
     <${Loaded} of=${path} load=${(signal) => get(path, signal)}>
       ${({ data }) =>
         data.length
           ? html`<${Table}
-              caption=${`Credentials that expire within ${SOON_DAYS} days`}
+              caption=${`Credentials that expire within the next ${SOON_DAYS} days`}
               rows=${data}
               columns=${[
                 { name: "Credential", cell: (row) => html`<a href=${link(`/credentials/${row.id}`)}>${row.name}</a>` },
                 { name: "Account", cell: (row) => row.user_account_name },
                 { name: "Network", cell: (row) => NETWORKS[row.network_id] },
-                { name: "Ends", figures: true, cell: (row) => html`<${Ago} at=${row.expires_at} />` },
+                { name: "Expires", figures: true, cell: (row) => html`<${Ago} at=${row.expires_at} />` },
               ]}
             />`
-          : html`<${Empty} title="None">No key expires within ${SOON_DAYS} days.</${Empty}>`}
+          : html`<${Empty} title="None">No keys expire within the next ${SOON_DAYS} days.</${Empty}>`}
     </${Loaded}>
   </${Card}>`;
 }

@@ -1,4 +1,4 @@
-// The parts that pages are made of: times, badges, copying, tables, lists, forms, dialogs, and how refusals are shown.
+// The building blocks of pages: times, badges, copying, tables, lists, forms, dialogs and refusals.
 import { Component, createRef, h } from "./preact.mjs";
 import htm from "./htm.mjs";
 import { Refused, call, curl, parsed, remedy } from "./api.js";
@@ -12,7 +12,7 @@ const newId = () => `part-${(ids += 1)}`;
 
 // Times, badges, facts -------------------------------------------------------------------------------------------------
 
-// A time in the reader's zone; its title has it in UTC.
+// A time in the reader's zone; its title shows it in UTC.
 export function Time({ at, none = "never" }) {
   if (!at) return html`<span class="muted">${none}</span>`;
   return html`<time datetime=${at} title=${utc(at)}>${local(at)}</time>`;
@@ -42,7 +42,7 @@ export const None = ({ children = "none" }) => html`<span class="muted">${childr
 // Whether the page that opens next takes the focus: after a link it does, after a reload it does not.
 export const opening = { wanted: false };
 
-// A page's heading, which is also the document's title, and what can be done there.
+// A page's heading, which is also the document's title, with the page's actions beside it.
 export class Heading extends Component {
   heading = createRef();
 
@@ -85,7 +85,7 @@ export class Card extends Component {
 
 // Notices --------------------------------------------------------------------------------------------------------------
 
-// Announces a result, such as "Credential revoked": the shell shows it, and screen readers read it out.
+// Announces a result, such as "Credential revoked": the frame shows it, and screen readers read it out.
 export const notices = new EventTarget();
 export const say = (words) => notices.dispatchEvent(new CustomEvent("said", { detail: words }));
 
@@ -114,7 +114,7 @@ export class Copy extends Component {
   }
 }
 
-// A page without TLS has no clipboard of its own; there, a selection is copied as a user would.
+// Without TLS, a page can't use the clipboard API. It then selects the text and copies the selection, as a user would.
 async function toClipboard(text, beside) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = Object.assign(document.createElement("textarea"), { value: text, className: "unseen" });
@@ -131,7 +131,7 @@ export function Curl({ method = "GET", path, body, variable, kind }) {
 
 // Refusals -------------------------------------------------------------------------------------------------------------
 
-// A refusal in the API's own words, with what its code says can be done about it.
+// A refusal in the API's own words, with the remedy for its code.
 export class Fault extends Component {
   state = { remedy: null };
 
@@ -162,8 +162,8 @@ export class Fault extends Component {
 
 // Loading --------------------------------------------------------------------------------------------------------------
 
-// Shows what `load(signal)` answers, and loads it again when `of` changes or a part asks for it. A whole page has a `title`,
-// which is its heading until it is loaded.
+// Shows the result of `load(signal)`, and loads it again when `of` changes or a child asks for it. A whole page has a `title`,
+// which is its heading until it has loaded.
 export class Loaded extends Component {
   state = { answer: undefined, fault: null, busy: true };
 
@@ -199,7 +199,7 @@ export class Loaded extends Component {
   }
 }
 
-// To be called after a change of the page: if what had the focus is gone, the page's heading gets it.
+// Returns a function to call after the page has changed: if the focused element is gone, the page's heading takes the focus.
 function keepingFocus() {
   const before = document.activeElement;
   return () => {
@@ -228,12 +228,12 @@ export function Table({ caption, columns, rows, keyed = (row) => row.id }) {
   </table>`;
 }
 
-// Links to the pages of a list that has the filters of `query`.
+// Links to the previous and the next page of a list, with the filters of `query`.
 export function Pager({ pagination, shown, path, query }) {
   const { limit, offset, total } = pagination;
   const to = (start) => link(path, { ...query, offset: start || "" });
-  return html`<nav class="pager" aria-label="Parts of the list">
-    <p class="muted" role="status">${shown ? `${number(offset + 1)} to ${number(offset + shown)} of ${number(total)}` : `None of ${number(total)} here`}</p>
+  return html`<nav class="pager" aria-label="Pagination">
+    <p class="muted" role="status">${shown ? `${number(offset + 1)} to ${number(offset + shown)} of ${number(total)}` : `Nothing on this page; ${number(total)} in total`}</p>
     ${offset > 0 && html`<a href=${to(Math.max(0, offset - limit))} role="button" class="secondary">Previous</a>`}
     ${offset + limit < total && html`<a href=${to(offset + limit)} role="button" class="secondary">Next</a>`}
   </nav>`;
@@ -247,7 +247,7 @@ export function Empty({ title, children }) {
 export class Filters extends Component {
   form = createRef();
 
-  // Back and forward change the query of the page, and so what the fields say.
+  // Back and forward change the page's query, and the fields follow it.
   componentDidUpdate({ query }) {
     if (JSON.stringify(query) === JSON.stringify(this.props.query)) return;
     for (const field of this.form.current.elements) if (field.name) field.value = this.props.query[field.name] ?? "";
@@ -286,7 +286,7 @@ export class Field extends Component {
   }
 }
 
-// A check box among several of the same name.
+// One of several checkboxes with the same name.
 export function Choice({ name, value, checked }) {
   return html`<label class="choice"><input type="checkbox" name=${name} value=${value} defaultChecked=${checked} />${value}</label>`;
 }
@@ -339,10 +339,10 @@ export class Form extends Component {
   }
 }
 
-// The text of a form's field, undefined if there is none.
+// The text in a form's field, undefined if there is none.
 export const given = (data, name) => data.get(name)?.trim() || undefined;
 
-// The JSON object of a form's field; {} if there is none.
+// The JSON object in a form's field; {} if there is none.
 export function jsonObject(data, name) {
   try {
     return parsed(data.get(name).trim() || "{}");
@@ -351,7 +351,7 @@ export function jsonObject(data, name) {
   }
 }
 
-// A local date and time of a form's field in UTC, undefined if there is none.
+// The local date and time in a form's field, as UTC; undefined if there is none.
 export const moment = (data, name) => (data.get(name) ? new Date(data.get(name)).toISOString() : undefined);
 
 // A time as the value of a local date and time field.
@@ -363,7 +363,7 @@ export function localValue(iso) {
 
 // Dialogs --------------------------------------------------------------------------------------------------------------
 
-// A modal dialog, open as long as it is shown. The focus returns to where it was. `firm`: Escape does not close it.
+// A modal dialog, open for as long as it is rendered. The focus then returns to where it was. `firm`: Escape does not close it.
 export class Dialog extends Component {
   id = newId();
   box = createRef();
@@ -381,7 +381,7 @@ export class Dialog extends Component {
     if (!this.gone) this.props.onClose();
   };
 
-  // Escape is told at once. The event `close` comes later, and would shut a dialog that the next key has opened again.
+  // Escape is reported at once. The event `close` comes later, and would close a dialog that the next key press has reopened.
   cancelled = (event) => {
     event.preventDefault();
     if (!this.props.firm) this.props.onClose();
@@ -406,7 +406,7 @@ export class Opener extends Component {
   }
 }
 
-// A button that asks before it acts; `children` say what will happen.
+// A button that asks for confirmation before it acts; `children` say what will happen.
 export function Confirm({ label, title, action, danger = true, request, onDone, children }) {
   return html`<${Opener} label=${label} title=${title} kind=${danger ? "secondary dangerous" : "secondary"}>
     ${(close) => {
@@ -419,10 +419,10 @@ export function Confirm({ label, title, action, danger = true, request, onDone, 
   </${Opener}>`;
 }
 
-// A key that is shown once. Escape does not close this dialog, so that it isn't lost by accident.
+// A key that is shown once. Escape does not close this dialog, so that the key isn't lost by accident.
 export function NewKey({ title, apiKey, note, onClose, children }) {
   return html`<${Dialog} title=${title} firm=${true} onClose=${onClose}>
-    <p>Store this key now. It is shown only this once; the service keeps no copy of it.</p>
+    <p>Store this key now. It is shown only once, and the service keeps no copy of it.</p>
     <div class="secret"><code tabindex="0">${apiKey}</code><${Copy} label="Copy key" kind="primary" text=${() => apiKey} /></div>
     ${note && html`<p>${note}</p>`}
     <footer class="line">${children}<div class="actions"><button type="button" class="secondary" onClick=${onClose}>I have stored it</button></div></footer>

@@ -25,7 +25,7 @@ export function periodOf(name, now = new Date()) {
   };
 }
 
-// Hours are shown in the reader's zone; days and months are those of UTC, as in the API.
+// Hours are shown in the reader's zone; days and months are in UTC, as in the API.
 const NAMES = {
   hour: { hour: "2-digit", minute: "2-digit" },
   day: { day: "numeric", month: "short", timeZone: "UTC" },
@@ -37,7 +37,7 @@ const TITLES = {
   month: { month: "long", year: "numeric", timeZone: "UTC" },
 };
 
-// The first instant of the part that is so many parts after the one of a time.
+// The first instant of a part: the one that is `after` parts later than the part that contains `time`.
 function partOf(granularity, time, after) {
   const [year, month, day, hour] = [time.getUTCFullYear(), time.getUTCMonth(), time.getUTCDate(), time.getUTCHours()];
   if (granularity === "month") return new Date(Date.UTC(year, month + after));
@@ -86,7 +86,7 @@ function addTo(sum, row) {
   if (row.status_class === "5xx") sum.server += row.total_requests;
 }
 
-// The most requests that the limits of a credential admit in each part of a period.
+// The maximum number of requests that the limits of a credential admit in each part of a period.
 export function admitted(period, { rate_limit_per_minute: rate, quota }) {
   return period.minutes.map((minutes) => {
     const quotas = quota ? quota.requests * Math.max(1, quota.per === "day" ? minutes / 1440 : 1) : Infinity;

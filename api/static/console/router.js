@@ -1,5 +1,5 @@
-// The place in the console: the part of the address after #, such as #/accounts?search=acme&offset=20. console.js has the pages.
-// Filters are kept there, so that back, reload and sharing work. Keys never are.
+// The current place in the console: the part of the address after #, such as #/accounts?search=acme&offset=20. Filters are kept
+// there, so that back, reload and sharing work; keys never are. The pages are in console.js.
 
 // The path's segments, and its query as an object.
 export function here() {
@@ -7,7 +7,7 @@ export function here() {
   return { segments: path.split("/").filter(Boolean), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-// A link to a page; values that are empty are left out.
+// A link to a page; empty values are left out.
 export const link = (path, query = {}) => `#${withQuery(path, query)}`;
 
 export function go(path, query = {}) {

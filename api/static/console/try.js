@@ -1,4 +1,4 @@
-// A place to try any chain call with an API key. Its forms are made from /openapi.json, so new endpoints appear by themselves.
+// A place to try any chain call with an API key. Its forms are made from /openapi.json, so new endpoints appear automatically.
 import { curl, description, session, tried } from "./api.js";
 import { Card, Copy, Empty, Fact, Fault, Field, Heading, Loaded, html } from "./parts.js";
 import { Component, createRef } from "./preact.mjs";
@@ -106,7 +106,7 @@ class Call extends Component {
     return html`<div class="call">
       <form ref=${this.form} onSubmit=${this.send}>
         ${operation.description && html`<p class="muted small">${operation.description.replaceAll("`", "")}</p>`}
-        <${Field} name="api_key" label="API key" type="password" required hint="Kept on this page only, until you sign out or reload." spellcheck=${false} value=${session.apiKey} />
+        <${Field} name="api_key" label="API key" type="password" required hint="Kept only in memory, until you sign out or reload the page." spellcheck=${false} value=${session.apiKey} />
         ${operation.parameters.map((each) => html`<${Parameter} parameter=${each} value=${query[each.name]} />`)}
         ${operation.body && html`<${Field} name="body" label="Body" rows="8" spellcheck=${false} value=${JSON.stringify(exampleOf(operation.body), null, 2)} />`}
         <footer class="line">
@@ -116,7 +116,7 @@ class Call extends Component {
       </form>
       <div class="answer" aria-live="polite">
         ${fault && html`<${Fault} fault=${fault} />`}
-        ${answer ? html`<${Answer} ...${answer} />` : !fault && html`<${Empty} title="No answer yet">Send the request to see what the API answers.</${Empty}>`}
+        ${answer ? html`<${Answer} ...${answer} />` : !fault && html`<${Empty} title="No answer yet">Send the request to see the answer.</${Empty}>`}
         ${next && html`<button type="button" class="secondary" onClick=${() => this.send(null, next)}>Next page</button>`}
       </div>
     </div>`;
@@ -127,7 +127,7 @@ function Parameter({ parameter: { name, required, description: hint, schema, exa
   const shared = { name: `parameter ${name}`, label: name, hint: hint.replaceAll("`", ""), required, value: value ?? example };
   if (schema.enum || schema.type === "boolean") {
     const words = schema.enum ?? ["true", "false"];
-    const usual = schema.default === undefined ? "not sent" : `${schema.default}, if not sent`;
+    const usual = schema.default === undefined ? "not sent" : `not sent (default: ${schema.default})`;
     return html`<${Field} ...${shared} options=${[...(required ? [] : [["", usual]]), ...words.map((word) => [word, word])]} />`;
   }
   if (schema.type === "integer") return html`<${Field} ...${shared} type="number" min=${schema.minimum} max=${schema.maximum} placeholder=${schema.default} />`;
@@ -144,20 +144,20 @@ function Answer({ path, response, text, tookMs }) {
     <p class="line">
       <strong class=${response.ok ? "badge good" : "badge bad"}>${response.status}</strong>
       <span class="muted">
-        ${milliseconds(tookMs)}, ${bytes(new Blob([text]).size)}${left !== null && `, ${left} of ${response.headers.get("RateLimit-Limit")} requests left in this minute`}
+        ${milliseconds(tookMs)}, ${bytes(new Blob([text]).size)}${left !== null && `, ${left} of ${response.headers.get("RateLimit-Limit")} requests left this minute`}
       </span>
       <${Copy} label="Copy answer" text=${() => text} />
     </p>
     <p class="small"><code>${path}</code></p>
     <pre class="json" tabindex="0" aria-label="Answer">${isJson ? coloured(shown.slice(0, MOST_SHOWN)) : shown.slice(0, MOST_SHOWN)}</pre>
-    ${shown.length > MOST_SHOWN && html`<p class="muted">The rest is not shown; it is in the copy.</p>`}
+    ${shown.length > MOST_SHOWN && html`<p class="muted">The rest is not shown. "Copy answer" copies the whole answer.</p>`}
     <details class="small">
       <summary>Headers</summary>
       <dl class="facts">${[...response.headers].map(([name, value]) => html`<${Fact} name=${name}>${value}</${Fact}>`)}</dl>
     </details>`;
 }
 
-// JSON text as elements: names, strings, and everything else that is a value.
+// JSON text as elements: names, strings and other values.
 function coloured(json) {
   const kind = (token, name) => (name ? "name" : token.startsWith('"') ? "string" : "value");
   const tokens = json.matchAll(/("(?:\\.|[^"\\])*")(?=(:)?)|[^\s"{}[\],:]+|[\s{}[\],:]+/g);

@@ -1,4 +1,4 @@
-// The usage of an account or a credential: figures, requests by time with the limit, response times, endpoints.
+// The usage of an account or a credential: figures, requests over time with the limit, response times, endpoints.
 import { get } from "./api.js";
 import { Chart } from "./chart.js";
 import { Card, Curl, Empty, Figure, Loaded, Table, html } from "./parts.js";
@@ -8,7 +8,7 @@ import { milliseconds, number, percent } from "./words.js";
 
 const MOST_PARTS = 1000; // of an answer
 
-// Links to the periods, the present one marked.
+// Links to the periods, with the current one marked.
 export function Periods({ path, query, current }) {
   const marked = (name) => (name === current ? "true" : undefined);
   return html`<nav class="periods" aria-label="Period">
@@ -16,7 +16,7 @@ export function Periods({ path, query, current }) {
   </nav>`;
 }
 
-// `breakdown` is the path of its breakdown, `limits` are those of a credential, `path` is the page's own.
+// `breakdown` is the API's path of the breakdown, `limits` are the limits of a credential, `path` is the page's own.
 export function Usage({ breakdown, limits = null, path, query }) {
   const current = query.period ?? "month";
   const period = periodOf(current);
@@ -43,11 +43,11 @@ function Figures({ period, byStatus, percentiles, byEndpoint, limits }) {
   return html`
     <${Totals} total=${total}><${Busiest} period=${period} tally=${tally} limit=${limit} /></${Totals}>
     <h3>Requests</h3>
-    <${Chart} stacked label=${`Requests of the last ${period.words}: ${number(total.requests)}`} ...${axis} series=${tally.series}
+    <${Chart} stacked label=${`Requests in the last ${period.words}: ${number(total.requests)}`} ...${axis} series=${tally.series}
       limit=${limit} limitName=${`Limit per ${period.granularity}`} />
     ${total.requests > 0 &&
     html`<h3>Response times</h3>
-      <${Chart} label=${`Response times of the last ${period.words}`} ...${axis} series=${percentileSeries(period, percentiles)} show=${milliseconds} />
+      <${Chart} label=${`Response times in the last ${period.words}`} ...${axis} series=${percentileSeries(period, percentiles)} show=${milliseconds} />
       <h3>Endpoints</h3>
       <${Endpoints} rows=${tally.busiest()} total=${total.requests} />`}`;
 }
@@ -55,14 +55,14 @@ function Figures({ period, byStatus, percentiles, byEndpoint, limits }) {
 export function Totals({ total, children }) {
   return html`<dl class="figures-row">
     <${Figure} name="Requests" value=${number(total.requests)} />
-    <${Figure} name="Client errors" value=${percent(total.client, total.requests)} note=${`${number(total.client)} with status 4xx, limits reached among them`} />
+    <${Figure} name="Client errors" value=${percent(total.client, total.requests)} note=${`${number(total.client)} with status 4xx, including requests over a limit`} />
     <${Figure} name="Server errors" value=${percent(total.server, total.requests)} note=${`${number(total.server)} with status 5xx`} />
     <${Figure} name="Mean response time" value=${total.requests ? milliseconds(total.tookMs / total.requests) : "–"} />
     ${children}
   </dl>`;
 }
 
-// The part of the period with most requests, and how much of the limit that was.
+// The part of the period with the most requests, and their share of the limit.
 function Busiest({ period, tally, limit }) {
   const sums = period.names.map((_, place) => tally.series.reduce((sum, { values }) => sum + values[place], 0));
   const most = Math.max(...sums);

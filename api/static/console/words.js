@@ -5,13 +5,13 @@ export const NETWORKS = ["Mainnet", "Preview", "Preprod"];
 export const number = (value) => value.toLocaleString("en");
 export const counted = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 
-// Milliseconds, with more digits the shorter they are.
+// A duration: in milliseconds with three significant digits, from 10 s on in whole seconds.
 export function milliseconds(value) {
   if (value >= 10_000) return `${number(Math.round(value / 1000))} s`;
   return `${value.toLocaleString("en", { maximumSignificantDigits: 3 })} ms`;
 }
 
-// A share of a whole; what is not quite nothing is not shown as 0 %.
+// A share of a whole. A tiny share is shown as < 0.01 %, never as 0 %.
 export function percent(part, whole) {
   if (!part || !whole) return "0 %";
   const share = (100 * part) / whole;
