@@ -7,22 +7,30 @@ import time
 
 import asyncpg
 
+from shared import sql
 from shared.ledger import Point, tx_id_of
-
-_TABLES = ("tx", "mint", "utxo", "block")
-"""The tables with a row for each block, transaction, unspent output or mint."""
 
 
 async def undo_s(db: asyncpg.Connection, point: Point, *, redo: bool = False) -> float:
     """Seconds to delete the rows of all blocks after a point and, with `redo`, to copy them back.
 
-    It never commits, so the index does not change.
+    These are the rows of the tables with one for each block, transaction, unspent output or mint. It never commits, so
+    the index does not change.
     """
+    first_slot = point.slot_no + 1
+    first_tx_id = tx_id_of(first_slot, 0)
+    # NOTE: read before the clock starts, since no key of `utxo` begins with tx_id. A rollback knows the addresses.
+    unspent = await db.fetch("SELECT address_no, tx_id, output_index FROM utxo WHERE tx_id >= $1", first_tx_id)
     transaction = db.transaction()
     await transaction.start()
     await db.execute("SET LOCAL enable_seqscan = off")  # as in a rollback
     began = time.perf_counter()
-    deleted = {table: await _delete_after(db, table, point) for table in _TABLES}
+    deleted = {
+        "tx": await db.fetch("DELETE FROM tx WHERE tx_id >= $1 RETURNING *", first_tx_id),
+        "mint": await db.fetch("DELETE FROM mint WHERE tx_id >= $1 RETURNING *", first_tx_id),
+        "utxo": await db.fetch(_DELETE_UNSPENT, *sql.columns([tuple(row) for row in unspent], empty=3)),
+        "block": await db.fetch("DELETE FROM block WHERE slot_no >= $1 RETURNING *", first_slot),
+    }
     if redo:
         for table, rows in deleted.items():
             await db.copy_records_to_table(table, records=rows)
@@ -31,11 +39,8 @@ async def undo_s(db: asyncpg.Connection, point: Point, *, redo: bool = False) ->
     return took_s
 
 
-async def _delete_after(db: asyncpg.Connection, table: str, point: Point) -> list[asyncpg.Record]:
-    first_slot = point.slot_no + 1
-    column, first = ("slot_no", first_slot) if table == "block" else ("tx_id", tx_id_of(first_slot, 0))
-    deleted: list[asyncpg.Record] = await db.fetch(
-        f"DELETE FROM {table} WHERE {column} >= $1 RETURNING *",  # noqa: S608 - of our own constants
-        first,
-    )
-    return deleted
+_DELETE_UNSPENT = """
+DELETE FROM utxo u USING unnest($1::integer[], $2::bigint[], $3::integer[]) AS key (address_no, tx_id, output_index)
+WHERE (u.address_no, u.tx_id, u.output_index) = (key.address_no, key.tx_id, key.output_index)
+RETURNING u.*
+"""
