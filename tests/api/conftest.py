@@ -37,6 +37,12 @@ def environment(environment: dict[str, str]) -> dict[str, str]:
     return environment | {"BOOTSTRAP_ADMIN_KEY": BOOTSTRAP_KEY}
 
 
+@pytest.fixture(autouse=True)
+def no_pruning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No API in this process prunes by itself: it would hold the lock, or drop the rows, when a test prunes."""
+    monkeypatch.setattr("api.retention._FIRST_WITHIN_S", 1e9)
+
+
 @pytest.fixture
 def no_aggregator(monkeypatch: pytest.MonkeyPatch) -> None:
     """No aggregator runs in this test, so its APIs do not wait for one when they stop."""
