@@ -223,7 +223,8 @@ class Moment(Kind[datetime]):
     """An ISO 8601 date, or date and time; UTC unless it has an offset.
 
     A date alone means the start of that day or, with `last`, its last microsecond. The last microsecond of the year
-    9999 becomes the one before. A space before an offset is read as the `+` that a query contained without encoding.
+    9999 becomes the one before. In a parameter, a space before an offset is read as the `+` that the query contained
+    without encoding.
     """
 
     def __init__(self, message: Message = None, *, last: bool = False) -> None:
@@ -232,15 +233,20 @@ class Moment(Kind[datetime]):
         self.last = last
 
     def of_text(self, text: str) -> datetime:
-        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-            return datetime.combine(date.fromisoformat(text), time.max if self.last else time.min, UTC)
-        if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]", text) or not text.isascii():
-            raise ValueError(text)
-        moment = datetime.fromisoformat(_SPACE_FOR_PLUS.sub(r"\1+", text))
+        return self.of_json(_SPACE_FOR_PLUS.sub(r"\1+", text))
+
+    def of_json(self, value: object) -> datetime:
+        if not isinstance(value, str):
+            raise ValueError(value)
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+            return datetime.combine(date.fromisoformat(value), time.max if self.last else time.min, UTC)
+        if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]", value) or not value.isascii():
+            raise ValueError(value)
+        moment = datetime.fromisoformat(value)
         try:
             in_utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except OverflowError as error:
-            raise ValueError(text) from error
+            raise ValueError(value) from error
         return min(in_utc, _LATEST)
 
 

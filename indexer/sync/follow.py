@@ -250,7 +250,7 @@ def _public_reason(fatal: Exception) -> str:
 
 
 _PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (genesis.WrongNetwork, "its node is of another network"),
+    (genesis.WrongNetwork, "its node is on another network"),
     (value_check.Unbalanced, "a transaction does not balance"),
     (NotFollowing, "the node's chain does not continue ours"),
     (schema.WrongSchema, "a newer program has migrated the database"),

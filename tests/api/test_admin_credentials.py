@@ -112,7 +112,7 @@ async def test_missing_fields_are_refused_in_the_specified_words(partner: Partne
         ("name", ["", "  ", "x" * 256, 1]),
         ("user_account_id", ["x", 1, NOWHERE[:-1], {}]),
         ("description", ["x" * 2_001, 1, []]),
-        ("expires_at", ["tomorrow", 1, "2199-13-01", "2199-01-01T25:00:00Z", ""]),
+        ("expires_at", ["tomorrow", 1, "2199-13-01", "2199-01-01T25:00:00Z", "2199-01-01T00:00:00 05:00", ""]),
         ("rate_limit_per_minute", [0, 10_001, "60", 1.5, -1, True]),
         ("metadata", [[], "x", 1, {"a": "x" * 16_385}]),
     ],

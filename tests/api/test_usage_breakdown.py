@@ -113,6 +113,7 @@ async def test_usage_is_grouped_by_period_endpoint_and_status(partner: Partner, 
     assert await parts("granularity=hour&limit=2&offset=1") == (await parts("granularity=hour"))[1:3]
     late = await partner.get(f"/usage/{credential['id']}/breakdown?start_date=2026-01-01&offset=100")
     assert (late.body["data"], late.body["pagination"]["total"]) == ([], 4)
+    assert await partner.data("GET", f"/usage/{credential['id']}/breakdown?start_date=2099-01-01") == []
     [whole] = await partner.data(
         "GET", f"/usage/{credential['id']}/breakdown?start_date=2026-03-01T10:30:00Z&end_date=2026-03-01T10:59:00Z"
     )

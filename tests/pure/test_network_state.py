@@ -64,10 +64,10 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
     ),
     "the indexer hangs": (of(beat_age_s=SILENT_AFTER_S), "unknown", True, ["no indexer is running for preview"]),
     "the indexer has stopped by itself": (
-        of(leading=False, refused="its node is of another network"),
+        of(leading=False, refused="its node is on another network"),
         "unknown",
         True,
-        ["no indexer is running for preview, it has stopped: its node is of another network"],
+        ["no indexer is running for preview, it has stopped: its node is on another network"],
     ),
     "a task fails": (
         of(failing=["ledger state"]),
