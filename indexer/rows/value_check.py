@@ -6,7 +6,7 @@ sub-transactions. Credits to reward accounts are on the side of the outputs.
 
 A certificate may name no amount. It then takes the deposit in the protocol parameters, which governance may change, or
 refunds the deposit that was once paid. Blocks contain neither amount: once governance has changed a deposit, any amount
-of the right sign is accepted.
+of the right sign is accepted. It does so only when an epoch begins.
 
 The checks change nothing and do not query the database; the resolver only names an asset in an error.
 """
@@ -26,6 +26,10 @@ from shared.ledger import HASH28_BYTES, AssetNo, Point
 
 class Unbalanced(Exception):
     """A transaction that breaks the ledger's rules: either we or the node have a bug, so indexing must stop."""
+
+
+class UnexplainedDeposit(Unbalanced):
+    """A transaction that breaks the rules, unless governance has changed a deposit since its value was read."""
 
 
 class Deposits(msgspec.Struct, frozen=True):
@@ -120,7 +124,9 @@ def deposit(kind: str, named: int | None) -> int:
 def _check(
     group: list[Transaction], fee: int, surplus: Surplus, resolver: Resolver, deposits: Deposits, at: Point
 ) -> None:
-    """Raises Unbalanced unless fee, deposits, refunds and withdrawals make up for the surplus."""
+    """Raises Unbalanced unless fee, deposits, refunds and withdrawals make up for the surplus: UnexplainedDeposit if
+    lovelace is missing or left over and some certificate names no amount.
+    """
     host, expected = group[-1], fee
     if host.valid:
         for tx in group:
@@ -129,7 +135,7 @@ def _check(
     unnamed = _unnamed(group) if host.valid else []
     if (unnamed or surplus.lovelace != expected) and not deposits.explain(unnamed, surplus.lovelace - expected):
         made = f"{surplus.lovelace} lovelace, but fee, deposits, refunds and withdrawals account for {expected}"
-        raise _unbalanced(host, at, f"leaves {made}")
+        raise _unbalanced(host, at, f"leaves {made}", UnexplainedDeposit if unnamed else Unbalanced)
     for asset_no, quantity in surplus.quantities.items():
         if quantity:
             asset = resolver.assets.raw_of(asset_no)
@@ -141,8 +147,8 @@ def _check(
             raise _unbalanced(host, at, f"leaves {quantity} of {name}")
 
 
-def _unbalanced(host: Transaction, at: Point, what: str) -> Unbalanced:
-    return Unbalanced(f"{at}: transaction {host.tx_hash.hex()} {what}")
+def _unbalanced(host: Transaction, at: Point, what: str, kind: type[Unbalanced] = Unbalanced) -> Unbalanced:
+    return kind(f"{at}: transaction {host.tx_hash.hex()} {what}")
 
 
 def _taken(tx: Transaction) -> int:

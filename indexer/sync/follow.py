@@ -30,7 +30,7 @@ from indexer.sync.continuity import NotFollowing
 from indexer.sync.phase import Phase
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
-from indexer.sync.session import NodeBehind, NodeSession
+from indexer.sync.session import NodeBehind, NodeSession, OutdatedSession
 from shared import database, leader, lifecycle, schema, tasks
 from shared.network import Network
 from shared.settings import masked
@@ -49,6 +49,7 @@ _PLAIN = (
     aiohttp.ClientError,
     ogmios.Refused,
     frames.Unreadable,
+    OutdatedSession,
 )
 """Errors that are logged without a traceback. The indexer also continues after others, except FATAL and assertions."""
 
@@ -64,8 +65,8 @@ class Outcome(Enum):
 async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
     """Follow the node from the intersection on, until the session must be opened again.
 
-    In bulk a second process reads, on a connection that it opens with `connect`. Raises one of FATAL, and the errors of
-    the node and the database.
+    In bulk a second process reads, on a connection that it opens with `connect`. Raises OutdatedSession, one of FATAL,
+    and the errors of the node and the database.
     """
     if opened.phase is Phase.BULK:
         source = block_source.read_in_child(connect, opened.network, opened.intersection)

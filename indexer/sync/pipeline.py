@@ -21,7 +21,7 @@ from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import Histories, HistoryEntries
 from indexer.rows.resolver import FirstSeen, Resolver, new_resolver
 from indexer.rows.staking import epochs_begun
-from indexer.rows.value_check import Rules
+from indexer.rows.value_check import Rules, UnexplainedDeposit
 from indexer.store import finish_bulk
 from indexer.store import writer as store
 from indexer.store.undone import Undone
@@ -30,7 +30,7 @@ from indexer.sync.batches import Batch
 from indexer.sync.continuity import LastBlock, NotFollowing, followed_by
 from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
-from indexer.sync.session import NodeSession
+from indexer.sync.session import NodeSession, OutdatedSession
 from shared import lifecycle
 from shared.ledger import Point
 
@@ -98,7 +98,7 @@ class Pipeline:
     async def write_forever(self) -> None:
         """Write batches in order as soon as their rows are built, until cancelled.
 
-        Raises value_check.Unbalanced, and the errors of the database.
+        Raises OutdatedSession, value_check.Unbalanced, and the errors of the database.
         """
         while True:
             prepared = await (await self._queue.get())
@@ -120,7 +120,7 @@ class Pipeline:
     async def forward(self, batch: Batch) -> None:
         """Run the look-ups of a batch, and start building its rows for the writer. In a live index, wait for the rows.
 
-        Raises NotFollowing, and value_check.Unbalanced for this batch or the last one.
+        Raises NotFollowing, and OutdatedSession or value_check.Unbalanced for this batch or the last one.
         """
         if self._first_block_no is None:
             self.phase, self._first_block_no = phase.begun_by(batch), batch.blocks[0].block_no
@@ -212,7 +212,12 @@ class Pipeline:
         assert self._first_block_no is not None, "forward has set it"
         begun = epochs_begun(before, blocks[0].point, self._session.network)
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
-        built = await rows.of(blocks, first_seen, begun, self._resolver, rules)
+        try:
+            built = await rows.of(blocks, first_seen, begun, self._resolver, rules)
+        except UnexplainedDeposit as unexplained:
+            if self._session.is_older_than(blocks[0].point):
+                raise OutdatedSession(f"{unexplained}: asking the node again for today's deposits") from unexplained
+            raise
         self._resolver.apply(built.unspent)
         entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))

@@ -37,6 +37,15 @@ class NodeSession(msgspec.Struct, frozen=True):
     phase: Phase
     deposits: Deposits
 
+    def is_older_than(self, point: Point) -> bool:
+        """Whether the epoch of a block began after the session opened, so that protocol parameters may have changed."""
+        epoch_of = self.network.epoch_of
+        return self.node_tip is None or epoch_of(self.node_tip.slot) < epoch_of(point.slot_no)
+
+
+class OutdatedSession(Exception):
+    """A block takes deposits that only a change by governance after the session opened can explain."""
+
 
 class NodeBehind(msgspec.Struct, frozen=True):
     """The node's tip is lower than ours, and following the node would roll back more than SECURITY_PARAMETER blocks.
@@ -68,7 +77,6 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
         asyncio.Event(),  # the caller cancels the session
         (ogmios.Refused,),
     )
-    deposits = await _deposits(node, configured)
     position = await store.position(writer)
     index_phase = phase.of(position)
     if position is None:
@@ -83,6 +91,7 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
         behind = await _behind(writer, position, point, node_tip)
         if behind is not None:
             return behind
+    deposits = await _deposits(node, configured)  # after node_tip, so that they are not older than its epoch
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
     return NodeSession(network, node, point, node_tip, index_phase, deposits)
 
@@ -90,8 +99,7 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
 async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposits:
     """The deposits of the genesis, and whether today's differ, if the node reports its protocol parameters.
 
-    NOTE: a change during a session stops the indexer at the first certificate that it affects; the session after the
-    restart accounts for it.
+    A change during a session raises OutdatedSession at the first certificate that it affects.
     """
     first = Deposits(configured.stake_deposit, configured.pool_deposit)
     try:

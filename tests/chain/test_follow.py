@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ import asyncpg
 import pytest
 from prometheus_client import REGISTRY
 
+from devnet.blocks import Block, Offer, nothing
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from devnet.session import Session
@@ -17,7 +19,7 @@ from indexer.ledger import reader
 from indexer.ogmios import connection as ogmios
 from indexer.rows import caches, rows
 from indexer.rows.resolver import Resolver
-from indexer.rows.value_check import Deposits
+from indexer.rows.value_check import Deposits, Unbalanced
 from indexer.store import writer as store
 from indexer.sync import batches, leading, phase, session
 from indexer.sync.follow import Follower
@@ -235,6 +237,46 @@ async def test_a_session_knows_whether_governance_has_changed_deposits(
         await connection.close()
     assert isinstance(opened, session.NodeSession)
     assert opened.deposits == Deposits(2_000_000, 500_000_000, changed=changed)
+
+
+@pytest.mark.parametrize("reported", [True, False])
+async def test_a_deposit_changed_during_a_session_stops_only_an_index_whose_node_does_not_report_it(
+    db: asyncpg.Connection, database_url: str, reported: bool
+) -> None:
+    halved = {"stakePoolDeposit": {"ada": {"lovelace": 250_000_000}}}
+
+    class Governed(NodeServer):
+        def query(self, session: Session, method: str, params: Any) -> Any:
+            found = super().query(session, method, params)
+            return found | halved if method == "queryLedgerState/protocolParameters" and has_changed(self) else found
+
+    class HalfTheDeposit(Generated):
+        """From epoch 1 on, registrations of pools take half the deposit; the fee is higher by the other half."""
+
+        registered = 0
+
+        def grow(self, count: int = 1, offer: Offer = nothing) -> list[Block]:
+            fresh = super().grow(count, offer)
+            for block in fresh:
+                for tx in block.decoded()["transactions"] if PREVIEW.epoch_of(block.slot) else ():
+                    kinds = [certificate["type"] for certificate in tx.get("certificates", ())]
+                    if "stakePoolRegistration" in kinds:
+                        tx["fee"]["ada"]["lovelace"] += 250_000_000
+                        self.registered += 1
+            return fresh
+
+    def has_changed(node: NodeServer) -> bool:
+        return reported and node.tip is not None and PREVIEW.epoch_of(node.tip.slot) > 0
+
+    chain = HalfTheDeposit(Options(seed=3, blocks_per_epoch=20, density=3, eras=(("conway", 0),)), 10)
+    stops = nullcontext() if reported else pytest.raises(Unbalanced)
+    async with Governed(chain) as node:
+        with stops:
+            async with following(database_url, node) as task:
+                await reaches(db, node, task)
+                while not chain.registered:
+                    node.grow(5)
+                await reaches(db, node, task)
 
 
 async def test_a_fault_of_a_background_task_does_not_stop_following(
