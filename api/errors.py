@@ -668,7 +668,7 @@ def too_many_concurrent_requests(requests: str) -> Refusal:
 
     Send fewer requests at a time; wait for as long as `Retry-After` says.
     """
-    message = f"Too many {requests} are under way: try again later"
+    message = f"Too many {requests} are in progress: try again later"
     return Refusal(503, "too_many_concurrent_requests", message, {"Retry-After": "10"})
 
 

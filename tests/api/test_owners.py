@@ -266,7 +266,7 @@ async def test_a_download_holds_its_file_until_it_is_sent_or_not_read(
     with unread(api, path, key) as first, unread(api, path, key):
         await until_held(data_dir, 2)
         refused = await api.get(path, key)
-        assert (refused.status, refused.error) == (503, "Too many downloads are under way: try again later")
+        assert (refused.status, refused.error) == (503, "Too many downloads are in progress: try again later")
         assert (await api.get(path, await issue_key())).status == 200
         first.close()
         await until_held(data_dir, 1)
