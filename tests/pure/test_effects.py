@@ -270,6 +270,14 @@ def test_assets_must_balance_too(spent: dict[str, int]) -> None:
         _fee_of([tx], {9: _source(10, **spent)})
 
 
+@pytest.mark.parametrize("spent", [{"aa": 6}, {"aa": 8}, {"aa": 7, "bb": 1}, {}])
+def test_assets_must_balance_without_a_mint(spent: dict[str, int]) -> None:
+    tx = _only(_tx(outputs=[_output(0, aa=7)]))
+    assert _fee_of([tx], {9: _source(10, aa=7)}) == 10
+    with pytest.raises(Unbalanced, match=POLICY):
+        _fee_of([tx], {9: _source(10, **spent)})
+
+
 def test_burning_balances() -> None:
     tx = _only(_tx(mint={POLICY: {"aa": -(2**63)}}))
     assert _fee_of([tx], {9: _source(10, aa=2**63)}) == 10
