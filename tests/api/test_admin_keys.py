@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import asyncpg
+import msgspec
 import pytest
 
 from api import keys, tokens
@@ -334,3 +335,9 @@ def test_a_list_of_keys_fits_a_narrow_terminal(
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith(NOWHERE)
     assert max(map(len, shown)) <= 80
+    assert shown[-1].endswith("created 2026-01-02T00:00:00Z, never used")
+    used = msgspec.structs.replace(record, last_used_at=datetime(2026, 1, 3, tzinfo=UTC))
+    revoked = msgspec.structs.replace(used, revoked=True, revoked_at=datetime(2026, 1, 4, tzinfo=UTC))
+    for changed, state in ((used, "last used 2026-01-03T00:00:00Z"), (revoked, "revoked 2026-01-04T00:00:00Z")):
+        keys.show([changed])
+        assert capsys.readouterr().out.splitlines()[-1].endswith(f"created 2026-01-02T00:00:00Z, {state}")

@@ -321,6 +321,36 @@ async def test_an_unexpected_error_is_retried(
             assert not left
 
 
+async def test_pauses_after_errors_grow_until_blocks_arrive(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses_s, failing, open_session, sleep = list[float](), 8, session.open_session, lifecycle.sleep
+
+    async def fails(*arguments: Any) -> Any:
+        nonlocal failing
+        if failing:
+            failing -= 1
+            raise ConnectionResetError
+        return await open_session(*arguments)
+
+    async def noted(seconds: float, stop: asyncio.Event) -> None:
+        if seconds == leader.BEAT_EVERY_S:
+            await sleep(seconds, stop)
+        else:
+            pauses_s.append(seconds)
+
+    monkeypatch.setattr(session, "open_session", fails)
+    monkeypatch.setattr(lifecycle, "sleep", noted)
+    async with NodeServer(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        assert pauses_s == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+        failing = 1
+        node.drop_connections()
+        node.grow(1)
+        await reaches(db, node, task)
+    assert pauses_s[8:] == [0.5, 1.0]
+
+
 async def test_a_prepared_batch_is_written_before_the_indexer_stops(
     db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
