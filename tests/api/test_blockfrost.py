@@ -208,6 +208,29 @@ async def test_pages_have_blockfrosts_limits(api: Client, chain: Chain, key: str
         assert (await get(api, f"{path}?count=100&page=21474836", key)).status == plain, path
 
 
+@pytest.mark.parametrize(
+    ("limits", "found"),
+    [
+        ("from=0", "ab"),
+        ("to=0", ""),
+        ("from=0&to=1", "a"),
+        ("from=2", "b"),
+        ("to=2", "ab"),
+        ("from=3", ""),
+        ("to=3", "ab"),
+        ("from=0:0&to=0:5", ""),
+        ("from=1:1", "b"),
+    ],
+)
+async def test_a_range_may_begin_and_end_outside_the_indexed_blocks(
+    api: Client, key: str, written: Written, limits: str, found: str
+) -> None:
+    for slot_no, name in ((10, "a"), (20, "b")):  # blocks 1 and 2
+        await written.append(slot_no, tx(name, paying(person("somebody"))))
+    reply = await get(api, f"/addresses/{person('somebody')}/transactions?{limits}", key)
+    assert [each["tx_hash"] for each in reply.body] == [hash_of(name).hex() for name in found]
+
+
 async def test_a_registered_account_without_outputs_has_empty_lists(api: Client, key: str, written: Written) -> None:
     credential = hashlib.blake2b(b"x", digest_size=28).hexdigest()
     registration = {
