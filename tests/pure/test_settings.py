@@ -279,6 +279,31 @@ def test_settings_do_not_show_their_secrets() -> None:
     assert KEY not in repr(settings.read({"BOOTSTRAP_ADMIN_KEY": KEY}))
 
 
+def test_settings_in_effect_show_addresses_and_no_secrets() -> None:
+    given = {
+        "DATABASE_URL": "postgresql://us:hush@db:5433/ledger",
+        "READ_DATABASE_URL": "postgresql://us:hush@r1/ledger,postgresql://us:hush@r2/ledger",
+        "REDIS_URL": "rediss://us:hush@cache:6380/1",
+        "OGMIOS_URL_PREVIEW": "wss://us:hush@node/x",
+        "TOKEN_REGISTRY_URL": "https://us:hush@registry/{subject}",
+        "BOOTSTRAP_ADMIN_KEY": KEY,
+        "TRUSTED_PROXIES": "10.0.0.0/8,::1",
+        "ACCESS_LOG": "off",
+    }
+    shown = settings.effective(settings.read(given))
+    assert {name: shown[name] for name in given} == {
+        "DATABASE_URL": "postgresql://us:***@db:5433/ledger",
+        "READ_DATABASE_URL": "postgresql://us:***@r1/ledger, postgresql://us:***@r2/ledger",
+        "REDIS_URL": "rediss://us:***@cache:6380/1",
+        "OGMIOS_URL_PREVIEW": "wss://us:***@node/x",
+        "TOKEN_REGISTRY_URL": "https://us:***@registry/{subject}",
+        "BOOTSTRAP_ADMIN_KEY": "(not shown)",
+        "TRUSTED_PROXIES": "10.0.0.0/8, ::1/128",
+        "ACCESS_LOG": "off",
+    }
+    assert settings.effective(settings.read({}))["DATABASE_URL"] == "(unset: an embedded PostgreSQL in DATA_DIR)"
+
+
 def test_a_wrong_command_line_option_is_named() -> None:
     assert settings.ogmios_url("--ogmios-url", "ws://o") == "ws://o"
     with pytest.raises(SettingsError, match=r"^--ogmios-url is 'o', expected ws://"):
