@@ -173,7 +173,7 @@ def reasons(state: NetworkState) -> list[str]:
 def _indexer_reasons(state: NetworkState) -> Iterator[str]:
     name = state.network
     if not state.indexer_running:
-        cause = f": the last one stopped because {state.refused}" if state.refused else ""
+        cause = f" (the last one stopped because {state.refused})" if state.refused else ""
         yield f"no indexer is running for {name}{cause}"
     elif state.node == "lost":
         yield f"the node of {name} is not connected"

@@ -436,7 +436,7 @@ def test_a_node_of_another_network_is_named(site: Site) -> None:
     try:
         assert mistaken.ends(60) == 1
         mistaken.says("follow.refused", "the node's network began ")
-        reason = "no indexer is running for preprod: the last one stopped because its node is on another network"
+        reason = "no indexer is running for preprod (the last one stopped because its node is on another network)"
         until("it shows", lambda: reason in site.ready()[1])
         assert site.get("/ready/preprod")[0] == 503
         until("/v1/status shows it", lambda: site.state("preprod") == "down")

@@ -67,7 +67,7 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
         of(leading=False, refused="its node is on another network"),
         "unknown",
         True,
-        ["no indexer is running for preview: the last one stopped because its node is on another network"],
+        ["no indexer is running for preview (the last one stopped because its node is on another network)"],
     ),
     "a task fails": (
         of(failing=["ledger state"]),
