@@ -9,7 +9,7 @@ import socket
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -65,7 +65,7 @@ _FINISH_WITHIN_S = 7.0
 _DATABASE_AWAY = (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.SerializationError)
 
 _SERVER = "ledgerline"
-_NO_QUERY: MultiDict[str] = MultiDict()
+_REMEMBERED = 1_024  # URLs
 _LOOK_EVERY_S = 1.0
 
 
@@ -75,6 +75,9 @@ class Api:
     def __init__(self, services: Services, routes: Iterable[Route]) -> None:
         self._services = services
         self._router = Router(routes)
+        # Parsing is a tenth of a request's Python, clients repeat their URLs, and a URL always asks the same.
+        self._find = lru_cache(_REMEMBERED)(self._router.find)
+        self._parse = lru_cache(_REMEMBERED)(self._read_question)
         self._deadlines = _Deadlines()
         self._access_log = AccessLog(services.settings)
         self._stop = asyncio.Event()
@@ -116,9 +119,9 @@ class Api:
             response = cors.preflight(request)
             if response is None:
                 with self._deadlines:
-                    trail.route, parameters = self._router.find(request.method, request.rel_url.raw_path)
+                    trail.route, _ = self._find(request.method, request.rel_url.raw_path)
                     trail.authenticated = await self._authenticate(trail.route, request)
-                    response = await self._call(trail, parameters, request)
+                    response = await self._call(trail, request)
         except Exception as fault:  # noqa: BLE001 - it is logged, and the caller gets an answer
             refusal = _refusal_of(fault, trail.route)
             response = _failed(refusal, request)
@@ -188,16 +191,17 @@ class Api:
             return await self._services.callers.admin_key(_authorization(request), route.access)
         return None
 
-    async def _call(self, trail: Trail, parameters: Mapping[str, str], request: web.BaseRequest) -> web.Response:
+    async def _call(self, trail: Trail, request: web.BaseRequest) -> web.Response:
         """Parse the request and call the handler. Raises Refusal, including the 429 for an exceeded limit or quota."""
         route, authenticated = trail.route, trail.authenticated
         assert route is not None, "a request without a route has been refused"
         if isinstance(authenticated, caller.AuthenticatedRequest) and authenticated.refusal is not None:
             raise authenticated.refusal
         _refuse_large_body(request)
-        query = _query(request)
-        trail.ignored = ignored.fields(route.fields, query) if query else []
-        question = read_question(route.question, route.fields, parameters, query)
+        url = request.rel_url
+        if url.raw_query_string:
+            trail.ignored = ignored.fields(route.fields, _query(url.raw_query_string))
+        question = self._parse(request.method, url.raw_path, url.raw_query_string)
         notes = Notes()
         if authenticated is None:
             answer = await route.handler(OpenAsk(self._services, question))
@@ -216,6 +220,11 @@ class Api:
         if isinstance(answer, web.Response):
             return answer
         return caching.respond(request, route.status, answer, notes)
+
+    def _read_question(self, method: str, raw_path: str, raw_query: str) -> Question:
+        """The question in a URL. Raises Refusal."""
+        route, parameters = self._find(method, raw_path)
+        return read_question(route.question, route.fields, parameters, _query(raw_query))
 
     async def _administer(
         self, trail: Trail, route: Route, question: Question, key: caller.AdminKey, request: web.BaseRequest
@@ -320,14 +329,9 @@ def _authorization(request: web.BaseRequest) -> Sequence[str]:
     return request.headers.getall("Authorization", ())
 
 
-def _query(request: web.BaseRequest) -> MultiMapping[str]:
+def _query(raw_query: str) -> MultiMapping[str]:
     """The query's parameters. Invalid UTF-8 becomes lone surrogates, which every kind of parameter refuses."""
-    text = request.rel_url.raw_query_string
-    if not text:
-        return _NO_QUERY
-    if "%" not in text:
-        return request.query
-    return MultiDict(parse_qsl(text, keep_blank_values=True, errors="surrogateescape"))
+    return MultiDict(parse_qsl(raw_query, keep_blank_values=True, errors="surrogateescape"))
 
 
 def _refuse_large_body(request: web.BaseRequest) -> None:

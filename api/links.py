@@ -7,7 +7,8 @@ from msgspec import UNSET
 
 from api.answers import CursorPaging, MorePaging, Paging, PlacePaging, TotalPaging
 
-_UNSAFE = re.compile(r"[^0-9A-Za-z%/?&=:@!$'()*+,;~._-]+")
+_SAFE = "%/?&=:@!$'()*+,;"  # besides those that `quote` keeps
+_IS_SAFE = re.compile(rf"[0-9A-Za-z_.~{_SAFE}-]*")
 _WITH_CURSOR = (CursorPaging, PlacePaging)
 AnyPaging = Paging | TotalPaging | MorePaging | CursorPaging | PlacePaging
 
@@ -20,8 +21,11 @@ def to_next_page(raw_path: str, raw_query: str, page: AnyPaging) -> str | None:
     cursor = page.next_cursor if isinstance(page, _WITH_CURSOR) else UNSET
     name = "fromSlot" if isinstance(page, CursorPaging) else "cursor"
     moved = {"offset": page.offset + page.limit} if cursor is UNSET else {name: cursor, "offset": 0}
-    kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
-    query = "&".join([*kept, *(f"{name}={value}" for name, value in moved.items())])
-    # A `>` in the query would end the URI.
-    address = _UNSAFE.sub(lambda unsafe: quote(unsafe[0]), f"{raw_path}?{query}")
+    parts = [f"{name}={value}" for name, value in moved.items()]
+    if raw_query:
+        kept = [each for each in raw_query.split("&") if each and unquote_plus(each.partition("=")[0]) not in moved]
+        parts = kept + parts
+    address = f"{raw_path}?{'&'.join(parts)}"
+    if not _IS_SAFE.fullmatch(address):
+        address = quote(address, safe=_SAFE)  # a `>` would end the URI
     return f'<{address}>; rel="next"'
