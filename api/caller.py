@@ -36,7 +36,8 @@ PERMISSIONS = ("manage_users", "manage_credentials", "view_usage", "view_audit_l
 BOOTSTRAP = "bootstrap"
 _REMEMBERED = 4_096
 
-_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)  # RFC 6750, section 2.1
+_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*) *")  # RFC 6750, section 2.1
+_BEARER_OF_API_KEY = re.compile(rf"(?i:bearer) +({tokens.API_KEY_PATTERN}) *")
 
 _refused = Counter("ledgerline_callers_refused", "Requests refused for their key, by kind of key.", ("key", "reason"))
 _limited = Counter("ledgerline_rate_limited", "Requests refused for exceeding the rate limit.")
@@ -146,11 +147,13 @@ class Callers:
 
         Takes one round trip to Valkey if the key is cached there, otherwise two and a query to Postgres.
         """
-        token = _bearer(authorization)
+        token = _bearer(authorization, _BEARER_OF_API_KEY)
         if token is None:
-            raise _refusal("api", "missing", errors.missing_api_key())
+            if _bearer(authorization) is None:
+                raise _refusal("api", "missing", errors.missing_api_key())
+            raise _refusal("api", "invalid", errors.invalid_api_key())
         key_hash = tokens.hash_of(token)
-        verdict = await self._take(key_hash, call) if tokens.is_api_key(token) else None
+        verdict = await self._take(key_hash, call)
         if verdict is None:
             raise _refusal("api", "invalid", errors.invalid_api_key())
         refusal = None
@@ -331,9 +334,9 @@ def _client(text: str) -> _Client | None:
     return _Client(address, str(address))
 
 
-def _bearer(authorization: Sequence[str]) -> str | None:
-    """The token of the Authorization header; None if it is missing, malformed or repeated."""
-    found = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
+def _bearer(authorization: Sequence[str], form: re.Pattern[str] = _BEARER) -> str | None:
+    """The token of the Authorization header; None if it is missing or repeated, or has another form."""
+    found = form.fullmatch(authorization[0]) if len(authorization) == 1 else None
     return None if found is None else found[1]
 
 
