@@ -8,9 +8,9 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 import asyncpg
@@ -49,6 +49,7 @@ from shared.address import LONGEST_TEXT
 from shared.lifecycle import UNREACHABLE
 
 log = structlog.get_logger()
+Parsed = TypeVar("Parsed")
 
 LARGEST_BODY = 1024**2
 LONGEST_REQUEST_S = 30.0
@@ -65,7 +66,7 @@ _FINISH_WITHIN_S = 7.0
 _DATABASE_AWAY = (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.SerializationError)
 
 _SERVER = "ledgerline"
-_REMEMBERED = 1_024  # URLs
+_REMEMBERED, _LONGEST_REMEMBERED = 1_024, 500  # URLs, characters
 _LOOK_EVERY_S = 1.0
 
 
@@ -76,8 +77,8 @@ class Api:
         self._services = services
         self._router = Router(routes)
         # Parsing is a tenth of a request's Python, clients repeat their URLs, and a URL always asks the same.
-        self._find = lru_cache(_REMEMBERED)(self._router.find)
-        self._parse = lru_cache(_REMEMBERED)(self._read_question)
+        self._find = remembering(self._router.find)
+        self._parse = remembering(self._read_url)
         self._deadlines = _Deadlines()
         self._access_log = AccessLog(services.settings)
         self._stop = asyncio.Event()
@@ -199,9 +200,11 @@ class Api:
             raise authenticated.refusal
         _refuse_large_body(request)
         url = request.rel_url
-        if url.raw_query_string:
+        try:
+            question, trail.ignored = self._parse(request.method, url.raw_path, url.raw_query_string)
+        except Refusal:
             trail.ignored = ignored.fields(route.fields, _query(url.raw_query_string))
-        question = self._parse(request.method, url.raw_path, url.raw_query_string)
+            raise
         notes = Notes()
         if authenticated is None:
             answer = await route.handler(OpenAsk(self._services, question))
@@ -221,10 +224,11 @@ class Api:
             return answer
         return caching.respond(request, route.status, answer, notes)
 
-    def _read_question(self, method: str, raw_path: str, raw_query: str) -> Question:
-        """The question in a URL. Raises Refusal."""
+    def _read_url(self, method: str, raw_path: str, raw_query: str) -> tuple[Question, Sequence[str]]:
+        """The question in a URL, and the names of parameters that its route ignores. Raises Refusal."""
         route, parameters = self._find(method, raw_path)
-        return read_question(route.question, route.fields, parameters, _query(raw_query))
+        query = _query(raw_query)
+        return read_question(route.question, route.fields, parameters, query), ignored.fields(route.fields, query)
 
     async def _administer(
         self, trail: Trail, route: Route, question: Question, key: caller.AdminKey, request: web.BaseRequest
@@ -305,6 +309,17 @@ class Api:
     def _ip_address(self, request: web.BaseRequest) -> str | None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())
         return caller.ip_address(request.remote, forwarded_for, self._services.settings.trusted_proxies)
+
+
+def remembering(parse: Callable[..., Parsed]) -> Callable[..., Parsed]:
+    """`parse`, with its last results remembered, except for long URLs: anyone could fill the memory with them."""
+    remembered = lru_cache(_REMEMBERED)(parse)
+
+    def parsed(method: str, *url: str) -> Parsed:
+        short = sum(map(len, url)) <= _LONGEST_REMEMBERED
+        return remembered(method, *url) if short else parse(method, *url)
+
+    return parsed
 
 
 @cache
