@@ -382,7 +382,7 @@ async def _sent_body(trail: Trail, route: Route, request: web.BaseRequest) -> tu
     content = await _body(request)
     is_raw = route.raw_media_type and request.content_type == route.raw_media_type
     sent = {route.body_fields[0].name: content.hex()} if is_raw else json_object(content)
-    trail.ignored = [*trail.ignored, *ignored.fields(route.body_fields, sent)]
+    trail.ignored = [*trail.ignored, *ignored.body_fields(route.body_fields, sent)]
     return sent, read_body(route.body, route.body_fields, sent)
 
 

@@ -22,6 +22,16 @@ def fields(known: Sequence[Field], sent: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(sent) if name not in names]
 
 
+def body_fields(known: Sequence[Field], sent: Mapping[str, object]) -> list[str]:
+    """The names in a body that are not those of known fields, and `quota.x` for those inside objects of known form."""
+    found = fields(known, sent)
+    for field in known:
+        parts, value = field.kind.schema.get("properties"), sent.get(field.name)
+        if isinstance(parts, dict) and isinstance(value, dict):
+            found += [f"{field.name}.{name}" for name in value if name not in parts]
+    return found
+
+
 def header(ignored: Sequence[str], elsewhere: Mapping[str, str]) -> str:
     """The value of the header, with the first names that fit. `elsewhere` are the endpoints for some of them."""
     items: list[str] = []

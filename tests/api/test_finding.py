@@ -26,6 +26,9 @@ async def test_ignored_parameters_and_fields_are_named_with_the_endpoint_that_ca
     reply = await partner.call("PATCH", f"/credentials/{credential['id']}", {"rate_limit_per_minute": 5})
     assert reply.status == 400, "a refusal names them as well"
     assert reply.headers[HEADER] == '"rate_limit_per_minute";use="PUT /v1/admin/credentials/{id}/limits"'
+    quota = {"requests": 5, "per": "day", "per_day": True}
+    path = f"/credentials/{credential['id']}/limits"
+    assert (await partner.call("PUT", path, {"quota": quota})).headers[HEADER] == '"quota.per_day"'
     assert (await partner.get("/users?stauts=active")).headers[HEADER] == '"stauts"'
     assert (await api.get(f"{CHAIN_PATH}?Limit=5", key)).headers[HEADER] == '"Limit"'
     for path in ("/v1/admin/users?status=active&limit=1", "/v1/admin/credentials"):
