@@ -49,7 +49,7 @@ class CredentialChanges(Body, frozen=True, kw_only=True):
 
 
 class Rotation(Body, frozen=True, kw_only=True):
-    """The number of seconds for which the former key remains valid beside the new one."""
+    """The number of seconds for which the former key remains valid beside the new one. With 0, all former keys end."""
 
     overlap_seconds: Annotated[int, Integer(0, LONGEST_OVERLAP_S)]
 
@@ -262,8 +262,9 @@ async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCred
 async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[RotatedCredential]:
     """Replace the API key of a credential with a new one. The former key remains valid during the overlap.
 
-    Only this answer contains the new key. Both keys belong to the same credential and share its limits. Usage continues
-    under the same id, and restrictions stay in force. Revoking the credential ends both keys.
+    An overlap of 0, as for a key that has leaked, also ends the keys of earlier rotations. Only this answer contains
+    the new key. All keys of a credential share its limits. Usage continues under the same id, and restrictions stay in
+    force. Revoking the credential ends all of its keys.
     """
     api_key, overlap_s = tokens.new_api_key(), ask.body.overlap_seconds
     async with ask.commit() as db:

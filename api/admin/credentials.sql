@@ -82,8 +82,8 @@ WHERE id = $1 AND admin_key_id = $2 AND revoked_at IS NULL
 RETURNING id
 
 -- name: rotate
--- Replace the key of a credential with $3, whose prefix is $4; the former one ends in $5 seconds. No row: foreign,
--- missing or revoked. Like `create`, this waits for a suspension of the account in progress, and makes a later one
+-- Replace the key of a credential with $3, whose prefix is $4; the former one ends in $5 seconds. If that is 0, those of
+-- earlier rotations end as well. No row: foreign, missing or revoked. Like `create`, this waits for a suspension of the account in progress, and makes a later one
 -- wait. Changing key_hash takes the lock of FOR UPDATE, because key_hash is unique. Taking a weaker lock first and
 -- upgrading it would deadlock with the usage aggregator, whose rows refer to the credential.
 WITH former AS (
@@ -95,6 +95,9 @@ WITH former AS (
     FOR UPDATE OF credential
 ), replaced AS (
     UPDATE partner.credential SET key_hash = $3, api_key_prefix = $4 FROM former WHERE credential.id = former.id
+), ended AS (
+    UPDATE partner.former_key SET ends_at = now() FROM former
+    WHERE credential_id = former.id AND ends_at > now() AND $5 = 0
 ), ending AS (
     INSERT INTO partner.former_key (key_hash, credential_id, ends_at)
     SELECT key_hash, id, now() + make_interval(secs => $5) FROM former

@@ -155,7 +155,7 @@ async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Lim
     """Change the limits of an unrevoked credential, effective from its very next request.
 
     Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests already made
-    in its day or month.
+    in its day or month, except perhaps those of the last five seconds.
     """
     async with ask.commit() as db:
         old = (await _to_change(ask, db)).limits()

@@ -108,6 +108,18 @@ async def test_without_overlap_the_next_request_with_the_former_key_is_refused(
     assert told(again) == (404, "Credential not found or already revoked")
 
 
+async def test_a_rotation_without_overlap_ends_all_former_keys(
+    second: Client, partner: Partner, credential: dict[str, Any]
+) -> None:
+    keys = [credential["key"]] + [(await rotate(partner, credential, 600))["api_key"] for _ in range(2)]
+    for key in keys:
+        assert (await second.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
+    new = (await rotate(partner, credential, 0))["api_key"]
+    for key in keys:
+        assert told(await second.get(CHAIN_PATH, key)) == (403, "API key has expired")
+    assert (await second.get(CHAIN_PATH, new)).status == NOTHING_INDEXED
+
+
 async def test_a_suspension_refuses_former_keys(second: Client, partner: Partner, credential: dict[str, Any]) -> None:
     new = (await rotate(partner, credential, 600))["api_key"]
     for key in (credential["key"], new):

@@ -1412,9 +1412,10 @@ class Ledgerline(Http):
     ) -> types.RotatedCredentialConfirmation:
         """Replace the API key of a credential with a new one. The former key remains valid during the overlap.
 
-        Only this answer contains the new key. Both keys belong to the same credential and share its limits.
-        Usage continues under the same id, and restrictions stay in force. Revoking the credential ends both
-        keys. Requires the permission `manage_credentials`.
+        An overlap of 0, as for a key that has leaked, also ends the keys of earlier rotations. Only this
+        answer contains the new key. All keys of a credential share its limits. Usage continues under the same
+        id, and restrictions stay in force. Revoking the credential ends all of its keys. Requires the
+        permission `manage_credentials`.
         """
         answer: types.RotatedCredentialConfirmation = self.call(
             "POST",
@@ -1449,7 +1450,8 @@ class Ledgerline(Http):
         """Change the limits of an unrevoked credential, effective from its very next request.
 
         Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests
-        already made in its day or month. Requires the permission `manage_credentials`.
+        already made in its day or month, except perhaps those of the last five seconds. Requires the
+        permission `manage_credentials`.
         """
         answer: types.LimitsConfirmation = self.call(
             "PUT",

@@ -1326,9 +1326,10 @@ export class Ledgerline extends Http {
   /**
    * Replace the API key of a credential with a new one. The former key remains valid during the overlap.
    *
-   * Only this answer contains the new key. Both keys belong to the same credential and share its limits. Usage
-   * continues under the same id, and restrictions stay in force. Revoking the credential ends both keys. Requires
-   * the permission `manage_credentials`.
+   * An overlap of 0, as for a key that has leaked, also ends the keys of earlier rotations. Only this answer
+   * contains the new key. All keys of a credential share its limits. Usage continues under the same id, and
+   * restrictions stay in force. Revoking the credential ends all of its keys. Requires the permission
+   * `manage_credentials`.
    */
   rotateCredential(
     credentialId: string,
@@ -1351,7 +1352,8 @@ export class Ledgerline extends Http {
    * Change the limits of an unrevoked credential, effective from its very next request.
    *
    * Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests already
-   * made in its day or month. Requires the permission `manage_credentials`.
+   * made in its day or month, except perhaps those of the last five seconds. Requires the permission
+   * `manage_credentials`.
    */
   updateCredentialLimits(
     credentialId: string,
