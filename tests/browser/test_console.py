@@ -205,6 +205,8 @@ async def test_the_whole_life_of_a_customer(site: Site) -> None:
 async def try_history(page: "Page") -> None:
     """Ask for the transactions of an address."""
     await page.get_by_label("Call", exact=True).select_option("list_transaction_history")
+    named = await page.locator("form [name^='parameter ']").evaluate_all("fields => fields.map(each => each.name)")
+    assert named[0] == "parameter address" and len(named) > 1, "what the path needs comes first"
     await page.get_by_label("address", exact=True).fill(ALICE)
     await click(page, "Send")
     answer = page.get_by_label("Answer", exact=True)

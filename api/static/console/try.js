@@ -107,7 +107,7 @@ class Call extends Component {
       <form ref=${this.form} onSubmit=${this.send}>
         ${operation.description && html`<p class="muted small">${operation.description.replaceAll("`", "")}</p>`}
         <${Field} name="api_key" label="API key" type="password" required hint="Kept only in memory, until you sign out or reload the page." spellcheck=${false} value=${session.apiKey} />
-        ${operation.parameters.map((each) => html`<${Parameter} parameter=${each} value=${query[each.name]} />`)}
+        ${inPathFirst(operation.parameters).map((each) => html`<${Parameter} parameter=${each} value=${query[each.name]} />`)}
         ${operation.body && html`<${Field} name="body" label="Body" rows="8" spellcheck=${false} value=${JSON.stringify(exampleOf(operation.body), null, 2)} />`}
         <footer class="line">
           <${Copy} label="Copy as curl" text=${this.curl} />
@@ -122,6 +122,8 @@ class Call extends Component {
     </div>`;
   }
 }
+
+const inPathFirst = (parameters) => [...parameters].sort((one, other) => (other.in === "path") - (one.in === "path"));
 
 function Parameter({ parameter: { name, required, description: hint, schema, example }, value }) {
   const shared = { name: `parameter ${name}`, label: name, hint: hint.replaceAll("`", ""), required, value: value ?? example };
