@@ -23,7 +23,7 @@ def fields(known: Sequence[Field], sent: Iterable[str]) -> list[str]:
 
 
 def body_fields(known: Sequence[Field], sent: Mapping[str, object]) -> list[str]:
-    """The names in a body that are not those of known fields, and `quota.x` for those inside objects of known form."""
+    """The names in a body that are not those of known fields; those inside an object such as `quota` as `quota.x`."""
     found = fields(known, sent)
     for field in known:
         parts, value = field.kind.schema.get("properties"), sent.get(field.name)

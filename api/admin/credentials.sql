@@ -83,9 +83,10 @@ RETURNING id
 
 -- name: rotate
 -- Replace the key of a credential with $3, whose prefix is $4; the former one ends in $5 seconds. If that is 0, those of
--- earlier rotations end as well. No row: foreign, missing or revoked. Like `create`, this waits for a suspension of the account in progress, and makes a later one
--- wait. Changing key_hash takes the lock of FOR UPDATE, because key_hash is unique. Taking a weaker lock first and
--- upgrading it would deadlock with the usage aggregator, whose rows refer to the credential.
+-- earlier rotations end as well. No row: foreign, missing or revoked. Like `create`, this waits for a suspension of the
+-- account in progress, and makes a later one wait. Changing key_hash takes the lock of FOR UPDATE, because key_hash is
+-- unique. Taking a weaker lock first and upgrading it would deadlock with the usage aggregator, whose rows refer to the
+-- credential.
 WITH former AS (
     SELECT credential.id, credential.key_hash, credential.api_key_prefix
     FROM partner.credential
