@@ -41,7 +41,8 @@ LIMIT $1
 
 -- name: check_address
 -- Every address number of history has a row, and every numbered byte string has exactly one number. If one has two, sums
--- over both are right, and no checksum shows it. The stake credential of a base address follows from its bytes (CIP-19).
+-- over both are right, and no checksum shows it. The stake credential of a base address follows from its bytes, which
+-- are a header and a hash of 28 bytes at least (CIP-19).
 --
 -- If nothing is recomputed, recomputed_address is empty, and that part finds nothing. It is not needed then: since the
 -- checksum of address_tx agrees, that table has every address number of history, and histories.py has found their rows.
@@ -50,6 +51,9 @@ FROM address GROUP BY raw HAVING count(*) > 1
 UNION ALL
 SELECT 'raw of address_no ' || r.address_no, NULL, NULL, 'an address'
 FROM recomputed_address r LEFT JOIN address USING (address_no) WHERE address.raw IS NULL
+UNION ALL
+SELECT 'raw of address_no ' || address_no, NULL, length(raw) || ' bytes', 'at least 29'
+FROM address WHERE length(raw) < 29
 UNION ALL
 SELECT 'stake_no of', address.raw, address.stake_no::text, stake.stake_no::text
 FROM address

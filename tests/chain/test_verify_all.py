@@ -344,11 +344,6 @@ WITHOUT_NODE = {
         " WHERE datum_hash IS NOT NULL)",
         "attached",
     ),
-    "an inline datum that appeared later": (
-        "UPDATE datum SET tx_id = (SELECT max(tx_id) FROM tx) WHERE hash = (SELECT datum_hash FROM reference_output"
-        " JOIN datum ON hash = datum_hash AND datum.tx_id = reference_output.tx_id LIMIT 1)",
-        "attached",
-    ),
     "no inline datums": ("DELETE FROM datum", "attached"),
     "no reference scripts": ("DELETE FROM script", "attached"),
     "attachments that can't be read": (
@@ -403,6 +398,21 @@ async def test_an_error_is_found_from_history_alone(db: asyncpg.Connection, name
     found = await planted(db, statement, partial(within, network=PREPROD))
     assert found is not None
     assert check in found, found
+
+
+async def test_an_inline_datum_that_appeared_later_is_found_from_history_alone(db: asyncpg.Connection) -> None:
+    shown = {row["hash"]: row["tx_id"] for row in await db.fetch("SELECT hash, tx_id FROM datum")}
+    rows = await db.fetch("SELECT tx_id, attached FROM tx WHERE attached IS NOT NULL ORDER BY tx_id")
+    inline = next(
+        each.datum_hash
+        for row in rows
+        for each in packed.unpack_attached(row["attached"]).values()
+        if each.inline and each.datum_hash and shown[each.datum_hash] == row["tx_id"]
+    )
+    statement = "UPDATE datum SET tx_id = (SELECT max(tx_id) FROM tx) WHERE hash = $1"
+    found = await planted(db, statement, partial(within, network=PREPROD), arguments=(inline,))
+    assert found is not None
+    assert any(f"datum {inline.hex()}" in said for said in found["attached"]), found
 
 
 # Values that no ledger has, each packed for a column of the last transaction.
