@@ -63,8 +63,9 @@ class Undo(msgspec.Struct):
 
 # Attributes that are small enough to copy before each block. Their dicts contain frozen values.
 _KEPT_WHOLE = (
-    "epoch", "treasury", "reserves", "fees", "accounts", "pools", "representatives", "proposals", "blocks_made",
-    "snapshots", "snapshot_of_outputs", "voting_stakes", "voted_on", "unknown_inputs", "outputs_produced",
+    "epoch", "treasury", "donations", "reserves", "fees", "accounts", "pools", "representatives", "proposals",
+    "blocks_made", "snapshots", "snapshot_of_outputs", "voting_stakes", "voted_on", "unknown_inputs",
+    "outputs_produced",
 )  # fmt: skip
 
 
@@ -90,6 +91,7 @@ class Ledger:
         self.representatives: dict[LedgerCredential, int] = {}
         self.proposals: dict[Reference, Proposal] = {}
         self.treasury = 0
+        self.donations = 0  # of this epoch, for the treasury of the next (Conway rule EPOCH)
         self.fees = 0
         self.reserves = 0
         self.blocks_made: Counter[str] = Counter()
@@ -203,6 +205,7 @@ class Ledger:
         return (
             self.reserves
             + self.treasury
+            + self.donations
             + self.fees
             + sum(map(lovelace_of, self.unspent.values()))
             + sum(account.deposit + account.rewards for account in self.accounts.values())
@@ -277,7 +280,7 @@ class Ledger:
                     self.epoch + parameters.PROPOSAL_LIFETIME_EPOCHS,
                     proposal,
                 )
-        self.treasury += tx.get("treasury", {}).get("donation", _NOTHING)["ada"]["lovelace"]
+        self.donations += tx.get("treasury", {}).get("donation", _NOTHING)["ada"]["lovelace"]
 
     def _certify(self, certificate: Json) -> None:
         match certificate:
@@ -329,13 +332,16 @@ class Ledger:
         return stakes
 
     def _pay_rewards(self) -> None:
-        """Pay the delegators of pools that made blocks, in proportion to stake: a rough form of Cardano's rewards."""
+        """Pay the delegators of pools that made blocks, in proportion to stake: a rough form of Cardano's rewards. Pay
+        the treasury its share, and the donations of the epoch.
+        """
         made, self.blocks_made = self.blocks_made, Counter()
         made = Counter({pool: count for pool, count in made.items() if self.snapshots[1].get(pool)})
         pot = self.reserves * MONETARY_EXPANSION // 1_000_000 + self.fees
         self.reserves -= pot - self.fees
         self.fees = 0
-        self.treasury += (tax := pot // 5)
+        self.treasury += (tax := pot // 5) + self.donations
+        self.donations = 0
         left = pot - tax
         for pool, count in sorted(made.items()):
             share, members = (pot - tax) * count // made.total(), self.snapshots[1][pool]

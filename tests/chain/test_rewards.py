@@ -77,7 +77,7 @@ def unaccounted(ledgerline: Ledgerline, ledger: Ledger) -> int:
         *ledger.representatives.values(),
         *(proposal.deposit for proposal in ledger.proposals.values()),
     ]
-    pots = ledger.reserves + ledger.treasury + ledger.fees + sum(deposits)
+    pots = ledger.reserves + ledger.treasury + ledger.donations + ledger.fees + sum(deposits)
     return MAX_SUPPLY - int(unspent) - int(rewards) - pots
 
 

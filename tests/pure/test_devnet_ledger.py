@@ -192,6 +192,17 @@ def test_no_lovelace_is_created_or_lost(chain: Generated) -> None:
     assert all(account.rewards >= 0 for account in chain.ledger.accounts.values())
 
 
+def test_donations_reach_the_treasury_when_the_epoch_ends(preview: Generated) -> None:
+    ledger = Ledger(preview.network, preview.genesis)
+    most_donated, epoch, treasury = 0, ledger.epoch, ledger.treasury
+    for block in preview.blocks:
+        ledger.apply(block.decoded())
+        assert ledger.treasury == treasury or ledger.epoch > epoch
+        most_donated = max(most_donated, ledger.donations)
+        epoch, treasury = ledger.epoch, ledger.treasury
+    assert most_donated > 0
+
+
 def test_withdrawals_empty_the_account(chain: Generated) -> None:
     blocks = [index for index, block in enumerate(chain.blocks) if b"withdrawals" in json.encode(block.content)]
     assert blocks
