@@ -40,7 +40,7 @@ from indexer.store import writer as store
 from indexer.sync import check, follow, leading, status
 from indexer.sync.progress import Progress
 from indexer.sync.signals import Signals, served
-from indexer.verify import rounds, stake
+from indexer.verify import ledger_state, rounds
 from indexer.verify.results import MOST_SHOWN
 from shared import database, lifecycle, schema, servers, service_manager, settings, trials
 from shared import log as logging
@@ -308,7 +308,7 @@ def verify(
         with _bar(MofNCompleteColumn()) as tell:
             outcome = await rounds.once(db, database_url, options, tell)
         _print(outcome, network)
-        compared = await stake.node_comparison(db)
+        compared = await ledger_state.node_comparison(db)
         if compared is not None:
             print(f"{network.name}: {compared}")
         return 1 if outcome.results else 0

@@ -18,6 +18,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, AssertionError)
 """The errors that unpacking raises for bytes that can't be read."""
 
 _ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
+_OUTPUT_INDEX = msgspec.Meta(ge=0, lt=1 << 16)
 _NumberedAsset = Annotated[AssetNo, _ROW_NUMBER]
 Quantities = dict[_NumberedAsset, int]
 """asset_no -> quantity."""
@@ -43,7 +44,7 @@ class Attached(msgspec.Struct, frozen=True, array_like=True, gc=False):
     not only its hash.
     """
 
-    output_index: int
+    output_index: Annotated[int, _OUTPUT_INDEX]
     datum_hash: bytes | None
     inline: bool
     script_hash: bytes | None
@@ -53,7 +54,7 @@ class Input(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An input of a transaction. `source` is the output it spends, None if it precedes the first indexed block."""
 
     tx_hash: bytes
-    output_index: int
+    output_index: Annotated[int, _OUTPUT_INDEX]
     source: Output | None
 
 
@@ -201,7 +202,7 @@ class _Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 _encode = msgspec.msgpack.Encoder().encode
 _index = msgspec.msgpack.Decoder(int)
 _output = msgspec.msgpack.Decoder(Output)
-_outputs = msgspec.msgpack.Decoder(tuple[int, list[Output]])
+_outputs = msgspec.msgpack.Decoder(tuple[Annotated[int, _OUTPUT_INDEX], list[Output]])
 _payments = msgspec.msgpack.Decoder(tuple[int, list[_Payment]])
 _inputs = msgspec.msgpack.Decoder(list[Input])
 _attached = msgspec.msgpack.Decoder(list[Attached])
@@ -291,11 +292,6 @@ def pack_extra(extra: Extra) -> bytes | None:
     return None if extra == _NOTHING else _VERSION + _encode(extra)
 
 
-def may_have_certificates(extra: bytes | None) -> bool:
-    """Whether packed extras may have certificates: if False, they need not be unpacked for them."""
-    return extra is not None and _CERTIFICATES_KEY in extra
-
-
 def may_have_withdrawals(extra: bytes | None) -> bool:
     """Whether packed extras may have withdrawals: if False, they need not be unpacked for them."""
     return extra is not None and _WITHDRAWALS_KEY in extra
@@ -322,7 +318,6 @@ def unpack_pool_parameters(data: bytes) -> PoolParameters:
 
 
 _NOTHING = Extra()
-_CERTIFICATES_KEY = _encode(_SHORT["certificates"])
 _WITHDRAWALS_KEY = _encode(_SHORT["withdrawals"])
 _NIL = _encode(None)
 # The start of an input: an array of three elements, the first of them 32 bytes, the hash.
@@ -336,6 +331,6 @@ def _array(length: int) -> bytes:
     return b"\xdc" + length.to_bytes(2) if length < 1 << 16 else b"\xdd" + length.to_bytes(4)
 
 
-def _body(data: bytes) -> memoryview:
+def _body(data: bytes) -> bytes:
     assert data[:1] == _VERSION, f"unknown version of packed bytes: {data[:1].hex()}"
-    return memoryview(data)[1:]
+    return data[1:]

@@ -1,7 +1,7 @@
 """The outputs that blocks make and spend, as rows of `utxo` and `spender`."""
 
 from collections.abc import Iterator
-from struct import Struct, unpack
+from struct import Struct
 from typing import NamedTuple
 
 import msgspec
@@ -60,19 +60,8 @@ def pack_spender(spent_by: TxId, made_by: TxId, index: int) -> bytes:
 
 def unpack_spenders(slot_no: int, entries: bytes) -> Iterator[tuple[TxId, int, TxId]]:
     """The tx_id and index of each spent output of a slot, and the transaction that spent it."""
-    for output_no, spent_by in zip(*unpack_spender_columns(slot_no, entries), strict=True):
-        yield TxId(output_no >> 16), output_no & 65535, TxId(spent_by)
-
-
-def unpack_spender_columns(slot_no: int, entries: bytes) -> tuple[list[int], tuple[int, ...]]:
-    """The spent outputs of a slot, each as the number tx_id << 16 | index, and the tx_ids that spent them.
-
-    NOTE: for verify, which reads every entry. Only the number of the output takes a Python step per entry.
-    """
-    # The place in the block and the index are the lowest 32 bits of an output's number.
-    columns = unpack(">" + "qI" * (len(entries) // _SPENDER.size), entries)
-    first_no = tx_id_of(slot_no, 0) << 16
-    return [first_no + rest for rest in columns[1::2]], columns[::2]
+    for spent_by, place, index in _SPENDER.iter_unpack(entries):
+        yield tx_id_of(slot_no, place), index, TxId(spent_by)
 
 
 _SPENDER = Struct(">qHH")

@@ -1,40 +1,53 @@
 """Compare the datums and reference scripts that outputs carry with the rows that name them: a part of verify."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 
 import msgspec
 
+from indexer.verify.flows import Flows
 from indexer.verify.hashes import Shown
+from indexer.verify.keys import ints, places_in
 from indexer.verify.results import Difference
+from indexer.verify.spenders import output_no
 from indexer.verify.spending import Row
 from shared import packed, sql
 from shared.sql import Connection
 
 
 async def wrong(
-    db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int, shown: Shown
+    db: Connection, rows: Sequence[Row], flows: Flows, first_tx_id: int, next_tx_id: int, shown: Shown
 ) -> list[Difference]:
     """Datums and scripts of a range without their output or their row, and reference outputs with another datum.
 
     `shown` are the rows of datums and scripts that this range showed first.
     """
-    found = list[Difference]()
     datums, scripts = dict[bytes, int](), dict[bytes, int]()
+    carriers = list[tuple[Row, int]]()
     for row in rows:
         if row.attached is None:
             continue
-        first_index, outputs = packed.unpack_outputs(row.outputs)
         for index, each in packed.unpack_attached(row.attached).items():
-            if not first_index <= index < first_index + len(outputs):
-                found.append(Difference(f"output {row.hash.hex()}#{index} of attached", None, None, "an output"))
+            carriers.append((row, index))
             if each.inline and each.datum_hash is not None:
                 datums.setdefault(each.datum_hash, row.tx_id)
             if each.script_hash is not None:
                 scripts.setdefault(each.script_hash, row.tx_id)
+    found = _without_output(carriers, flows)
     found += await _wrong_references(db, rows, first_tx_id, next_tx_id)
     found += await _missing(db, "datum", _missing_datums, datums, shown.datums)
     found += await _missing(db, "script", _missing_scripts, scripts, shown.scripts)
     return found
+
+
+def _without_output(carriers: Sequence[tuple[Row, int]], flows: Flows) -> list[Difference]:
+    """Those of some transactions and indexes that name no output."""
+    wanted = output_no(ints([row.tx_id for row, _ in carriers]), ints([index for _, index in carriers]))
+    _, known = places_in(output_no(flows.tx_id[flows.made.row], flows.made.index), wanted)
+    return [
+        Difference(f"output {row.hash.hex()}#{index} of attached", None, None, "an output")
+        for row, index in compress(carriers, ~known)
+    ]
 
 
 async def _wrong_references(db: Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int) -> list[Difference]:

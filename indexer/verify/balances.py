@@ -34,7 +34,8 @@ def unbalanced(rows: Sequence[Row], flows: Flows, first: value_check.Deposits) -
     found = list[Difference]()
     for group in _groups(rows, flows):
         host = rows[group][-1]
-        certificates = [each for row in rows[group] for each in _certificates(row)]
+        places = range(group.start, group.stop)
+        certificates = [each for place in places for each in flows.certificates.get(place, ())]
         left = sum(flows.lovelace_left[group])
         left -= sum(value_check.deposit(each.type, each.deposit) for each in certificates)
         unnamed = [each.type for each in certificates if each.deposit is None]
@@ -42,13 +43,9 @@ def unbalanced(rows: Sequence[Row], flows: Flows, first: value_check.Deposits) -
             found.append(Difference(f"fee of tx {host.hash.hex()}", None, None, "known"))
         elif left < first.least(unnamed):
             found.append(Difference(f"lovelace that tx {host.hash.hex()} leaves", None, str(left), "0"))
-        if sum(flows.assets_left[group]):
+        if sum(flows.assets_left[group]) % 2**64:
             found += _assets_left(rows[group])
     return found
-
-
-def _certificates(row: Row) -> list[packed.Certificate]:
-    return packed.unpack_extra(row.extra).certificates if packed.may_have_certificates(row.extra) else []
 
 
 def _groups(rows: Sequence[Row], flows: Flows) -> Iterator[slice]:
@@ -58,19 +55,16 @@ def _groups(rows: Sequence[Row], flows: Flows) -> Iterator[slice]:
 
     NOTE: some transactions of Byron have no fee either. They balance alone, so they add nothing to a group.
     """
-    first = 0
-    for place, (row, lovelace, assets) in enumerate(zip(rows, flows.lovelace_left, flows.assets_left, strict=True)):
-        if first == place and row.fee and not (lovelace or assets) and not packed.may_have_certificates(row.extra):
-            first += 1
+    certified, end = flows.certificates, 0
+    left = enumerate(zip(rows, flows.lovelace_left, flows.assets_left, strict=True))
+    open_places = [place for place, (row, *both) in left if any(both) or not row.fee or place in certified]
+    for first in open_places:
+        if first < end:
             continue
-        if first < place and slot_of(rows[first].tx_id) != slot_of(row.tx_id):
-            yield slice(first, place)
-            first = place
-        if row.fee != 0:
-            yield slice(first, place + 1)
-            first = place + 1
-    if first < len(rows):
-        yield slice(first, len(rows))
+        end = first + 1
+        while rows[end - 1].fee == 0 and end < len(rows) and slot_of(rows[end].tx_id) == slot_of(rows[first].tx_id):
+            end += 1
+        yield slice(first, end)
 
 
 def _assets_left(group: Sequence[Row]) -> list[Difference]:

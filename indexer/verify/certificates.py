@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import asyncpg
 import msgspec
 
+from indexer.verify.flows import Flows
 from indexer.verify.results import Difference
 from indexer.verify.spending import Row
 from shared import address, packed, sql
@@ -52,14 +53,13 @@ Change = StakeEvent | VoteDelegation | PoolUpdate | PoolRetirement
 
 
 async def wrong(
-    db: asyncpg.Connection, rows: Sequence[Row], first_tx_id: int, next_tx_id: int, network: Network
+    db: asyncpg.Connection, rows: Sequence[Row], flows: Flows, first_tx_id: int, next_tx_id: int, network: Network
 ) -> list[Difference]:
     """The differences of a range: changes without a certificate, and certificates without their change."""
     made = {
         change
-        for row in rows
-        if packed.may_have_certificates(row.extra)
-        for change in _changes(row.tx_id, packed.unpack_extra(row.extra).certificates, network)
+        for place, certificates in flows.certificates.items()
+        for change in _changes(rows[place].tx_id, certificates, network)
     }
     stored: set[Change] = set()
     for query in _STORED:

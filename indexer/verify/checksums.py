@@ -1,32 +1,32 @@
 """Checksums over history that the derived tables must match: the quick part of verify, before it recomputes key by key.
 
-Each row of a derived table, or each amount that moves in it, adds one term to an exact integer: the product of its
-quantities, a key for each row number and a weight for each tx_id. checksums.sql computes the same sums over the tables,
+Each row of a derived table, or each amount that moves in it, adds one term: the product of its quantities, a key for
+each row number and a weight for each tx_id (keys.py). checksums.sql computes the same sums over the tables,
 histories.py those over the history tables. The chance that a single wrong row is missed is about one in a billion.
 """
 
 from collections.abc import Sequence
-from operator import mul
 
 import asyncpg
 import msgspec
+import numpy as np
 
-from indexer.verify import recompute, spenders
-from indexer.verify.flows import Flows, WithAssets
-from indexer.verify.keys import key_of, weight_of
+from indexer.verify import flows, recompute, spenders
+from indexer.verify.flows import Flows, Mint, Outputs, Withdrawal
+from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, reduced, sums_at, weight_of
 from indexer.verify.numbers import Numbers
 from indexer.verify.results import Difference
-from indexer.verify.spending import GenesisOutput, spending_of
+from indexer.verify.spending import GenesisOutput, Row
 from shared import metadata, sql
 from shared.ledger import AssetNo
 from shared.sql import Connection
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """One sum for each table that depends on history alone.
+    """One sum for each table that depends on history alone, to be compared modulo PRIME.
 
-    `spending` is a sum over inputs less that over the outputs that `spender` says are spent (spending.spending_of), and
-    `disordered` the number of rows of `spender` that are not in order: both must be 0.
+    `spending` is a sum over inputs less that over the outputs that `spender` says are spent, and `disordered` the
+    number of rows of `spender` that are not in order: both must be 0.
     """
 
     address_tx: int = 0
@@ -49,42 +49,109 @@ class Sums(msgspec.Struct, frozen=True):
 
 async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
     """The contribution of genesis outputs."""
-    spent, disordered = spenders.spent_in(await spenders.of_genesis(db))
-    spending = utxo = 0
-    for output in outputs:
-        spent_by = spent.get(spenders.output_no(output.tx_id, 0))
-        if spent_by is None:
-            utxo += weight_of(output.tx_id) * key_of(output.address_no or 0) * (output.lovelace + 1)
-        elif output.output is not None:
-            spending -= spending_of(output.tx_hash, 0, output.output, spent_by)
-    return Sums(spending=spending, disordered=disordered, utxo=utxo)
-
-
-async def of(db: Connection, flows: Flows, disordered: int, numbers: Numbers) -> Sums:
-    """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
-    tokens = numbers.reference_tokens(flows.asset_keys)
-    paid, spent = _of_tokens(flows.with_assets, tokens) if tokens else (0, 0)
+    spent = spenders.spent_in(await spenders.of_genesis(db))
+    made, tx_id = flows.of_genesis(outputs), ints([output.tx_id for output in outputs])
+    spent_by = spent.of(tx_id, made.index)
     return Sums(
-        address_tx=flows.address_tx,
-        account_tx=sum(map(mul, flows.weights, numbers.squares_of_accounts(flows.touched))),
-        account_withdrawal=await _of_withdrawals(db, flows),
-        asset_tx=flows.asset_tx,
-        mint=flows.mint,
-        named=await _named(db, flows),
-        holder=flows.holder,
-        spender=flows.inputs,
-        spending=flows.spending,
-        disordered=disordered,
-        utxo=flows.utxo,
-        reference_output=paid,
-        spent_reference=spent,
+        spending=-int(_terms(made, spent_by)[spent_by >= 0].sum()),
+        disordered=spent.disordered,
+        utxo=_of_unspent(made, weight_of(tx_id), spent_by < 0),
     )
 
 
-async def _of_withdrawals(db: Connection, flows: Flows) -> int:
+async def of(db: Connection, rows: Sequence[Row], flows: Flows, disordered: int, numbers: Numbers) -> Sums:
+    """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
+    made, spent, spent_by = flows.made, flows.spent, flows.spent_by
+    weights, unspent = weight_of(flows.tx_id), spent_by < 0
+    row, address_no = np.concatenate((made.row, spent.row)), np.concatenate((made.address_no, spent.address_no))
+    account_no = numbers.account_nos(address_no)
+    with_account = account_no >= 0
+    reference_output, spent_reference = _of_tokens(rows, flows, weights, numbers)
+    return Sums(
+        address_tx=_of_touched(weights, row, address_no),
+        account_tx=_of_touched(weights, row[with_account], account_no[with_account]),
+        account_withdrawal=await _of_withdrawals(db, flows.withdrawals),
+        asset_tx=_of_payments(made, weights),
+        mint=_of_mints(flows, weights),
+        named=await _named(db, flows.mints),
+        holder=_of_holdings(made, unspent),
+        spender=len(spent.row),
+        spending=of_spending(flows),
+        disordered=disordered,
+        utxo=_of_unspent(made, weights, unspent),
+        reference_output=reference_output,
+        spent_reference=spent_reference,
+    )
+
+
+def _of_touched(weights: Ints, row: Ints, number: Ints) -> int:
+    """The sum over the addresses or accounts of each transaction, each of which counts once."""
+    touched = distinct(row << 32 | number)
+    return _total(weights[touched >> 32] * key_of(touched & 0xFFFFFFFF))
+
+
+def _of_payments(made: Outputs, weights: Ints) -> int:
+    """The sum over the assets in outputs."""
+    assets = made.assets
+    return _total(weights[made.row[assets.place]] * (assets.key * reduced(assets.quantity) % PRIME))
+
+
+def _of_holdings(made: Outputs, unspent: Mask) -> int:
+    """The sum over the assets in unspent outputs."""
+    assets, held = made.assets, unspent[made.assets.place]
+    holder_key = key_of(made.address_no[assets.place[held]])
+    return _total(holder_key * (assets.key[held] * reduced(assets.quantity[held]) % PRIME))
+
+
+def _of_unspent(made: Outputs, weights: Ints, unspent: Mask) -> int:
+    """The sum over unspent outputs."""
+    keys_held = sums_at(made.assets.key, made.assets.place, len(made.row))[unspent]
+    lovelace = key_of(made.address_no[unspent]) * (made.lovelace[unspent] % PRIME + 1)
+    place = weights[made.row[unspent]] * (made.index[unspent] + 1) % PRIME
+    return _total(place * ((lovelace + keys_held) % PRIME))
+
+
+def of_spending(flows: Flows) -> int:
+    """The sum over inputs, less that over the outputs that `spender` says are spent."""
+    spent = _terms(flows.spent, flows.tx_id[flows.spent.row])
+    return int(spent.sum()) - int(_terms(flows.made, flows.spent_by)[flows.spent_by >= 0].sum())
+
+
+def _terms(outputs: Outputs, spent_by: Ints) -> Words:
+    """Hashes of outputs and the transactions that spend them. They have 44 bits, so that sums of a part are exact."""
+    mixed = outputs.value * _FACTORS[0]
+    columns = (outputs.hash_part, outputs.index, outputs.address_no, outputs.lovelace, spent_by)
+    for factor, column in zip(_FACTORS[1:], columns, strict=True):
+        mixed += factor * column.astype(np.uint64)
+    # The mixing function of SplitMix64: without it, two wrong terms could cancel each other out.
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed >> np.uint64(20)
+
+
+def _of_tokens(rows: Sequence[Row], flows: Flows, weights: Ints, numbers: Numbers) -> tuple[int, int]:
+    """The sum over the reference tokens in outputs, and that over those of them which are spent."""
+    made, assets = flows.made, flows.made.assets
+    tokens = numbers.are_reference_tokens(assets.asset_no)
+    place = assets.place[tokens]
+    made_by, spent_by = made.row[place], flows.spent_by[place]
+    key = assets.key[tokens] * (made.index[place] + 1) % PRIME
+    first_bytes = ints([int.from_bytes(rows[row].hash[:4]) for row in made_by.tolist()])
+    of_spent = (key * (first_bytes % PRIME) % PRIME * weight_of(spent_by))[spent_by >= 0]
+    return _total(key * weights[made_by]), _total(of_spent)
+
+
+def _of_mints(flows: Flows, weights: Ints) -> int:
+    """The sum over mints, whose quantities may be negative."""
+    minted = flows.minted
+    quantity = ints([quantity % PRIME for mint in flows.mints for quantity in mint.quantities.values()])
+    return _total(weights[minted.place] * (minted.key * quantity % PRIME))
+
+
+async def _of_withdrawals(db: Connection, withdrawals: Sequence[Withdrawal]) -> int:
     """The sum over withdrawals, which may be of 0 lovelace."""
-    keys = await _keys_of_accounts(db, [account for account, _, _ in flows.withdrawals])
-    return sum(keys.get(account, 0) * weight * (lovelace + 1) for account, lovelace, weight in flows.withdrawals)
+    keys = await _keys_of_accounts(db, [each.account for each in withdrawals])
+    return sum(keys.get(each.account, 0) * weight_of(each.tx_id) * (each.lovelace + 1) for each in withdrawals)
 
 
 async def _keys_of_accounts(db: Connection, accounts: Sequence[bytes]) -> dict[bytes, int]:
@@ -93,30 +160,24 @@ async def _keys_of_accounts(db: Connection, accounts: Sequence[bytes]) -> dict[b
     return {row.raw: key_of(row.stake_no) for row in rows}
 
 
-async def _named(db: Connection, flows: Flows) -> int:
+async def _named(db: Connection, mints: Sequence[Mint]) -> int:
     """The sum over the mints that the metadata of their transaction describes."""
-    assets = set[AssetNo]().union(*(minted for _, minted, _ in flows.described))
+    described = [mint for mint in mints if mint.extra.metadata_cbor or mint.extra.metadata_json]
+    assets = set[AssetNo]().union(*(mint.quantities for mint in described))
     names = {found.asset_no: found for found in await recompute.asset_names.all(db, list(assets))} if assets else {}
     total = 0
-    for weight, minted, extra in flows.described:
-        entries = metadata.Described(extra)
-        for asset_no, quantity in minted.items():
+    for mint in described:
+        entries = metadata.Described(mint.extra)
+        for asset_no, quantity in mint.quantities.items():
             asset = names.get(asset_no)
             if quantity > 0 and asset is not None and entries.entry(asset.policy_id, asset.name) is not None:
-                total += key_of(asset_no) * weight
+                total += key_of(asset_no) * weight_of(mint.tx_id)
     return total
 
 
-def _of_tokens(outputs: Sequence[WithAssets], tokens: set[int]) -> tuple[int, int]:
-    """The sum over the reference tokens in some outputs, and that over those of them which are spent."""
-    paid = spent = 0
-    for made_by, index, quantities, spent_by in outputs:
-        if not tokens.isdisjoint(quantities):
-            keys = sum(map(key_of, tokens & quantities.keys())) * (index + 1)
-            paid += keys * weight_of(made_by.tx_id)
-            if spent_by is not None:
-                spent += keys * int.from_bytes(made_by.hash[:4]) * weight_of(spent_by)
-    return paid, spent
+def _total(terms: Ints) -> int:
+    """The sum of some terms, each modulo PRIME."""
+    return int((terms % PRIME).sum())
 
 
 async def make_functions(db: asyncpg.Connection) -> None:
@@ -137,8 +198,10 @@ async def of_tables(db: asyncpg.Connection) -> dict[str, str | None]:
 
 def unequal(history: Sums, tables: dict[str, str | None]) -> list[Difference]:
     """The sums in which derived tables differ from history, or from each other where one depends on another."""
-    expected = {name: str(total) for name, total in msgspec.structs.asdict(history).items()}
     # A sum on one side only must be 0.
+    expected = {
+        name: str(total % PRIME if name in tables else total) for name, total in msgspec.structs.asdict(history).items()
+    }
     return [
         Difference(f"checksum {name}", None, tables.get(name, "0"), expected.get(name, "0"))
         for name in expected | tables
@@ -150,8 +213,16 @@ class _Total(msgspec.Struct, frozen=True):
     total: str | None
 
 
+# Odd numbers, one for each column of a term.
+_FACTORS = [
+    np.uint64(factor)
+    for factor in (
+        0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
+        0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB,
+    )
+]  # fmt: skip
 _sql = sql.beside(__file__)
-_MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of"))
+_MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of", "make_reduced"))
 _TABLES = {
     "policy_holder": _sql.query("policy_holders", _Total, holder="holder", owner_no="address_no"),
     "policy_account_holder": _sql.query("policy_holders", _Total, holder="account_holder", owner_no="account_no"),

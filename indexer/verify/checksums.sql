@@ -1,4 +1,4 @@
--- The sums of checksums.py over the derived tables, in exact integers, as text; and for tables that are derived from other
+-- The sums of checksums.py over the derived tables, modulo 2**31 - 1, as text; and for tables that are derived from other
 -- derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is missing,
 -- or a history is not numbered 0, 1, 2 … in order of tx_id.
 
@@ -21,10 +21,16 @@ CREATE OR REPLACE FUNCTION pg_temp.holding_of(held_no integer, owner_no integer)
 SELECT hashint8extended(held_no::bigint << 32 | (owner_no & 4294967295), 0)
 $$
 
+-- name: make_reduced
+-- A sum modulo 2**31 - 1, from 0 on also if the sum is negative. A sum with decimals keeps them, so it equals no other.
+CREATE OR REPLACE FUNCTION pg_temp.reduced(total numeric) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+SELECT ((coalesce(total, 0) % 2147483647 + 2147483647) % 2147483647)::text
+$$
+
 -- name: account_withdrawal
 -- A withdrawal may be of 0 lovelace.
 SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(pg_temp.key_of(stake_no) * withdrawn), 0)::text END AS total
+            THEN pg_temp.reduced(sum(pg_temp.key_of(stake_no) * withdrawn)) END AS total
 FROM (
     SELECT stake_no, sum(pg_temp.weight_of(tx_id) * (lovelace + 1)) AS withdrawn,
            count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before) = 0 AS in_order
@@ -42,9 +48,9 @@ SELECT coalesce(sum(length(entries) / 12), 0)::text AS total FROM spender
 
 -- name: utxo
 SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL AND u.stake_no IS NOT DISTINCT FROM address.stake_no) IS NOT FALSE
-            THEN coalesce(sum(
+            THEN pg_temp.reduced(sum(
                 pg_temp.weight_of(tx_id) * (output_index + 1)::numeric * (pg_temp.key_of(address_no) * (lovelace + 1)::numeric + held)
-            ), 0)::text END AS total
+            )) END AS total
 FROM utxo u
 LEFT JOIN address USING (address_no)
 CROSS JOIN LATERAL (
@@ -55,7 +61,7 @@ CROSS JOIN LATERAL (
 
 -- name: mint
 SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(pg_temp.key_of(asset_no) * moved), 0)::text END AS total
+            THEN pg_temp.reduced(sum(pg_temp.key_of(asset_no) * moved)) END AS total
 FROM (
     SELECT asset_no, sum(pg_temp.weight_of(tx_id) * coalesce(large, quantity)) AS moved,
            count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR coalesce(large, quantity) = 0) = 0 AS in_order
@@ -68,11 +74,11 @@ FROM (
 LEFT JOIN asset USING (asset_no)
 
 -- name: named
-SELECT coalesce(sum(pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric), 0)::text AS total FROM mint WHERE named
+SELECT pg_temp.reduced(sum(pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric)) AS total FROM mint WHERE named
 
 -- name: holder
 SELECT CASE WHEN bool_and(name IS NOT NULL AND raw IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(pg_temp.key_of(asset_no) * pg_temp.key_of(address_no)::numeric * quantity), 0)::text END AS total
+            THEN pg_temp.reduced(sum(pg_temp.key_of(asset_no) * pg_temp.key_of(address_no)::numeric * quantity)) END AS total
 FROM holder LEFT JOIN asset USING (asset_no) LEFT JOIN address USING (address_no)
 
 -- name: stake
@@ -99,18 +105,18 @@ WHERE address_count <> coalesce(counted.addresses, 0)
 
 -- name: reference_output
 SELECT CASE WHEN bool_and(name IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(
+            THEN pg_temp.reduced(sum(
                 pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric * (output_index + 1)
-            ), 0)::text END AS total
+            )) END AS total
 FROM reference_output LEFT JOIN asset USING (asset_no)
 
 -- name: spent_reference
 -- By the first 32 bits of the hash that the spending input names.
 SELECT CASE WHEN bool_and(hash IS NOT NULL) IS NOT FALSE
-            THEN coalesce(sum(
+            THEN pg_temp.reduced(sum(
                 pg_temp.key_of(asset_no) * ('x' || encode(substring(hash FOR 4), 'hex'))::bit(32)::bigint::numeric
                 * (output_index + 1) * pg_temp.weight_of(spent_tx_id)
-            ), 0)::text END AS total
+            )) END AS total
 FROM reference_output LEFT JOIN tx USING (tx_id)
 WHERE spent_tx_id IS NOT NULL
 

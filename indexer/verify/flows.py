@@ -1,176 +1,217 @@
-"""One pass over the outputs and inputs of some transactions, for all comparisons of verify.
+"""The outputs and inputs of some transactions in columns, for all comparisons of verify.
 
-Unpacking a transaction and looking at each output and input is most of verify's work, so it is done once, for the
-checksums, the sum that matches inputs with outputs, the balance of each transaction and the sums of epochs.
+Unpacking transactions is most of verify's work, so it is done once. The columns are numpy arrays, which are added up
+without a step in Python for each output and input (docs/decisions/0045).
 """
 
 from array import array
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Sequence
-from operator import mul
+from itertools import chain
 
 import msgspec
+import numpy as np
 
-from indexer.verify.keys import Keys, sum_of_squares, weight_of
-from indexer.verify.spenders import Spent
-from indexer.verify.spending import Row, hash_part, mark_of_missing
+from indexer.verify.keys import Ints, Words, ints, key_of, odd, places, sums_at, words
+from indexer.verify.spenders import Spenders
+from indexer.verify.spending import GenesisOutput, Row, hash_part, mark_of_missing
+from indexer.verify.stake import NetLovelace, net_lovelace
 from shared import packed
 from shared.ledger import AddressNo
 
-WithAssets = tuple[Row, int, packed.Quantities, int | None]
-"""An output with assets: its transaction, its index there, the assets, and the tx_id that spent it, None if unspent."""
 
-
-NetLovelace = defaultdict[AddressNo, int]
-"""Lovelace that addresses received, less the lovelace that they spent."""
-
-
-class Flows(msgspec.Struct):
-    """The payments and spendings of some transactions, whole blocks.
-
-    The lists `weights` to `assets_left` have an entry for each transaction: its weight in histories, the addresses of
-    its outputs and inputs, the lovelace of its outputs, and the surplus of its inputs, withdrawals and mint over its
-    payments and fee, in lovelace and in assets (the sum of each quantity times the key of its asset).
-
-    `withdrawals` are those of accounts, each with its weight. `inputs` counts the inputs with a source. For inputs
-    without a source, `unresolved` has the transaction hashes that they name, and `before` their marks. Every asset that
-    moves has its key in `asset_keys`. `net_lovelace` has an entry for each snapshot: the changes by address from there
-    on, up to the next snapshot.
+class Assets(msgspec.Struct, frozen=True):
+    """Quantities of assets in columns: the place of the output or transaction that has each, the asset, its key, and
+    the quantity modulo 2**64.
     """
 
-    weights: list[int] = []
-    touched: list[set[AddressNo]] = []
-    lovelace_out: list[int] = []
-    lovelace_left: list[int] = []
-    assets_left: list[int] = []
-    inputs: int = 0
-    before: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
-    unresolved: list[bytes] = []
-    asset_keys: Keys = msgspec.field(default_factory=Keys)
-    with_assets: list[WithAssets] = []
-    described: list[tuple[int, packed.Quantities, packed.Extra]] = []
-    withdrawals: list[tuple[bytes, int, int]] = []
-    net_lovelace: list[NetLovelace] = []
-    # Sums, see checksums.Sums.
-    asset_tx: int = 0
-    mint: int = 0
-    holder: int = 0
-    spending: int = 0
-    utxo: int = 0
+    place: Ints
+    asset_no: Ints
+    key: Ints
+    quantity: Words
 
-    @property
-    def address_tx(self) -> int:
-        """The sum over the addresses of each transaction."""
-        return sum(map(mul, self.weights, map(sum_of_squares, self.touched)))
+    def value(self, count: int) -> Words:
+        """The sum of quantity times odd key at each place from 0 to before `count`, modulo 2**64."""
+        return sums_at(odd(self.key).astype(np.uint64) * self.quantity, self.place, count)
 
 
-def of(rows: Sequence[Row], spent: Spent, snapshots: Sequence[int] = ()) -> Flows:
-    """The payments and spendings of some transactions, whole blocks.
+class Outputs(msgspec.Struct, frozen=True):
+    """Outputs in columns, in order of the transactions that make or spend them.
 
-    `spent` has the spenders of their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
+    `row` is the place of that transaction. `hash_part` is that of the one which made the output, and `index` the
+    output's index there. `value` is the sum over its assets of quantity times odd key, modulo 2**64.
     """
-    flows = Flows(net_lovelace=[NetLovelace(int) for _ in snapshots])
-    nets = [None, *flows.net_lovelace]
-    net_of_rows = [nets[bisect_right(snapshots, row.tx_id)] for row in rows] if snapshots else [None] * len(rows)
-    _add_outputs(flows, rows, spent, net_of_rows)
-    _add_inputs(flows, rows, net_of_rows)
-    _add_rest(flows, rows)
-    return flows
+
+    row: Ints
+    hash_part: Ints
+    index: Ints
+    address_no: Ints
+    lovelace: Ints
+    value: Words
+    assets: Assets
 
 
-def _add_outputs(flows: Flows, rows: Sequence[Row], spent: Spent, net_of_rows: Sequence[NetLovelace | None]) -> None:
-    """Add the outputs of transactions.
+class Mint(msgspec.Struct, frozen=True):
+    """What the transaction at a place mints (above 0) and burns (below 0), and its extras, which may describe it."""
 
-    NOTE: long on purpose, like _add_inputs. A call for each output would cost more than the sums.
+    place: int
+    tx_id: int
+    quantities: packed.Quantities
+    extra: packed.Extra
+
+
+class Withdrawal(msgspec.Struct, frozen=True):
+    """A withdrawal in a transaction."""
+
+    tx_id: int
+    account: bytes
+    lovelace: int
+
+
+class Flows(msgspec.Struct, frozen=True):
+    """The flows of some transactions, whole blocks.
+
+    `made` are their outputs, and `spent_by` the tx_ids that spent these, -1 if none did. `spent` are the outputs that
+    their inputs spend. `minted` has the assets of `mints`. `lovelace_out`, `lovelace_left` and `assets_left` have an
+    entry for each transaction: the lovelace of its outputs, and the surplus of its inputs, withdrawals and mint over
+    its payments and fee, in lovelace and in assets (quantities times odd keys, modulo 2**64). `certificates` are by the
+    place of their transaction.
+
+    For inputs without a source, `unresolved` has the transaction hashes that they name, and `before` their marks.
+    `net_lovelace` has an entry for each snapshot: the changes by address from there on, up to the next snapshot.
     """
-    keys, address_keys = flows.asset_keys, Keys()
-    unpack, spender_of, carry = packed.unpack_outputs, spent.get, flows.with_assets.append
-    holder = spending = utxo = 0
-    for row, net in zip(rows, net_of_rows, strict=True):
-        part = hash_part(row.hash)
-        first_no = row.tx_id << 16
-        touched = set()
-        paid = value_of_all = unspent = 0
-        first_index, outputs = unpack(row.outputs)
-        for index, output in enumerate(outputs, first_index):
-            address_no, lovelace, quantities = output.address_no, output.lovelace, output.quantities
-            touched.add(address_no)
-            paid += lovelace
-            if net is not None:
-                net[address_no] += lovelace
-            value = held = 0
-            spent_by = spender_of(first_no | index)  # NOTE: spenders.output_no, without a call for each
-            if quantities:
-                for asset_no, quantity in quantities.items():
-                    key = keys[asset_no]
-                    held += key
-                    value += key * quantity
-                value_of_all += value
-                carry((row, index, quantities, spent_by))
-            if spent_by is None:
-                key = address_keys[address_no]
-                holder += key * value
-                unspent += (index + 1) * (key * (lovelace + 1) + held)
-            else:
-                # NOTE: spending.spending_of, without a call for each.
-                spending += hash((part, index, address_no, lovelace, value, value >> 61, spent_by))
-        if unspent:
-            utxo += weight_of(row.tx_id) * unspent
-        flows.weights.append(row.tx_id + 1)
-        flows.touched.append(touched)
-        flows.lovelace_out.append(paid)
-        flows.assets_left.append(-value_of_all)
-    flows.asset_tx = -sum(map(mul, flows.weights, flows.assets_left))
-    flows.utxo, flows.spending, flows.holder = utxo, -spending, holder
+
+    tx_id: Ints
+    made: Outputs
+    spent_by: Ints
+    spent: Outputs
+    mints: list[Mint]
+    minted: Assets
+    withdrawals: list[Withdrawal]
+    certificates: dict[int, list[packed.Certificate]]
+    lovelace_out: list[int]
+    lovelace_left: list[int]
+    assets_left: list[int]
+    unresolved: list[bytes]
+    before: "array[int]"
+    net_lovelace: list[NetLovelace]
 
 
-def _add_inputs(flows: Flows, rows: Sequence[Row], net_of_rows: Sequence[NetLovelace | None]) -> None:
-    """Add the inputs of transactions, and their fees."""
-    keys, unpack = flows.asset_keys, packed.unpack_inputs
-    spending = all_inputs = 0
-    for place, (row, touched, net) in enumerate(zip(rows, flows.touched, net_of_rows, strict=True)):
-        tx_id, taken, value_of_all = row.tx_id, 0, 0
-        inputs = unpack(row.inputs)
-        all_inputs += len(inputs)
-        for each in inputs:
-            index, source = each.output_index, each.source
-            if source is None:
-                flows.before.append(mark_of_missing(each.tx_hash, index))
-                flows.unresolved.append(each.tx_hash)
-                continue
-            part = hash_part(each.tx_hash)
-            address_no, lovelace, quantities = source.address_no, source.lovelace, source.quantities
-            touched.add(address_no)
-            taken += lovelace
-            if net is not None:
-                net[address_no] -= lovelace
-            value = 0
-            if quantities:
-                for asset_no, quantity in quantities.items():
-                    value += keys[asset_no] * quantity
-                value_of_all += value
-            spending += hash((part, index, address_no, lovelace, value, value >> 61, tx_id))
-        flows.lovelace_left.append(taken - flows.lovelace_out[place] - (row.fee or 0))
-        flows.assets_left[place] += value_of_all
-    flows.inputs = all_inputs - len(flows.unresolved)
-    flows.spending += spending
+def of(rows: Sequence[Row], spenders: Spenders, snapshots: Sequence[int] = ()) -> Flows:
+    """The flows of some transactions, whole blocks.
 
-
-def _add_rest(flows: Flows, rows: Sequence[Row]) -> None:
-    """Add mints, withdrawals and credits."""
-    keys, unpack = flows.asset_keys, packed.unpack_extra_strictly
+    `spenders` are those of their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
+    """
+    count, tx_id = len(rows), ints([row.tx_id for row in rows])
+    made = _made(rows)
+    spent, unresolved = _spent([packed.unpack_inputs(row.inputs) for row in rows])
+    lovelace_out = sums_at(made.lovelace, made.row, count)
+    fees = ints([row.fee or 0 for row in rows])
+    lovelace_left = (sums_at(spent.lovelace, spent.row, count) - lovelace_out - fees).tolist()
+    mints, withdrawals, certificates = list[Mint](), list[Withdrawal](), dict[int, list[packed.Certificate]]()
     for place, row in enumerate(rows):
-        extra = unpack(row.extra)
-        if row.mint is None and not (extra.withdrawals or extra.credits):
-            continue
-        weight = weight_of(row.tx_id)
+        extra = packed.unpack_extra_strictly(row.extra)
         if row.mint is not None:
-            minted = packed.unpack_mint(row.mint)
-            value = sum(map(mul, map(keys.__getitem__, minted), minted.values()))
-            flows.mint += weight * value
-            flows.assets_left[place] += value
-            if row.extra is not None:
-                flows.described.append((weight, minted, extra))
-        flows.lovelace_left[place] += sum(extra.withdrawals.values()) - sum(extra.credits.values())
-        flows.withdrawals += [(account, lovelace, weight) for account, lovelace in extra.withdrawals.items()]
+            mints.append(Mint(place, row.tx_id, packed.unpack_mint(row.mint), extra))
+        if extra.withdrawals or extra.credits:
+            lovelace_left[place] += sum(extra.withdrawals.values()) - sum(extra.credits.values())
+            withdrawals += [Withdrawal(row.tx_id, *each) for each in extra.withdrawals.items()]
+        if extra.certificates:
+            certificates[place] = extra.certificates
+    minted = _minted(mints)
+    return Flows(
+        tx_id=tx_id,
+        made=made,
+        spent_by=spenders.of(tx_id[made.row], made.index),
+        spent=spent,
+        mints=mints,
+        minted=minted,
+        withdrawals=withdrawals,
+        certificates=certificates,
+        lovelace_out=lovelace_out.tolist(),
+        lovelace_left=lovelace_left,
+        assets_left=(
+            sums_at(spent.value, spent.row, count) - sums_at(made.value, made.row, count) + minted.value(count)
+        ).tolist(),
+        unresolved=[each.tx_hash for each in unresolved],
+        before=array("q", [mark_of_missing(each.tx_hash, each.output_index) for each in unresolved]),
+        net_lovelace=_net_lovelace(tx_id, made, spent, snapshots),
+    )
+
+
+def of_genesis(outputs: Sequence[GenesisOutput]) -> Outputs:
+    """Genesis outputs."""
+    address_nos = [output.address_no or AddressNo(0) for output in outputs]
+    made = [packed.Output(number, output.lovelace) for number, output in zip(address_nos, outputs, strict=True)]
+    hash_parts = ints([hash_part(output.tx_hash) for output in outputs])
+    return _columns(made, np.arange(len(outputs)), hash_parts, np.zeros(len(outputs), np.int64))
+
+
+def _made(rows: Sequence[Row]) -> Outputs:
+    """The outputs of transactions."""
+    unpacked = [packed.unpack_outputs(row.outputs) for row in rows]
+    counts = [len(outputs) for _, outputs in unpacked]
+    row = places(counts)
+    first_place = np.cumsum(ints(counts)) - ints(counts)
+    first_index = ints([first for first, _ in unpacked])
+    index = np.arange(len(row)) + (first_index - first_place)[row]
+    hash_parts = ints([hash_part(each.hash) for each in rows])
+    return _columns(list(chain.from_iterable([outputs for _, outputs in unpacked])), row, hash_parts[row], index)
+
+
+def _spent(inputs: Sequence[Sequence[packed.Input]]) -> tuple[Outputs, list[packed.Input]]:
+    """The outputs that transactions spend, and the inputs without a source, from before the first indexed block."""
+    row = places([len(of_row) for of_row in inputs])
+    known, unresolved = list(chain.from_iterable(inputs)), list[packed.Input]()
+    sources = [each.source for each in known]
+    outputs = [source for source in sources if source is not None]
+    if len(outputs) < len(sources):
+        row = row[[source is not None for source in sources]]
+        unresolved = [each for each in known if each.source is None]
+        known = [each for each in known if each.source is not None]
+    hash_parts = ints([hash_part(each.tx_hash) for each in known])
+    return _columns(outputs, row, hash_parts, ints([each.output_index for each in known])), unresolved
+
+
+def _columns(outputs: Sequence[packed.Output], row: Ints, hash_parts: Ints, index: Ints) -> Outputs:
+    quantities = [output.quantities for output in outputs]
+    asset_no = ints(chain.from_iterable(quantities))
+    assets = Assets(
+        place=places([len(each) for each in quantities]),
+        asset_no=asset_no,
+        key=key_of(asset_no),
+        quantity=words(chain.from_iterable(map(dict.values, quantities))),
+    )
+    return Outputs(
+        row=row,
+        hash_part=hash_parts,
+        index=index,
+        address_no=ints([output.address_no for output in outputs]),
+        lovelace=ints([output.lovelace for output in outputs]),
+        value=assets.value(len(outputs)),
+        assets=assets,
+    )
+
+
+def _minted(mints: Sequence[Mint]) -> Assets:
+    asset_no = ints([asset_no for mint in mints for asset_no in mint.quantities])
+    return Assets(
+        place=ints([mint.place for mint in mints for _ in mint.quantities]),
+        asset_no=asset_no,
+        key=key_of(asset_no),
+        quantity=words([quantity % 2**64 for mint in mints for quantity in mint.quantities.values()]),
+    )
+
+
+def _net_lovelace(tx_id: Ints, made: Outputs, spent: Outputs, snapshots: Sequence[int]) -> list[NetLovelace]:
+    """The changes from each snapshot up to the next."""
+    if not snapshots:
+        return []
+    # For each output, how many snapshots precede its transaction.
+    snapshots_before = np.searchsorted(ints(snapshots), tx_id, side="right")
+    address_no = np.concatenate((made.address_no, spent.address_no))
+    lovelace = np.concatenate((made.lovelace, -spent.lovelace))
+    before = snapshots_before[np.concatenate((made.row, spent.row))]
+    return [
+        net_lovelace(address_no[before == number], lovelace[before == number])
+        for number in range(1, len(snapshots) + 1)
+    ]

@@ -3,14 +3,13 @@
 Postgres would take three times as long, since it has to create a row for each entry.
 """
 
-from collections.abc import Callable
-from operator import lt, mul
-from struct import unpack
+from collections.abc import Sequence
 
 import asyncpg
 import msgspec
+import numpy as np
 
-from indexer.verify.keys import key_of, square_of
+from indexer.verify.keys import PRIME, Ints, ints, key_of, reduced, weight_of
 from shared import sql
 
 _RANGE_NUMBERS = 100_000
@@ -41,48 +40,15 @@ async def ranges(db: asyncpg.Connection) -> list[HistoryRange]:
 async def added_up(db: asyncpg.Connection, part: HistoryRange) -> Sum:
     """The checksum of a range. The connection must be in a transaction."""
     kind = _KINDS[part.history]
-    total, consistent = 0, True
-    number, next_chunk, last = None, 0, -1
+    total, consistent, end = 0, True, _End()
     async for rows in kind.chunks.parts(db, part.first_no, part.next_no, rows=_ROWS_AT_ONCE):
-        for row in rows:
-            if row.number != number:
-                number, next_chunk, last = row.number, 0, -1
-                key = kind.key_of(number)
-            try:
-                tx_ids, moved = kind.sum(row.entries)
-            except ValueError:
-                return Sum(0, False)
-            total += key * moved
-            in_order = tx_ids[0] > last and (len(tx_ids) == 1 or all(map(lt, tx_ids, tx_ids[1:])))
-            consistent = consistent and row.owned and row.chunk == next_chunk and in_order
-            last = tx_ids[-1]
-            # A chunk that is not full is the last one.
-            next_chunk = row.chunk + 1 if len(tx_ids) == _ENTRIES_IN_CHUNK else -1
+        chunks = _columns(rows, kind.entry)
+        if chunks is None:
+            return Sum(0, False)
+        total += chunks.total()
+        consistent = consistent and all(row.owned for row in rows) and chunks.in_order(end)
+        end = chunks.end()
     return Sum(total, consistent)
-
-
-def _of_txs(entries: bytes) -> tuple[tuple[int, ...], int]:
-    """The tx_ids in a chunk, and the sum of their weights. Raises ValueError."""
-    count, rest = divmod(len(entries), 8)
-    if rest or not count:
-        raise ValueError(f"{len(entries)} bytes of tx_ids")
-    tx_ids = unpack(f">{count}q", entries)
-    return tx_ids, sum(tx_ids) + count
-
-
-def _of_quantities(entries: bytes) -> tuple[tuple[int, ...], int]:
-    """The tx_ids in a chunk of quantities, and the sum of quantities times weights. Raises ValueError."""
-    count, rest = divmod(len(entries), 18)
-    if rest or not count:
-        raise ValueError(f"{len(entries)} bytes of quantities")
-    numbers = unpack(">" + "qHQ" * count, entries)
-    tx_ids, high, quantities = numbers[::3], numbers[1::3], numbers[2::3]
-    if any(high):
-        quantities = tuple(first << 64 | rest for first, rest in zip(high, quantities, strict=True))
-    if 0 in quantities:
-        raise ValueError("a quantity of 0")
-    # NOTE: the sum of (tx_id + 1) * quantity, without a Python step per entry.
-    return tx_ids, sum(map(mul, tx_ids, quantities)) + sum(quantities)
 
 
 class _Chunk(msgspec.Struct, frozen=True):
@@ -92,32 +58,97 @@ class _Chunk(msgspec.Struct, frozen=True):
     owned: bool
 
 
-class _Kind(msgspec.Struct, frozen=True):
-    ranges: sql.Query[HistoryRange]
-    chunks: sql.Query[_Chunk]
-    sum: Callable[[bytes], tuple[tuple[int, ...], int]]
-    key_of: Callable[[int], int]
+class _End(msgspec.Struct, frozen=True):
+    """The last chunk that was read, and its last entry. The default precedes every history."""
+
+    number: int = -1
+    chunk: int = -1
+    count: int = 0
+    tx_id: int = -1
 
 
-def _kind(
-    history: str,
-    owner_no: str,
-    entries: str,
-    owner: str,
-    add: Callable[[bytes], tuple[tuple[int, ...], int]],
-    key: Callable[[int], int],
-) -> _Kind:
-    return _Kind(
-        _sql.query("ranges", HistoryRange, history=history, owner_no=owner_no),
-        _sql.query("chunks", _Chunk, history=history, owner_no=owner_no, entries=entries, owner=owner),
-        add,
-        key,
+class _Chunks(msgspec.Struct, frozen=True):
+    """Chunks in columns: owner, place in the history and number of entries; and their entries, each with its owner.
+
+    `quantity` is modulo PRIME, and 1 in a history without quantities.
+    """
+
+    number: Ints
+    chunk: Ints
+    count: Ints
+    owner: Ints
+    tx_id: Ints
+    quantity: Ints
+
+    def total(self) -> int:
+        """The checksum."""
+        terms = key_of(self.owner) * weight_of(self.tx_id) % PRIME * self.quantity % PRIME
+        return int(terms.sum())
+
+    def in_order(self, before: _End) -> bool:
+        """Whether each history is numbered 0, 1, 2 … in order of tx_id: only its last chunk may not be full."""
+        continued = self.number == _shifted(self.number, before.number)
+        next_one = self.chunk == _shifted(self.chunk, before.chunk) + 1
+        numbered = np.where(
+            continued, next_one & (_shifted(self.count, before.count) == _ENTRIES_IN_CHUNK), self.chunk == 0
+        )
+        same_owner = self.owner == _shifted(self.owner, before.number)
+        ascending = self.tx_id > np.where(same_owner, _shifted(self.tx_id, before.tx_id), -1)
+        return bool(numbered.all() and ascending.all())
+
+    def end(self) -> _End:
+        """The last chunk and its last entry."""
+        return _End(int(self.number[-1]), int(self.chunk[-1]), int(self.count[-1]), int(self.tx_id[-1]))
+
+
+def _columns(rows: Sequence[_Chunk], entry: np.dtype[np.void]) -> _Chunks | None:
+    """Chunks in columns; None if the bytes of one are not entries, or a quantity is 0."""
+    lengths = ints([len(row.entries) for row in rows])
+    if not lengths.all() or (lengths % entry.itemsize).any():
+        return None
+    entries = np.frombuffer(b"".join([row.entries for row in rows]), entry)
+    quantity = np.ones(len(entries), np.int64)
+    if entry is _QUANTITY:
+        high, low = entries["high"].astype(np.int64), entries["low"].astype(np.uint64)
+        if not (high | (low > 0)).all():
+            return None
+        quantity = (high * (2**64 % PRIME) + reduced(low)) % PRIME
+    number, count = ints([row.number for row in rows]), lengths // entry.itemsize
+    return _Chunks(
+        number=number,
+        chunk=ints([row.chunk for row in rows]),
+        count=count,
+        owner=np.repeat(number, count),
+        tx_id=entries["tx_id"].astype(np.int64),
+        quantity=quantity,
     )
 
 
+def _shifted(column: Ints, first: int) -> Ints:
+    """The value before each in a column; `first` is that before the first one."""
+    return np.concatenate(([first], column[:-1]))
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    ranges: sql.Query[HistoryRange]
+    chunks: sql.Query[_Chunk]
+    entry: np.dtype[np.void]
+
+
+def _kind(history: str, owner_no: str, owner: str, entries: str, entry: np.dtype[np.void]) -> _Kind:
+    return _Kind(
+        _sql.query("ranges", HistoryRange, history=history, owner_no=owner_no),
+        _sql.query("chunks", _Chunk, history=history, owner_no=owner_no, entries=entries, owner=owner),
+        entry,
+    )
+
+
+# The entries of a chunk, as in schema.sql.
+_TX = np.dtype([("tx_id", ">i8")])
+_QUANTITY = np.dtype([("tx_id", ">i8"), ("high", ">u2"), ("low", ">u8")])
 _sql = sql.beside(__file__)
 _KINDS = {
-    "address_tx": _kind("address_tx", "address_no", "tx_ids", "address", _of_txs, square_of),
-    "account_tx": _kind("account_tx", "stake_no", "tx_ids", "stake", _of_txs, square_of),
-    "asset_tx": _kind("asset_tx", "asset_no", "entries", "asset", _of_quantities, key_of),
+    "address_tx": _kind("address_tx", "address_no", "address", "tx_ids", _TX),
+    "account_tx": _kind("account_tx", "stake_no", "stake", "tx_ids", _TX),
+    "asset_tx": _kind("asset_tx", "asset_no", "asset", "entries", _QUANTITY),
 }

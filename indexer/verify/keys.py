@@ -1,47 +1,81 @@
-"""The factors of checksums: a key for each row number, and a weight for each tx_id. checksums.sql has the same."""
+"""The factors of checksums, and arithmetic on columns of numbers: numpy arrays of 64-bit integers.
 
-from collections.abc import Collection
-from operator import mul
+A checksum is the sum of products of a key for each row number, a weight for each tx_id, and quantities. All are taken
+modulo PRIME, so that products fit into 64 bits. checksums.sql computes the same.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Words: TypeAlias = npt.NDArray[np.uint64]
+"""Quantities, and sums that are taken modulo 2**64."""
+Mask: TypeAlias = npt.NDArray[np.bool_]
+"""Which of some rows are meant."""
+Number = TypeVar("Number", int, Ints)
+Column = TypeVar("Column", Ints, Words)
 
 PRIME = (1 << 31) - 1
 _SPREAD = 1_640_531_527
 
 
-def key_of(number: int) -> int:
+def ints(values: Iterable[int]) -> Ints:
+    """A column of integers."""
+    return np.fromiter(values, np.int64)
+
+
+def words(values: Iterable[int]) -> Words:
+    """A column of integers from 0 to 2**64 - 1."""
+    return np.fromiter(values, np.uint64)
+
+
+def reduced(quantities: Words) -> Ints:
+    """Quantities modulo PRIME."""
+    return (quantities % np.uint64(PRIME)).astype(np.int64)
+
+
+def key_of(number: Number) -> Number:
     """The key of a row number. Two numbers never have the same key: 5 and PRIME - 1 have no common divisor."""
     number = (number + _SPREAD) % PRIME
     square = number * number % PRIME
     return square * square % PRIME * number % PRIME
 
 
-def weight_of(tx_id: int) -> int:
+def odd(key: Number) -> Number:
+    """An odd factor for a sum modulo 2**64: a product with it changes with every quantity below 2**64."""
+    return 2 * key + 1
+
+
+def weight_of(tx_id: Number) -> Number:
     """The weight of a tx_id, which is negative for a genesis output."""
     weight = (tx_id + 1) % PRIME
     return weight * weight % PRIME
 
 
-def square_of(number: int) -> int:
-    """The key of an owner in a history, where the weight of an entry is its tx_id + 1. SQL would need numeric for it.
-
-    Both are exact, so an entry that is missing, added or wrong in one field always shows. They are also faster to
-    compute than key_of and weight_of.
-    """
-    number += 1
-    return number * number
+def distinct(values: Ints) -> Ints:
+    """The distinct values, in ascending order. NOTE: np.unique takes several times as long."""
+    ascending: Ints = np.sort(values)
+    return ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]]
 
 
-def sum_of_squares(numbers: Collection[int]) -> int:
-    """The sum of square_of for some numbers. NOTE: without a Python step for each."""
-    squares: int = sum(map(mul, numbers, numbers))
-    return squares + 2 * sum(numbers) + len(numbers)
+def places_in(ascending: Ints, values: Ints) -> tuple[Ints, Mask]:
+    """The places of values in a column, and which of the values are in it. The place of another one means nothing."""
+    place = np.searchsorted(ascending, values)
+    known = place < len(ascending)
+    known[known] = ascending[place[known]] == values[known]
+    return place, known
 
 
-class Keys(dict[int, int]):
-    """The keys of the row numbers that a part of history names, each computed once.
+def places(counts: Sequence[int]) -> Ints:
+    """0 as often as the first count says, then 1 as often as the second says, and so on."""
+    return np.repeat(np.arange(len(counts)), ints(counts))
 
-    NOTE: it is for one part. Looking a key up among those of the whole chain would take longer than computing it.
-    """
 
-    def __missing__(self, number: int) -> int:
-        key = self[number] = key_of(number)
-        return key
+def sums_at(values: Column, place: Ints, count: int) -> Column:
+    """The sum of the values at each place from 0 to before `count`, modulo 2**64. Places are in ascending order."""
+    ends = np.searchsorted(place, np.arange(count + 1))
+    total = np.concatenate((np.zeros(1, values.dtype), np.cumsum(values)))
+    return total[ends[1:]] - total[ends[:-1]]

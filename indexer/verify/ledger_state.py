@@ -27,6 +27,26 @@ from shared.ledger import PoolNo, StakeNo
 from shared.network import Network
 
 
+class NodeComparison(msgspec.Struct, frozen=True):
+    """The last comparison of live stakes with the node: pools compared, pools that differ, total difference."""
+
+    epoch_no: int
+    pools: int
+    mismatched: int
+    difference: int
+
+    def __str__(self) -> str:
+        outcome = (
+            f"{self.mismatched} differ, by {self.difference} lovelace in total" if self.mismatched else "all match"
+        )
+        return f"live stake of {self.pools} pools compared with the node's ledger in epoch {self.epoch_no}: {outcome}"
+
+
+async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
+    """The last comparison with the node, which the indexer made; None if the node could not answer."""
+    return await _node_comparison.one(db)
+
+
 async def check(db: asyncpg.Connection, node: Ogmios, network: Network, sample: float) -> list[CheckResult] | None:
     """Compare the ledger state, and the rewards of about `sample` percent of the accounts, with the node.
 
@@ -161,6 +181,7 @@ class _PoolReward(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
+_node_comparison = _sql.query("node_comparison", NodeComparison)
 _state = _sql.query("state", _State)
 _parameters = _sql.query("parameters", _Parameters)
 _configurations = _sql.query("configurations", _Configuration)

@@ -25,3 +25,8 @@ ORDER BY stake_no
 
 -- name: pool_rewards
 SELECT pool_no, lovelace FROM pool_reward WHERE epoch_no = $1
+
+-- name: node_comparison
+-- The last comparison of live stakes with the node's ledger.
+SELECT complete_epoch_no AS epoch_no, compared_pools AS pools, pools_stake_mismatch AS mismatched, difference
+FROM ledger_state WHERE compared_pools IS NOT NULL

@@ -1,6 +1,6 @@
 """The work of verify on a part of history, in the processes of readers.py."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import asyncpg
@@ -24,7 +24,6 @@ from indexer.verify import (
 from indexer.verify.readers import TransactionRange
 from indexer.verify.results import MOST_SHOWN, Difference
 from shared import packed
-from shared.ledger import AddressNo
 from shared.network import by_name
 
 
@@ -57,7 +56,7 @@ class Findings(msgspec.Struct, frozen=True):
     sums: checksums.Sums
     differences: dict[str, list[Difference]]
     of_epochs: dict[int, epochs.Sums]
-    net_lovelace: Sequence[Mapping[AddressNo, int]]
+    net_lovelace: Sequence[stake.NetLovelace]
 
 
 async def examine(context: Context, db: asyncpg.Connection, part: TransactionRange) -> Findings:
@@ -66,12 +65,12 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
     ends = part.first_tx_id, part.next_tx_id
     rows, spender_rows = await _rows_of(db, part)
     try:
-        spent, disordered = spenders.spent_in(spender_rows)
+        spent = spenders.spent_in(spender_rows)
         flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
-        sums = await checksums.of(db, flowing, disordered, numbers.of(context.folder))
+        sums = await checksums.of(db, rows, flowing, spent.disordered, numbers.of(context.folder))
         shown = await hashes.shown(db, *ends)
-        attached = await attachments.wrong(db, rows, *ends, shown)
-        certified = await certificates.wrong(db, rows, *ends, network)
+        attached = await attachments.wrong(db, rows, flowing, *ends, shown)
+        certified = await certificates.wrong(db, rows, flowing, *ends, network)
         unbalanced = balances.unbalanced(rows, flowing, context.deposits) if context.from_origin else []
     except packed.UNREADABLE:
         spending.refuse_unreadable(rows)

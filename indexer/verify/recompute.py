@@ -157,7 +157,7 @@ class _Count:
 
     def __init__(self, known: Known) -> None:
         self._known = known
-        self._spent, _ = spenders.spent_in(known.spenders)
+        self._spent = set(spenders.spent_in(known.spenders).output_no.tolist())
         self._tokens = {asset_no for asset_no, asset in known.names.items() if asset.is_reference}
         self.utxos: list[tuple[int, int, int, AddressNo, list[AssetNo] | None]] = []
         self.accounts: defaultdict[StakeNo, AccountPart] = defaultdict(AccountPart)

@@ -1,5 +1,7 @@
 """The results of verify: differences between the index and history."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from shared import address
@@ -8,6 +10,14 @@ _REWARD_ACCOUNT = 0b111  # the first bits of a reward account (CIP-19)
 
 MOST_SHOWN = 5
 """The most differences that are shown for one check."""
+
+
+Progress = Callable[[str, int, int], None]
+"""Called as work is done, with the name of the step, the completed amount and the total."""
+
+
+class NotComplete(Exception):
+    """The index is empty or in bulk, so there is nothing to verify."""
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -12,9 +12,9 @@ import structlog
 from indexer.blocks import eras, genesis
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.verify import against_node, ledger_state, readers, record, run
+from indexer.verify import against_node, ledger_state, readers, record
 from indexer.verify.record import Verification
-from indexer.verify.results import CheckResult
+from indexer.verify.results import CheckResult, NotComplete, Progress
 from shared import database, lifecycle, schema
 from shared.network import Network
 
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 _AGAIN_AFTER_S = 60.0
 """The pause after a round that failed."""
 
-INCOMPLETE = (run.NotComplete, readers.HelperEnded, against_node.NothingCommon)
+INCOMPLETE = (NotComplete, readers.HelperEnded, against_node.NothingCommon)
 """Errors after which a round proves nothing; their message is one line for the operator."""
 
 _PLAIN = (
@@ -63,8 +63,11 @@ def parse_duration(text: str) -> float:
     return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}[found[2]]
 
 
-async def once(db: asyncpg.Connection, database_url: str, options: VerifyOptions, tell: run.Progress) -> Round:
+async def once(db: asyncpg.Connection, database_url: str, options: VerifyOptions, tell: Progress) -> Round:
     """Run and record one round. Raises INCOMPLETE, WrongNetwork, WrongSchema and the errors of the servers."""
+    # NOTE: not at the top, since only this needs numpy, which takes 0.1 s of CPU and 11 MB.
+    from indexer.verify import run
+
     network, node_blocks, said = options.network, None, list[str]()
     began_at = await record.now(db)
     if options.connect is not None:
@@ -153,7 +156,7 @@ async def _try_node(connect: Callable[[], Awaitable[ogmios.Ogmios]], network: Ne
 
 
 async def _compare_with_node(
-    db: asyncpg.Connection, connect: Callable[[], Awaitable[ogmios.Ogmios]], options: VerifyOptions, tell: run.Progress
+    db: asyncpg.Connection, connect: Callable[[], Awaitable[ogmios.Ogmios]], options: VerifyOptions, tell: Progress
 ) -> tuple[int, list[CheckResult], list[str]]:
     """The number of compared blocks, the checks that found differences, and what was compared, in words."""
     name = options.network.name

@@ -14,7 +14,6 @@ import asyncio
 import os
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from indexer.verify import (
     epochs,
     fingerprints,
     histories,
+    keys,
     numbers,
     parts,
     recompute,
@@ -39,17 +39,9 @@ from indexer.verify import (
 )
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
 from indexer.verify.readers import Readers, in_processes
-from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
+from indexer.verify.results import MOST_SHOWN, CheckResult, Difference, NotComplete, Progress
 from shared import address, sql
-from shared.ledger import AddressNo
 from shared.network import Network
-
-Progress = Callable[[str, int, int], None]
-"""Called as work is done, with the name of the step, the completed amount and the total."""
-
-
-class NotComplete(Exception):
-    """The index is empty or in bulk, so there is nothing to verify."""
 
 
 async def verify(
@@ -185,17 +177,17 @@ async def _add_up(readers: Readers, context: parts.Context, progress: Progress) 
     """The sums of all parts, and the first differences."""
     sums, differences, done = checksums.Sums(), defaultdict[str, list[Difference]](list), 0
     of_epochs = dict[int, epochs.Sums]()
-    net_lovelace = [Counter[AddressNo]() for _ in context.snapshots]
+    net_lovelace: list[list[stake.NetLovelace]] = [[] for _ in context.snapshots]
     async for part, transactions in readers.read(partial(parts.examine, context)):
         sums += part.sums
         for check, some in part.differences.items():
             differences[check] += some[: MOST_SHOWN - len(differences[check])]
         epochs.add(of_epochs, part.of_epochs)
-        for total, of_part in zip(net_lovelace, part.net_lovelace, strict=True):
-            total.update(of_part)
+        for of_snapshot, of_part in zip(net_lovelace, part.net_lovelace, strict=True):
+            of_snapshot.append(of_part)
         done += transactions
         progress("transactions", done, readers.transactions)
-    return parts.Findings(sums, differences, of_epochs, net_lovelace)
+    return parts.Findings(sums, differences, of_epochs, list(map(stake.together, net_lovelace)))
 
 
 async def _of_histories(
@@ -210,7 +202,7 @@ async def _of_histories(
             inconsistent.add(part.history)
         done += 1
         progress("histories", done, len(ranges))
-    return {name: None if name in inconsistent else str(total) for name, total in totals.items()}
+    return {name: None if name in inconsistent else str(total % keys.PRIME) for name, total in totals.items()}
 
 
 async def _compare_marks(readers: Readers, context: parts.Context) -> set[int]:
@@ -309,7 +301,7 @@ async def _keep_genesis(
     db: asyncpg.Connection, outputs: list[spending.GenesisOutput], rows: list[spenders.SpenderRow]
 ) -> None:
     """Keep genesis outputs, which exist and count for their stake credentials before the first block."""
-    spent, _ = spenders.spent_in(rows)
+    spent = set(spenders.spent_in(rows).output_no.tolist())
     unspent = [output for output in outputs if spenders.output_no(output.tx_id, 0) not in spent]
     utxos = [(output.tx_id, 0, output.lovelace, output.address_no, None) for output in unspent]
     await db.copy_records_to_table("utxo_part", schema_name="pg_temp", records=utxos)

@@ -8,11 +8,12 @@ compared one by one.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import gt
 
 import msgspec
+import numpy as np
 
-from indexer.rows.outputs import unpack_spender_columns, unpack_spenders
+from indexer.rows.outputs import unpack_spenders
+from indexer.verify.keys import Ints, Number, ints, places, places_in
 from indexer.verify.results import MOST_SHOWN, Difference
 from indexer.verify.spending import GenesisOutput, Row, hash_part
 from shared import packed, sql
@@ -22,9 +23,28 @@ from shared.sql import Connection
 _PARTITIONS = 1 << 14
 _PRIME = (1 << 61) - 1
 _LOWEST_SLOT = -(1 << 47)
+_ENTRY = np.dtype([("spent_by", ">i8"), ("rest", ">u4")])
+"""An entry of `spender`. The place of a transaction in its block and the output's index are the last 32 bits of
+output_no.
+"""
 
-Spent = Mapping[int, int]
-"""The tx_id that spent each output, by output_no."""
+
+class Spenders(msgspec.Struct, frozen=True):
+    """The outputs in some rows of `spender`, by output_no in ascending order, and the tx_ids that spent them.
+
+    `disordered` is the number of rows whose entries are not in the order of spending.
+    """
+
+    output_no: Ints
+    spent_by: Ints
+    disordered: int
+
+    def of(self, tx_id: Ints, index: Ints) -> Ints:
+        """The tx_ids that spent outputs, -1 for one that is not in the rows."""
+        place, known = places_in(self.output_no, output_no(tx_id, index))
+        found = np.full(len(place), -1)
+        found[known] = self.spent_by[place[known]]
+        return found
 
 
 class SpenderRow(msgspec.Struct, frozen=True):
@@ -62,20 +82,20 @@ async def of_genesis(db: Connection) -> list[SpenderRow]:
     return await _rows.all(db, _LOWEST_SLOT, 0)
 
 
-def output_no(tx_id: int, index: int) -> int:
+def output_no(tx_id: Number, index: Number) -> Number:
     """One number for an output, by the tx_id that made it and its index."""
     return tx_id << 16 | index
 
 
-def spent_in(rows: Sequence[SpenderRow]) -> tuple[Spent, int]:
-    """The spenders in rows, and the number of rows whose entries are not in the order of spending."""
-    spent = dict[int, int]()
-    disordered = 0
-    for row in rows:
-        output_nos, spenders = unpack_spender_columns(row.slot_no, row.entries)
-        spent.update(zip(output_nos, spenders, strict=True))
-        disordered += any(map(gt, spenders, spenders[1:]))
-    return spent, disordered
+def spent_in(rows: Sequence[SpenderRow]) -> Spenders:
+    """The spenders in rows."""
+    row = places([len(each.entries) // _ENTRY.itemsize for each in rows])
+    entries = np.frombuffer(b"".join([each.entries for each in rows]), _ENTRY)
+    output_nos = (ints([each.slot_no for each in rows]) << 32)[row] | entries["rest"]
+    spent_by = entries["spent_by"].astype(np.int64)
+    earlier = (row[1:] == row[:-1]) & (spent_by[1:] < spent_by[:-1])
+    in_order = np.argsort(output_nos)
+    return Spenders(output_nos[in_order], spent_by[in_order], len(np.unique(row[1:][earlier])))
 
 
 # To name differences --------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 `spender` names the transaction that spent an output. Each spent output has a term, a hash of the output and its
 spender, and the input that spends it must have the same term. So the sum over all inputs must equal the sum over all
-spent outputs (docs/decisions/0045). flows.py adds up both.
+spent outputs (docs/decisions/0045). checksums.py adds up both.
 
 History is read again only if the sums differ, to name the inputs. An output, or the input that spends it, is marked by
 64 bits: a hash of its transaction's hash, its index and its content. Marks are written to files, in partitions by
@@ -123,23 +123,13 @@ def mark_of(tx_hash: bytes, index: int, output: Output | None) -> int:
     """The mark of an output; None is one from before the first indexed block."""
     if output is None:
         return mark_of_missing(tx_hash, index)
-    value = _value_of(output)
+    value = sum(key_of(asset_no) * quantity for asset_no, quantity in output.quantities.items())
     return hash((hash_part(tx_hash), index, output.address_no, output.lovelace, value, value >> 61))
 
 
 def mark_of_missing(tx_hash: bytes, index: int) -> int:
     """The mark of an input from before the first indexed block."""
     return hash((hash_part(tx_hash), index))
-
-
-def spending_of(tx_hash: bytes, index: int, output: Output, spent_by: int) -> int:
-    """The term of an output that this tx_id spent, and of the input that spent it. flows.py computes the same terms."""
-    value = _value_of(output)
-    return hash((hash_part(tx_hash), index, output.address_no, output.lovelace, value, value >> 61, spent_by))
-
-
-def _value_of(output: Output) -> int:
-    return sum(key_of(asset_no) * quantity for asset_no, quantity in output.quantities.items())
 
 
 def keep(marks: Marks, folder: Path, partitions: int) -> None:

@@ -9,15 +9,16 @@ them would take another pass over all transactions in order, with every balance 
 delegations per epoch.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import asyncpg
 import msgspec
+import numpy as np
 
+from indexer.verify.keys import Ints, distinct, sums_at
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import sql
-from shared.ledger import ACTIVE_AFTER_EPOCHS, AddressNo, tx_id_of
+from shared.ledger import ACTIVE_AFTER_EPOCHS, tx_id_of
 from shared.network import Network
 
 
@@ -28,24 +29,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     first_tx_id: int
 
 
-class NodeComparison(msgspec.Struct, frozen=True):
-    """The last comparison of live stakes with the node: pools compared, pools that differ, total difference."""
+class NetLovelace(msgspec.Struct, frozen=True):
+    """The lovelace that addresses received, less the lovelace that they spent, in columns with an entry for each."""
 
-    epoch_no: int
-    pools: int
-    mismatched: int
-    difference: int
-
-    def __str__(self) -> str:
-        outcome = (
-            f"{self.mismatched} differ, by {self.difference} lovelace in total" if self.mismatched else "all match"
-        )
-        return f"live stake of {self.pools} pools compared with the node's ledger in epoch {self.epoch_no}: {outcome}"
-
-
-async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
-    """The last comparison with the node, which the indexer made; None if the node could not answer."""
-    return await _node_comparison.one(db)
+    address_no: Ints
+    lovelace: Ints
 
 
 async def check(db: asyncpg.Connection, network: Network) -> list[CheckResult]:
@@ -75,17 +63,31 @@ async def snapshots(db: asyncpg.Connection, network: Network) -> list[Snapshot]:
     ]
 
 
+def net_lovelace(address_no: Ints, lovelace: Ints) -> NetLovelace:
+    """The sum of some changes by address."""
+    order = np.argsort(address_no)
+    ascending = address_no[order]
+    addresses = distinct(ascending)
+    place = np.searchsorted(addresses, ascending)
+    return NetLovelace(addresses, sums_at(lovelace[order], place, len(addresses)))
+
+
+def together(parts: Sequence[NetLovelace]) -> NetLovelace:
+    """The sum of some sums by address."""
+    none = NetLovelace(np.empty(0, np.int64), np.empty(0, np.int64))
+    address_nos, lovelace = zip(*[(part.address_no, part.lovelace) for part in (none, *parts)], strict=True)
+    return net_lovelace(np.concatenate(address_nos), np.concatenate(lovelace))
+
+
 async def check_snapshots(
-    db: asyncpg.Connection, taken: Sequence[Snapshot], moved: Sequence[Mapping[AddressNo, int]]
+    db: asyncpg.Connection, taken: Sequence[Snapshot], moved: Sequence[NetLovelace]
 ) -> CheckResult:
     """Compare snapshots with current balances less later changes: `moved` has those of each up to the next one."""
     found: list[Difference] = []
-    since = Counter[AddressNo]()
-    for snapshot, until_next in reversed(list(zip(taken, moved, strict=True))):
-        since.update(until_next)
-        found += await _active_stake.all(
-            db, MOST_SHOWN, snapshot.epoch_no + 1, snapshot.first_tx_id, list(since.keys()), list(since.values())
-        )
+    for place, snapshot in reversed(list(enumerate(taken))):
+        since = together(moved[place:])
+        columns = since.address_no.tolist(), since.lovelace.tolist()
+        found += await _active_stake.all(db, MOST_SHOWN, snapshot.epoch_no + 1, snapshot.first_tx_id, *columns)
     return CheckResult("active_stake", found[:MOST_SHOWN])
 
 
@@ -95,7 +97,6 @@ class _Ends(msgspec.Struct, frozen=True):
 
 
 _sql = sql.beside(__file__)
-_node_comparison = _sql.query("node_comparison", NodeComparison)
 _ends = _sql.query("ends", _Ends)
 _delegation = _sql.query("check_delegation", Difference)
 _pool_epoch = _sql.query("check_pool_epoch", Difference)

@@ -100,8 +100,3 @@ LIMIT $1
 -- name: ends
 -- The first indexed block's slot and the tip's.
 SELECT (SELECT slot_no FROM block ORDER BY slot_no LIMIT 1) AS first_slot_no, slot_no AS last_slot_no FROM tip
-
--- name: node_comparison
--- The last comparison of live stakes with the node's ledger.
-SELECT complete_epoch_no AS epoch_no, compared_pools AS pools, pools_stake_mismatch AS mismatched, difference
-FROM ledger_state WHERE compared_pools IS NOT NULL

@@ -9,6 +9,8 @@ import pytest
 
 from indexer.blocks.genesis import Genesis
 from indexer.store import writer as store
+from indexer.verify import histories
+from indexer.verify.keys import PRIME, key_of, weight_of
 from shared import address, database
 from shared.ledger import TxId, tx_id_of
 from shared.network import PREVIEW
@@ -97,6 +99,59 @@ async def test_the_end_of_bulk_packs_histories_alike(db: asyncpg.Connection) -> 
     await is_as_expected(db, paid.entries)
     await paid.append(3)
     await is_as_expected(db, paid.entries)
+
+
+# What makes a history inconsistent, in one of five chunks.
+DISORDERED = {
+    "a number skipped": "UPDATE address_tx SET chunk = chunk + 1 WHERE chunk = 4",
+    "without its beginning": "DELETE FROM address_tx WHERE chunk = 0",
+    "without its middle": "DELETE FROM address_tx WHERE chunk = 2",
+    "a chunk that is not full": "UPDATE address_tx SET tx_ids = substr(tx_ids, 9) WHERE chunk = 2",
+    "two entries swapped": (
+        "UPDATE address_tx SET tx_ids = substr(tx_ids, 9, 8) || substr(tx_ids, 1, 8) || substr(tx_ids, 17)"
+        " WHERE chunk = 3"
+    ),
+    "an entry after the next chunk": (
+        "UPDATE address_tx SET tx_ids = substr(tx_ids, 1, 504) || int8send(1::bigint << 40) WHERE chunk = 2"
+    ),
+    "an entry twice": (
+        "UPDATE address_tx SET tx_ids = (SELECT substr(tx_ids, 505) FROM address_tx WHERE chunk = 2)"
+        " || substr(tx_ids, 9) WHERE chunk = 3"
+    ),
+    "an entry before the first": "UPDATE address_tx SET tx_ids = int8send(-1) || substr(tx_ids, 9) WHERE chunk = 0",
+    "a byte less": "UPDATE address_tx SET tx_ids = substr(tx_ids, 2) WHERE chunk = 4",
+    "no owner": "UPDATE address_tx SET address_no = address_no + 1",
+}
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2, 2_000])
+async def test_verify_adds_up_a_history_of_many_chunks(
+    db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    """Also one with quantities above 64 bits, and with a cursor that ends between its chunks."""
+    monkeypatch.setattr(histories, "_ROWS_AT_ONCE", rows_at_once)
+    paid = Paid(db, 1, bulk=False)
+    for count in COUNTS:
+        await paid.append(count)
+    key = key_of(1)
+    assert await added_up(db, "address_tx") == (sum(key * weight_of(tx_id) for tx_id, _ in paid.entries) % PRIME, True)
+    total = sum(key * weight_of(tx_id) * quantity for tx_id, quantity in paid.entries)
+    assert await added_up(db, "asset_tx") == (total % PRIME, True)
+    for statement in DISORDERED.values():
+        undone = db.transaction()
+        await undone.start()
+        await db.execute("ALTER TABLE address_tx DROP CONSTRAINT IF EXISTS address_tx_tx_ids_check")
+        assert await db.execute(statement) != "UPDATE 0"
+        assert not (await added_up(db, "address_tx"))[1], statement
+        await undone.rollback()
+
+
+async def added_up(db: asyncpg.Connection, history: str) -> tuple[int, bool]:
+    """The checksum of a history, and whether it is consistent."""
+    (part,) = [part for part in await histories.ranges(db) if part.history == history]
+    async with db.transaction():
+        found = await histories.added_up(db, part)
+    return found.total % PRIME, found.consistent
 
 
 async def test_a_rank_is_the_number_of_earlier_transactions(db: asyncpg.Connection) -> None:

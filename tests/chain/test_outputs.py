@@ -6,7 +6,7 @@ from random import Random
 import asyncpg
 import pytest
 
-from indexer.rows.outputs import UtxoRow, pack_spender, unpack_spender_columns, unpack_spenders
+from indexer.rows.outputs import UtxoRow, pack_spender, unpack_spenders
 from indexer.store import outputs
 from shared import database
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
@@ -132,6 +132,3 @@ def test_an_entry_of_spender_unpacks_to_its_values(slot_no: int) -> None:
     spent = [(TxId(slot_no << 16 | place), place, TxId(1 << 50 | place)) for place in (0, 1, 65_535)]
     entries = b"".join(pack_spender(spent_by, made_by, index) for made_by, index, spent_by in spent)
     assert list(unpack_spenders(slot_no, entries)) == spent
-    output_nos, spenders = unpack_spender_columns(slot_no, entries)
-    assert output_nos == [made_by << 16 | index for made_by, index, _ in spent]
-    assert list(spenders) == [spent_by for _, _, spent_by in spent]

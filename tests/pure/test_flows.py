@@ -3,15 +3,17 @@
 import msgspec
 import pytest
 
+from indexer.rows.outputs import pack_spender
 from indexer.rows.value_check import Deposits
-from indexer.verify import balances, flows, spenders
+from indexer.verify import balances, checksums, flows, spenders
 from indexer.verify.spending import Row
 from shared import packed
-from shared.ledger import AddressNo, AssetNo
+from shared.ledger import AddressNo, AssetNo, TxId
 
 OWNER, COIN, OTHER = AddressNo(1), AssetNo(5), AssetNo(6)
 FIRST = Deposits(2, 5)
 CHANGED = Deposits(2, 5, changed=True)
+UNSPENT = spenders.spent_in([])
 
 
 def transaction(
@@ -33,7 +35,7 @@ def transaction(
 
 def test_a_balanced_transaction_leaves_nothing() -> None:
     rows = [transaction({COIN: 10})]
-    found = flows.of(rows, {})
+    found = flows.of(rows, UNSPENT)
     assert (found.lovelace_left, found.assets_left, found.lovelace_out) == ([0], [0], [90])
     assert balances.unbalanced(rows, found, FIRST) == []
 
@@ -50,7 +52,7 @@ def test_a_balanced_transaction_leaves_nothing() -> None:
     ids=["too few", "from nothing", "of another asset", "a lovelace too many", "without a fee"],
 )
 def test_the_imbalance_of_a_transaction_is_named(row: Row, left: dict[str, str | None]) -> None:
-    wrong = balances.unbalanced([row], flows.of([row], {}), FIRST)
+    wrong = balances.unbalanced([row], flows.of([row], UNSPENT), FIRST)
     named = {what: each.indexed for each in wrong for what in left if each.what.startswith(what)}
     assert (named, len(wrong)) == (left, len(left))
 
@@ -86,7 +88,7 @@ def test_certificates_take_their_named_amount_or_else_the_first_deposits(
     certificates: list[packed.Certificate], lovelace: int, left: str | None
 ) -> None:
     row = transaction({COIN: 10}, *certificates, lovelace=lovelace)
-    wrong = balances.unbalanced([row], flows.of([row], {}), FIRST)
+    wrong = balances.unbalanced([row], flows.of([row], UNSPENT), FIRST)
     assert [each.indexed for each in wrong] == ([] if left is None else [left])
 
 
@@ -97,7 +99,7 @@ def test_certificates_may_take_any_amount_once_deposits_have_changed(
     kind: str, lovelace: int, left: str | None
 ) -> None:
     row = transaction({COIN: 10}, certificate(kind), lovelace=lovelace)
-    wrong = balances.unbalanced([row], flows.of([row], {}), CHANGED)
+    wrong = balances.unbalanced([row], flows.of([row], UNSPENT), CHANGED)
     assert [each.indexed for each in wrong] == ([] if left is None else [left])
 
 
@@ -116,7 +118,8 @@ def spending(*outputs: packed.Output, index: int = 0, tx_hash: bytes = b"\2" * 3
     spends = msgspec.structs.replace(
         made, tx_id=SPENT_BY, hash=b"\3" * 32, outputs=NO_OUTPUTS, inputs=packed.pack_inputs(inputs)
     )
-    return flows.of([made, spends], {spenders.output_no(MADE, 0): spent_by}).spending
+    entry = spenders.SpenderRow(MADE >> 16, pack_spender(TxId(spent_by), TxId(MADE), 0))
+    return checksums.of_spending(flows.of([made, spends], spenders.spent_in([entry])))
 
 
 NO_INPUTS, NO_OUTPUTS = packed.pack_inputs([]), packed.pack_outputs(0, [])
@@ -149,4 +152,8 @@ def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: int) -> No
 
 def test_movements_of_addresses_are_kept_by_snapshot() -> None:
     rows = [msgspec.structs.replace(transaction({}), tx_id=slot << 16) for slot in (1, 2, 3, 4)]
-    assert flows.of(rows, {}, [2 << 16, 4 << 16]).net_lovelace == [{OWNER: -20}, {OWNER: -10}]
+    moved = flows.of(rows, UNSPENT, [2 << 16, 4 << 16]).net_lovelace
+    assert [(each.address_no.tolist(), each.lovelace.tolist()) for each in moved] == [
+        ([OWNER], [-20]),
+        ([OWNER], [-10]),
+    ]

@@ -97,8 +97,3 @@ def test_extras_survive_packing_and_empty_ones_are_null(extra: Extra) -> None:
     data = packed.pack_extra(extra)
     assert packed.unpack_extra(data) == extra
     assert (data is None) == (extra == Extra())
-
-
-@given(extras)
-def test_no_certificate_is_overlooked_in_packed_extras(extra: Extra) -> None:
-    assert packed.may_have_certificates(packed.pack_extra(extra)) or not extra.certificates
