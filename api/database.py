@@ -9,6 +9,7 @@ import asyncpg
 import typer
 
 from shared import database, lifecycle, schema, settings
+from shared import log as logs
 from shared.command import name_database
 from shared.servers import ServersError, running
 
@@ -41,6 +42,7 @@ def on_database(work: Callable[[asyncpg.Connection], Awaitable[Answer]], *, crea
 
     async def main(stop: asyncio.Event) -> None:
         effective = settings.read()
+        logs.configure(effective.log_level, effective.log_format)
         async with (
             running(effective, valkey=False, create=create) as servers,
             migrated(servers.database_url, stop, once=True) as db,

@@ -1,6 +1,7 @@
 """Commands report their failures in one line, and stop on a signal."""
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -41,6 +42,15 @@ def test_api_commands_refuse_an_unusable_database_in_one_line(ledgerline: Ledger
     assert told.returncode == 2
     assert len(told.stderr.splitlines()) == 1, told.stderr
     assert told.stderr.startswith("DATABASE_URL is ")
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["keys", "list"]], ids=lambda words: words[0])
+def test_api_commands_log_json_to_a_file(ledgerline: Ledgerline, command: list[str]) -> None:
+    ledgerline.settings["DATABASE_URL"] = "postgresql://127.0.0.1:1/ledgerline"
+    process = ledgerline.start("api", *command)
+    process.says("waiting", "postgres")
+    assert process.stop() == 1
+    assert json.loads(process.output().splitlines()[0])["event"] == "waiting"
 
 
 def test_a_node_of_another_network_is_not_recorded(ledgerline: Ledgerline, tmp_path: Path) -> None:
