@@ -165,7 +165,10 @@ async def test_the_whole_life_of_a_customer(site: Site) -> None:
         await told(page, "User account created")
 
         await click(page, "New credential")
-        await in_dialog(page, "Create credential", Name="backend", Network="Preview")
+        await in_dialog(page, "Create credential", Name="backend")
+        network = page.get_by_role("dialog").get_by_label("Network", exact=True)
+        assert await network.evaluate("field => field.validity.valueMissing"), "no network is preselected"
+        await in_dialog(page, "Create credential", Network="Preview")
         first = await new_key(page)
         await click(page, "Try it")
         await try_history(page)

@@ -93,7 +93,7 @@ function CreationForm({ user, ...form }) {
     ${(wrong) => html`
       ${user ? html`<p class="muted">For ${user.name}.</p>` : html`<${AccountChoice} wrong=${wrong} />`}
       <${Field} name="name" label="Name" required maxlength="255" placeholder="Production backend" wrong=${wrong} />
-      <${Field} name="network_id" label="Network" hint="The key works only on this network. This can't be changed later." options=${NETWORK_CHOICES} wrong=${wrong} />
+      <${Field} name="network_id" label="Network" required hint="The key works only on this network. This can't be changed later." options=${[["", "Choose a network"], ...NETWORK_CHOICES]} wrong=${wrong} />
       <div class="pair">
         <${Field} name="rate_limit_per_minute" label="Requests per minute" type="number" min="1" max="10000" required wrong=${wrong} value="60" />
         <${Field} name="expires_at" label="Expires" hint="Leave empty for no expiry." type="datetime-local" wrong=${wrong} />
