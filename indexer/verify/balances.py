@@ -7,6 +7,7 @@ import msgspec
 
 from indexer.rows import value_check
 from indexer.verify.flows import Flows
+from indexer.verify.keys import PRIME
 from indexer.verify.results import Difference
 from indexer.verify.spending import Row
 from shared import packed, sql
@@ -43,7 +44,7 @@ def unbalanced(rows: Sequence[Row], flows: Flows, first: value_check.Deposits) -
             found.append(Difference(f"fee of tx {host.hash.hex()}", None, None, "known"))
         elif left < first.least(unnamed):
             found.append(Difference(f"lovelace that tx {host.hash.hex()} leaves", None, str(left), "0"))
-        if sum(flows.assets_left[group]) % 2**64:
+        if sum(flows.assets_left[group]) % PRIME:
             found += _assets_left(rows[group])
     return found
 

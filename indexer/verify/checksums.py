@@ -13,7 +13,7 @@ import numpy as np
 
 from indexer.verify import flows, recompute, spenders
 from indexer.verify.flows import Flows, Mint, Outputs, Withdrawal
-from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, reduced, sums_at, weight_of
+from indexer.verify.keys import PRIME, Ints, Mask, Words, distinct, ints, key_of, sums_at, weight_of
 from indexer.verify.numbers import Numbers
 from indexer.verify.results import Difference
 from indexer.verify.spending import GenesisOutput, Row
@@ -61,6 +61,15 @@ async def of_genesis(db: Connection, outputs: Sequence[GenesisOutput]) -> Sums:
 
 async def of(db: Connection, rows: Sequence[Row], flows: Flows, disordered: int, numbers: Numbers) -> Sums:
     """The sums of some transactions, whole blocks; `disordered` rows of `spender` for their slots are not in order."""
+    return msgspec.structs.replace(
+        of_flows(rows, flows, disordered, numbers),
+        account_withdrawal=await _of_withdrawals(db, flows.withdrawals),
+        named=await _named(db, flows.mints),
+    )
+
+
+def of_flows(rows: Sequence[Row], flows: Flows, disordered: int, numbers: Numbers) -> Sums:
+    """The same without the sums that need names of accounts and assets: `account_withdrawal` and `named`."""
     made, spent, spent_by = flows.made, flows.spent, flows.spent_by
     weights, unspent = weight_of(flows.tx_id), spent_by < 0
     row, address_no = np.concatenate((made.row, spent.row)), np.concatenate((made.address_no, spent.address_no))
@@ -70,10 +79,8 @@ async def of(db: Connection, rows: Sequence[Row], flows: Flows, disordered: int,
     return Sums(
         address_tx=_of_touched(weights, row, address_no),
         account_tx=_of_touched(weights, row[with_account], account_no[with_account]),
-        account_withdrawal=await _of_withdrawals(db, flows.withdrawals),
         asset_tx=_of_payments(made, weights),
         mint=_of_mints(flows, weights),
-        named=await _named(db, flows.mints),
         holder=_of_holdings(made, unspent),
         spender=len(spent.row),
         spending=of_spending(flows),
@@ -92,15 +99,14 @@ def _of_touched(weights: Ints, row: Ints, number: Ints) -> int:
 
 def _of_payments(made: Outputs, weights: Ints) -> int:
     """The sum over the assets in outputs."""
-    assets = made.assets
-    return _total(weights[made.row[assets.place]] * (assets.key * reduced(assets.quantity) % PRIME))
+    return _total(weights[made.row[made.assets.place]] * made.assets.value)
 
 
 def _of_holdings(made: Outputs, unspent: Mask) -> int:
     """The sum over the assets in unspent outputs."""
     assets, held = made.assets, unspent[made.assets.place]
     holder_key = key_of(made.address_no[assets.place[held]])
-    return _total(holder_key * (assets.key[held] * reduced(assets.quantity[held]) % PRIME))
+    return _total(holder_key * assets.value[held])
 
 
 def _of_unspent(made: Outputs, weights: Ints, unspent: Mask) -> int:
@@ -118,15 +124,15 @@ def of_spending(flows: Flows) -> int:
 
 
 def _terms(outputs: Outputs, spent_by: Ints) -> Words:
-    """Hashes of outputs and the transactions that spend them. They have 44 bits, so that sums of a part are exact."""
-    mixed = outputs.value * _FACTORS[0]
-    columns = (outputs.hash_part, outputs.index, outputs.address_no, outputs.lovelace, spent_by)
-    for factor, column in zip(_FACTORS[1:], columns, strict=True):
+    """Hashes of outputs and the transactions that spend them. They have 32 bits, so that sums of a part are exact."""
+    mixed = np.zeros(len(spent_by), np.uint64)
+    columns = (outputs.hash_part, outputs.index, outputs.address_no, outputs.lovelace, outputs.value, spent_by)
+    for factor, column in zip(_FACTORS, columns, strict=True):
         mixed += factor * column.astype(np.uint64)
     # The mixing function of SplitMix64: without it, two wrong terms could cancel each other out.
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed >> np.uint64(20)
+    return mixed >> np.uint64(32)
 
 
 def _of_tokens(rows: Sequence[Row], flows: Flows, weights: Ints, numbers: Numbers) -> tuple[int, int]:
@@ -142,10 +148,8 @@ def _of_tokens(rows: Sequence[Row], flows: Flows, weights: Ints, numbers: Number
 
 
 def _of_mints(flows: Flows, weights: Ints) -> int:
-    """The sum over mints, whose quantities may be negative."""
-    minted = flows.minted
-    quantity = ints([quantity % PRIME for mint in flows.mints for quantity in mint.quantities.values()])
-    return _total(weights[minted.place] * (minted.key * quantity % PRIME))
+    """The sum over mints."""
+    return _total(weights[flows.minted.place] * flows.minted.value)
 
 
 async def _of_withdrawals(db: Connection, withdrawals: Sequence[Withdrawal]) -> int:

@@ -1,18 +1,18 @@
--- The sums of checksums.py over the derived tables, modulo 2**31 - 1, as text; and for tables that are derived from other
+-- The sums of checksums.py over the derived tables, modulo 2860486313, as text; and for tables that are derived from other
 -- derived tables the number of rows that differ from them. Null if a row has a dangling reference, a quantity is missing,
 -- or a history is not numbered 0, 1, 2 … in order of tx_id.
 
 -- name: make_key_of
 -- The key of a row number.
 CREATE OR REPLACE FUNCTION pg_temp.key_of(number integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-SELECT (((number + 1640531527::bigint) % 2147483647) * ((number + 1640531527::bigint) % 2147483647) % 2147483647)
-       * (((number + 1640531527::bigint) % 2147483647) * ((number + 1640531527::bigint) % 2147483647) % 2147483647) % 2147483647
-       * ((number + 1640531527::bigint) % 2147483647) % 2147483647
+SELECT (((number + 618033989::bigint) % 2860486313) * ((number + 618033989::bigint) % 2860486313) % 2860486313)
+       * (((number + 618033989::bigint) % 2860486313) * ((number + 618033989::bigint) % 2860486313) % 2860486313) % 2860486313
+       * ((number + 618033989::bigint) % 2860486313) % 2860486313
 $$
 
 -- name: make_weight_of
 CREATE OR REPLACE FUNCTION pg_temp.weight_of(tx_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-SELECT (((tx_id + 1) % 2147483647) * ((tx_id + 1) % 2147483647)) % 2147483647
+SELECT (((tx_id + 1) % 2860486313) * ((tx_id + 1) % 2860486313)) % 2860486313
 $$
 
 -- name: make_holding_of
@@ -22,9 +22,9 @@ SELECT hashint8extended(held_no::bigint << 32 | (owner_no & 4294967295), 0)
 $$
 
 -- name: make_reduced
--- A sum modulo 2**31 - 1, from 0 on also if the sum is negative. A sum with decimals keeps them, so it equals no other.
+-- A sum modulo 2860486313, from 0 on even if the sum is negative.
 CREATE OR REPLACE FUNCTION pg_temp.reduced(total numeric) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-SELECT ((coalesce(total, 0) % 2147483647 + 2147483647) % 2147483647)::text
+SELECT ((coalesce(total, 0) % 2860486313 + 2860486313) % 2860486313)::text
 $$
 
 -- name: account_withdrawal
@@ -44,7 +44,7 @@ LEFT JOIN stake USING (stake_no)
 
 -- name: spender
 -- The number of entries. The processes that read history compare the entries themselves.
-SELECT coalesce(sum(length(entries) / 12), 0)::text AS total FROM spender
+SELECT pg_temp.reduced(sum(length(entries) / 12)) AS total FROM spender
 
 -- name: utxo
 SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL AND u.stake_no IS NOT DISTINCT FROM address.stake_no) IS NOT FALSE

@@ -11,7 +11,7 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from indexer.verify.keys import Ints, Words, ints, key_of, odd, places, sums_at, words
+from indexer.verify.keys import PRIME, Ints, exact_sums_at, ints, key_of, places, reduced, sums_at
 from indexer.verify.spenders import Spenders
 from indexer.verify.spending import GenesisOutput, Row, hash_part, mark_of_missing
 from indexer.verify.stake import NetLovelace, net_lovelace
@@ -21,24 +21,25 @@ from shared.ledger import AddressNo
 
 class Assets(msgspec.Struct, frozen=True):
     """Quantities of assets in columns: the place of the output or transaction that has each, the asset, its key, and
-    the quantity modulo 2**64.
+    the quantity modulo PRIME.
     """
 
     place: Ints
     asset_no: Ints
     key: Ints
-    quantity: Words
+    quantity: Ints
 
-    def value(self, count: int) -> Words:
-        """The sum of quantity times odd key at each place from 0 to before `count`, modulo 2**64."""
-        return sums_at(odd(self.key).astype(np.uint64) * self.quantity, self.place, count)
+    @property
+    def value(self) -> Ints:
+        """Quantity times key, modulo PRIME."""
+        return self.key * self.quantity % PRIME
 
 
 class Outputs(msgspec.Struct, frozen=True):
     """Outputs in columns, in order of the transactions that make or spend them.
 
     `row` is the place of that transaction. `hash_part` is that of the one which made the output, and `index` the
-    output's index there. `value` is the sum over its assets of quantity times odd key, modulo 2**64.
+    output's index there. `value` is the sum of the values of its assets, modulo PRIME.
     """
 
     row: Ints
@@ -46,7 +47,7 @@ class Outputs(msgspec.Struct, frozen=True):
     index: Ints
     address_no: Ints
     lovelace: Ints
-    value: Words
+    value: Ints
     assets: Assets
 
 
@@ -73,7 +74,7 @@ class Flows(msgspec.Struct, frozen=True):
     `made` are their outputs, and `spent_by` the tx_ids that spent these, -1 if none did. `spent` are the outputs that
     their inputs spend. `minted` has the assets of `mints`. `lovelace_out`, `lovelace_left` and `assets_left` have an
     entry for each transaction: the lovelace of its outputs, and the surplus of its inputs, withdrawals and mint over
-    its payments and fee, in lovelace and in assets (quantities times odd keys, modulo 2**64). `certificates` are by the
+    its payments and fee, in lovelace and in assets (the sum of their values, modulo PRIME). `certificates` are by the
     place of their transaction.
 
     For inputs without a source, `unresolved` has the transaction hashes that they name, and `before` their marks.
@@ -104,9 +105,11 @@ def of(rows: Sequence[Row], spenders: Spenders, snapshots: Sequence[int] = ()) -
     count, tx_id = len(rows), ints([row.tx_id for row in rows])
     made = _made(rows)
     spent, unresolved = _spent([packed.unpack_inputs(row.inputs) for row in rows])
-    lovelace_out = sums_at(made.lovelace, made.row, count)
-    fees = ints([row.fee or 0 for row in rows])
-    lovelace_left = (sums_at(spent.lovelace, spent.row, count) - lovelace_out - fees).tolist()
+    lovelace_out = exact_sums_at(made.lovelace, made.row, count)
+    lovelace_in = exact_sums_at(spent.lovelace, spent.row, count)
+    lovelace_left = [
+        taken - paid - (row.fee or 0) for taken, paid, row in zip(lovelace_in, lovelace_out, rows, strict=True)
+    ]
     mints, withdrawals, certificates = list[Mint](), list[Withdrawal](), dict[int, list[packed.Certificate]]()
     for place, row in enumerate(rows):
         extra = packed.unpack_extra_strictly(row.extra)
@@ -118,6 +121,8 @@ def of(rows: Sequence[Row], spenders: Spenders, snapshots: Sequence[int] = ()) -
         if extra.certificates:
             certificates[place] = extra.certificates
     minted = _minted(mints)
+    assets_left = sums_at(spent.value, spent.row, count) - sums_at(made.value, made.row, count)
+    assets_left += sums_at(minted.value, minted.place, count)
     return Flows(
         tx_id=tx_id,
         made=made,
@@ -127,11 +132,9 @@ def of(rows: Sequence[Row], spenders: Spenders, snapshots: Sequence[int] = ()) -
         minted=minted,
         withdrawals=withdrawals,
         certificates=certificates,
-        lovelace_out=lovelace_out.tolist(),
+        lovelace_out=lovelace_out,
         lovelace_left=lovelace_left,
-        assets_left=(
-            sums_at(spent.value, spent.row, count) - sums_at(made.value, made.row, count) + minted.value(count)
-        ).tolist(),
+        assets_left=(assets_left % PRIME).tolist(),
         unresolved=[each.tx_hash for each in unresolved],
         before=array("q", [mark_of_missing(each.tx_hash, each.output_index) for each in unresolved]),
         net_lovelace=_net_lovelace(tx_id, made, spent, snapshots),
@@ -179,7 +182,7 @@ def _columns(outputs: Sequence[packed.Output], row: Ints, hash_parts: Ints, inde
         place=places([len(each) for each in quantities]),
         asset_no=asset_no,
         key=key_of(asset_no),
-        quantity=words(chain.from_iterable(map(dict.values, quantities))),
+        quantity=reduced(np.fromiter(chain.from_iterable(map(dict.values, quantities)), np.uint64)),
     )
     return Outputs(
         row=row,
@@ -187,7 +190,7 @@ def _columns(outputs: Sequence[packed.Output], row: Ints, hash_parts: Ints, inde
         index=index,
         address_no=ints([output.address_no for output in outputs]),
         lovelace=ints([output.lovelace for output in outputs]),
-        value=assets.value(len(outputs)),
+        value=sums_at(assets.value, assets.place, len(outputs)) % PRIME,
         assets=assets,
     )
 
@@ -198,7 +201,7 @@ def _minted(mints: Sequence[Mint]) -> Assets:
         place=ints([mint.place for mint in mints for _ in mint.quantities]),
         asset_no=asset_no,
         key=key_of(asset_no),
-        quantity=words([quantity % 2**64 for mint in mints for quantity in mint.quantities.values()]),
+        quantity=ints([quantity % PRIME for mint in mints for quantity in mint.quantities.values()]),
     )
 
 
@@ -206,7 +209,7 @@ def _net_lovelace(tx_id: Ints, made: Outputs, spent: Outputs, snapshots: Sequenc
     """The changes from each snapshot up to the next."""
     if not snapshots:
         return []
-    # For each output, how many snapshots precede its transaction.
+    # For each transaction, how many snapshots were taken before it.
     snapshots_before = np.searchsorted(ints(snapshots), tx_id, side="right")
     address_no = np.concatenate((made.address_no, spent.address_no))
     lovelace = np.concatenate((made.lovelace, -spent.lovelace))

@@ -1,7 +1,7 @@
 """The factors of checksums, and arithmetic on columns of numbers: numpy arrays of 64-bit integers.
 
-A checksum is the sum of products of a key for each row number, a weight for each tx_id, and quantities. All are taken
-modulo PRIME, so that products fit into 64 bits. checksums.sql computes the same.
+A checksum is the sum of products of a key for each row number, a weight for each tx_id, and quantities, all modulo
+PRIME. checksums.sql computes the same.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,24 +12,20 @@ import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
-"""Quantities, and sums that are taken modulo 2**64."""
 Mask: TypeAlias = npt.NDArray[np.bool_]
 """Which of some rows are meant."""
 Number = TypeVar("Number", int, Ints)
-Column = TypeVar("Column", Ints, Words)
 
-PRIME = (1 << 31) - 1
-_SPREAD = 1_640_531_527
+PRIME = 2_860_486_313
+"""The product of two numbers below it fits into 63 bits. It is not next to a power of two: many quantities are, and
+would be alike modulo such a prime.
+"""
+_SPREAD = 618_033_989
 
 
 def ints(values: Iterable[int]) -> Ints:
     """A column of integers."""
     return np.fromiter(values, np.int64)
-
-
-def words(values: Iterable[int]) -> Words:
-    """A column of integers from 0 to 2**64 - 1."""
-    return np.fromiter(values, np.uint64)
 
 
 def reduced(quantities: Words) -> Ints:
@@ -38,15 +34,10 @@ def reduced(quantities: Words) -> Ints:
 
 
 def key_of(number: Number) -> Number:
-    """The key of a row number. Two numbers never have the same key: 5 and PRIME - 1 have no common divisor."""
+    """The key of a row number, never 0. Two numbers never have the same key: 5 and PRIME - 1 have no common divisor."""
     number = (number + _SPREAD) % PRIME
     square = number * number % PRIME
     return square * square % PRIME * number % PRIME
-
-
-def odd(key: Number) -> Number:
-    """An odd factor for a sum modulo 2**64: a product with it changes with every quantity below 2**64."""
-    return 2 * key + 1
 
 
 def weight_of(tx_id: Number) -> Number:
@@ -74,8 +65,14 @@ def places(counts: Sequence[int]) -> Ints:
     return np.repeat(np.arange(len(counts)), ints(counts))
 
 
-def sums_at(values: Column, place: Ints, count: int) -> Column:
-    """The sum of the values at each place from 0 to before `count`, modulo 2**64. Places are in ascending order."""
+def sums_at(values: Ints, place: Ints, count: int) -> Ints:
+    """The sum of the values at each place from 0 to before `count`. Places are in ascending order."""
     ends = np.searchsorted(place, np.arange(count + 1))
-    total = np.concatenate((np.zeros(1, values.dtype), np.cumsum(values)))
+    total = np.concatenate(([0], np.cumsum(values)))
     return total[ends[1:]] - total[ends[:-1]]
+
+
+def exact_sums_at(values: Ints, place: Ints, count: int) -> list[int]:
+    """The same for values whose sums may not fit into 64 bits."""
+    high, low = sums_at(values >> 32, place, count), sums_at(values & 0xFFFFFFFF, place, count)
+    return [(upper << 32) + lower for upper, lower in zip(high.tolist(), low.tolist(), strict=True)]

@@ -57,6 +57,17 @@ def test_the_imbalance_of_a_transaction_is_named(row: Row, left: dict[str, str |
     assert (named, len(wrong)) == (left, len(left))
 
 
+@pytest.mark.parametrize(("slot_of_host", "left"), [(1, []), (2, ["lovelace", "quantity of asset_no 5"])])
+def test_a_transaction_without_a_fee_balances_with_the_next_in_its_block(slot_of_host: int, left: list[str]) -> None:
+    sub = transaction({COIN: 11}, lovelace=110, fee=0)
+    host = msgspec.structs.replace(transaction({COIN: 9}, lovelace=80), tx_id=slot_of_host << 16 | 1, hash=b"\3" * 32)
+    wrong = balances.unbalanced([sub, host], flows.of([sub, host], UNSPENT), FIRST)
+    of_sub = [each for each in wrong if sub.hash.hex() in each.what]
+    assert len(of_sub) == len(left)
+    assert all(each.what.startswith(what) for each, what in zip(of_sub, left, strict=True))
+    assert bool(wrong) == bool(left)
+
+
 def certificate(kind: str, named: int | None = None) -> packed.Certificate:
     return packed.Certificate(packed.CERTIFICATES.index(kind), deposit=named)
 
