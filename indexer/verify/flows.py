@@ -1,7 +1,7 @@
 """The outputs and inputs of some transactions in columns, for all comparisons of verify.
 
 Unpacking transactions is most of verify's work, so it is done once. The columns are numpy arrays, which are added up
-without a step in Python for each output and input (docs/decisions/0045).
+without a step in Python for each output and input (docs/decisions/0049).
 """
 
 from array import array
