@@ -19,6 +19,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, AssertionError)
 
 _ROW_NUMBER = msgspec.Meta(ge=0, lt=1 << 31)
 _OUTPUT_INDEX = msgspec.Meta(ge=0, lt=1 << 16)
+_INPUT_INDEX = msgspec.Meta(ge=0, lt=1 << 32)  # Byron's CDDL has 32 bits
 _NumberedAsset = Annotated[AssetNo, _ROW_NUMBER]
 Quantities = dict[_NumberedAsset, int]
 """asset_no -> quantity."""
@@ -54,7 +55,7 @@ class Input(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An input of a transaction. `source` is the output it spends, None if it precedes the first indexed block."""
 
     tx_hash: bytes
-    output_index: Annotated[int, _OUTPUT_INDEX]
+    output_index: Annotated[int, _INPUT_INDEX]
     source: Output | None
 
 

@@ -15,8 +15,9 @@ lovelace, quantities = st.integers(0, 2**63 - 1), st.integers(1, 2**64 - 1)
 outputs = st.builds(Output, numbers, lovelace, st.dictionaries(numbers, quantities, max_size=3))
 inputs = st.builds(Input, st.binary(min_size=32, max_size=32), st.integers(0, 2**32 - 1), st.none() | outputs)
 hashes = st.binary(min_size=28, max_size=28)
+output_indexes = st.integers(0, 2**16 - 1)
 attached_to = st.builds(
-    Attached, U64, st.none() | st.binary(min_size=32, max_size=32), st.booleans(), st.none() | hashes
+    Attached, output_indexes, st.none() | st.binary(min_size=32, max_size=32), st.booleans(), st.none() | hashes
 )
 certificates = st.builds(
     packed.Certificate,
@@ -48,7 +49,7 @@ def test_an_output_survives(output: Output) -> None:
     assert packed.unpack_output(pack(output)) == output
 
 
-@given(U64, st.lists(outputs, max_size=4))
+@given(output_indexes, st.lists(outputs, max_size=4))
 def test_outputs_survive_packing(first_index: int, held: list[Output]) -> None:
     assert packed.unpack_outputs(packed.pack_outputs(first_index, [*map(pack, held)])) == (first_index, held)
 
@@ -90,6 +91,12 @@ def test_a_mint_survives_and_nothing_is_no_bytes(mint: packed.Quantities) -> Non
 def test_row_numbers_and_amounts_out_of_range_are_refused(output: tuple[object, ...]) -> None:
     with pytest.raises(msgspec.ValidationError):
         packed.unpack_output(msgspec.msgpack.encode(output))
+
+
+@pytest.mark.parametrize("index", [-1, 1 << 16])
+def test_indexes_of_outputs_out_of_range_are_refused(index: int) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        packed.unpack_outputs(packed.pack_outputs(index, []))
 
 
 @given(extras)
