@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ import psutil
 
 from shared.servers.embedded import Postgres
 from shared.servers.os_account import account_of
+from tests.ports import free_port
 
 STARTS_WITHIN_S = 30.0
 
@@ -67,7 +67,7 @@ class OwnPostgres:
         if not (self._server.home / "port").exists():
             account = account_of(self._server.folder)
             self._server.write("password", primary._server.password, account)
-            self._server.write("port", str(_free_port()), account)
+            self._server.write("port", str(free_port()), account)
         shutil.rmtree(self._cluster, ignore_errors=True)
         self._program("pg_basebackup", "-D", str(self._cluster), "-R", "-N", "-c", "fast", "-d", self._link_to(primary))
 
@@ -212,9 +212,3 @@ def address_of(servers: Iterable[OwnPostgres], database: str = "ledgerline") -> 
     servers = list(servers)
     before = urlsplit(servers[0].url).netloc.rpartition("@")[0]
     return f"postgresql://{before}@{','.join(server.host for server in servers)}/{database}?sslmode=disable"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -3,12 +3,13 @@
 import importlib.util
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
 
 import redis
+
+from tests.ports import free_port
 
 WITHIN_S = 10.0
 
@@ -27,9 +28,7 @@ class OwnValkey:
     def __init__(self, folder: Path, **settings: str) -> None:
         self._folder, self._settings = folder, settings
         folder.mkdir()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port: int = probe.getsockname()[1]
+        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -19,7 +19,8 @@ from api.routes import ROUTES
 from shared import database
 from tests.api.client import Client, Reply
 from tests.api.partners import BODIES, BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, changeable, everything
-from tests.chain.harness import Process, free_port
+from tests.chain.harness import Process
+from tests.ports import free_port
 
 POSTS = [route for route in ROUTES if route.method == "POST" and route.access != "api key"]
 KEY = "5f0c4a53-8d7e-4b6a-9c1d-2e3f4a5b6c7d"

@@ -23,7 +23,8 @@ from api.routes import EVERY_ROUTE, ROUTES
 from tests.api.chains import Chain, hash_of
 from tests.api.client import Client
 from tests.api.payments import ALICE, pays
-from tests.chain.harness import Process, free_port
+from tests.chain.harness import Process
+from tests.ports import free_port
 
 VALUES = {
     **dict.fromkeys(("block", "epoch"), "latest"),

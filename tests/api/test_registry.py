@@ -17,8 +17,8 @@ from shared.metadata import Metadata
 from shared.network import PREVIEW
 from tests.api.client import serving
 from tests.api.conftest import IssueKey
-from tests.chain.harness import free_port
 from tests.chain.written import POLICY, Written, mints, pays, person, tx
+from tests.ports import free_port
 
 COIN = b"Coin"
 ASSET = bytes.fromhex(POLICY) + COIN

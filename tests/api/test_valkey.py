@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import shutil
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -29,6 +28,7 @@ from api.valkey import packed
 from shared import redis_url
 from tests.api.own_valkey import OwnSentinel, OwnValkey
 from tests.chain.harness import until
+from tests.ports import free_port
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 ECHO = packed(b"ECHO", b"hello")
@@ -101,8 +101,7 @@ def test_tls_connects(run: Run, own: OwnValkey, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="needs a redis-server with TLS, as Debian's is")
 def test_a_tls_server_is_verified_by_its_authority(run: Run, tmp_path: Path) -> None:
     file = certificate(tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     tls = {"tls-port": port, "tls-cert-file": file, "tls-key-file": file, "tls-ca-cert-file": file}
     words = [str(word) for name, value in ({"port": 0} | tls).items() for word in (f"--{name}", value)]
     server = subprocess.Popen(

@@ -25,7 +25,8 @@ import typer
 
 from tests.api.own_valkey import OwnValkey
 from tests.campaigns import patroni
-from tests.chain.harness import Process, environment, free_port, issue_keys, until
+from tests.chain.harness import Process, environment, issue_keys, until
+from tests.ports import free_port
 
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 NOBODY = "addr_test1vrm9x2zsux7va6w892g38tvchnzahvcd9tykqf3ygnmwtaqyfg52x"

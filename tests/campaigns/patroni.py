@@ -16,7 +16,8 @@ from typing import Any
 
 import psutil
 
-from tests.chain.harness import free_port, until
+from tests.chain.harness import until
+from tests.ports import free_port
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 PASSWORD = "patroni"

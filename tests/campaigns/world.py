@@ -21,7 +21,8 @@ import psutil
 from devnet.generator import Generated, options_of
 from shared import servers, settings
 from shared.servers.embedded import Postgres, Valkey
-from tests.chain.harness import Node, Process, free_port
+from tests.chain.harness import Node, Process
+from tests.ports import free_port
 from tests.processes.relay import TcpRelay
 
 NETWORK = "preview"

@@ -27,6 +27,7 @@ from devnet.dialect import Dialect
 from devnet.server import NodeServer
 from devnet.session import Session
 from tests.chain.dump import Dump, dump
+from tests.ports import free_port
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -52,12 +53,6 @@ def recorded(name: str, *, whole: bool = False) -> Path:
 def blocks_of(path: Path) -> Iterator[Json]:
     with lzma.open(path, "rt") as lines:
         yield from map(json.loads, lines)
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 def until(what: str, holds: Callable[[], Any], within_s: float = 60, every_s: float = 0.05) -> Any:

@@ -21,8 +21,9 @@ from shared import database
 from shared.ledger import Point
 from shared.network import by_name
 from tests.chain.fixtures import NewLedgerline
-from tests.chain.harness import Ledgerline, Node, free_port
+from tests.chain.harness import Ledgerline, Node
 from tests.chain.recordings import FILES
+from tests.ports import free_port
 
 ERAS = (("babbage", 0), ("conway", 2))
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.chain.harness import Process, free_port
+from tests.chain.harness import Process
+from tests.ports import free_port
 
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 

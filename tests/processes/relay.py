@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tests.chain.harness import free_port
+from tests.ports import free_port
 
 T = TypeVar("T")
 

@@ -18,8 +18,9 @@ import pytest
 
 from api import tokens
 from tests.chain.fixtures import execute
-from tests.chain.harness import Process, free_port, issue_keys, until
+from tests.chain.harness import Process, issue_keys, until
 from tests.conftest import Finish
+from tests.ports import free_port
 from tests.processes.api_process import BOOTSTRAP_KEY, get, running
 from tests.processes.relay import TcpRelay
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.chain.harness import ROOT, free_port, until
+from tests.chain.harness import ROOT, until
+from tests.ports import free_port
 from tests.processes.process_list import words_of
 
 

@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from shared import settings
-from tests.chain.harness import ROOT, Node, free_port, until
+from tests.chain.harness import ROOT, Node, until
+from tests.ports import free_port
 from tests.processes.preview import preview
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

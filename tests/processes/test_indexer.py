@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from tests.chain.dump import differences
-from tests.chain.harness import Json, Ledgerline, Node, Process, free_port, until
+from tests.chain.harness import Json, Ledgerline, Node, Process, until
+from tests.ports import free_port
 from tests.processes.preview import preview
 from tests.processes.relay import TcpRelay
 

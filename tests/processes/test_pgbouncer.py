@@ -14,7 +14,8 @@ import pytest
 
 from shared import database
 from shared.network import MAINNET, PREVIEW
-from tests.chain.harness import Process, free_port, until
+from tests.chain.harness import Process, until
+from tests.ports import free_port
 from tests.processes.api_process import BOOTSTRAP_KEY, get, running
 
 pytestmark = pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="needs pgbouncer, as Debian has it")

@@ -22,7 +22,8 @@ import redis.asyncio
 from shared import lifecycle, servers, settings
 from shared.servers import embedded
 from shared.servers.supervisor import LOG_BYTES
-from tests.chain.harness import Process, free_port
+from tests.chain.harness import Process
+from tests.ports import free_port
 from tests.processes.process_list import processes_of, words_of
 
 CHECKOUT = Path(__file__).parents[2]

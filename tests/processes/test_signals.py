@@ -25,7 +25,8 @@ import pytest
 from devnet.generator import Generated, Options, options_until_now
 from shared.network import PREVIEW
 from tests.chain.fixtures import NewLedgerline, new_ledgerline
-from tests.chain.harness import Json, Ledgerline, Node, Process, free_port, issue_keys, until
+from tests.chain.harness import Json, Ledgerline, Node, Process, issue_keys, until
+from tests.ports import free_port
 from tests.processes import alerts
 from tests.processes.preview import preview
 from tests.processes.relay import TcpRelay

@@ -20,7 +20,8 @@ import pytest
 from api.usage.spool import HEADER_BYTES
 from shared import servers, settings
 from shared.servers.embedded import Postgres, Server, Valkey
-from tests.chain.harness import Process, free_port
+from tests.chain.harness import Process
+from tests.ports import free_port
 from tests.processes.process_list import processes_of
 
 CONNECTIONS = 20
