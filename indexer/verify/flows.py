@@ -207,8 +207,6 @@ def _minted(mints: Sequence[Mint]) -> Assets:
 
 def _net_lovelace(tx_id: Ints, made: Outputs, spent: Outputs, snapshots: Sequence[int]) -> list[NetLovelace]:
     """The changes from each snapshot up to the next."""
-    if not snapshots:
-        return []
     # For each transaction, how many snapshots were taken before it.
     snapshots_before = np.searchsorted(ints(snapshots), tx_id, side="right")
     address_no = np.concatenate((made.address_no, spent.address_no))

@@ -47,9 +47,10 @@ def weight_of(tx_id: Number) -> Number:
 
 
 def distinct(values: Ints) -> Ints:
-    """The distinct values, in ascending order. NOTE: np.unique takes several times as long."""
+    """The distinct values, all from 0 on, in ascending order. NOTE: np.unique takes several times as long."""
     ascending: Ints = np.sort(values)
-    return ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]]
+    first: Mask = np.diff(ascending, prepend=-1) != 0
+    return ascending[first]
 
 
 def places_in(ascending: Ints, values: Ints) -> tuple[Ints, Mask]:
