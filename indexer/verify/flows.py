@@ -11,12 +11,21 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from indexer.verify.keys import PRIME, Ints, exact_sums_at, ints, key_of, places, reduced, sums_at
+from indexer.verify.keys import PRIME, Ints, Words, exact_sums_at, ints, key_of, places, reduced, sums_at
 from indexer.verify.spenders import Spenders
-from indexer.verify.spending import GenesisOutput, Row, hash_part, mark_of_missing
+from indexer.verify.spending import GenesisOutput, Row, mark_of_missing
 from indexer.verify.stake import NetLovelace, net_lovelace
 from shared import packed
 from shared.ledger import AddressNo
+
+_UNPACKED_AT_ONCE = 1_000
+"""Of how many transactions. The unpacked objects of more would not fit into a core's cache."""
+
+_HASH_BYTES = 32
+# Odd numbers, one for each 8 bytes of a hash.
+_HASH_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+_OF_OUTPUTS = ("row", "hash_part", "index", "address_no", "lovelace", "value")
+_OF_ASSETS = ("asset_no", "key", "quantity")
 
 
 class Assets(msgspec.Struct, frozen=True):
@@ -103,8 +112,10 @@ def of(rows: Sequence[Row], spenders: Spenders, snapshots: Sequence[int] = ()) -
     `spenders` are those of their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
     """
     count, tx_id = len(rows), ints([row.tx_id for row in rows])
-    made = _made(rows)
-    spent, unresolved = _spent([packed.unpack_inputs(row.inputs) for row in rows])
+    firsts = range(0, count or 1, _UNPACKED_AT_ONCE)
+    made = _joined([_made(rows[first : first + _UNPACKED_AT_ONCE], first) for first in firsts])
+    inputs = [_spent(rows[first : first + _UNPACKED_AT_ONCE], first) for first in firsts]
+    spent, unresolved = _joined([outputs for outputs, _ in inputs]), [each for _, some in inputs for each in some]
     lovelace_out = exact_sums_at(made.lovelace, made.row, count)
     lovelace_in = exact_sums_at(spent.lovelace, spent.row, count)
     lovelace_left = [
@@ -145,25 +156,25 @@ def of_genesis(outputs: Sequence[GenesisOutput]) -> Outputs:
     """Genesis outputs."""
     address_nos = [output.address_no or AddressNo(0) for output in outputs]
     made = [packed.Output(number, output.lovelace) for number, output in zip(address_nos, outputs, strict=True)]
-    hash_parts = ints([hash_part(output.tx_hash) for output in outputs])
+    hash_parts = _hash_parts([output.tx_hash for output in outputs])
     return _columns(made, np.arange(len(outputs)), hash_parts, np.zeros(len(outputs), np.int64))
 
 
-def _made(rows: Sequence[Row]) -> Outputs:
-    """The outputs of transactions."""
+def _made(rows: Sequence[Row], first_place: int) -> Outputs:
+    """The outputs of transactions, of which the first is at a place."""
     unpacked = [packed.unpack_outputs(row.outputs) for row in rows]
-    counts = [len(outputs) for _, outputs in unpacked]
+    counts = ints([len(outputs) for _, outputs in unpacked])
     row = places(counts)
-    first_place = np.cumsum(ints(counts)) - ints(counts)
-    first_index = ints([first for first, _ in unpacked])
-    index = np.arange(len(row)) + (first_index - first_place)[row]
-    hash_parts = ints([hash_part(each.hash) for each in rows])
-    return _columns(list(chain.from_iterable([outputs for _, outputs in unpacked])), row, hash_parts[row], index)
+    index_less_place = ints([first for first, _ in unpacked]) - (np.cumsum(counts) - counts)
+    index = np.arange(len(row)) + index_less_place[row]
+    outputs = list(chain.from_iterable([outputs for _, outputs in unpacked]))
+    return _columns(outputs, row + first_place, _hash_parts([each.hash for each in rows])[row], index)
 
 
-def _spent(inputs: Sequence[Sequence[packed.Input]]) -> tuple[Outputs, list[packed.Input]]:
+def _spent(rows: Sequence[Row], first_place: int) -> tuple[Outputs, list[packed.Input]]:
     """The outputs that transactions spend, and the inputs without a source, from before the first indexed block."""
-    row = places([len(of_row) for of_row in inputs])
+    inputs = [packed.unpack_inputs(row.inputs) for row in rows]
+    row = places(ints([len(of_row) for of_row in inputs])) + first_place
     known, unresolved = list(chain.from_iterable(inputs)), list[packed.Input]()
     sources = [each.source for each in known]
     outputs = [source for source in sources if source is not None]
@@ -171,15 +182,41 @@ def _spent(inputs: Sequence[Sequence[packed.Input]]) -> tuple[Outputs, list[pack
         row = row[[source is not None for source in sources]]
         unresolved = [each for each in known if each.source is None]
         known = [each for each in known if each.source is not None]
-    hash_parts = ints([hash_part(each.tx_hash) for each in known])
+    hash_parts = _hash_parts([each.tx_hash for each in known])
     return _columns(outputs, row, hash_parts, ints([each.output_index for each in known])), unresolved
+
+
+def _hash_parts(hashes: Sequence[bytes]) -> Ints:
+    """A number for each transaction hash. It depends on every byte, so no single wrong byte is missed."""
+    joined = b"".join(hashes)
+    if len(joined) != _HASH_BYTES * len(hashes):  # one has another length, which other checks report
+        joined = b"".join([each[:_HASH_BYTES].ljust(_HASH_BYTES) for each in hashes])
+    words = np.frombuffer(joined, np.uint64).reshape(-1, len(_HASH_FACTORS))
+    parts: Words = (words * _HASH_FACTORS).sum(axis=1)
+    return parts.view(np.int64)
+
+
+def _joined(parts: Sequence[Outputs]) -> Outputs:
+    """The outputs of consecutive transactions."""
+    place, before = list[Ints](), 0
+    for part in parts:
+        place.append(part.assets.place + before)
+        before += len(part.row)
+    assets = [part.assets for part in parts]
+    return Outputs(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _OF_OUTPUTS},
+        assets=Assets(
+            np.concatenate(place),
+            **{name: np.concatenate([getattr(each, name) for each in assets]) for name in _OF_ASSETS},
+        ),
+    )
 
 
 def _columns(outputs: Sequence[packed.Output], row: Ints, hash_parts: Ints, index: Ints) -> Outputs:
     quantities = [output.quantities for output in outputs]
     asset_no = ints(chain.from_iterable(quantities))
     assets = Assets(
-        place=places([len(each) for each in quantities]),
+        place=places(ints([len(each) for each in quantities])),
         asset_no=asset_no,
         key=key_of(asset_no),
         quantity=reduced(np.fromiter(chain.from_iterable(map(dict.values, quantities)), np.uint64)),

@@ -4,7 +4,7 @@ A checksum is the sum of products of a key for each row number, a weight for eac
 PRIME. checksums.sql computes the same.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -61,9 +61,9 @@ def places_in(ascending: Ints, values: Ints) -> tuple[Ints, Mask]:
     return place, known
 
 
-def places(counts: Sequence[int]) -> Ints:
+def places(counts: Ints) -> Ints:
     """0 as often as the first count says, then 1 as often as the second says, and so on."""
-    return np.repeat(np.arange(len(counts)), ints(counts))
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 def sums_at(values: Ints, place: Ints, count: int) -> Ints:

@@ -89,7 +89,7 @@ def output_no(tx_id: Number, index: Number) -> Number:
 
 def spent_in(rows: Sequence[SpenderRow]) -> Spenders:
     """The spenders in rows."""
-    row = places([len(each.entries) // _ENTRY.itemsize for each in rows])
+    row = places(ints([len(each.entries) // _ENTRY.itemsize for each in rows]))
     entries = np.frombuffer(b"".join([each.entries for each in rows]), _ENTRY)
     output_nos = (ints([each.slot_no for each in rows]) << 32)[row] | entries["rest"]
     spent_by = entries["spent_by"].astype(np.int64)

@@ -25,6 +25,12 @@ ACCOUNTS = {1: 7, 2: 7, 65_537: 0, 100_000: 2**31 - 2}
 TOKENS = {3, 65_539}
 
 
+@pytest.fixture(autouse=True)
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions are unpacked in several steps."""
+    monkeypatch.setattr(flows, "_UNPACKED_AT_ONCE", 2)
+
+
 class Case(msgspec.Struct):
     """Transactions with their outputs, the inputs of each, and the spenders of their outputs."""
 

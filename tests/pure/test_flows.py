@@ -117,11 +117,16 @@ def test_certificates_may_take_any_amount_once_deposits_have_changed(
 MADE, SPENT_BY = 1 << 16, 2 << 16
 
 
-def spending(*outputs: packed.Output, index: int = 0, tx_hash: bytes = b"\2" * 32, spent_by: int = SPENT_BY) -> int:
+def spending(
+    *outputs: packed.Output,
+    index: int = 0,
+    tx_hash: bytes = b"\2" * 32,
+    made_hash: bytes = b"\2" * 32,
+    spent_by: int = SPENT_BY,
+) -> int:
     """The sum over a transaction that makes an output, and one that spends these outputs, named by `spender`."""
-    made = msgspec.structs.replace(
-        transaction({}), outputs=packed.pack_outputs(0, [packed.pack_output(OWNER, 90, {COIN: 3})]), inputs=NO_INPUTS
-    )
+    outputs_made = packed.pack_outputs(0, [packed.pack_output(OWNER, 90, {COIN: 3})])
+    made = msgspec.structs.replace(transaction({}), outputs=outputs_made, inputs=NO_INPUTS, hash=made_hash)
     inputs = [
         packed.pack_input(packed.output_key(tx_hash, index), packed.pack_output(*msgspec.structs.astuple(output)))
         for output in outputs
@@ -148,6 +153,7 @@ def test_the_sum_of_a_spent_output_is_that_of_its_input() -> None:
         spending(RIGHT, RIGHT),
         spending(RIGHT, index=1),
         spending(RIGHT, tx_hash=b"\4" * 32),
+        spending(RIGHT, made_hash=b"\2" * 31),
         spending(RIGHT, spent_by=SPENT_BY + 1),
         spending(packed.Output(OWNER, 91, {COIN: 3})),
         spending(packed.Output(AddressNo(2), 90, {COIN: 3})),
@@ -155,10 +161,29 @@ def test_the_sum_of_a_spent_output_is_that_of_its_input() -> None:
         spending(packed.Output(OWNER, 90, {COIN: 3 + 4 * ((1 << 61) - 1)})),
         spending(packed.Output(OWNER, 90, {OTHER: 3})),
     ],
-    ids=["missing", "twice", "index", "hash", "spender", "lovelace", "address", "quantity", "hash's modulus", "asset"],
+    ids=[
+        "missing",
+        "twice",
+        "index",
+        "hash",
+        "short hash",
+        "spender",
+        "lovelace",
+        "address",
+        "quantity",
+        "hash's modulus",
+        "asset",
+    ],
 )
 def test_an_input_that_is_not_the_spent_output_has_another_sum(wrong: int) -> None:
     assert wrong != 0
+
+
+@pytest.mark.parametrize("place", range(32))
+def test_each_byte_of_a_hash_counts(place: int) -> None:
+    wrong = bytearray(b"\2" * 32)
+    wrong[place] ^= 1
+    assert spending(RIGHT, tx_hash=bytes(wrong)) != 0
 
 
 def test_movements_of_addresses_are_kept_by_snapshot() -> None:
