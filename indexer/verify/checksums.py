@@ -244,7 +244,6 @@ _TABLES = {
         "utxo",
         "reference_output",
         "spent_reference",
-        "asset",
         "policy",
     )
 }

@@ -60,18 +60,26 @@ CROSS JOIN LATERAL (
 ) assets
 
 -- name: mint
-SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL) IS NOT FALSE
+-- Also null if an asset has another supply, other counts or other first transactions than its mints and its first payment.
+SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL AND supply = coalesce(moved_supply, 0) AND scale(supply) = 0
+                          AND mint_count = coalesce(mints, 0) AND burn_count = coalesce(burns, 0)
+                          AND first_mint_tx_id IS NOT DISTINCT FROM first_minted
+                          AND first_tx_id IS NOT DISTINCT FROM least(first_paid, first_moved)) IS NOT FALSE
             THEN pg_temp.reduced(sum(pg_temp.key_of(asset_no) * moved)) END AS total
-FROM (
-    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * coalesce(large, quantity)) AS moved,
-           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR coalesce(large, quantity) = 0) = 0 AS in_order
+FROM asset
+FULL JOIN (SELECT asset_no, tx_id_at(entries, 0) AS first_paid FROM asset_tx WHERE chunk = 0) paid USING (asset_no)
+FULL JOIN (
+    SELECT asset_no, sum(pg_temp.weight_of(tx_id) * minted) AS moved, sum(minted) AS moved_supply,
+           count(*) FILTER (WHERE minted > 0) AS mints, count(*) FILTER (WHERE minted < 0) AS burns,
+           min(tx_id) AS first_moved, min(tx_id) FILTER (WHERE minted > 0) AS first_minted,
+           count(*) = max(seq) + 1 AND min(seq) = 0 AND count(*) FILTER (WHERE tx_id <= before OR minted = 0) = 0 AS in_order
     FROM (
-        SELECT asset_no, seq, tx_id, quantity, large, lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
+        SELECT asset_no, seq, tx_id, coalesce(large, quantity) AS minted,
+               lag(tx_id) OVER (PARTITION BY asset_no ORDER BY seq) AS before
         FROM mint
     ) numbered
     GROUP BY asset_no
-) history
-LEFT JOIN asset USING (asset_no)
+) history USING (asset_no)
 
 -- name: named
 SELECT pg_temp.reduced(sum(pg_temp.key_of(asset_no) * pg_temp.weight_of(tx_id)::numeric)) AS total FROM mint WHERE named
@@ -119,24 +127,6 @@ SELECT CASE WHEN bool_and(hash IS NOT NULL) IS NOT FALSE
             )) END AS total
 FROM reference_output LEFT JOIN tx USING (tx_id)
 WHERE spent_tx_id IS NOT NULL
-
--- name: asset
-SELECT count(*)::text AS total
-FROM asset
-FULL JOIN (SELECT asset_no, tx_id_at(entries, 0) AS first_paid FROM asset_tx WHERE chunk = 0) paid USING (asset_no)
-FULL JOIN (
-    SELECT asset_no, sum(coalesce(large, quantity)) AS supply,
-           count(*) FILTER (WHERE coalesce(large, quantity) > 0) AS mints,
-           count(*) FILTER (WHERE coalesce(large, quantity) < 0) AS burns,
-           min(tx_id) AS first_moved,
-           min(tx_id) FILTER (WHERE coalesce(large, quantity) > 0) AS first_mint_tx_id
-    FROM mint
-    GROUP BY asset_no
-) minted USING (asset_no)
-WHERE (asset.supply, asset.mint_count, asset.burn_count) IS DISTINCT FROM
-      (coalesce(minted.supply, 0), coalesce(minted.mints, 0), coalesce(minted.burns, 0))
-   OR (asset.first_tx_id, asset.first_mint_tx_id) IS DISTINCT FROM (least(first_paid, first_moved), minted.first_mint_tx_id)
-   OR scale(asset.supply) <> 0
 
 -- name: policy
 SELECT count(*)::text AS total
