@@ -26,19 +26,6 @@ FROM tip, staged, last, LATERAL (VALUES
 WHERE indexed IS DISTINCT FROM recomputed
 LIMIT $1
 
--- name: check_block
-SELECT figures.what || ' of block ' || slot_no AS what, NULL::bytea AS address, indexed, recomputed
-FROM (
-    SELECT slot_no, block.tx_count, counted.txs, block.block_no, lag(block.block_no) OVER (ORDER BY slot_no) AS before
-    FROM block FULL JOIN (SELECT tx_id >> 16 AS slot_no, count(*) AS txs FROM tx GROUP BY 1) counted USING (slot_no)
-) b, LATERAL (VALUES
-    ('tx_count', tx_count::text, coalesce(txs, 0)::text),
-    ('block_no', block_no::text, coalesce(before + 1, block_no)::text)
-) figures (what, indexed, recomputed)
-WHERE indexed IS DISTINCT FROM recomputed
-ORDER BY slot_no
-LIMIT $1
-
 -- name: check_address
 -- Every address number of history has a row, and every numbered byte string has exactly one number. If one has two, sums
 -- over both are right, and no checksum shows it. The stake credential of a base address follows from its bytes, which

@@ -8,8 +8,8 @@ SELECT tx_id, tx_hash, address FROM genesis_output ORDER BY tx_hash
 SELECT tx_id, pool_no, parameters FROM pool_update ORDER BY tx_id
 
 -- name: check_chain
--- The index begins where its tip says; transactions of a block are numbered without gaps; from slot $2 on, after Byron,
--- each block has an issuer.
+-- The index begins where its tip says; blocks are numbered without gaps; from slot $2 on, after Byron, each block has an
+-- issuer. blocks.py compares blocks with their transactions, from tx_id 0 on.
 SELECT 'first_block_no of tip' AS what, NULL::bytea AS address, first_block_no::text AS indexed,
        first.block_no::text AS recomputed
 FROM tip, (
@@ -18,11 +18,12 @@ FROM tip, (
 ) first
 WHERE first_block_no <> first.block_no
 UNION ALL
-SELECT 'transactions of block ' || slot_no, NULL, format('the last of %s has index %s', count, last), format('index %s', count - 1)
-FROM (
-    SELECT tx_id >> 16 AS slot_no, count(*) AS count, max(tx_id & 65535) AS last FROM tx GROUP BY tx_id >> 16
-) numbered
-WHERE last <> count - 1
+SELECT 'block_no of block ' || slot_no, NULL, block_no::text, (before + 1)::text
+FROM (SELECT slot_no, block_no, lag(block_no) OVER (ORDER BY slot_no) AS before FROM block) numbered
+WHERE block_no <> before + 1
+UNION ALL
+SELECT 'tx_id of tx ' || encode(hash, 'hex'), NULL, tx_id::text, 'at least 0'
+FROM tx WHERE tx_id < 0
 UNION ALL
 SELECT 'pool_no of block ' || slot_no, NULL, pool_no::text, CASE WHEN slot_no >= $2 THEN 'a pool' END
 FROM block WHERE (pool_no IS NULL) = (slot_no >= $2)
@@ -45,13 +46,13 @@ ORDER BY e.slot_no
 LIMIT $1
 
 -- name: check_hashes
--- Hashes have 32 bytes, those of pools and policies 28, and no two blocks, datums or scripts have the same hash.
+-- Hashes have 32 bytes, those of pools and policies 28, and no two blocks, datums or scripts have the same hash. blocks.py
+-- checks the hashes of transactions, hashes.py those of datums and scripts.
 SELECT format('length of %s of %s', of_column, of_row) AS what, NULL::bytea AS address, length(hash)::text AS indexed,
        expected::text AS recomputed
 FROM (
     SELECT 'hash' AS of_column, 'block ' || slot_no AS of_row, hash, 32 AS expected FROM block
     UNION ALL SELECT 'hash', 'epoch boundary block ' || slot_no, hash, 32 FROM epoch_boundary_block
-    UNION ALL SELECT 'hash', 'tx_id ' || tx_id, hash, 32 FROM tx
     UNION ALL SELECT 'pool_id', 'pool_no ' || pool_no, pool_id, 28 FROM pool
     UNION ALL SELECT 'policy_id', 'policy_no ' || policy_no, policy_id, 28 FROM policy
     UNION ALL SELECT 'raw', 'stake_no ' || stake_no, raw, 29 FROM stake
@@ -69,7 +70,8 @@ SELECT 'script ' || encode(hash, 'hex'), NULL, count(*)::text, '1' FROM script G
 LIMIT $1
 
 -- name: check_references
--- Everything that rows refer to by number or by transaction exists. tx_id -1 is the genesis.
+-- Everything that rows refer to by number or by transaction exists. tx_id -1 is the genesis. hashes.py checks the
+-- transactions of datums and scripts from tx_id 0 on.
 SELECT format('%s of %s', of_column, of_row) AS what, NULL::bytea AS address, number::text AS indexed,
        'an existing one' AS recomputed
 FROM (
@@ -112,11 +114,9 @@ FROM (
     SELECT 'tx_id', 'pool_retirement of pool_no ' || pool_no, tx_id
     FROM pool_retirement WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = pool_retirement.tx_id)
     UNION ALL
-    SELECT 'tx_id', 'datum ' || encode(hash, 'hex'), tx_id
-    FROM datum WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = datum.tx_id)
+    SELECT 'tx_id', 'datum ' || encode(hash, 'hex'), tx_id FROM datum WHERE tx_id < 0
     UNION ALL
-    SELECT 'tx_id', 'script ' || encode(hash, 'hex'), tx_id
-    FROM script WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = script.tx_id)
+    SELECT 'tx_id', 'script ' || encode(hash, 'hex'), tx_id FROM script WHERE tx_id < 0
 ) missing
 WHERE number IS NOT NULL
 LIMIT $1

@@ -10,6 +10,7 @@ from indexer.rows import value_check
 from indexer.verify import (
     attachments,
     balances,
+    blocks,
     certificates,
     checksums,
     epochs,
@@ -47,10 +48,11 @@ class Context(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """The findings in a part of history, or in all of it.
 
-    `sums` are the checksums. `differences` has the first of each check: `value` has transactions that don't balance,
-    and inputs without a source that should have one; `certificates` those that differ from their stored changes;
-    `attached` outputs whose datum or script has no row; `datum` and `script` rows whose hash is wrong. `of_epochs`
-    are the sums of each epoch. `net_lovelace` is as in Flows.
+    `sums` are the checksums. `differences` has the first of each check: `block` has blocks with other transactions;
+    `tx` those whose hash is too short or too long; `value` transactions that don't balance, and inputs without a source
+    that should have one; `certificates` those that differ from their stored changes; `attached` outputs whose datum or
+    script has no row; `datum` and `script` rows whose hash or transaction is wrong. `of_epochs` are the sums of each
+    epoch. `net_lovelace` is as in Flows.
     """
 
     sums: checksums.Sums
@@ -68,7 +70,7 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
         spent = spenders.spent_in(spender_rows)
         flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
         sums = await checksums.of(db, rows, flowing, spent.disordered, numbers.of(context.folder))
-        shown = await hashes.shown(db, *ends)
+        shown = await hashes.shown(db, flowing.tx_id, *ends)
         attached = await attachments.wrong(db, rows, flowing, *ends, shown)
         certified = await certificates.wrong(db, rows, flowing, *ends, network)
         unbalanced = balances.unbalanced(rows, flowing, context.deposits) if context.from_origin else []
@@ -79,6 +81,8 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
     wrong = await spending.wrongly_unresolved(db, flowing.unresolved, from_origin=context.from_origin)
     of_epochs = epochs.of(rows, flowing.lovelace_out, network)
     found = {
+        "block": await blocks.wrong(db, flowing.tx_id, *ends),
+        "tx": blocks.wrong_hashes(rows),
         "value": wrong + unbalanced,
         "certificates": certified,
         "attached": attached,
