@@ -25,12 +25,13 @@ from shared.sql import Connection
 class Sums(msgspec.Struct, frozen=True):
     """One sum for each table that depends on history alone, to be compared modulo PRIME.
 
-    `spending` is a sum over inputs less that over the outputs that `spender` says are spent, and `disordered` the
-    number of rows of `spender` that are not in order: both must be 0.
+    histories.py adds up `address_count`. `spending` is a sum over inputs less that over the outputs that `spender` says
+    are spent, and `disordered` the number of rows of `spender` that are not in order: both must be 0.
     """
 
     address_tx: int = 0
     account_tx: int = 0
+    address_count: int = 0
     account_withdrawal: int = 0
     asset_tx: int = 0
     mint: int = 0

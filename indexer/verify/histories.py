@@ -1,14 +1,17 @@
 """Checksums over the tables of histories: a part of checksums.py that processes add up, a range of numbers each.
 
-Postgres would take three times as long, since it has to create a row for each entry.
+Postgres would take three times as long, since it has to create a row for each entry. The histories of addresses also
+say how many addresses each account has.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import asyncpg
 import msgspec
 import numpy as np
 
+from indexer.verify import numbers
 from indexer.verify.keys import PRIME, Ints, ints, key_of, reduced, weight_of
 from shared import sql
 
@@ -26,9 +29,13 @@ class HistoryRange(msgspec.Struct, frozen=True):
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """The checksum of a range, and whether each history is numbered 0, 1, 2 … in order of tx_id and has its owner."""
+    """The checksum of a range, and whether each history is numbered 0, 1, 2 … in order of tx_id and has its owner.
+
+    `address_count` is the sum over the accounts of the addresses that have a history, 0 for other histories.
+    """
 
     total: int
+    address_count: int
     consistent: bool
 
 
@@ -37,18 +44,21 @@ async def ranges(db: asyncpg.Connection) -> list[HistoryRange]:
     return [each for kind in _KINDS.values() for each in await kind.ranges.all(db, _RANGE_NUMBERS)]
 
 
-async def added_up(db: asyncpg.Connection, part: HistoryRange) -> Sum:
-    """The checksum of a range. The connection must be in a transaction."""
+async def added_up(folder: Path, db: asyncpg.Connection, part: HistoryRange) -> Sum:
+    """The checksum of a range. The connection must be in a transaction; `folder` has the files of `numbers`."""
     kind = _KINDS[part.history]
-    total, consistent, end = 0, True, _End()
+    total, address_count, consistent, end = 0, 0, True, _End()
     async for rows in kind.chunks.parts(db, part.first_no, part.next_no, rows=_ROWS_AT_ONCE):
         chunks = _columns(rows, kind.entry)
         if chunks is None:
-            return Sum(0, False)
+            return Sum(0, 0, False)
         total += chunks.total()
+        if part.history == "address_tx":
+            account_no = numbers.of(folder).account_nos(chunks.number[chunks.chunk == 0])
+            address_count += int(key_of(account_no[account_no >= 0]).sum())
         consistent = consistent and all(row.owned for row in rows) and chunks.in_order(end)
         end = chunks.end()
-    return Sum(total, consistent)
+    return Sum(total, address_count, consistent)
 
 
 class _Chunk(msgspec.Struct, frozen=True):

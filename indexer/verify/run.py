@@ -90,7 +90,7 @@ async def _check_all(
     genesis, ranges = await _genesis_outputs.all(db), await _ranges_of(db)
     of_genesis = await checksums.of_genesis(db, genesis)
     read, tables = await _read_and_compare(db, readers, network, context, ranges, progress)
-    sums = of_genesis + read.transactions.sums
+    sums = of_genesis + read.transactions.sums + checksums.Sums(address_count=read.histories.address_count)
     suspects = await _suspects(readers, context, genesis, progress) if sums.spending else read.suspects
     spent = await _differences_behind(db, readers, suspects, progress) if suspects else []
     found = [
@@ -98,7 +98,7 @@ async def _check_all(
         CheckResult("spending", spent[:MOST_SHOWN]),
         CheckResult("epoch", await epochs.differences(db, network, read.transactions.of_epochs)),
     ]
-    unequal = checksums.unequal(sums, tables.sums | read.histories)
+    unequal = checksums.unequal(sums, tables.sums | read.histories.totals)
     if not unequal:
         found += tables.checks
     else:
@@ -166,7 +166,7 @@ async def _read_history(
 ) -> "_OfHistory":
     """The work of the processes."""
     added_up = await _add_up(readers, context, progress)
-    of_histories = await _of_histories(readers, ranges.histories, progress)
+    of_histories = await _of_histories(readers, context, ranges.histories, progress)
     progress("inputs from before the first block, fingerprints", 0, 1)
     suspects = await _compare_marks(readers, context)
     wrong = CheckResult("fingerprint", await _wrong_fingerprints(readers, ranges.assets))
@@ -191,18 +191,20 @@ async def _add_up(readers: Readers, context: parts.Context, progress: Progress) 
 
 
 async def _of_histories(
-    readers: Readers, ranges: list[histories.HistoryRange], progress: Progress
-) -> dict[str, str | None]:
-    """The checksum of each table of histories, as text; None if its rows are inconsistent."""
-    totals, inconsistent = Counter[str](), set[str]()
+    readers: Readers, context: parts.Context, ranges: list[histories.HistoryRange], progress: Progress
+) -> "_Histories":
+    """The sums of all histories."""
+    totals, inconsistent, address_count = Counter[str](), set[str](), 0
     done = 0
-    async for found, part in readers.each(histories.added_up, ranges):
+    async for found, part in readers.each(partial(histories.added_up, context.folder), ranges):
         totals[part.history] += found.total
+        address_count += found.address_count
         if not found.consistent:
             inconsistent.add(part.history)
         done += 1
         progress("histories", done, len(ranges))
-    return {name: None if name in inconsistent else str(total % keys.PRIME) for name, total in totals.items()}
+    of_tables = {name: None if name in inconsistent else str(total % keys.PRIME) for name, total in totals.items()}
+    return _Histories(of_tables, address_count)
 
 
 async def _compare_marks(readers: Readers, context: parts.Context) -> set[int]:
@@ -323,11 +325,20 @@ class _Ranges(msgspec.Struct, frozen=True):
     assets: list[fingerprints.AssetRange]
 
 
+class _Histories(msgspec.Struct, frozen=True):
+    """The checksum of each table of histories, as text, or None if its rows are inconsistent; and that of the addresses
+    with a history.
+    """
+
+    totals: dict[str, str | None]
+    address_count: int
+
+
 class _OfHistory(msgspec.Struct, frozen=True):
     """Findings of the processes: in transactions and in histories, suspect marks of inputs, and wrong fingerprints."""
 
     transactions: parts.Findings
-    histories: dict[str, str | None]
+    histories: _Histories
     suspects: set[int]
     fingerprints: CheckResult
 

@@ -2,14 +2,16 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import asyncpg
 import pytest
 
 from indexer.blocks.genesis import Genesis
 from indexer.store import writer as store
-from indexer.verify import histories
+from indexer.verify import histories, numbers
 from indexer.verify.keys import PRIME, key_of, weight_of
 from shared import address, database
 from shared.ledger import TxId, tx_id_of
@@ -149,8 +151,10 @@ async def test_verify_adds_up_a_history_of_many_chunks(
 async def added_up(db: asyncpg.Connection, history: str) -> tuple[int, bool]:
     """The checksum of a history, and whether it is consistent."""
     (part,) = [part for part in await histories.ranges(db) if part.history == history]
-    async with db.transaction():
-        found = await histories.added_up(db, part)
+    with TemporaryDirectory() as folder:
+        await numbers.write(db, Path(folder))
+        async with db.transaction():
+            found = await histories.added_up(Path(folder), db, part)
     return found.total % PRIME, found.consistent
 
 
