@@ -1,6 +1,7 @@
 """`verify` finds errors in each derived table, and none in a correct index."""
 
 import asyncio
+import hashlib
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ import cbor2
 import pytest
 
 from indexer.store.outputs import opens
-from indexer.verify import checksums, flows, histories, numbers, spenders, spending
+from indexer.verify import checksums, flows, histories, numbers, readers, spenders, spending
 from indexer.verify import run as verify
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
 from indexer.verify.keys import PRIME
@@ -438,6 +439,75 @@ async def test_a_byte_string_with_two_numbers_is_found(database_url: str, db: as
     await write(Written(db))
     assert (await db.execute(TWICE[number])).endswith(" 1")
     assert any(said.startswith(f"{number} of ") for said in (await verified(database_url))["address"])
+
+
+OF_ONE = hashlib.blake2b(b"\x01", digest_size=32).hexdigest()
+BLOCKS = {
+    "a transaction without a block": (
+        "UPDATE tx SET tx_id = 11 << 16 WHERE tx_id = 10 << 16",
+        "tx_count of block 11: indexed None, recomputed 1",
+    ),
+    "a transaction after the last block": (
+        "UPDATE tx SET tx_id = 1::bigint << 46 WHERE tx_id = 10 << 16",
+        f"tx_count of block {1 << 30}: indexed None, recomputed 1",
+    ),
+    "a transaction before the first block": (
+        "UPDATE tx SET tx_id = 9 << 16 WHERE tx_id = 10 << 16",
+        "tx_count of block 9: indexed None, recomputed 1",
+    ),
+    "a transaction before slot 0": (
+        "UPDATE tx SET tx_id = -7 WHERE tx_id = 10 << 16",
+        f"tx_id of tx {hash_of('many')}: indexed -7, recomputed at least 0",
+    ),
+    "a block without transactions": (
+        "DELETE FROM tx WHERE tx_id = 10 << 16",
+        "tx_count of block 10: indexed 1, recomputed 0",
+    ),
+    "a block without a row": (
+        "DELETE FROM block WHERE slot_no = 20",
+        "tx_count of block 20: indexed None, recomputed 3",
+    ),
+    "a gap among transactions": (
+        "UPDATE tx SET tx_id = tx_id + 3 WHERE tx_id = (20 << 16) + 2",
+        "transactions of block 20: indexed the last of 3 has index 5, recomputed index 2",
+    ),
+    "a gap among blocks": (
+        "UPDATE block SET block_no = block_no + 1 WHERE slot_no > 20",
+        "block_no of block 30: indexed 4, recomputed 3",
+    ),
+    "a short hash": (
+        "UPDATE tx SET hash = substr(hash, 1, 31) WHERE tx_id = 10 << 16",
+        "length of hash of tx_id 655360: indexed 31, recomputed 32",
+    ),
+    "a datum of an unknown transaction": (
+        f"INSERT INTO datum (hash, tx_id, body) VALUES ('\\x{OF_ONE}', 11 << 16, '\\x01')",  # noqa: S608
+        f"tx_id of datum {OF_ONE}: indexed {11 << 16}, recomputed an existing one",
+    ),
+    "a datum of a transaction before slot 0": (
+        f"INSERT INTO datum (hash, tx_id, body) VALUES ('\\x{OF_ONE}', -7, '\\x01')",  # noqa: S608
+        f"tx_id of datum {OF_ONE}: indexed -7, recomputed an existing one",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+async def test_what_differs_from_the_transactions_of_a_block_is_named(
+    database_url: str, db: asyncpg.Connection, name: str
+) -> None:
+    await write(Written(db))
+    statement, said = BLOCKS[name]
+    assert int((await db.execute(statement)).split()[-1]) >= 1
+    found = await verified(database_url)
+    assert any(said in difference for differences in found.values() for difference in differences), found
+
+
+async def test_parts_of_history_leave_nothing_out(db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "PART_TRANSACTIONS", 3)
+    await write(Written(db))
+    parts = await readers.parts_of(db)
+    assert [part.first_tx_id for part in parts] == [0, *(part.next_tx_id for part in parts[:-1])]
+    assert parts[-1].next_tx_id == 2**63 - 1
+    assert [part.transactions for part in parts] == [1, 5, 2]
 
 
 async def test_rows_in_a_wrong_order_are_found(database_url: str, db: asyncpg.Connection) -> None:
