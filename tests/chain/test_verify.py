@@ -326,6 +326,7 @@ SUBTLE = (
     "UPDATE holder SET address_no = 1000001 WHERE quantity > 9223372036854775807",
     "UPDATE holder SET asset_no = 1000001 WHERE quantity > 9223372036854775807",
     "UPDATE policy_holder SET quantity = quantity + 18446744073709551616 WHERE quantity > 9223372036854775807",
+    "UPDATE asset SET supply = supply::numeric(40, 1) WHERE asset_no = 1",
     "UPDATE asset SET first_tx_id = first_tx_id + 1 WHERE asset_no = 1",
     "UPDATE asset SET first_mint_tx_id = NULL WHERE asset_no = 1",
     "UPDATE asset SET mint_count = mint_count + 1 WHERE asset_no = 1",
