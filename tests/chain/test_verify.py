@@ -88,6 +88,15 @@ async def test_a_correct_index_has_no_differences(database_url: str, db: asyncpg
     assert await verified(database_url) == {}
 
 
+async def test_an_asset_may_be_paid_before_its_first_indexed_mint(database_url: str, db: asyncpg.Connection) -> None:
+    chain = Written(db)
+    await chain.append(10, tx("paid", pays(person("x"), (COIN, 5)), pays(person("x"), (PIECE, 5))))
+    await chain.append(20, tx("minted", pays(person("x"), (COIN, 1)), mint=mints((COIN, 1))))
+    assert await verified(database_url) == {}
+    await db.execute("UPDATE asset SET first_tx_id = first_tx_id + 1 WHERE mint_count = 0")
+    assert (await verified(database_url)).keys() == {"asset"}
+
+
 async def test_processes_without_remaining_work_end_silently(
     database_url: str, db: asyncpg.Connection, capfd: pytest.CaptureFixture[str]
 ) -> None:
