@@ -239,6 +239,14 @@ async def follow_to_end(url: str, path: Path, transactions: int, mode: str) -> t
     return [at - began for at in clock.committed_at], postgres_cpu_s
 
 
+async def fill(url: str, path: Path, transactions: int) -> None:
+    """Index a chain in bulk, to the end of bulk."""
+    await follow_to_end(url, path, transactions, "bulk")
+    db = await database.connect(url, MAINNET)
+    await db.execute("VACUUM")
+    await db.close()
+
+
 async def follow_node(
     connect: Callable[[], Awaitable[ogmios.Ogmios]],
     network: Network,

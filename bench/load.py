@@ -25,9 +25,8 @@ from rich.table import Table
 from bench import databases, lists, live, machine, starts
 from bench.api import issue_keys, whole
 from bench.chain import BLOCK_TRANSACTIONS
-from bench.index import follow_node, genesis_path, make_chain, play, read_block
+from bench.index import fill, follow_node, genesis_path, make_chain, play, read_block
 from bench.processes import Child, Parent, apart, beside
-from bench.verify import index
 from indexer.sync.progress import Progress
 from shared import database, servers, settings
 from shared.network import MAINNET, PREVIEW
@@ -222,7 +221,7 @@ async def _prepared(url: str, redis_url: str, folder: Path, indexed: int, transa
     with whole_chain.open("rb") as file, first_part.open("wb") as part:
         part.writelines(islice(file, indexed // BLOCK_TRANSACTIONS))
     genesis_path(first_part).write_bytes(genesis_path(whole_chain).read_bytes())
-    await apart(index, url, first_part, indexed)
+    await apart(fill, url, first_part, indexed)
     first_part.unlink()
     db = await database.connect(url, MAINNET)
     keys = await issue_keys(db)

@@ -1,4 +1,4 @@
-"""`python -m bench.verify`: the time to recompute every derived figure.
+"""`python -m bench.verify`: the time to compare every derived figure with history.
 
 The chain of `bench.index`, indexed in bulk, is verified by one process and by one per core.
 """
@@ -16,19 +16,11 @@ from rich.table import Table
 
 from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS
-from bench.index import follow_to_end, make_chain
+from bench.index import fill, make_chain
 from bench.processes import apart
 from indexer.verify import run as verify
 from shared import database, servers, settings
 from shared.network import MAINNET
-
-
-async def index(url: str, path: Path, transactions: int) -> None:
-    """Index a chain in bulk, to the end of bulk."""
-    await follow_to_end(url, path, transactions, "bulk")
-    db = await database.connect(url, MAINNET)
-    await db.execute("VACUUM")
-    await db.close()
 
 
 async def timed(url: str, processes: int) -> float:
@@ -55,7 +47,7 @@ async def _measure(transactions: int, seed: int) -> None:
             databases.fresh(running.database_url) as url,
         ):
             console.print(machine.describe(await machine.postgres_version(url)))
-            await apart(index, url, path, transactions)
+            await apart(fill, url, path, transactions)
             for processes in sorted({1, os.cpu_count() or 1}):
                 took_s = await timed(url, processes)
                 table.add_row(str(processes), f"{took_s:.1f}", f"{transactions / took_s:,.0f}")
