@@ -39,9 +39,8 @@ OUTPUTS: dict[OwnerKind, dict[str, str]] = {
     "account": {**_KEYS["account"], "utxo_bucket": "account_utxo_bucket"},
 }
 _HOLDINGS: dict[OwnerKind, dict[str, str]] = {
-    "address": {"holder": "holder", "held_by": "address_no"},
-    # The condition on account_no is that of the index.
-    "account": {"holder": "account_holder", "held_by": "account_no > 0 AND account_no"},
+    "address": {"holder": "holder", "holder_no": "address_no"},
+    "account": {"holder": "account_holder", "holder_no": "account_no"},
 }
 
 

@@ -36,12 +36,15 @@ async def fill(db: asyncpg.Connection) -> None:
 
 
 class _HolderChange(msgspec.Struct, frozen=True):
-    """The quantity of an asset or policy that an owner, an address or account, received (above 0) or spent."""
+    """The quantity of an asset or policy that an owner, an address or account, received (above 0) or spent, and the
+    quantity that the owner holds after it.
+    """
 
     of_policy: bool
     held_no: int
     owner: int
     quantity: str
+    after: str
 
 
 class _Holders:
@@ -62,7 +65,9 @@ class _Holders:
             return
         of_long_lists = await self._move.all(db, *sql.columns(moves))
         for of_policy, move_buckets in enumerate(self._move_buckets):
-            rows = [(row.held_no, row.owner, row.quantity) for row in of_long_lists if row.of_policy == of_policy]
+            rows = [
+                (row.held_no, row.owner, row.quantity, row.after) for row in of_long_lists if row.of_policy == of_policy
+            ]
             if rows:
                 await move_buckets.run(db, *sql.columns(rows))
 

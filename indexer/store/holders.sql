@@ -4,17 +4,29 @@
 -- name: move_holders
 -- Move the quantities ($3, as text) of assets $1 at addresses or accounts $2, one for each pair, and the same by policy; no row
 -- stays at 0. Returns the moves in lists that have buckets, and in lists that may get some now, since an address or account
--- that opens a bucket is among the moves.
+-- that opens a bucket is among the moves; each with the quantity after it.
+--
+-- NOTE: each row is found as the first one in a range of the primary key that has only this row. If its columns were compared
+-- for equality, the planner might prefer the index by quantity, and read the whole list of an asset for each of its holders.
 WITH moved AS MATERIALIZED (
     SELECT asset_no, policy_no, {owner_no}, quantity::numeric AS quantity
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)
 ), of_assets AS MATERIALIZED (
     SELECT asset_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
-    FROM moved LEFT JOIN {holder} h USING (asset_no, {owner_no})
+    FROM moved
+    LEFT JOIN LATERAL (
+        SELECT h.ctid, h.quantity FROM {holder} h
+        WHERE (h.{owner_no}, h.asset_no) BETWEEN (moved.{owner_no}, moved.asset_no) AND (moved.{owner_no}, moved.asset_no)
+        ORDER BY h.{owner_no}, h.asset_no LIMIT 1
+    ) h ON true
 ), of_policies AS MATERIALIZED (
     SELECT policy_no, {owner_no}, moved.quantity AS moved, h.ctid AS row_ctid, coalesce(h.quantity, 0) + moved.quantity AS quantity
     FROM (SELECT policy_no, {owner_no}, sum(quantity) AS quantity FROM moved GROUP BY policy_no, {owner_no}) moved
-    LEFT JOIN policy_{holder} h USING (policy_no, {owner_no})
+    LEFT JOIN LATERAL (
+        SELECT h.ctid, h.quantity FROM policy_{holder} h
+        WHERE (h.policy_no, h.{owner_no}) BETWEEN (moved.policy_no, moved.{owner_no}) AND (moved.policy_no, moved.{owner_no})
+        ORDER BY h.policy_no, h.{owner_no} LIMIT 1
+    ) h ON true
     WHERE moved.quantity <> 0
 ), removed AS (
     DELETE FROM {holder} h USING of_assets m WHERE h.ctid = m.row_ctid AND m.quantity = 0
@@ -30,12 +42,12 @@ WITH moved AS MATERIALIZED (
     INSERT INTO policy_{holder} (policy_no, {owner_no}, quantity)
     SELECT policy_no, {owner_no}, quantity FROM of_policies WHERE row_ctid IS NULL
 )
-SELECT false AS of_policy, asset_no AS held_no, {owner_no} AS owner, moved::text AS quantity
+SELECT false AS of_policy, asset_no AS held_no, {owner_no} AS owner, moved::text AS quantity, quantity::text AS after
 FROM of_assets m
 WHERE asset_no IN (SELECT asset_no FROM of_assets WHERE opens_bucket({owner_no}))
    OR EXISTS (SELECT FROM {holder}_bucket b WHERE b.asset_no = m.asset_no)
 UNION ALL
-SELECT true, policy_no, {owner_no}, moved::text
+SELECT true, policy_no, {owner_no}, moved::text, quantity::text
 FROM of_policies m
 WHERE policy_no IN (SELECT policy_no FROM of_policies WHERE opens_bucket({owner_no}))
    OR EXISTS (SELECT FROM policy_{holder}_bucket b WHERE b.policy_no = m.policy_no)
@@ -45,12 +57,9 @@ WHERE policy_no IN (SELECT policy_no FROM of_policies WHERE opens_bucket({owner_
 -- leaves or enters it. If that holder opens a bucket, the buckets around it are counted again: a scan of some thousand
 -- rows. A list that has become long gets buckets; one that has become short loses them.
 WITH moved AS MATERIALIZED (
-    -- NOTE: ctid is for the planner. Without it the index by quantity covers the query, looks cheaper than the primary
-    -- key, and is scanned through the whole list.
-    SELECT m.{held_no}, m.{owner_no}, opens_bucket(m.{owner_no}) AS opens, h.ctid,
-           h.quantity AS after, coalesce(h.quantity, 0) - m.quantity::numeric AS before
-    FROM unnest($1::integer[], $2::integer[], $3::text[]) AS m ({held_no}, {owner_no}, quantity)
-    LEFT JOIN {holder} h ON h.{held_no} = m.{held_no} AND h.{owner_no} = m.{owner_no}
+    SELECT {held_no}, {owner_no}, opens_bucket({owner_no}) AS opens, after::numeric AS after,
+           after::numeric - quantity::numeric AS before
+    FROM unnest($1::integer[], $2::integer[], $3::text[], $4::text[]) AS m ({held_no}, {owner_no}, quantity, after)
 ), list AS MATERIALIZED (
     SELECT {held_no},
            (SELECT count(*) FROM (

@@ -1,11 +1,15 @@
 """The buckets of long lists of holders stay right when holders change, and exist only for long lists."""
 
+import re
 from collections.abc import AsyncIterator
 from random import Random
+from typing import get_args
 
 import asyncpg
 import pytest
 
+from api.chain import owners
+from indexer.store import holders
 from indexer.store import writer as store
 from indexer.verify import checks
 from shared import address, database
@@ -102,3 +106,29 @@ async def test_the_end_of_bulk_makes_the_same_buckets(db: asyncpg.Connection) ->
     await store.erase(db)
     await spread(Written(db))
     assert await buckets(db) == in_bulk
+
+
+async def indexes_used(connection: asyncpg.Connection, statement: str, arguments: str) -> set[str]:
+    """The indexes of holders that a statement uses in its generic plan."""
+    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    await connection.execute(f"PREPARE planned AS {statement}")
+    plan = await connection.fetch(f"EXPLAIN EXECUTE planned ({arguments})")
+    await connection.execute("DEALLOCATE planned")
+    return {index for row in plan for index in re.findall(r"Index \w*.*using (\w*holder\w*)", row[0])}
+
+
+async def test_a_holder_is_found_by_the_primary_key(database_url: str, db: asyncpg.Connection) -> None:
+    """The indexes by quantity contain the same columns, but a whole list would have to be read for one holder."""
+    # Each asset and each policy has one holder: the planner expects that a list is not longer than one row.
+    rows = [(number, 1 + number * 17 % 20_003, 1 + number * 7919 % 100_003) for number in range(22_000)]
+    for table, owner_no in (("holder", "address_no"), ("account_holder", "account_no")):
+        await db.copy_records_to_table(table, columns=("asset_no", owner_no, "quantity"), records=rows)
+        await db.copy_records_to_table(f"policy_{table}", columns=("policy_no", owner_no, "quantity"), records=rows)
+    await db.execute("VACUUM ANALYZE")
+    for of_owners in (holders._ADDRESSES, holders._ACCOUNTS):
+        used = await indexes_used(db, of_owners._move.text, "'{1}', '{2}', '{3}'")
+        assert {index.rsplit("_", 1)[1] for index in used} == {"pkey"}, used
+    async with await database.create_pool(database_url, PREVIEW, most=1) as pool, pool.acquire() as connection:
+        for kind in get_args(owners.OwnerKind):
+            used = await indexes_used(connection, owners.holdings_pages[kind, "asc"].text, "NULL, 1, 0, NULL, NULL")
+            assert {index.rsplit("_", 1)[1] for index in used} == {"pkey"}, used
