@@ -6,8 +6,9 @@
 -- stays at 0. Returns the moves in lists that have buckets, and in lists that may get some now, since an address or account
 -- that opens a bucket is among the moves; each with the quantity after it.
 --
--- NOTE: each row is found as the first one in a range of the primary key that has only this row. If its columns were compared
--- for equality, the planner might prefer the index by quantity, and read the whole list of an asset for each of its holders.
+-- NOTE: each row is found as the first one in a range of the primary key that contains only this row. If the columns were
+-- compared for equality, the planner might prefer the index by quantity, and read the whole list of an asset for each of its
+-- holders.
 WITH moved AS MATERIALIZED (
     SELECT asset_no, policy_no, {owner_no}, quantity::numeric AS quantity
     FROM unnest($1::integer[], $2::integer[], $3::text[]) AS moved (asset_no, {owner_no}, quantity) JOIN asset USING (asset_no)

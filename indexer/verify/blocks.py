@@ -19,7 +19,7 @@ _HASH_BYTES = 32
 
 
 async def wrong(db: Connection, tx_id: Ints, first_tx_id: int, next_tx_id: int) -> list[Difference]:
-    """Blocks of a range with another number of transactions, and those whose transactions are not numbered 0, 1, 2 …"""
+    """Blocks of a range that count their transactions wrongly, or whose transactions are not numbered 0, 1, 2 …"""
     slot_no, index = tx_id >> 16, tx_id & 0xFFFF
     ends = np.flatnonzero(np.diff(slot_no, append=-1))
     counts = np.diff(ends, prepend=-1)
@@ -43,7 +43,7 @@ async def wrong(db: Connection, tx_id: Ints, first_tx_id: int, next_tx_id: int) 
 
 
 def wrong_hashes(rows: Sequence[Row]) -> list[Difference]:
-    """Transactions whose hash has another length."""
+    """Transactions whose hash has a wrong length."""
     return [
         Difference(f"length of hash of tx_id {row.tx_id}", None, str(len(row.hash)), str(_HASH_BYTES))
         for row in rows

@@ -60,7 +60,7 @@ CROSS JOIN LATERAL (
 ) assets
 
 -- name: mint
--- Also null if an asset has another supply, other counts or other first transactions than its mints and its first payment.
+-- Also null if the supply, the counts or the first transactions of an asset do not follow from its mints and first payment.
 SELECT CASE WHEN bool_and(in_order AND name IS NOT NULL AND supply = coalesce(moved_supply, 0) AND scale(supply) = 0
                           AND mint_count = coalesce(mints, 0) AND burn_count = coalesce(burns, 0)
                           AND first_mint_tx_id IS NOT DISTINCT FROM first_minted

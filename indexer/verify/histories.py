@@ -31,7 +31,7 @@ class HistoryRange(msgspec.Struct, frozen=True):
 class Sum(msgspec.Struct, frozen=True):
     """The checksum of a range, and whether each history is numbered 0, 1, 2 … in order of tx_id and has its owner.
 
-    `address_count` is the sum over the accounts of the addresses that have a history, 0 for other histories.
+    `address_count` adds up the keys of the accounts of all addresses that have a history; it is 0 for other histories.
     """
 
     total: int

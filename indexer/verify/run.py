@@ -326,8 +326,8 @@ class _Ranges(msgspec.Struct, frozen=True):
 
 
 class _Histories(msgspec.Struct, frozen=True):
-    """The checksum of each table of histories, as text, or None if its rows are inconsistent; and that of the addresses
-    with a history.
+    """The checksum of each table of histories, as text, or None if its rows are inconsistent; and the sum for the
+    addresses that have a history.
     """
 
     totals: dict[str, str | None]
