@@ -19,11 +19,12 @@ from shared import packed
 from shared.ledger import AddressNo
 
 _UNPACKED_AT_ONCE = 1_000
-"""Of how many transactions. The unpacked objects of more would not fit into a core's cache."""
+"""A number of transactions. The unpacked objects of more would not fit into a core's cache."""
 
 _HASH_BYTES = 32
 # Odd numbers, one for each 8 bytes of a hash.
 _HASH_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+# The columns of Outputs and of Assets that are joined as they are.
 _OF_OUTPUTS = ("row", "hash_part", "index", "address_no", "lovelace", "value")
 _OF_ASSETS = ("asset_no", "key", "quantity")
 

@@ -130,32 +130,36 @@ DISORDERED = {
 async def test_verify_adds_up_a_history_of_many_chunks(
     db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
 ) -> None:
-    """Also one with quantities above 64 bits, and with a cursor that ends between its chunks."""
+    """Also one with quantities above 64 bits, and with a cursor that ends between its chunks. The address counts once
+    for its account.
+    """
     monkeypatch.setattr(histories, "_ROWS_AT_ONCE", rows_at_once)
     paid = Paid(db, 1, bulk=False)
     for count in COUNTS:
         await paid.append(count)
+    await db.execute("UPDATE address SET stake_no = 5")
     key = key_of(1)
-    assert await added_up(db, "address_tx") == (sum(key * weight_of(tx_id) for tx_id, _ in paid.entries) % PRIME, True)
+    total = sum(key * weight_of(tx_id) for tx_id, _ in paid.entries)
+    assert await added_up(db, "address_tx") == histories.Sum(total % PRIME, key_of(5), True)
     total = sum(key * weight_of(tx_id) * quantity for tx_id, quantity in paid.entries)
-    assert await added_up(db, "asset_tx") == (total % PRIME, True)
+    assert await added_up(db, "asset_tx") == histories.Sum(total % PRIME, 0, True)
     for statement in DISORDERED.values():
         undone = db.transaction()
         await undone.start()
         await db.execute("ALTER TABLE address_tx DROP CONSTRAINT IF EXISTS address_tx_tx_ids_check")
         assert await db.execute(statement) != "UPDATE 0"
-        assert not (await added_up(db, "address_tx"))[1], statement
+        assert not (await added_up(db, "address_tx")).consistent, statement
         await undone.rollback()
 
 
-async def added_up(db: asyncpg.Connection, history: str) -> tuple[int, bool]:
-    """The checksum of a history, and whether it is consistent."""
+async def added_up(db: asyncpg.Connection, history: str) -> histories.Sum:
+    """The sums of a history, modulo PRIME."""
     (part,) = [part for part in await histories.ranges(db) if part.history == history]
     with TemporaryDirectory() as folder:
         await numbers.write(db, Path(folder))
         async with db.transaction():
             found = await histories.added_up(Path(folder), db, part)
-    return found.total % PRIME, found.consistent
+    return histories.Sum(found.total % PRIME, found.address_count % PRIME, found.consistent)
 
 
 async def test_a_rank_is_the_number_of_earlier_transactions(db: asyncpg.Connection) -> None:
