@@ -6,7 +6,6 @@ The chain of `bench.index`, indexed in bulk, is verified by one process and by o
 import asyncio
 import os
 import tempfile
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -18,20 +17,8 @@ from bench import databases, machine
 from bench.chain import BLOCK_TRANSACTIONS
 from bench.index import fill, make_chain
 from bench.processes import apart
-from indexer.verify import run as verify
-from shared import database, servers, settings
-from shared.network import MAINNET
-
-
-async def timed(url: str, processes: int) -> float:
-    """The seconds of a complete verification."""
-    db = await database.connect(url, MAINNET)
-    began = time.perf_counter()
-    _, found = await verify.verify(db, url, MAINNET, lambda *_: None, processes)
-    ended = time.perf_counter()
-    await db.close()
-    assert found == [], found
-    return ended - began
+from bench.verify import timed
+from shared import servers, settings
 
 
 async def _measure(transactions: int, seed: int) -> None:
