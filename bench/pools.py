@@ -117,7 +117,7 @@ async def boundary(db: asyncpg.Connection) -> Table:
             await db.execute(f"INSERT INTO pool_retirement SELECT 1, pool_no, 501, 0 FROM pool WHERE {reaped}")  # noqa: S608 - ours
             await epochs.begin(db, [501])
             await epochs.change_delegations(db, Staking([]))
-            await epochs.apply_reward_changes(db, Staking([]), 0, set())
+            await epochs.change_rewards(db, Staking([]), 0)
             await undone.rollback()
 
         return await timed_ms(once, 3)

@@ -29,6 +29,14 @@ class Amounts:
         self.holders: defaultdict[tuple[AssetNo, AddressNo], int] = defaultdict(int)
         self.accounts: dict[AddressNo, int] = {}
 
+    def add(self, other: "Amounts") -> None:
+        """Add the changes of `other`."""
+        for stake_no, lovelace in other.stakes.items():
+            self.stakes[stake_no] += lovelace
+        for key, quantity in other.holders.items():
+            self.holders[key] += quantity
+        self.accounts |= other.accounts
+
     def move(self, outputs: Iterable[ResolvedOutput], sign: int) -> OutputTotals:
         """Add the outputs made (`sign` 1) or spent (-1). Returns their totals, without the sign."""
         stakes, holders = self.stakes, self.holders

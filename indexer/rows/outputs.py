@@ -19,7 +19,7 @@ class UtxoRow(NamedTuple):
     lovelace: int
     address_no: AddressNo
     stake_no: StakeNo | None
-    asset_nos: list[AssetNo] | None
+    asset_nos: tuple[AssetNo, ...] | None
 
 
 class Outputs(msgspec.Struct):
@@ -49,7 +49,7 @@ class Outputs(msgspec.Struct):
 
 def utxo_row(output: ResolvedOutput) -> UtxoRow:
     """The row of an output."""
-    asset_nos = sorted(output.quantities) if output.quantities else None
+    asset_nos = tuple(sorted(output.quantities)) if output.quantities else None
     return UtxoRow(output.tx_id, output.index, output.lovelace, output.address_no, output.stake_no, asset_nos)
 
 

@@ -38,19 +38,18 @@ async def change_delegations(db: asyncpg.Connection, staking: Staking) -> None:
         await _delegate.run(db, *sql.columns(changed))
 
 
-async def apply_reward_changes(db: asyncpg.Connection, staking: Staking, slot_no: int, moved: set[StakeNo]) -> None:
-    """Delete rewards that are withdrawn, mark those that changed up to `slot_no` to be read again, and update the lists
-    of delegators of a live index.
+async def change_rewards(db: asyncpg.Connection, staking: Staking, slot_no: int) -> set[StakeNo]:
+    """Delete rewards that are withdrawn, and mark those that changed up to `slot_no` to be read again.
 
-    `moved` are the stake credentials whose balance the batch has changed already. A withdrawal empties a reward
-    account (Shelley ledger specification, DELEGS); the actual reward after it is read from the ledger later.
+    Returns the stake credentials whose reward or delegation changed. A withdrawal empties a reward account (Shelley
+    ledger specification, DELEGS); the actual reward after it is read from the ledger later.
     """
     changed_rewards = staking.withdrawn | staking.credited | staking.delegations.keys()
     if staking.withdrawn:
         await _delete_rewards.run(db, list(staking.withdrawn))
     if changed_rewards:
         await _make_rewards_due.run(db, sorted(changed_rewards), slot_no)
-    await refresh(db, moved | changed_rewards)
+    return changed_rewards
 
 
 async def delegators_of(db: asyncpg.Connection, pools: set[PoolNo]) -> set[StakeNo]:
@@ -82,17 +81,14 @@ async def undo(db: asyncpg.Connection, blocks: Counter[tuple[PoolNo, int]], dele
         await _restore_delegations.run(db, sorted(delegations), ACTIVE_AFTER_EPOCHS)
 
 
-async def undo_reward_changes(
-    db: asyncpg.Connection, point: Point, *, changed: set[StakeNo], paid: set[StakeNo], moved: set[StakeNo]
-) -> None:
-    """Mark the rewards that must be read again at `point`, and update the lists of delegators of a live index.
+async def undo_reward_changes(db: asyncpg.Connection, point: Point, changed: set[StakeNo]) -> None:
+    """Mark the rewards that must be read again at `point`.
 
-    The rollback changed the delegation of `changed` and the balance of `moved`, and undid payments to or from `paid`.
+    `changed` are the stake credentials whose delegation the rollback restored, or whose payments it undid.
     """
     await _bring_rewards_due_back.run(db, point.slot_no)
-    if changed | paid:
-        await _make_rewards_due.run(db, sorted(changed | paid), point.slot_no)
-    await refresh(db, moved | changed)
+    if changed:
+        await _make_rewards_due.run(db, sorted(changed), point.slot_no)
 
 
 class _Delegator(msgspec.Struct, frozen=True):

@@ -40,16 +40,11 @@ async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequ
                 await lists.move(db, removed, added, long)
 
 
-async def add_spenders(db: asyncpg.Connection, spenders: Mapping[int, bytes]) -> None:
-    """Add entries of `spender` by slot_no."""
-    if spenders:
-        await _add_spenders.run(db, list(spenders), list(spenders.values()))
-
-
-async def cut_spenders(db: asyncpg.Connection, entries: Mapping[int, int]) -> None:
-    """Remove the last entries of `spender`; `entries` has their number by slot_no."""
-    if entries:
-        await _cut_spenders.run(db, list(entries), list(entries.values()))
+async def change_spenders(db: asyncpg.Connection, cut: Mapping[int, int], added: Mapping[int, bytes]) -> None:
+    """Cut as many entries off `spender`, then add others, both by slot_no."""
+    rows = [(slot_no, cut.get(slot_no, 0), added.get(slot_no, b"")) for slot_no in cut.keys() | added.keys()]
+    if rows:
+        await _change_spenders.run(db, *sql.columns(rows))
 
 
 async def cut_staged_spenders(db: asyncpg.Connection, first_tx_id: TxId) -> None:
@@ -175,8 +170,7 @@ class _Spenders(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _remove = _sql.command("remove")
-_add_spenders = _sql.command("add_spenders")
-_cut_spenders = _sql.command("cut_spenders")
+_change_spenders = _sql.command("change_spenders")
 _counted_lists = _sql.query("counted_lists", _CountedList)
 _cut_staged_spenders = _sql.command("cut_staged_spenders")
 join_spenders = _sql.command("join_spenders")

@@ -6,24 +6,18 @@
 DELETE FROM utxo u USING unnest($1::integer[], $2::bigint[], $3::integer[]) AS removed (address_no, tx_id, output_index)
 WHERE u.address_no = removed.address_no AND u.tx_id = removed.tx_id AND u.output_index = removed.output_index
 
--- name: add_spenders
-WITH added AS MATERIALIZED (
-    SELECT slot_no, added.entries, s.ctid AS row_ctid
-    FROM unnest($1::bigint[], $2::bytea[]) AS added (slot_no, entries) LEFT JOIN spender s USING (slot_no)
+-- name: change_spenders
+-- Cut the last $2 entries off the rows of slots $1, then add $3. Rows without entries are deleted.
+WITH changed AS MATERIALIZED (
+    SELECT slot_no, s.ctid AS row_ctid,
+           coalesce(substr(s.entries, 1, length(s.entries) - change.cut * 12), '') || change.added AS entries
+    FROM unnest($1::bigint[], $2::integer[], $3::bytea[]) AS change (slot_no, cut, added) LEFT JOIN spender s USING (slot_no)
 ), begun AS (
-    INSERT INTO spender (slot_no, entries) SELECT slot_no, entries FROM added WHERE row_ctid IS NULL
+    INSERT INTO spender (slot_no, entries) SELECT slot_no, entries FROM changed WHERE row_ctid IS NULL
+), emptied AS (
+    DELETE FROM spender s USING changed c WHERE s.ctid = c.row_ctid AND c.entries = ''
 )
-UPDATE spender s SET entries = s.entries || added.entries FROM added WHERE s.ctid = added.row_ctid
-
--- name: cut_spenders
--- Remove the last $2 entries of slots $1.
-WITH kept AS MATERIALIZED (
-    SELECT slot_no, length(s.entries) - undone.entries * 12 AS length
-    FROM unnest($1::bigint[], $2::integer[]) AS undone (slot_no, entries) JOIN spender s USING (slot_no)
-), removed AS (
-    DELETE FROM spender s USING kept WHERE s.slot_no = kept.slot_no AND kept.length = 0
-)
-UPDATE spender s SET entries = substr(s.entries, 1, kept.length) FROM kept WHERE s.slot_no = kept.slot_no AND kept.length > 0
+UPDATE spender s SET entries = c.entries FROM changed c WHERE s.ctid = c.row_ctid AND c.entries <> ''
 
 -- name: cut_staged_spenders
 -- Remove the entries of spending transactions from tx_id $1 on, which are the last of each row.

@@ -1,12 +1,13 @@
 """Writes the blocks of a chain: each commit has consecutive blocks of one epoch, and moves the tip to the last of them.
 
 `stage` writes blocks in bulk and `append` in a live index; `rollback` undoes blocks in both, up to MAX_UNDONE_BLOCKS in
-a commit. Other modules write, too: finish_bulk.py turns a staged index into a live one, `ledger/reader.py` stores data
-from the node's ledger, and `snapshot/restore.py` fills an empty chain.
+a commit. If a fork replaces blocks of a live index by others, both are one commit. Other modules write, too:
+finish_bulk.py turns a staged index into a live one, `ledger/reader.py` stores data from the node's ledger, and
+`snapshot/restore.py` fills an empty chain.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import asyncpg
 import msgspec
@@ -17,7 +18,7 @@ from indexer.blocks.packed_block import NEAR_TIP_BLOCKS
 from indexer.ogmios import frames
 from indexer.rows.amounts import Amounts
 from indexer.rows.histories import HistoryEntries
-from indexer.rows.outputs import utxo_row
+from indexer.rows.outputs import UtxoRow, utxo_row
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver
 from indexer.rows.rows import Rows, quantity_columns
@@ -30,6 +31,7 @@ from shared.ledger import AddressNo, Point, PoolNo, StakeNo
 from shared.network import Network
 
 log = structlog.get_logger()
+
 
 MAX_UNDONE_BLOCKS = 5_000
 """How many blocks one commit undoes. A longer rollback is several commits, each of which leaves a valid chain."""
@@ -70,6 +72,13 @@ class OurBlock(msgspec.Struct, frozen=True):
     ebb: bool
 
 
+Replacement = tuple[Rows, HistoryEntries]
+Replace = Callable[[OurBlock], Awaitable[Replacement | None]]
+"""Builds the blocks that follow this one in its epoch, instead of those that are undone; None if there are none yet.
+Until it returns, only the writer's connection sees that those are undone.
+"""
+
+
 class Counts(msgspec.Struct, frozen=True):
     """The number of blocks after a point, and of the transactions in them."""
 
@@ -95,16 +104,26 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
     async with schema.commit(db):
         await _skip_fsync_far_from_tip(db, node_tip, rows)
         await epochs.begin(db, rows.staking.begun)
-        await copy_rows(db, rows, entries)
-        await _mark_references_spent(db, rows.reference_outputs)
-        await _move(db, rows.amounts, [address_no for address_no, chunk in entries.address_txs.begun if not chunk])
-        await outputs.change(db, rows.outputs.spent_rows(), rows.outputs.made_rows())
-        await outputs.add_spenders(db, rows.outputs.spenders)
-        await supplies.move(db, entries.supplies)
-        await epochs.add_blocks(db, rows)
-        await epochs.change_delegations(db, rows.staking)
-        await epochs.apply_reward_changes(db, rows.staking, rows.tip.slot_no, set(rows.amounts.stakes))
-        await _advance(db, rows, "live")
+        await _move(db, await _add(db, rows, entries))
+
+
+async def _add(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> "_Moves":
+    """Write blocks of one epoch in a live index, except for the moves, which are returned."""
+    await copy_rows(db, rows, entries)
+    await _mark_references_spent(db, rows.reference_outputs)
+    await supplies.move(db, entries.supplies)
+    await epochs.add_blocks(db, rows)
+    await epochs.change_delegations(db, rows.staking)
+    delegators = await epochs.change_rewards(db, rows.staking, rows.tip.slot_no)
+    await _advance(db, rows, "live")
+    return _Moves(
+        amounts=rows.amounts,
+        addresses={address_no: 1 for address_no, chunk in entries.address_txs.begun if not chunk},
+        delegators=delegators,
+        removed=rows.outputs.spent_rows(),
+        added=rows.outputs.made_rows(),
+        spenders=rows.outputs.spenders,
+    )
 
 
 async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) -> None:
@@ -195,15 +214,14 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         await _copy(db, "address", ("address_no", "stake_no", "raw"), first_seen.addresses)
         await _copy(db, "pool", ("pool_no", "pool_id"), first_seen.pools)
         paid = [resolver.genesis_output(tx_id, raw, lovelace) for tx_id, _, raw, lovelace in genesis_outputs]
-        amounts = Amounts()
-        amounts.move(paid, 1)
-        await _move(db, amounts, [])
         await count_addresses(db)
-        await outputs.change(db, [], [utxo_row(output) for output in paid])
         staking = of_genesis(genesis, resolver)
         await _copy_staking(db, staking)
         await epochs.change_delegations(db, staking)
-        await epochs.apply_reward_changes(db, staking, 0, set(amounts.stakes))
+        amounts = Amounts()
+        amounts.move(paid, 1)
+        delegators = await epochs.change_rewards(db, staking, 0)
+        await _move(db, _Moves(amounts, delegators=delegators, added=[utxo_row(output) for output in paid]))
         await epochs.begin(db, staking.begun)
 
 
@@ -240,13 +258,18 @@ async def rollback(
     point: Point,
     *,
     by_node: bool = False,
-    on_commit: Callable[[Undone], None] = lambda _: None,
-) -> None:
-    """Roll back to a block of our chain. A long rollback takes several commits, each of which leaves a valid chain.
+    on_undone: Callable[[Undone], None] = lambda _: None,
+    replace: Replace | None = None,
+) -> int:
+    """Roll back to a block of our chain, and return the number of undone blocks. A long rollback takes several commits,
+    each of which leaves a valid chain.
 
-    `on_commit` is called after each commit. With `by_node`, the whole depth is counted once in rollback_depth (if the
-    rollback is interrupted between two commits, only the rest), and submitted transactions are marked as rolled back.
-    `resync` requires neither, since it reads the same chain again.
+    `on_undone` is called before each commit. In a live index, `replace` is called before the last one, and its blocks
+    are appended in the same commit: readers then never see a chain that is too short.
+
+    With `by_node`, the whole depth is counted once in rollback_depth (if the rollback is interrupted between two
+    commits, only the rest), and submitted transactions are marked as rolled back. `resync` requires neither, since it
+    reads the same chain again.
     """
     index = await position(db)
     assert index is not None, "nothing is indexed"
@@ -254,58 +277,58 @@ async def rollback(
     assert not index.finalize_step, "complete the end of bulk first"
     last = await our_block(db, point)
     depth = index.block_no - last.block_no
-    first_slot = point.slot_no if last.ebb else point.slot_no + 1  # the next block may have the same slot
-    for _ in range(MAX_UNDONE_BLOCKS, depth, MAX_UNDONE_BLOCKS):
-        part = await _block_back.one(db, MAX_UNDONE_BLOCKS)
-        assert part is not None, "the chain has more blocks than are undone"
-        on_commit(await _undo(db, network, part, first_slot=part.slot_no + 1, bulk=index.is_bulk, by_node=by_node))
-    counted = depth if by_node else None
-    on_commit(
-        await _undo(db, network, point, first_slot=first_slot, bulk=index.is_bulk, by_node=by_node, counted=counted)
-    )
+    commits = max(1, -(-depth // MAX_UNDONE_BLOCKS))
+    for number in range(1, commits + 1):
+        is_last = number == commits
+        end = point if is_last else await _block_back.one(db, MAX_UNDONE_BLOCKS)
+        assert end is not None, "the chain has more blocks than are undone"
+        # After an epoch boundary block, the next block may have the same slot.
+        first_slot = end.slot_no if is_last and last.ebb else end.slot_no + 1
+        async with schema.commit(db):
+            undone, moves = await _undo(db, network, end, first_slot, bulk=index.is_bulk, by_node=by_node)
+            if is_last and by_node:
+                await _count_depth(db, depth)
+            on_undone(undone)
+            if index.is_bulk:
+                await _stage_amounts(db, moves.amounts)
+            else:
+                if is_last and replace is not None and (replacement := await replace(last)) is not None:
+                    moves = _fork(moves, await _add(db, *replacement))
+                await _move(db, moves)
+        log.info(
+            "store.rolled_back", slot_no=end.slot_no, block_hash=end.block_hash.hex(), transactions=undone.transactions
+        )
+    return depth
 
 
 async def _undo(
-    db: asyncpg.Connection,
-    network: Network,
-    point: Point,
-    *,
-    first_slot: int,
-    bulk: bool,
-    by_node: bool,
-    counted: int | None = None,
-) -> Undone:
-    """Undo all blocks from `first_slot` on, so that `point` is the tip, in one commit: read, delete, reverse.
-
-    `counted` is the depth to count in rollback_depth, in the commit that ends a rollback.
-    """
+    db: asyncpg.Connection, network: Network, point: Point, first_slot: int, *, bulk: bool, by_node: bool
+) -> tuple[Undone, "_Moves"]:
+    """Undo all blocks from `first_slot` on, so that `point` is the tip, except for the moves: read, delete, reverse."""
     first_tx_id = ledger.tx_id_of(first_slot, 0)
-    async with schema.commit(db):
-        # NOTE: mints written at the end of bulk are stored in order of assets. The planner then considers their BRIN
-        # index useless and scans the whole table, although the latest rows are in few places.
-        await db.execute("SET LOCAL enable_seqscan = off")
-        undone = await read_undone(db, first_tx_id)
-        if by_node:
-            await _note_submitted(db, network, first_tx_id)
-        changed, revived = await _delete(db, network, point, first_slot, undone)
-        if bulk:
-            await _stage_amounts(db, undone.amounts)
-            await outputs.cut_staged_spenders(db, first_tx_id)
-            await _delete_staged.run(db, first_tx_id)
-        else:
-            await _move(db, undone.amounts, await histories.cut(db, undone), in_use=False)
-            await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
-            moved = set(undone.amounts.stakes) | await epochs.delegators_of(db, revived)
-            await epochs.undo_reward_changes(db, point, changed=changed, paid=undone.reward_accounts, moved=moved)
-            await outputs.change(db, undone.made, [utxo_row(output) for output in undone.restored.values()])
-            await outputs.cut_spenders(db, undone.spent)
-        await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
-        if counted is not None:
-            await _count_depth(db, counted)
-    log.info(
-        "store.rolled_back", slot_no=point.slot_no, block_hash=point.block_hash.hex(), transactions=undone.transactions
+    # NOTE: mints written at the end of bulk are stored in order of assets. The planner then considers their BRIN index
+    # useless and scans the whole table, although the latest rows are in few places.
+    await db.execute("SET LOCAL enable_seqscan = off")
+    undone = await read_undone(db, first_tx_id)
+    if by_node:
+        await _note_submitted(db, network, first_tx_id)
+    changed, revived = await _delete(db, network, point, first_slot, undone)
+    await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
+    if bulk:
+        await outputs.cut_staged_spenders(db, first_tx_id)
+        await _delete_staged.run(db, first_tx_id)
+        return undone, _Moves(undone.amounts)
+    unused = await histories.cut(db, undone)
+    await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
+    await epochs.undo_reward_changes(db, point, changed | undone.reward_accounts)
+    return undone, _Moves(
+        amounts=undone.amounts,
+        addresses=dict.fromkeys(unused, -1),
+        delegators=changed | await epochs.delegators_of(db, revived),
+        removed=undone.made,
+        added=[utxo_row(output) for output in undone.restored.values()],
+        unspent=undone.spent,
     )
-    return undone
 
 
 async def _delete(
@@ -436,17 +459,53 @@ async def _stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:
     await _copy(db, "holder_staged", ("asset_no", "address_no", "quantity", "large"), held)
 
 
-async def _move(
-    db: asyncpg.Connection, amounts: Amounts, addresses: Sequence[AddressNo], *, in_use: bool = True
-) -> None:
-    """Add `amounts` to balances and held quantities, and count the addresses that came into or went out of use.
+class _Moves(msgspec.Struct, frozen=True):
+    """What a commit moves once, at its end: most transactions of a fork are also in the blocks that it replaces, and
+    their moves cancel out.
 
-    `addresses` are those whose history has begun or, if not `in_use`, is gone.
+    `addresses` came into use (1) or went out of it (-1): their history has begun or is gone. `delegators` are stake
+    credentials whose delegation or reward may have changed. `removed` and `added` are rows of `utxo`. By slot_no,
+    `unspent` is the number of entries to cut off `spender`, and `spenders` are those to add after that.
     """
-    balances = [(stake_no, lovelace) for stake_no, lovelace in amounts.stakes.items() if lovelace]
+
+    amounts: Amounts
+    addresses: Mapping[AddressNo, int] = {}
+    delegators: set[StakeNo] = set()
+    removed: Sequence[UtxoRow] = ()
+    added: Sequence[UtxoRow] = ()
+    unspent: Mapping[int, int] = {}
+    spenders: Mapping[int, bytes] = {}
+
+
+def _fork(undone: _Moves, replacement: _Moves) -> _Moves:
+    """The moves of a fork: those of the undone blocks, and those of the blocks that replace them."""
+    amounts, addresses = Amounts(), Counter(undone.addresses)
+    amounts.add(undone.amounts)
+    amounts.add(replacement.amounts)
+    addresses.update(replacement.addresses)
+    removed, added = [*undone.removed, *replacement.removed], [*undone.added, *replacement.added]
+    in_both = set(removed).intersection(added)
+    return _Moves(
+        amounts,
+        addresses,
+        undone.delegators | replacement.delegators,
+        [row for row in removed if row not in in_both],
+        [row for row in added if row not in in_both],
+        undone.unspent,
+        replacement.spenders,
+    )
+
+
+async def _move(db: asyncpg.Connection, moves: _Moves) -> None:
+    """Move balances, the number of used addresses of accounts, held quantities, delegators and unspent outputs."""
+    balances = [(stake_no, lovelace) for stake_no, lovelace in moves.amounts.stakes.items() if lovelace]
+    addresses = [(address_no, sign) for address_no, sign in moves.addresses.items() if sign]
     if balances or addresses:
-        await _move_balances.run(db, *sql.columns(balances, empty=2), addresses, 1 if in_use else -1)
-    await holders.move(db, amounts.holders, amounts.accounts)
+        await _move_balances.run(db, *sql.columns(balances, empty=2), *sql.columns(addresses, empty=2))
+    await holders.move(db, moves.amounts.holders, moves.amounts.accounts)
+    await epochs.refresh(db, moves.delegators.union(stake_no for stake_no, _ in balances))
+    await outputs.change(db, moves.removed, moves.added)
+    await outputs.change_spenders(db, moves.unspent, moves.spenders)
 
 
 async def _copy(db: asyncpg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:

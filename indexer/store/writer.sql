@@ -41,15 +41,16 @@ SELECT count(*) AS blocks, coalesce(sum(tx_count), 0)::bigint AS transactions FR
 SELECT slot_no, hash AS block_hash FROM block ORDER BY slot_no DESC OFFSET $1 LIMIT 1
 
 -- name: move_balances
--- Add lovelace $2 to balances $1. For each of the addresses $3, add $4 (1 or -1) to the count of its account, except
--- for addresses of the genesis, which are counted already.
+-- Add lovelace $2 to balances $1. For the addresses $3, add $4 (1 or -1) to the counts of their accounts, except for
+-- addresses of the genesis, which are counted already.
 WITH moved AS (
     SELECT stake_no, sum(lovelace)::bigint AS lovelace, sum(addresses)::integer AS addresses
     FROM (
         SELECT stake_no, lovelace, 0 AS addresses FROM unnest($1::integer[], $2::bigint[]) AS balance (stake_no, lovelace)
         UNION ALL
-        SELECT stake_no, 0, $4::integer FROM address
-        WHERE address_no = ANY ($3::integer[]) AND stake_no IS NOT NULL
+        SELECT stake_no, 0, used.addresses
+        FROM unnest($3::integer[], $4::integer[]) AS used (address_no, addresses) JOIN address USING (address_no)
+        WHERE stake_no IS NOT NULL
           AND NOT EXISTS (SELECT FROM genesis_output WHERE genesis_output.address = address.raw)
     ) parts
     GROUP BY stake_no

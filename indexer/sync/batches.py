@@ -1,8 +1,8 @@
 """Group the messages of a node: consecutive blocks into batches, a rollback on its own."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 
 import msgspec
 
@@ -13,6 +13,7 @@ from indexer.sync.block_source import NodeMessage
 
 MOST_BLOCKS = 1_000
 MOST_TRANSACTIONS = 2_500
+_AHEAD = 200  # messages
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -21,14 +22,71 @@ class Batch(msgspec.Struct, frozen=True):
     blocks: list[PackedBlock]
 
 
-async def group(
-    messages: AsyncGenerator[NodeMessage, None], heard: Callable[[frames.NodePoint | None], None]
-) -> AsyncGenerator[Batch | RollBackward, None]:
-    """Group blocks: into large batches far from the node's tip; at the tip as they arrive, usually one at a time.
+class Incoming:
+    """The messages of a node that have arrived. They are read ahead of their consumer, up to a bounded queue."""
 
-    Reads ahead of its consumer, up to a bounded queue. `heard` is called with the node's tip as each message arrives.
-    """
-    queue: asyncio.Queue[NodeMessage] = asyncio.Queue(maxsize=200)
+    def __init__(self, queue: asyncio.Queue[NodeMessage], reader: asyncio.Task[None]) -> None:
+        self._queue, self._reader = queue, reader
+        self._first: NodeMessage | None = None  # looked at, but not taken yet
+
+    async def next(self) -> Batch | RollBackward:
+        """Take a rollback, or group blocks: into a large batch far from the node's tip; at the tip as they arrive,
+        usually one at a time.
+
+        Once nothing is left to take, raises the error that ended the reading.
+        """
+        message = await self._look()
+        blocks, transactions = list[PackedBlock](), 0
+        while not isinstance(message, RollBackward):
+            self._first = None
+            blocks.append(message)
+            transactions += message.host_count
+            full = len(blocks) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS
+            if full or (self._queue.empty() and message.blocks_to_tip < NEAR_TIP_BLOCKS):
+                return Batch(blocks)
+            message = await self._look()
+        if blocks:
+            return Batch(blocks)
+        self._first = None
+        return message
+
+    async def arrived(self, wanted: Callable[[PackedBlock], bool]) -> list[PackedBlock]:
+        """Take the next blocks without waiting for more: those that have arrived, up to one that is not wanted."""
+        blocks = list[PackedBlock]()
+        while self._first is not None or not self._queue.empty():
+            message = await self._look()
+            if isinstance(message, RollBackward) or not wanted(message):
+                break
+            self._first = None
+            blocks.append(message)
+        return blocks
+
+    async def _look(self) -> NodeMessage:
+        """The next message, without taking it. If none is left, raises the error that ended the reading."""
+        if self._first is None:
+            self._first = await self._get()
+        return self._first
+
+    async def _get(self) -> NodeMessage:
+        if not self._queue.empty():
+            return self._queue.get_nowait()
+        got = asyncio.create_task(self._queue.get())
+        try:
+            await asyncio.wait((got, self._reader), return_when=asyncio.FIRST_COMPLETED)
+            if got.done():  # NOTE: checked before the reader, which may have ended, too: no message is dropped
+                return got.result()
+        finally:
+            got.cancel()
+        self._reader.result()
+        raise AssertionError("a node never stops sending")
+
+
+@asynccontextmanager
+async def incoming(
+    messages: AsyncGenerator[NodeMessage, None], heard: Callable[[frames.NodePoint | None], None]
+) -> AsyncIterator[Incoming]:
+    """Read a node's messages until the block ends. `heard` is called with the node's tip as each message arrives."""
+    queue: asyncio.Queue[NodeMessage] = asyncio.Queue(maxsize=_AHEAD)
 
     async def fill() -> None:
         async with aclosing(messages):
@@ -40,37 +98,7 @@ async def group(
 
     reader = asyncio.create_task(fill())
     try:
-        held: list[PackedBlock] = []
-        transactions = 0
-        while True:
-            full = len(held) >= MOST_BLOCKS or transactions >= MOST_TRANSACTIONS
-            if full or (held and queue.empty() and held[-1].blocks_to_tip < NEAR_TIP_BLOCKS):
-                yield Batch(held)
-                held, transactions = [], 0
-            message = await _next(queue, reader)
-            if not isinstance(message, RollBackward):
-                held.append(message)
-                transactions += message.host_count
-                continue
-            if held:
-                yield Batch(held)
-                held, transactions = [], 0
-            yield message
+        yield Incoming(queue, reader)
     finally:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
-
-
-async def _next(queue: asyncio.Queue[NodeMessage], reader: asyncio.Task[None]) -> NodeMessage:
-    """The next message. Once the queue is empty, raises the error that ended the reader."""
-    if not queue.empty():
-        return queue.get_nowait()
-    got = asyncio.create_task(queue.get())
-    try:
-        await asyncio.wait((got, reader), return_when=asyncio.FIRST_COMPLETED)
-        if got.done():  # NOTE: checked before the reader, which may have ended, too: no message is dropped
-            return got.result()
-    finally:
-        got.cancel()
-    reader.result()
-    raise AssertionError("a node never stops sending")

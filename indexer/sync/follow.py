@@ -7,7 +7,7 @@ pause when one is lost.
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from enum import Enum, auto
 from functools import partial
 
@@ -72,21 +72,20 @@ async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.C
         source = block_source.read_in_child(connect, opened.network, opened.intersection)
     else:
         source = block_source.read_in_process(opened.node, opened.network)
-    async with aclosing(batches.group(source, pipeline.heard)) as steps:
-        async for step in steps:
-            match step:
+    async with batches.incoming(source, pipeline.heard) as incoming:
+        while True:
+            match await incoming.next():
                 case RollBackward(point):
-                    if not await pipeline.backward(point):
+                    if not await pipeline.backward(point, incoming.arrived):
                         return Outcome.ERASED
-                case Batch() if phase.ends_bulk(step, pipeline.phase):
+                case Batch() as batch if phase.ends_bulk(batch, pipeline.phase):
                     await pipeline.finish_bulk()
                     return Outcome.BULK_ENDED
-                case Batch():
-                    await pipeline.forward(step)
+                case Batch() as batch:
+                    await pipeline.forward(batch)
                     if opened.phase is Phase.EMPTY and pipeline.phase is Phase.BULK:
                         await pipeline.drain()
                         return Outcome.BULK_BEGAN
-    raise AssertionError("a node never stops sending")
 
 
 class Follower(msgspec.Struct, frozen=True):

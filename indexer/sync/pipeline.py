@@ -1,12 +1,13 @@
 """From batches to commits: while a batch is written, the rows of the next one are built.
 
-In bulk, the look-ups of a third batch run at the same time.
+In bulk, the look-ups of a third batch run at the same time. The first blocks of another fork are written in the commit
+that undoes the blocks of the last one.
 """
 
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import groupby
 
@@ -33,6 +34,9 @@ from indexer.sync.progress import Progress
 from indexer.sync.session import NodeSession, OutdatedSession
 from shared import lifecycle
 from shared.ledger import Point
+
+Arrived = Callable[[Callable[[PackedBlock], bool]], Awaitable[list[PackedBlock]]]
+"""Takes the blocks that have arrived, up to one that is not wanted, as Incoming.arrived does."""
 
 
 class _Prepared(msgspec.Struct, frozen=True):
@@ -112,10 +116,15 @@ class Pipeline:
             self._on_commit()
             if prepared.rows.staking.begun:
                 gc.collect()  # once per epoch: automatic collection is off
-            tip, block_no, transactions = prepared.rows.tip, prepared.rows.tip_block_no, len(prepared.rows.txs)
-            self._progress.signals.committed(tip.slot_no, block_no, self.phase, prepared.blocks, transactions, took_s)
-            self._progress.advance(tip, block_no, prepared.node_tip.height, prepared.blocks, transactions)
+            self._report(prepared, took_s)
             self._queue.task_done()
+
+    def _report(self, committed: _Prepared, took_s: float) -> None:
+        """Report blocks that were committed within `took_s`."""
+        rows, blocks = committed.rows, committed.blocks
+        tip, block_no, transactions = rows.tip, rows.tip_block_no, len(rows.txs)
+        self._progress.signals.committed(tip.slot_no, block_no, self.phase, blocks, transactions, took_s)
+        self._progress.advance(tip, block_no, committed.node_tip.height, blocks, transactions)
 
     async def forward(self, batch: Batch) -> None:
         """Run the look-ups of a batch, and start building its rows for the writer. In a live index, wait for the rows.
@@ -134,15 +143,16 @@ class Pipeline:
             await self._prepare(blocks, before)
             before = blocks[-1].point
 
-    async def backward(self, point: Point | None) -> bool:
-        """Wait until prepared batches are written, then roll back to `point`.
+    async def backward(self, point: Point | None, arrived: Arrived) -> bool:
+        """Wait until prepared batches are written, then roll back to `point`. Blocks that have `arrived` until it is
+        ready replace the others in the same commit, up to the end of their epoch.
 
         Returns False if that erased the index: open a new session then. Raises NotFollowing for a point that we do not
-        have.
+        have, and all that `forward` raises.
         """
         if self._tip is None or point == self._tip.point:
             return True  # NOTE: Ogmios' first answer after an intersection is a rollback to that point
-        tip, block_no = self._tip.point, self._tip.block_no
+        tip = self._tip.point
         async with self._exclusively():
             if point is None:
                 depth = await store.rollback_to_origin(self._writer, self._session.network)
@@ -150,12 +160,47 @@ class Pipeline:
                 return False
             if not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node rolled back to {point}, which is not on our chain; our tip is {tip}")
-            network = self._session.network
-            await store.rollback(self._writer, network, point, by_node=True, on_commit=self._undo_in_caches)
+            began, replacement = time.perf_counter(), None
+
+            async def replace(last: store.OurBlock) -> store.Replacement | None:
+                nonlocal replacement
+                self._tip = LastBlock(point, last.block_no, last.ebb)
+                replacement = await self._replacement(point, arrived)
+                if replacement is None:
+                    return None
+                assert replacement.entries is not None, "only the blocks of a live index are replaced"
+                return replacement.rows, replacement.entries
+
+            depth = await store.rollback(
+                self._writer,
+                self._session.network,
+                point,
+                by_node=True,
+                on_undone=self._undo_in_caches,
+                replace=replace,
+            )
             await self._stand_at_tip()
-            self._progress.signals.rolled_back(block_no - self._tip.block_no)
+            self._progress.signals.rolled_back(depth)
         self._on_commit()
+        if replacement is not None:
+            self._report(replacement, time.perf_counter() - began)
         return True
+
+    async def _replacement(self, point: Point, arrived: Arrived) -> _Prepared | None:
+        """The rows of blocks that have arrived and follow `point` in its epoch, None if there are none.
+
+        The rollback to `point` is not committed yet, so only the writer can look up what they need.
+        """
+        network = self._session.network
+        epoch_no = network.epoch_of(point.slot_no)
+        # NOTE: an epoch boundary block has no slot before it is accepted. It begins an epoch.
+        blocks = await arrived(lambda block: not block.ebb and network.epoch_of(block.point.slot_no) == epoch_no)
+        if not blocks:
+            return None
+        self._warnings.look(blocks)
+        followed = [self._accept(block) for block in blocks]
+        first_seen = await self._resolver.look_up(self._writer, [block.lookups for block in followed])
+        return await self._build(followed, point, first_seen, self._writer)
 
     def _undo_in_caches(self, undone: Undone) -> None:
         # NOTE: row numbers stay valid. Outputs that the rollback removed also stay in the cache: nothing can spend them
@@ -202,13 +247,15 @@ class Pipeline:
         first_seen = await self._resolver.look_up(self._reader, lookups, self._unapplied)
         await self._finish_building()
         self._unapplied = lookups
-        self._building = asyncio.create_task(self._build(blocks, before, first_seen))
+        self._building = asyncio.create_task(self._build(blocks, before, first_seen, self._reader))
         self._building.add_done_callback(lifecycle.consume_error)
         await self._queue.put(self._building)
         if self.phase is Phase.LIVE:  # the look-ups of its histories use the same connection as those of the next batch
             await self._finish_building()
 
-    async def _build(self, blocks: list[PackedBlock], before: Point | None, first_seen: FirstSeen) -> _Prepared:
+    async def _build(
+        self, blocks: list[PackedBlock], before: Point | None, first_seen: FirstSeen, db: asyncpg.Connection
+    ) -> _Prepared:
         assert self._first_block_no is not None, "forward has set it"
         begun = epochs_begun(before, blocks[0].point, self._session.network)
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
@@ -219,7 +266,7 @@ class Pipeline:
                 raise OutdatedSession(f"{unexplained}: asking the node again for today's deposits") from unexplained
             raise
         self._resolver.apply(built.unspent)
-        entries = await self._histories.number(self._reader, built.rows) if self.phase is Phase.LIVE else None
+        entries = await self._histories.number(db, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))
 
     async def _finish_building(self) -> None:

@@ -13,7 +13,7 @@ from indexer.rows.caches import Recent
 from indexer.rows.histories import Histories
 from indexer.rows.resolver import Resolver
 from indexer.store import writer as store
-from indexer.sync.pipeline import Pipeline
+from indexer.sync.pipeline import Arrived, Pipeline
 from shared import database
 from shared.ledger import Point
 from shared.network import PREVIEW
@@ -31,8 +31,8 @@ async def test_caches_survive_rollbacks(
     db, other = await database.connect(database_url, PREVIEW), await database.connect(database_url, PREVIEW)
     backward, compared = Pipeline.backward, [0, 0]
 
-    async def backward_and_compare(self: Pipeline, point: Point | None) -> bool:
-        went_back = await backward(self, point)
+    async def backward_and_compare(self: Pipeline, point: Point | None, arrived: Arrived) -> bool:
+        went_back = await backward(self, point, arrived)
         if went_back:
             compared[0] += await _compare_lengths(other, self._histories)
             compared[1] += await _compare_outputs(other, self._resolver)

@@ -40,7 +40,7 @@ def some_outputs(random: Random, count: int, *, opening: float) -> list[UtxoRow]
         key, index = TxId(random.getrandbits(48)), random.randrange(3)
         if outputs.opens(key, index) or random.random() * 1024 * opening < 1:
             address_no, stake_no = random.choice(OWNERS)
-            asset_nos = [AssetNo(number) for number in range(1, 4) if random.random() < 0.2]
+            asset_nos = tuple(AssetNo(number) for number in range(1, 4) if random.random() < 0.2)
             found[key, index] = UtxoRow(key, index, random.getrandbits(40), address_no, stake_no, asset_nos or None)
     return list(found.values())
 

@@ -160,7 +160,7 @@ async def test_a_rollback_of_several_commits_is_counted_once_with_its_whole_dept
     for slot_no in range(10, 80, 10):
         await written.append(slot_no)
     commits = list[Undone]()
-    await store.rollback(db, PREVIEW, await at(db, 20), by_node=True, on_commit=commits.append)
+    await store.rollback(db, PREVIEW, await at(db, 20), by_node=True, on_undone=commits.append)
     assert len(commits) == 3
     counted = await db.fetch("SELECT blocks_at_most, rollbacks, blocks, last_blocks FROM rollback_depth")
     assert [tuple(row) for row in counted] == [(5, 1, 5, 5)]
