@@ -11,6 +11,7 @@ import hashlib
 import random
 from array import array
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -124,6 +125,17 @@ class Chain:
             minted=self._minted,
         )
         return msgspec.msgpack.encode(state)
+
+    def branch(self, seed: int) -> "Chain":
+        """Another chain from here on, with other transactions. It can spend only some of the old outputs, so that many
+        branches of a long chain fit into memory.
+        """
+        twin = copy(self)
+        twin._random = random.Random(seed)
+        twin._old = twin._random.sample(self._old, min(len(self._old), _RECENT_OUTPUTS))
+        twin._recent, twin._account_of, twin._texts = self._recent[:], self._account_of[:], {}
+        twin.slot += 1
+        return twin
 
     def frames(self, transactions: int) -> Iterator[bytes]:
         """Answers to `nextBlock` for the next blocks, with BLOCK_TRANSACTIONS transactions each."""

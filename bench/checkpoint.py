@@ -5,7 +5,7 @@ import os
 import statistics
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,15 +29,19 @@ from shared.ledger import Point
 from shared.network import MAINNET
 
 _SHORT_ROLLBACKS = 20
-_SWITCHES = 40
-SWITCHED_BLOCKS = 3
+_FORKS = 40
+FORKED_BLOCKS = 3
 _REQUESTS = 40  # of each kind
 _MS = 1e3
 _noted = msgspec.json.Decoder(tuple[str, float])
 
 
 class Branches(msgspec.Struct, frozen=True):
-    """Files of blocks: the last before a checkpoint, those after it, more for forks, and the first of a new epoch."""
+    """Files of blocks: the last before a checkpoint, those after it, more for forks, and the first of a new epoch.
+
+    Those for forks are _SHORT_ROLLBACKS single ones, then _FORKS times FORKED_BLOCKS blocks followed by as many others
+    that would take their place.
+    """
 
     before: Path
     after: Path
@@ -52,6 +56,13 @@ class BulkEnd(msgspec.Struct, frozen=True):
     bytes_after: dict[str, int]
     seconds: float
     of_tables: dict[str, float]
+
+
+class Forks(msgspec.Struct, frozen=True):
+    """Times in ms to undo FORKED_BLOCKS blocks and write as many others."""
+
+    p50_ms: float
+    p95_ms: float
 
 
 class AtTip(msgspec.Struct, frozen=True):
@@ -71,9 +82,9 @@ class AtTip(msgspec.Struct, frozen=True):
     rollback_floor_ms: float  # the floor only deletes the same rows by key
     long_rollback_ms: float  # of all `blocks`
     long_rollback_floor_ms: float
-    switch_p50_ms: float  # of SWITCHED_BLOCKS blocks, rolled back and replaced
-    switch_p95_ms: float
-    switch_floor_ms: float  # it also copies the rows back
+    same_transactions: Forks
+    other_transactions: Forks
+    fork_floor_ms: float  # it also copies the rows back
     boundary_ms: float
     peak_mb: float
 
@@ -115,11 +126,19 @@ def branches(seed: int, saved: bytes, before: Path, folder: Path, live_blocks: i
     after, forks, epoch = folder / "chain.after", folder / "chain.forks", folder / "chain.epoch"
     chain = Chain.load(seed, saved)
     write(after, chain.frames(live_blocks * BLOCK_TRANSACTIONS))
-    write(forks, chain.frames((_SHORT_ROLLBACKS + _SWITCHES) * BLOCK_TRANSACTIONS))
+    write(forks, _forks(chain))
     branch = Chain.load(seed, saved)
     branch.slot = MAINNET.epoch_start(MAINNET.epoch_of(branch.slot) + 1)
     write(epoch, branch.frames(BLOCK_TRANSACTIONS))
     return Branches(before, after, forks, epoch)
+
+
+def _forks(chain: Chain) -> Iterator[bytes]:
+    yield from chain.frames(_SHORT_ROLLBACKS * BLOCK_TRANSACTIONS)
+    for seed in range(_FORKS):
+        others = chain.branch(seed)
+        for side in (chain, others):
+            yield from side.frames(FORKED_BLOCKS * BLOCK_TRANSACTIONS)
 
 
 def write(path: Path, made: Iterator[bytes]) -> None:
@@ -155,10 +174,10 @@ async def end_bulk(url: str, noted: Path) -> BulkEnd:
 
 
 async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
-    """Index blocks, switch between forks, roll back, and begin an epoch."""
+    """Index blocks, roll back, switch between forks, and begin an epoch."""
     async with live.following(url, genesis_of) as indexer:
         point = await _reach(indexer, url, branches.before)
-        took_s, last = [], deque[ogmios.RollForward](maxlen=SWITCHED_BLOCKS + 1)
+        took_s, last = [], deque[ogmios.RollForward](maxlen=2)
         pages_before = await databases.page_counts(url)
         cpu_before, postgres_before = time.process_time(), databases.cpu_s(indexer.writer)
         for frame in _frames(branches.after):
@@ -179,16 +198,16 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
             short_floors.append(await floor.undo_s(other, live.point_of(last[-2])))
             short_s.append(await indexer.take(ogmios.RollBackward(live.point_of(last[-2]), last[-1].tip)))
             await indexer.take(last[-1])
-        switch_s, switch_floors = [], []
-        for frame in forks:
-            last.append(read_block(frame))
-            await indexer.take(last[-1])
-            fork, *replaced = last
-            switch_floors.append(await floor.undo_s(other, live.point_of(fork), redo=True))
-            back = ogmios.RollBackward(live.point_of(fork), last[-1].tip)
-            switch_s.append(await indexer.take(back, *replaced))
-        switch_s.sort()
-        await indexer.take(ogmios.RollBackward(live.point_of(tip), last[-1].tip))
+        same_s, other_s, fork_floors, fork = list[float](), list[float](), [], last[-1]
+        while blocks := [read_block(frame) for frame in islice(forks, FORKED_BLOCKS)]:
+            others = [read_block(frame) for frame in islice(forks, FORKED_BLOCKS)]
+            await indexer.take(*blocks)
+            fork_floors.append(await floor.undo_s(other, live.point_of(fork), redo=True))
+            for others_s, side in ((same_s, _in_other_blocks(blocks)), (other_s, others)):
+                others_s.append(await _fork(indexer, fork, side))
+                await _fork(indexer, fork, blocks)
+            fork = blocks[-1]
+        await indexer.take(ogmios.RollBackward(live.point_of(tip), fork.tip))
         long_floor_s = await floor.undo_s(other, point)
         await other.close()
         long_s = await indexer.take(ogmios.RollBackward(point, tip.tip))
@@ -210,12 +229,34 @@ async def at_tip(url: str, genesis_of: Path, branches: Branches) -> AtTip:
         rollback_floor_ms=statistics.median(short_floors) * _MS,
         long_rollback_ms=long_s * _MS,
         long_rollback_floor_ms=long_floor_s * _MS,
-        switch_p50_ms=statistics.median(switch_s) * _MS,
-        switch_p95_ms=switch_s[_SWITCHES * 95 // 100] * _MS,
-        switch_floor_ms=statistics.median(switch_floors) * _MS,
+        same_transactions=_forks_of(same_s),
+        other_transactions=_forks_of(other_s),
+        fork_floor_ms=statistics.median(fork_floors) * _MS,
         boundary_ms=boundary_s * _MS,
         peak_mb=peak_bytes() / 2**20,
     )
+
+
+async def _fork(indexer: live.Live, fork: ogmios.RollForward, blocks: Sequence[ogmios.RollForward]) -> float:
+    """Seconds to write these blocks instead of those that follow the block `fork`."""
+    return await indexer.take(ogmios.RollBackward(live.point_of(fork), blocks[-1].tip), *blocks)
+
+
+def _in_other_blocks(blocks: Sequence[ogmios.RollForward]) -> list[ogmios.RollForward]:
+    """The transactions of these blocks in others, each a slot later."""
+    found = list[ogmios.RollForward]()
+    for message in blocks:
+        block = message.block
+        assert block.slot is not None, "only Byron has blocks without a slot"
+        changed = {"slot": block.slot + 1, "id": block.id[::-1]}
+        if found:
+            changed["ancestor"] = found[-1].block.id
+        found.append(msgspec.structs.replace(message, block=msgspec.structs.replace(block, **changed)))
+    return found
+
+
+def _forks_of(seconds: list[float]) -> Forks:
+    return Forks(statistics.median(seconds) * _MS, sorted(seconds)[len(seconds) * 95 // 100] * _MS)
 
 
 async def pages(url: str, redis_url: str) -> Pages:

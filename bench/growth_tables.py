@@ -6,7 +6,7 @@ from typing import TypeVar
 from rich.table import Table
 
 from bench.chain import BLOCK_TRANSACTIONS
-from bench.checkpoint import SWITCHED_BLOCKS, AtTip, Checkpoint
+from bench.checkpoint import FORKED_BLOCKS, AtTip, Checkpoint
 from bench.growth_notes import RunNotes
 from shared.ledger import SECURITY_PARAMETER
 
@@ -71,9 +71,11 @@ _AT_TIP: tuple[tuple[str, Callable[[AtTip], float | None], int], ...] = (
     ("  kB of WAL", lambda tip: tip.wal_bytes / 1e3, 0),
     ("rollback of 1 block, p50 ms", lambda tip: tip.rollback_ms, 1),
     ("  floor: its rows deleted by key", lambda tip: tip.rollback_floor_ms, 1),
-    (f"fork of {SWITCHED_BLOCKS} blocks replaced by as many, p50 ms", lambda tip: tip.switch_p50_ms, 1),
-    ("  p95 ms", lambda tip: tip.switch_p95_ms, 1),
-    ("  floor: their rows deleted by key, and copied", lambda tip: tip.switch_floor_ms, 1),
+    (f"fork of {FORKED_BLOCKS} blocks, the same transactions, p50 ms", lambda tip: tip.same_transactions.p50_ms, 1),
+    ("  p95 ms", lambda tip: tip.same_transactions.p95_ms, 1),
+    ("  other transactions, p50 ms", lambda tip: tip.other_transactions.p50_ms, 1),
+    ("  p95 ms", lambda tip: tip.other_transactions.p95_ms, 1),
+    ("  floor: rows of one side deleted by key, and copied", lambda tip: tip.fork_floor_ms, 1),
     (f"rollback of {SECURITY_PARAMETER:,} blocks, ms", lambda tip: tip.long_rollback_ms, 0),
     ("  floor: their rows deleted by key", lambda tip: tip.long_rollback_floor_ms, 0),
     ("first block of an epoch, ms", lambda tip: tip.boundary_ms, 0),
