@@ -31,8 +31,9 @@ from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.rows import rows, value_check
-from indexer.rows.histories import Histories
+from indexer.rows.histories import Assets, HistoryCounts
 from indexer.rows.resolver import new_resolver
+from indexer.store import histories
 from indexer.store import writer as store
 from indexer.sync import batches, follow, session
 from indexer.sync.pipeline import Pipeline
@@ -176,7 +177,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
     async with databases.fresh(server_url) as url:
         db, reader = await database.connect(url, MAINNET), await database.connect(url, MAINNET)
         await store.begin(db, MAINNET, await genesis.load(node, MAINNET))
-        resolver, histories = await new_resolver(reader, MAINNET), Histories()
+        resolver, assets = await new_resolver(reader, MAINNET), Assets()
         while True:
             began_cpu = time.process_time()
             blocks = take()
@@ -185,7 +186,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
             first_seen = await resolver.look_up(reader, [block.lookups for block in blocks])
             built = await rows.of(blocks, first_seen, [], resolver, _RULES)
             resolver.apply(built.unspent)
-            entries = None if in_bulk else await histories.number(reader, built.rows)
+            entries = None if in_bulk else await assets.entries_of(reader, built.rows)
             prepare_cpu_s += time.process_time() - began_cpu
             began = time.perf_counter()
             async with db.transaction():
@@ -194,6 +195,7 @@ async def floor(server_url: str, path: Path, transactions: int, mode: str) -> Fl
                     await store.copy_staged(db, built.rows)
                 else:
                     await store.copy_rows(db, built.rows, entries)
+                    await histories.change(db, HistoryCounts(), entries)
             copy_s += time.perf_counter() - began
         postgres_cpu_s = databases.cpu_s(db)
         await db.close()

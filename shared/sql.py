@@ -69,6 +69,10 @@ class StatementFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def text(self, name: str, /, **parts: str) -> str:
+        """The text `-- name: <name>`, which is a part of a statement; `parts` fill its placeholders."""
+        return _filled(name, self._path, parts)
+
     def query(self, name: str, row: type[Row], /, **parts: str) -> Query[Row]:
         """The statement `-- name: <name>`, with the Struct of its rows.
 

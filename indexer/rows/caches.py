@@ -74,6 +74,12 @@ class Recent(dict[Key, Value]):
         """The value of each key, in the same order."""
         return list(map(self.__getitem__, keys))
 
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Forget the entries of these keys, in both halves."""
+        for key in keys:
+            self.pop(key, None)
+            self._older.pop(key, None)
+
     def trim(self) -> None:
         """Forget older entries if the cache is full. Call it once for each part of a batch, before the part's look-ups.
 
@@ -115,24 +121,6 @@ class Numbers(Recent[bytes, No]):
     def raw_of(self, number: No) -> bytes | None:
         """The byte string of a number, None if it is not cached. It scans the cache: for error messages only."""
         return next((raw for cached in (self, self._older) for raw, known in cached.items() if known == number), None)
-
-
-class Lengths(Recent[No, int]):
-    """The number of entries in the history of each address, account or asset, which is the `seq` of its next entry."""
-
-    def __init__(self) -> None:
-        super().__init__(MOST_NUMBERS)
-
-    def take(self, number: No) -> int:
-        """Take the `seq` of the next entry."""
-        seq = self[number]
-        self[number] = seq + 1
-        return seq
-
-    def cut(self, entries: Mapping[No, int]) -> None:
-        """Note how many entries a rollback has cut off each history."""
-        for number in entries.keys() - self.unknown(entries):
-            self[number] -= entries[number]
 
 
 AddressNumbers = tuple[AddressNo, StakeNo | None]
@@ -194,13 +182,6 @@ class UnspentOutputs(Recent[OutputKey, bytes]):
     def add(self, outputs: Mapping[OutputKey, ResolvedOutput]) -> None:
         """Remember outputs."""
         self.update((key, _pack(output)) for key, output in outputs.items())
-
-    def forget(self, keys: Iterable[OutputKey]) -> None:
-        """Forget outputs that are spent."""
-        for key in keys:
-            # NOTE: both halves may have it: the older from before a rollback, the newer from a block of the other fork.
-            self.pop(key, None)
-            self._older.pop(key, None)
 
 
 def _pack(output: ResolvedOutput) -> bytes:

@@ -1,14 +1,14 @@
-"""Histories of a live index: each entry gets the next `seq` of its address, account or asset, and mints move supplies.
+"""Histories of a live index: the entries of a batch by address, account or asset, its numbered mints, and the supplies
+that they move.
 
-In bulk neither is needed: the end of bulk numbers all rows at once and adds up the mints.
+In bulk none of this is needed: the end of bulk numbers all rows at once and adds up the mints.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from indexer.rows.caches import Lengths, No
+from indexer.rows.caches import MOST_NUMBERS, No, Recent
 from indexer.rows.rows import Rows
 from shared import sql
 from shared.ledger import AddressNo, AssetNo, StakeNo, TxId
@@ -37,116 +37,76 @@ class SupplyChange(msgspec.Struct):
             self.burn_count += sign
 
 
-_CHUNK_BITS = 6
+class HistoryCounts(msgspec.Struct, frozen=True):
+    """How many entries a rollback cuts off each history."""
 
-
-class Chunks(Generic[No]):
-    """Additions to the histories of one kind: entries by row number and chunk, and the chunks that begin with them."""
-
-    def __init__(self, entries: Iterable[tuple[No, bytes]], lengths: Lengths[No]) -> None:
-        self.added: dict[tuple[No, int], bytes] = {}
-        self.begun: set[tuple[No, int]] = set()
-        for number, entry in entries:
-            seq = lengths.take(number)
-            place = number, seq >> _CHUNK_BITS
-            if place in self.added:
-                self.added[place] += entry
-            else:
-                self.added[place] = entry
-                if not seq & ((1 << _CHUNK_BITS) - 1):
-                    self.begun.add(place)
-
-    def columns(self) -> tuple[list[No], list[int], list[bool], list[bytes]]:
-        """Row numbers, chunks, whether they begin, and entries."""
-        places, begun = self.added.keys(), self.begun
-        return (
-            [number for number, _ in places],
-            [chunk for _, chunk in places],
-            [place in begun for place in places],
-            list(self.added.values()),
-        )
+    address_txs: Mapping[AddressNo, int] = {}
+    account_txs: Mapping[StakeNo, int] = {}
+    withdrawals: Mapping[StakeNo, int] = {}
+    asset_txs: Mapping[AssetNo, int] = {}
 
 
 class HistoryEntries(msgspec.Struct, frozen=True):
-    """Additions to all histories. The second field of a mint is its `seq`. `supplies` are those that change."""
+    """Packed entries to add to histories, in order; numbered mints, whose second field is their `seq`; and the supplies
+    that change.
+    """
 
-    address_txs: Chunks[AddressNo]
-    account_txs: Chunks[StakeNo]
-    withdrawals: Chunks[StakeNo]
-    asset_txs: Chunks[AssetNo]
-    mints: list[tuple[AssetNo, int, TxId, int | None, int | None, bool]]
-    supplies: dict[AssetNo, SupplyChange]
+    address_txs: Mapping[AddressNo, bytes] = {}
+    account_txs: Mapping[StakeNo, bytes] = {}
+    withdrawals: Mapping[StakeNo, bytes] = {}
+    asset_txs: Mapping[AssetNo, bytes] = {}
+    mints: Sequence[tuple[AssetNo, int, TxId, int | None, int | None, bool]] = ()
+    supplies: Mapping[AssetNo, SupplyChange] = {}
 
 
-class Histories:
-    """The lengths of histories, as cached by the only writer of a network."""
+class AssetState(msgspec.Struct):
+    """Whether the index has a transaction of an asset, and its number of mints and burns."""
+
+    exists: bool = False
+    mints: int = 0
+
+
+class Assets:
+    """The states of assets, as cached by the only writer of a network."""
 
     def __init__(self) -> None:
-        self._addresses = Lengths[AddressNo]()
-        self._accounts = Lengths[StakeNo]()
-        self._withdrawals = Lengths[StakeNo]()
-        self._assets = Lengths[AssetNo]()
-        self._mints = Lengths[AssetNo]()
+        self._states = Recent[AssetNo, AssetState](MOST_NUMBERS)
 
-    async def number(self, db: Connection, rows: Rows) -> HistoryEntries:
-        """Number the rows of a batch's part of one epoch. Call it once for each part, in order."""
-        assets = {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints}
-        await self._look_up(
-            db,
-            (self._addresses, {row[0] for row in rows.address_txs}),
-            (self._accounts, {row[0] for row in rows.account_txs}),
-            (self._withdrawals, {row[0] for row in rows.withdrawals}),
-            (self._assets, assets),
-            (self._mints, assets),
-        )
-        supplies = self._supplies(rows)
+    async def entries_of(self, db: Connection, rows: Rows) -> HistoryEntries:
+        """The additions of a batch's part of one epoch. Call it once for each part, in order."""
+        await self._look_up(db, {row[0] for row in rows.asset_txs} | {row[0] for row in rows.mints})
         return HistoryEntries(
-            address_txs=Chunks(
-                ((address_no, tx_id.to_bytes(8)) for address_no, tx_id in rows.address_txs), self._addresses
+            address_txs=_joined((address_no, tx_id.to_bytes(8)) for address_no, tx_id in rows.address_txs),
+            account_txs=_joined((stake_no, tx_id.to_bytes(8)) for stake_no, tx_id in rows.account_txs),
+            withdrawals=_joined(
+                (stake_no, tx_id.to_bytes(8) + lovelace.to_bytes(10)) for stake_no, tx_id, lovelace in rows.withdrawals
             ),
-            account_txs=Chunks(((stake_no, tx_id.to_bytes(8)) for stake_no, tx_id in rows.account_txs), self._accounts),
-            withdrawals=Chunks(
-                (
-                    (stake_no, tx_id.to_bytes(8) + lovelace.to_bytes(10))
-                    for stake_no, tx_id, lovelace in rows.withdrawals
-                ),
-                self._withdrawals,
+            asset_txs=_joined(
+                (asset_no, tx_id.to_bytes(8) + _quantity_of(small, large).to_bytes(10))
+                for asset_no, tx_id, small, large in rows.asset_txs
             ),
-            asset_txs=Chunks(
-                (
-                    (asset_no, tx_id.to_bytes(8) + _quantity_of(small, large).to_bytes(10))
-                    for asset_no, tx_id, small, large in rows.asset_txs
-                ),
-                self._assets,
-            ),
-            mints=[(row[0], self._mints.take(row[0]), *row[1:]) for row in rows.mints],
-            supplies=supplies,
+            supplies=self._supplies(rows),
+            mints=[(row[0], self._number_mint(row[0]), *row[1:]) for row in rows.mints],
         )
 
-    def cut(
-        self,
-        addresses: Mapping[AddressNo, int],
-        accounts: Mapping[StakeNo, int],
-        withdrawals: Mapping[StakeNo, int],
-        assets: Mapping[AssetNo, int],
-        supplies: Mapping[AssetNo, SupplyChange],
-    ) -> None:
-        """Note how many entries a rollback has cut off histories, and the mints and burns that it has undone."""
-        self._addresses.cut(addresses)
-        self._accounts.cut(accounts)
-        self._withdrawals.cut(withdrawals)
-        self._assets.cut(assets)
-        self._mints.cut({asset_no: -each.mint_count - each.burn_count for asset_no, each in supplies.items()})
+    def forget(self, assets: Iterable[AssetNo]) -> None:
+        """Forget the states of assets whose transactions a rollback has undone."""
+        self._states.forget(assets)
 
-    async def _look_up(self, db: Connection, *wanted: tuple[Lengths[Any], set[Any]]) -> None:
-        """Look up the lengths of those of these histories that are not cached."""
-        missing = []
-        for lengths, numbers in wanted:
-            lengths.trim()
-            missing.append(list(lengths.unknown(numbers)))
-        if any(missing):
-            for row in await _lengths.all(db, *missing):
-                wanted[row.history][0][row.number] = row.length
+    async def _look_up(self, db: Connection, assets: set[AssetNo]) -> None:
+        """Look up the states that are not cached. Assets of this batch may not be in the database yet."""
+        self._states.trim()
+        missing = self._states.unknown(assets)
+        if missing:
+            self._states.update((asset_no, AssetState()) for asset_no in missing)
+            for row in await _states.all(db, list(missing)):
+                self._states[row.asset_no] = AssetState(row.exists, row.mints)
+
+    def _number_mint(self, asset_no: AssetNo) -> int:
+        """Take the `seq` of the next mint."""
+        state = self._states[asset_no]
+        state.mints += 1
+        return state.mints - 1
 
     def _supplies(self, rows: Rows) -> dict[AssetNo, SupplyChange]:
         """The mints and burns of the batch, and the first transaction of each asset that has none.
@@ -160,12 +120,24 @@ class Histories:
             supply.mint(quantity, 1)
             if quantity > 0 and supply.first_mint_tx_id is None:
                 supply.first_mint_tx_id = tx_id
+        begun = set[AssetNo]()
         for asset_no, tx_id in [*(row[:2] for row in rows.asset_txs), *(row[:2] for row in rows.mints)]:
-            if self._assets[asset_no] == 0 and self._mints[asset_no] == 0:
+            if not self._states[asset_no].exists:
+                begun.add(asset_no)
                 supply = supplies.setdefault(asset_no, SupplyChange())
                 if supply.first_tx_id is None or tx_id < supply.first_tx_id:
                     supply.first_tx_id = tx_id
+        for asset_no in begun:
+            self._states[asset_no].exists = True
         return supplies
+
+
+def _joined(entries: Iterable[tuple[No, bytes]]) -> dict[No, bytes]:
+    """The entries of each history in one."""
+    joined: dict[No, bytes] = {}
+    for number, entry in entries:
+        joined[number] = joined.get(number, b"") + entry
+    return joined
 
 
 def _quantity_of(small: int | None, large: int | None) -> int:
@@ -175,13 +147,11 @@ def _quantity_of(small: int | None, large: int | None) -> int:
     return quantity
 
 
-class _Length(msgspec.Struct, frozen=True):
-    """The length of a history, by its place among the arguments of the statement."""
-
-    history: int
-    number: int
-    length: int
+class _State(msgspec.Struct, frozen=True):
+    asset_no: AssetNo
+    exists: bool
+    mints: int
 
 
 _sql = sql.beside(__file__)
-_lengths = _sql.query("lengths", _Length)
+_states = _sql.query("states", _State)

@@ -1,48 +1,64 @@
 """The packed histories in the database. Everything here runs inside a commit of writer.py."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import asyncpg
 import msgspec
 
-from indexer.rows.histories import HistoryEntries
-from indexer.store.undone import Undone
+from indexer.rows.caches import No
+from indexer.rows.histories import HistoryCounts, HistoryEntries
 from shared import sql
 from shared.ledger import AddressNo
 
 
-async def add(db: asyncpg.Connection, entries: HistoryEntries) -> None:
-    """Add the entries of a batch."""
-    of_histories = (entries.address_txs, entries.account_txs, entries.asset_txs, entries.withdrawals)
-    if any(chunks.added for chunks in of_histories):
-        grown = await _add_entries.one(db, *(column for chunks in of_histories for column in chunks.columns()))
-        expected = sum(len(chunks.added) - len(chunks.begun) for chunks in of_histories)
-        assert grown is not None and grown.chunks == expected, f"{grown} where {expected} chunks grow"
+async def change(db: asyncpg.Connection, cut: HistoryCounts, added: HistoryEntries) -> dict[AddressNo, int]:
+    """Cut the last entries off histories, those of a rollback, then add others.
 
-
-async def cut(db: asyncpg.Connection, undone: Undone) -> list[AddressNo]:
-    """Cut off the last entries, those of a rollback. Returns the addresses that have no entry left."""
-    of_histories: tuple[Mapping[Any, int], ...] = (
-        undone.address_txs,
-        undone.account_txs,
-        undone.asset_txs,
-        undone.withdrawals,
+    Returns the addresses that come into use (1), since they had no entry before, or go out of it (-1).
+    """
+    changes = (
+        *_columns(cut.address_txs, added.address_txs),
+        *_columns(cut.account_txs, added.account_txs),
+        *_columns(cut.asset_txs, added.asset_txs),
+        *_columns(cut.withdrawals, added.withdrawals),
     )
-    if not any(of_histories):
-        return []
-    columns = [column for entries in of_histories for column in sql.columns(sorted(entries.items()), empty=2)]
-    return [row.address_no for row in await _cut_entries.all(db, *columns)]
+    return {row.address_no: row.used for row in await _change.all(db, *changes)} if any(changes) else {}
 
 
-class _Grown(msgspec.Struct, frozen=True):
-    chunks: int
+def _columns(cut: Mapping[No, int], added: Mapping[No, bytes]) -> tuple[list[No], list[int], list[bytes]]:
+    """The row number of each changed history, how many entries to cut, and the entries to add."""
+    numbers = sorted(cut.keys() | added.keys())
+    return numbers, [cut.get(number, 0) for number in numbers], [added.get(number, b"") for number in numbers]
 
 
-class _Unused(msgspec.Struct, frozen=True):
+class _Used(msgspec.Struct, frozen=True):
     address_no: AddressNo
+    used: int
 
 
 _sql = sql.beside(__file__)
-_add_entries = _sql.query("add_entries", _Grown)
-_cut_entries = _sql.query("cut_entries", _Unused)
+
+
+def _change_of(place: int, history: str, owner_no: str, entries: str, width: int) -> str:
+    """The part of the statement for the history at this place among the arguments of _change."""
+    numbers, counts, added = (f"${3 * place + column}" for column in (1, 2, 3))
+    return _sql.text(
+        "change_history",
+        history=history,
+        owner_no=owner_no,
+        entries=entries,
+        width=str(width),
+        numbers=numbers,
+        counts=counts,
+        added=added,
+    )
+
+
+_change = _sql.query(
+    "change_histories",
+    _Used,
+    addresses=_change_of(0, "address_tx", "address_no", "tx_ids", 8),
+    accounts=_change_of(1, "account_tx", "stake_no", "tx_ids", 8),
+    assets=_change_of(2, "asset_tx", "asset_no", "entries", 18),
+    withdrawals=_change_of(3, "account_withdrawal", "stake_no", "entries", 18),
+)

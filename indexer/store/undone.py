@@ -7,7 +7,7 @@ import msgspec
 
 from indexer.rows.amounts import Amounts
 from indexer.rows.caches import ResolvedOutput
-from indexer.rows.histories import SupplyChange
+from indexer.rows.histories import HistoryCounts, SupplyChange
 from indexer.rows.outputs import UtxoRow, utxo_row
 from indexer.rows.resolver import OutputFacts, PlacedOutput, facts_of, resolve, stake_nos
 from shared import packed, sql
@@ -21,9 +21,9 @@ class Undone(msgspec.Struct, frozen=True):
     `amounts` and `supplies` have the opposite sign already, so they are added; everything else is as it was written.
 
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
-    cease to exist; `restored` are the outputs that are unspent again. `address_txs` to `withdrawals` count
-    the entries of each history to remove, `spent` the entries of `spender` in each slot_no. `assets` are all that the
-    transactions paid, minted or burned, `reward_accounts` the stake credentials of their withdrawals and credits.
+    cease to exist; `restored` are the outputs that are unspent again. `entries` counts the entries of each history to
+    remove, `spent` the entries of `spender` in each slot_no. `assets` are all that the transactions paid, minted or
+    burned, `reward_accounts` the stake credentials of their withdrawals and credits.
     """
 
     transactions: int
@@ -34,10 +34,7 @@ class Undone(msgspec.Struct, frozen=True):
     reward_accounts: set[StakeNo]
     made: list[UtxoRow]
     restored: dict[OutputKey, ResolvedOutput]
-    address_txs: Counter[AddressNo]
-    account_txs: Counter[StakeNo]
-    asset_txs: Counter[AssetNo]
-    withdrawals: Counter[StakeNo]
+    entries: HistoryCounts
     spent: Counter[int]
 
 
@@ -70,10 +67,12 @@ async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:
         reward_accounts=set(numbers.values()),
         made=[utxo_row(output) for output in removed],
         restored={packed.output_key(hashes[output.tx_id], output.index): output for output in restored},
-        address_txs=address_txs,
-        account_txs=account_txs,
-        asset_txs=asset_txs,
-        withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
+        entries=HistoryCounts(
+            address_txs=address_txs,
+            account_txs=account_txs,
+            withdrawals=Counter(numbers[account] for extra in extras for account in extra.withdrawals),
+            asset_txs=asset_txs,
+        ),
         spent=Counter(slot_of(tx_id) for sources in spent for tx_id, _, _ in sources),
     )
 

@@ -17,7 +17,7 @@ from indexer.blocks.genesis import Genesis
 from indexer.blocks.packed_block import NEAR_TIP_BLOCKS
 from indexer.ogmios import frames
 from indexer.rows.amounts import Amounts
-from indexer.rows.histories import HistoryEntries
+from indexer.rows.histories import HistoryCounts, HistoryEntries
 from indexer.rows.outputs import UtxoRow, utxo_row
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver
@@ -27,7 +27,7 @@ from indexer.store import epochs, histories, holders, outputs, supplies
 from indexer.store.undone import Undone
 from indexer.store.undone import read as read_undone
 from shared import ledger, network_state, schema, sql
-from shared.ledger import AddressNo, Point, PoolNo, StakeNo
+from shared.ledger import Point, PoolNo, StakeNo
 from shared.network import Network
 
 log = structlog.get_logger()
@@ -118,7 +118,7 @@ async def _add(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> "
     await _advance(db, rows, "live")
     return _Moves(
         amounts=rows.amounts,
-        addresses={address_no: 1 for address_no, chunk in entries.address_txs.begun if not chunk},
+        entries=entries,
         delegators=delegators,
         removed=rows.outputs.spent_rows(),
         added=rows.outputs.made_rows(),
@@ -141,9 +141,8 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
 
 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> None:
-    """Write the rows of blocks of a live index, without moving amounts."""
+    """Write the rows of blocks of a live index, without what moves."""
     await _copy_common(db, rows)
-    await histories.add(db, entries)
     await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), entries.mints)
 
 
@@ -318,12 +317,11 @@ async def _undo(
         await outputs.cut_staged_spenders(db, first_tx_id)
         await _delete_staged.run(db, first_tx_id)
         return undone, _Moves(undone.amounts)
-    unused = await histories.cut(db, undone)
     await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
     await epochs.undo_reward_changes(db, point, changed | undone.reward_accounts)
     return undone, _Moves(
         amounts=undone.amounts,
-        addresses=dict.fromkeys(unused, -1),
+        cut=undone.entries,
         delegators=changed | await epochs.delegators_of(db, revived),
         removed=undone.made,
         added=[utxo_row(output) for output in undone.restored.values()],
@@ -463,13 +461,14 @@ class _Moves(msgspec.Struct, frozen=True):
     """What a commit moves once, at its end: most transactions of a fork are also in the blocks that it replaces, and
     their moves cancel out.
 
-    `addresses` came into use (1) or went out of it (-1): their history has begun or is gone. `delegators` are stake
-    credentials whose delegation or reward may have changed. `removed` and `added` are rows of `utxo`. By slot_no,
-    `unspent` is the number of entries to cut off `spender`, and `spenders` are those to add after that.
+    `cut` and `entries` are those of histories. `delegators` are stake credentials whose delegation or reward may have
+    changed. `removed` and `added` are rows of `utxo`. By slot_no, `unspent` is the number of entries to cut off
+    `spender`, and `spenders` are those to add after that.
     """
 
     amounts: Amounts
-    addresses: Mapping[AddressNo, int] = {}
+    cut: HistoryCounts = HistoryCounts()
+    entries: HistoryEntries = HistoryEntries()
     delegators: set[StakeNo] = set()
     removed: Sequence[UtxoRow] = ()
     added: Sequence[UtxoRow] = ()
@@ -479,29 +478,31 @@ class _Moves(msgspec.Struct, frozen=True):
 
 def _fork(undone: _Moves, replacement: _Moves) -> _Moves:
     """The moves of a fork: those of the undone blocks, and those of the blocks that replace them."""
-    amounts, addresses = Amounts(), Counter(undone.addresses)
+    amounts = Amounts()
     amounts.add(undone.amounts)
     amounts.add(replacement.amounts)
-    addresses.update(replacement.addresses)
     removed, added = [*undone.removed, *replacement.removed], [*undone.added, *replacement.added]
     in_both = set(removed).intersection(added)
     return _Moves(
-        amounts,
-        addresses,
-        undone.delegators | replacement.delegators,
-        [row for row in removed if row not in in_both],
-        [row for row in added if row not in in_both],
-        undone.unspent,
-        replacement.spenders,
+        amounts=amounts,
+        cut=undone.cut,
+        entries=replacement.entries,
+        delegators=undone.delegators | replacement.delegators,
+        removed=[row for row in removed if row not in in_both],
+        added=[row for row in added if row not in in_both],
+        unspent=undone.unspent,
+        spenders=replacement.spenders,
     )
 
 
 async def _move(db: asyncpg.Connection, moves: _Moves) -> None:
-    """Move balances, the number of used addresses of accounts, held quantities, delegators and unspent outputs."""
+    """Move histories, balances, the number of used addresses of accounts, held quantities, delegators and unspent
+    outputs.
+    """
+    used = await histories.change(db, moves.cut, moves.entries)
     balances = [(stake_no, lovelace) for stake_no, lovelace in moves.amounts.stakes.items() if lovelace]
-    addresses = [(address_no, sign) for address_no, sign in moves.addresses.items() if sign]
-    if balances or addresses:
-        await _move_balances.run(db, *sql.columns(balances, empty=2), *sql.columns(addresses, empty=2))
+    if balances or used:
+        await _move_balances.run(db, *sql.columns(balances, empty=2), list(used), list(used.values()))
     await holders.move(db, moves.amounts.holders, moves.amounts.accounts)
     await epochs.refresh(db, moves.delegators.union(stake_no for stake_no, _ in balances))
     await outputs.change(db, moves.removed, moves.added)

@@ -19,7 +19,7 @@ from indexer.blocks.packed_block import Lookups, PackedBlock
 from indexer.ogmios import frames
 from indexer.rows import rows
 from indexer.rows.caches import UNCOMMITTED_PARTS
-from indexer.rows.histories import Histories, HistoryEntries
+from indexer.rows.histories import Assets, HistoryEntries
 from indexer.rows.resolver import FirstSeen, Resolver, new_resolver
 from indexer.rows.staking import epochs_begun
 from indexer.rows.value_check import Rules, UnexplainedDeposit
@@ -77,13 +77,13 @@ class Pipeline:
         self._tip: LastBlock | None = None
         self._first_block_no: int | None = None
         self._resolver: Resolver
-        self._histories: Histories
+        self._assets: Assets
 
     async def load(self) -> None:
         """Load the state of the index, with empty caches. Call this first, and only while no batch waits to be
         written."""
         await self._stand_at_tip()
-        self._resolver, self._histories = await new_resolver(self._reader, self._session.network), Histories()
+        self._resolver, self._assets = await new_resolver(self._reader, self._session.network), Assets()
 
     async def _stand_at_tip(self) -> None:
         """Load the position of the index."""
@@ -206,9 +206,7 @@ class Pipeline:
         # NOTE: row numbers stay valid. Outputs that the rollback removed also stay in the cache: nothing can spend them
         # until their transaction arrives again, which replaces them.
         self._resolver.restore(undone.restored)
-        self._histories.cut(
-            undone.address_txs, undone.account_txs, undone.withdrawals, undone.asset_txs, undone.supplies
-        )
+        self._assets.forget(undone.assets)
 
     async def finish_bulk(self) -> None:
         """Wait until prepared batches are written, then make the index live."""
@@ -266,7 +264,7 @@ class Pipeline:
                 raise OutdatedSession(f"{unexplained}: asking the node again for today's deposits") from unexplained
             raise
         self._resolver.apply(built.unspent)
-        entries = await self._histories.number(db, built.rows) if self.phase is Phase.LIVE else None
+        entries = await self._assets.entries_of(db, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))
 
     async def _finish_building(self) -> None:

@@ -10,11 +10,13 @@ import asyncpg
 import pytest
 
 from indexer.blocks.genesis import Genesis
+from indexer.rows.histories import HistoryCounts, HistoryEntries
+from indexer.store import histories as stored_histories
 from indexer.store import writer as store
 from indexer.verify import histories, numbers
 from indexer.verify.keys import PRIME, key_of, weight_of
 from shared import address, database
-from shared.ledger import TxId, tx_id_of
+from shared.ledger import AddressNo, AssetNo, TxId, tx_id_of
 from shared.network import PREVIEW
 from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
 
@@ -91,6 +93,46 @@ async def test_histories_of_many_chunks_survive_rollbacks(db: asyncpg.Connection
     for count in COUNTS:
         await paid.append(count)
     await is_as_expected(db, paid.entries)
+
+
+async def test_a_change_cuts_entries_off_and_adds_others(db: asyncpg.Connection) -> None:
+    """Any number of entries of addresses and of assets, over any number of chunks, in one statement."""
+    random, entry = Random(1), 0
+    numbers = range(1, 9)
+    expected: dict[int, list[int]] = {number: [] for number in numbers}
+    for _ in range(150):
+        cut, added, used = {}, {}, {}
+        for number in random.sample(numbers, random.randint(1, 8)):
+            present = expected[number]
+            cut[number] = random.choice((0, len(present), random.randint(0, len(present)), len(present) % 64))
+            count = random.choice((0, 1, 64 - (len(present) - cut[number]) % 64, random.randint(0, 200)))
+            fresh = [entry := entry + 1 for _ in range(count)]
+            added[number] = fresh
+            expected[number] = present[: len(present) - cut[number]] + fresh
+            if bool(present) != bool(expected[number]):
+                used[number] = 1 if expected[number] else -1
+        counts = HistoryCounts(
+            address_txs={AddressNo(number): count for number, count in cut.items()},
+            asset_txs={AssetNo(number): count for number, count in cut.items()},
+        )
+        entries = HistoryEntries(
+            address_txs={AddressNo(n): b"".join(one.to_bytes(8) for one in fresh) for n, fresh in added.items()},
+            asset_txs={
+                AssetNo(n): b"".join(one.to_bytes(8) + bytes(10) for one in fresh) for n, fresh in added.items()
+            },
+        )
+        assert await stored_histories.change(db, counts, entries) == used
+        for table, owner_no in (("address_tx", "address_no"), ("asset_tx", "asset_no")):
+            found = await db.fetch(f"SELECT {owner_no}, tx_id FROM {table}_entry ORDER BY {owner_no}, seq")  # noqa: S608
+            assert [tuple(row) for row in found] == [(number, one) for number in numbers for one in expected[number]]
+        chunks = await db.fetch(
+            "SELECT address_no, chunk, length(tx_ids) / 8 FROM address_tx ORDER BY address_no, chunk"
+        )
+        assert [tuple(row) for row in chunks] == [
+            (number, place // 64, min(64, len(expected[number]) - place))
+            for number in numbers
+            for place in range(0, len(expected[number]), 64)
+        ]
 
 
 async def test_the_end_of_bulk_packs_histories_alike(db: asyncpg.Connection) -> None:

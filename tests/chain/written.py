@@ -12,7 +12,7 @@ import asyncpg
 from indexer.blocks import effects, packed_block
 from indexer.ogmios import frames
 from indexer.rows import rows, staking, value_check
-from indexer.rows.histories import Histories
+from indexer.rows.histories import Assets
 from indexer.rows.resolver import new_resolver
 from indexer.store import finish_bulk
 from indexer.store import writer as store
@@ -105,7 +105,7 @@ class Written:
         if self.bulk:
             await store.stage(self._db, built.rows, node_tip)
         else:
-            await store.append(self._db, built.rows, await Histories().number(self._db, built.rows), node_tip)
+            await store.append(self._db, built.rows, await Assets().entries_of(self._db, built.rows), node_tip)
         return packed.point.block_hash.hex()
 
     async def back_to(self, slot_no: int) -> None:
