@@ -7,6 +7,7 @@ asset whose number opens one.
 from collections.abc import Mapping
 
 import asyncpg
+import msgspec
 
 from indexer.rows.histories import SupplyChange
 from shared import sql
@@ -41,9 +42,10 @@ async def undo(
         return
     changes = {asset_no: supplies.get(asset_no, _UNCHANGED) for asset_no in sorted(touched)}
     rows = [(asset_no, str(s.quantity), s.mint_count, s.burn_count) for asset_no, s in changes.items()]
-    asset_nos, quantities, mints, burns = sql.columns(rows)
-    await _undo_supplies.run(db, asset_nos, quantities, mints, burns, first_tx_id)
-    await _move_asset_buckets.run(db, asset_nos, quantities, [False] * len(rows))
+    changed = [row.asset_no for row in await _undo_supplies.all(db, *sql.columns(rows), first_tx_id)]
+    if changed:
+        quantities = [str(changes[asset_no].quantity) for asset_no in changed]
+        await _move_asset_buckets.run(db, changed, quantities, [False] * len(changed))
 
 
 async def fill(db: asyncpg.Connection) -> None:
@@ -52,10 +54,14 @@ async def fill(db: asyncpg.Connection) -> None:
     await _fill_asset_buckets.run(db)
 
 
+class _Changed(msgspec.Struct, frozen=True):
+    asset_no: AssetNo
+
+
 _UNCHANGED = SupplyChange()
 _sql = sql.beside(__file__)
 _move_supplies = _sql.command("move_supplies")
-_undo_supplies = _sql.command("undo_supplies")
+_undo_supplies = _sql.query("undo_supplies", _Changed)
 _move_asset_buckets = _sql.command("move_asset_buckets")
 _count_assets = _sql.command("count_assets")
 _fill_asset_buckets = _sql.command("fill_asset_buckets")

@@ -22,7 +22,7 @@ UPDATE policy SET asset_count = asset_count + added.assets FROM added WHERE poli
 
 -- name: undo_supplies
 -- Move the supplies of assets $1, which are all that a rollback to before $5 touches. Assets without a transaction left
--- cease to exist.
+-- cease to exist. Returns the assets that changed.
 WITH undone AS (
     SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[]) AS undone (asset_no, quantity, mints, burns)
 ), changed AS (
@@ -34,11 +34,13 @@ WITH undone AS (
         first_mint_tx_id = CASE WHEN asset.first_mint_tx_id < $5 THEN asset.first_mint_tx_id END
     FROM undone
     WHERE asset.asset_no = undone.asset_no AND (undone.mints <> 0 OR undone.burns <> 0 OR asset.first_tx_id >= $5)
-    RETURNING policy_no, asset.first_tx_id
+    RETURNING asset.asset_no, policy_no, asset.first_tx_id
 ), removed AS (
     SELECT policy_no, count(*) AS assets FROM changed WHERE first_tx_id IS NULL GROUP BY policy_no
+), smaller AS (
+    UPDATE policy SET asset_count = asset_count - removed.assets FROM removed WHERE policy.policy_no = removed.policy_no
 )
-UPDATE policy SET asset_count = asset_count - removed.assets FROM removed WHERE policy.policy_no = removed.policy_no
+SELECT asset_no FROM changed
 
 -- name: move_asset_buckets
 -- Runs after supplies have moved by $2; $3 is true for assets that did not exist before. As in holders.sql: the count
