@@ -31,8 +31,7 @@ class Rows(msgspec.Struct):
     `lovelace_out` is the lovelace in all outputs of the transactions.
 
     Datums and scripts are by hash, each with the first of these transactions that shows it; the index may have it
-    already. Histories have no `seq` yet: the index numbers them as they are appended (`histories.py`), or all at once
-    at the end of bulk.
+    already. Entries of histories, mints among them, have no `seq` yet: it depends on what the index has.
     """
 
     first_seen: FirstSeen

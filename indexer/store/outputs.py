@@ -17,7 +17,7 @@ import msgspec
 from indexer.rows.outputs import UtxoRow, unpack_spenders, utxo_row
 from indexer.rows.resolver import PlacedOutput, resolve_outputs
 from shared import packed, sql
-from shared.ledger import AddressNo, StakeNo, TxId, slot_of
+from shared.ledger import AddressNo, AssetNo, StakeNo, TxId, slot_of
 
 _BATCH_TRANSACTIONS = 20_000
 
@@ -118,15 +118,23 @@ class _Lists:
     ) -> None:
         """Adjust the lists that are long or may be, for outputs that are removed and added."""
         owner_of = self._owner_of
-        moves = [(row, sign) for rows, sign in ((removed, -1), (added, 1)) for row in rows if owner_of(row) in long]
-        assets = [
-            (owner_of(row), asset_no, row.tx_id, row.output_index, sign == 1)
-            for row, sign in moves
-            for asset_no in row.asset_nos or ()
-        ]
+        # NOTE: an output of a fork may take the place of one that is removed, and contain the same asset. That row of
+        # `utxo_asset` stays: the statement must not insert it before it deletes it.
+        gone, come = self._assets_of(removed, long), self._assets_of(added, long)
+        assets = [*((*row, False) for row in gone - come), *((*row, True) for row in come - gone)]
         await self._move_assets.run(db, list(long), *sql.columns(assets, empty=5))
+        moves = [(row, sign) for rows, sign in ((removed, -1), (added, 1)) for row in rows if owner_of(row) in long]
         outputs = [(owner_of(row), row.tx_id, row.output_index, sign, sign * row.lovelace) for row, sign in moves]
         await self._move_buckets.run(db, *sql.columns(outputs, empty=5))
+
+    def _assets_of(self, rows: Sequence[UtxoRow], long: set[int]) -> set[tuple[int, AssetNo, TxId, int]]:
+        """The owner, asset and place of each asset in these outputs of long lists."""
+        return {
+            (owner, asset_no, row.tx_id, row.output_index)
+            for row in rows
+            if (owner := self._owner_of(row)) is not None and owner in long
+            for asset_no in row.asset_nos or ()
+        }
 
     async def fill(self, db: asyncpg.Connection) -> None:
         """Create the buckets of all long lists, and list their assets.

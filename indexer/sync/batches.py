@@ -51,14 +51,17 @@ class Incoming:
         return message
 
     async def arrived(self, wanted: Callable[[PackedBlock], bool]) -> list[PackedBlock]:
-        """Take the next blocks without waiting for more: those that have arrived, up to one that is not wanted."""
-        blocks = list[PackedBlock]()
-        while self._first is not None or not self._queue.empty():
+        """Take the next blocks without waiting for more: those that have arrived, up to a batch or to one that is not
+        wanted.
+        """
+        blocks, transactions = list[PackedBlock](), 0
+        while transactions < MOST_TRANSACTIONS and (self._first is not None or not self._queue.empty()):
             message = await self._look()
             if isinstance(message, RollBackward) or not wanted(message):
                 break
             self._first = None
             blocks.append(message)
+            transactions += message.host_count
         return blocks
 
     async def _look(self) -> NodeMessage:

@@ -248,7 +248,7 @@ class Pipeline:
         self._building = asyncio.create_task(self._build(blocks, before, first_seen, self._reader))
         self._building.add_done_callback(lifecycle.consume_error)
         await self._queue.put(self._building)
-        if self.phase is Phase.LIVE:  # the look-ups of its histories use the same connection as those of the next batch
+        if self.phase is Phase.LIVE:  # its assets are looked up through the same connection as the next batch
             await self._finish_building()
 
     async def _build(

@@ -45,6 +45,16 @@ def some_outputs(random: Random, count: int, *, opening: float) -> list[UtxoRow]
     return list(found.values())
 
 
+def in_their_places(random: Random, gone: list[UtxoRow]) -> list[UtxoRow]:
+    """Others in the places of some of these outputs, as in a fork: of the same or another owner, with other amounts."""
+    found = []
+    for row in gone:
+        if random.random() < 0.5:
+            address_no, stake_no = random.choice((row[3:5], *OWNERS))
+            found.append(row._replace(lovelace=random.getrandbits(40), address_no=address_no, stake_no=stake_no))
+    return found
+
+
 async def contents(db: asyncpg.Connection) -> dict[str, list[tuple[object, ...]]]:
     """The tables of long lists, sorted."""
     return {
@@ -66,14 +76,16 @@ async def made_anew(db: asyncpg.Connection) -> dict[str, list[tuple[object, ...]
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_long_lists_equal_those_made_from_the_present_outputs(db: asyncpg.Connection, seed: int) -> None:
-    """They become long, change at any place, become short, and are restored, as in a rollback."""
+    """They become long, change at any place, become short, and are restored, as in a rollback or a fork."""
     random, present, long = Random(seed), list[UtxoRow](), 0
     for turn in range(30):
         come = some_outputs(random, random.randrange(1, 60), opening=0.3)
         random.shuffle(present)
         share = random.choice((0.1, 0.3, 0.9)) if turn % 4 == 3 else 0.05
         cut = int(len(present) * share)
-        gone, present = present[:cut], present[cut:] + come
+        gone = present[:cut]
+        come += in_their_places(random, gone)
+        present = present[cut:] + come
         await outputs.change(db, gone, come)
         expected = await made_anew(db)
         assert await contents(db) == expected
