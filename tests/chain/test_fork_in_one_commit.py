@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from random import Random
+from typing import Any
 
 import asyncpg
 import pytest
@@ -11,6 +12,8 @@ from devnet.blocks import Chain
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from indexer.blocks.packed_block import PackedBlock
+from indexer.rows import rows
+from indexer.store import outputs
 from indexer.store import writer as store
 from indexer.sync import batches
 from shared import database
@@ -105,6 +108,41 @@ async def test_no_reader_sees_a_fork_without_the_blocks_that_have_arrived(
     arrivals.blocks = 0
     straight = await straight_dump(db, database_url, reordered.Given(generated.network, generated.genesis, blocks))
     assert differences(straight, forked) == []
+
+
+async def test_a_fork_whose_commit_fails_leaves_the_chain_as_it_was(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error after everything is undone, and one after everything is written; then the fork is written whole."""
+    arrivals, seen = Arrivals(monkeypatch), list[bytes]()
+    chain = Generated(Options(seed=5, blocks_per_epoch=25, density=3), 40)
+    fork = chain.fork(35, seed=6, blocks=5)
+
+    def failing_once(of: Callable[..., Any]) -> Callable[..., Any]:
+        async def fail_or_call(*arguments: Any) -> Any:
+            if of in failed or not arrivals.blocks:
+                return await of(*arguments)
+            failed.add(of)
+            seen.append(await db.fetchval("SELECT block_hash FROM tip"))
+            raise RuntimeError("a fault")
+
+        return fail_or_call
+
+    failed = set[Callable[..., Any]]()
+    monkeypatch.setattr(rows, "of", failing_once(rows.of))
+    monkeypatch.setattr(outputs, "change_spenders", failing_once(outputs.change_spenders))
+    async with NodeServer(chain) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+        before = bytes.fromhex(chain.blocks[-1].id)
+        arrivals.blocks = len(fork.blocks) - 36
+        node.switch(fork)
+        await reaches(db, node, task)
+        await rewards_are_read(db)
+        forked = await dump(db, PREVIEW.schema)
+        assert await db.fetchval("SELECT sum(rollbacks) FROM rollback_depth") == 1
+    assert seen == [before, before]
+    arrivals.blocks = 0
+    assert differences(await straight_dump(db, database_url, fork), forked) == []
 
 
 async def test_delegations_on_either_side_of_a_fork_are_in_the_lists_of_delegators(
