@@ -32,7 +32,6 @@ from shared.network import Network
 
 log = structlog.get_logger()
 
-
 MAX_UNDONE_BLOCKS = 5_000
 """How many blocks one commit undoes. A longer rollback is several commits, each of which leaves a valid chain."""
 
@@ -264,7 +263,7 @@ async def rollback(
     each of which leaves a valid chain.
 
     `on_undone` is called before each commit. In a live index, `replace` is called before the last one, and its blocks
-    are appended in the same commit: readers then never see a chain that is too short.
+    are appended in the same commit, so that no reader sees the chain without them.
 
     With `by_node`, the whole depth is counted once in rollback_depth (if the rollback is interrupted between two
     commits, only the rest), and submitted transactions are marked as rolled back. `resync` requires neither, since it
@@ -458,8 +457,8 @@ async def _stage_amounts(db: asyncpg.Connection, amounts: Amounts) -> None:
 
 
 class _Moves(msgspec.Struct, frozen=True):
-    """What a commit moves once, at its end: most transactions of a fork are also in the blocks that it replaces, and
-    their moves cancel out.
+    """What a commit moves once, at its end: most transactions of a fork are also in the blocks that it replaces, so
+    most of their moves cancel out.
 
     `cut` and `entries` are those of histories. `delegators` are stake credentials whose delegation or reward may have
     changed. `removed` and `added` are rows of `utxo`. By slot_no, `unspent` is the number of entries to cut off

@@ -1,7 +1,7 @@
 """From batches to commits: while a batch is written, the rows of the next one are built.
 
-In bulk, the look-ups of a third batch run at the same time. The first blocks of another fork are written in the commit
-that undoes the blocks of the last one.
+In bulk, the look-ups of a third batch run at the same time. When the node switches to another fork, its first blocks
+are written in the commit that undoes the blocks of the last one.
 """
 
 import asyncio
@@ -144,8 +144,8 @@ class Pipeline:
             before = blocks[-1].point
 
     async def backward(self, point: Point | None, arrived: Arrived) -> bool:
-        """Wait until prepared batches are written, then roll back to `point`. Blocks that have `arrived` until it is
-        ready replace the others in the same commit, up to the end of their epoch.
+        """Wait until prepared batches are written, then roll back to `point`. Blocks of the other fork that have
+        `arrived` before the commit are written in it, up to the end of the epoch.
 
         Returns False if that erased the index: open a new session then. Raises NotFollowing for a point that we do not
         have, and all that `forward` raises.
@@ -193,7 +193,7 @@ class Pipeline:
         """
         network = self._session.network
         epoch_no = network.epoch_of(point.slot_no)
-        # NOTE: an epoch boundary block has no slot before it is accepted. It begins an epoch.
+        # NOTE: an epoch boundary block, which begins an epoch, gets its slot only in `_accept`.
         blocks = await arrived(lambda block: not block.ebb and network.epoch_of(block.point.slot_no) == epoch_no)
         if not blocks:
             return None

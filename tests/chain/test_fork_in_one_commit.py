@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from devnet.blocks import Chain
+from devnet.blocks import Block, Chain
 from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from indexer.blocks.packed_block import PackedBlock
@@ -70,13 +70,15 @@ class Arrivals:
         monkeypatch.setattr(batches.Incoming, "arrived", in_time)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("seed", "most"), [*((seed, 2_500) for seed in range(6)), (6, 3)])
 async def test_no_reader_sees_a_fork_without_the_blocks_that_have_arrived(
-    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, seed: int
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, seed: int, most: int
 ) -> None:
     """Forks with the same transactions in other blocks and with other transactions, within an epoch and over several:
-    the index is that of the last chain, and each commit ends where it should.
+    the index is that of the last chain, and each commit ends where it should: at the last block that has arrived, at
+    the end of the epoch, or once it has `most` transactions.
     """
+    monkeypatch.setattr(batches, "MOST_TRANSACTIONS", most)
     random, arrivals = Random(seed), Arrivals(monkeypatch)
     generated = Generated(Options(seed=seed, blocks_per_epoch=25, density=3), 80)
     blocks, in_one_commit = generated.blocks, 0
@@ -97,10 +99,14 @@ async def test_no_reader_sees_a_fork_without_the_blocks_that_have_arrived(
             node.switch(reordered.Given(generated.network, generated.genesis, blocks))
             await reaches(db, node, task)
             tips = [Point(*row) for row in await db.fetch("SELECT slot_no, hash FROM public.tips ORDER BY place")]
-            fork, *others = [Point(block.slot, bytes.fromhex(block.id)) for block in blocks[shared - 1 :]]
-            epoch_no = PREVIEW.epoch_of(fork.slot_no)
-            in_time = [point for point in others[: arrivals.blocks] if PREVIEW.epoch_of(point.slot_no) == epoch_no]
-            assert tips[0] == (in_time[-1] if in_time else fork)
+            fork, *others = blocks[shared - 1 :]
+            in_time, transactions = list[Block](), 0
+            for block in others[: arrivals.blocks]:
+                if PREVIEW.epoch_of(block.slot) == PREVIEW.epoch_of(fork.slot) and transactions < most:
+                    in_time.append(block)
+                    transactions += len(block.decoded().get("transactions", ()))
+            last = in_time[-1] if in_time else fork
+            assert tips[0] == Point(last.slot, bytes.fromhex(last.id))
             in_one_commit += len(in_time)
         await rewards_are_read(db)
         forked = await dump(db, PREVIEW.schema)
@@ -115,6 +121,7 @@ async def test_a_fork_whose_commit_fails_leaves_the_chain_as_it_was(
 ) -> None:
     """An error after everything is undone, and one after everything is written; then the fork is written whole."""
     arrivals, seen = Arrivals(monkeypatch), list[bytes]()
+    other = await database.connect(database_url, PREVIEW)
     chain = Generated(Options(seed=5, blocks_per_epoch=25, density=3), 40)
     fork = chain.fork(35, seed=6, blocks=5)
 
@@ -123,7 +130,7 @@ async def test_a_fork_whose_commit_fails_leaves_the_chain_as_it_was(
             if of in failed or not arrivals.blocks:
                 return await of(*arguments)
             failed.add(of)
-            seen.append(await db.fetchval("SELECT block_hash FROM tip"))
+            seen.append(await other.fetchval("SELECT block_hash FROM tip"))
             raise RuntimeError("a fault")
 
         return fail_or_call
@@ -140,6 +147,7 @@ async def test_a_fork_whose_commit_fails_leaves_the_chain_as_it_was(
         await rewards_are_read(db)
         forked = await dump(db, PREVIEW.schema)
         assert await db.fetchval("SELECT sum(rollbacks) FROM rollback_depth") == 1
+    await other.close()
     assert seen == [before, before]
     arrivals.blocks = 0
     assert differences(await straight_dump(db, database_url, fork), forked) == []
