@@ -24,6 +24,9 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 # Every statement of the program, for the test that prepares each and compares its columns with its Struct.
 statements: list["Query[Any] | Command"] = []
 
+# The file and name of every text that is a statement, or a part of one.
+used: set[tuple[Path, str]] = set()
+
 
 class Command:
     """A statement that returns no rows."""
@@ -108,4 +111,5 @@ def _filled(name: str, source: Path, parts: Mapping[str, str]) -> str:
         raise ValueError(
             f"{name} of {source.name} has the placeholders {sorted(placeholders)}, but got {sorted(parts)}"
         )
+    used.add((source, name))
     return _PLACEHOLDER.sub(lambda found: parts[found[1]], text)
