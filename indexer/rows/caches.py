@@ -75,7 +75,7 @@ class Recent(dict[Key, Value]):
         return list(map(self.__getitem__, keys))
 
     def forget(self, keys: Iterable[Key]) -> None:
-        """Forget the entries of these keys, in both halves."""
+        """Forget the entries of these keys. After a rollback, both halves may have one."""
         for key in keys:
             self.pop(key, None)
             self._older.pop(key, None)

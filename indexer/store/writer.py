@@ -140,7 +140,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
 
 
 async def copy_rows(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> None:
-    """Write the rows of blocks of a live index, without what moves."""
+    """Write the rows of blocks of a live index, except for the moves."""
     await _copy_common(db, rows)
     await _copy(db, "mint", ("asset_no", "seq", "tx_id", "quantity", "large", "named"), entries.mints)
 
