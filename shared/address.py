@@ -27,9 +27,11 @@ LONGEST_STAKE_TEXT = 64
 _BYRON = 0b1000
 _SCRIPT_STAKE = (0b0010, 0b0011)
 _STAKE_HEADERS = (0xE0, 0xF0)  # of a key's and of a script's reward account
-# Byte lengths by address type (CIP-19): base, pointer (a header, a hash and three variable-length numbers), enterprise.
+_POINTERS = (0b0100, 0b0101)
+# Byte lengths by address type (CIP-19): base, enterprise. The pointer after a header and a hash has any length.
 _BASE_BYTES, _ENTERPRISE_BYTES = 1 + 2 * HASH28_BYTES, 1 + HASH28_BYTES
-_POINTER_BYTES = range(_ENTERPRISE_BYTES + 3, _ENTERPRISE_BYTES + 31)
+_POINTER_BITS = (32, 16, 16)  # slot, transaction index, certificate index
+_NO_POINTER = (0, 0, 0)
 
 
 class InvalidAddress(ValueError):
@@ -64,16 +66,18 @@ def show_all(raws: Sequence[bytes]) -> list[str]:
 def of_node(text: str) -> bytes:
     """The raw bytes of an address that the node wrote; the checksum is not verified again.
 
-    Raises ValueError if it is neither bech32 nor base58, or too short for an address.
+    A pointer has the form that nodes give it today, whatever the version of this one. Raises ValueError if the text is
+    neither bech32 nor base58, or not as long as an address.
     """
     raw = bech32_payload(text) if text.startswith("addr") else base58_decode(text)
-    if len(raw) < _ENTERPRISE_BYTES:
+    is_pointer = raw[0] >> 4 in _POINTERS
+    if len(raw) < _ENTERPRISE_BYTES or (is_pointer and not _is_pointer(raw[_ENTERPRISE_BYTES:])):
         raise ValueError(f"not an address: {text!r}")
-    return raw
+    return _with_pointer_of_node(raw) if is_pointer else raw
 
 
 def parse(text: str, network: Network) -> bytes:
-    """The raw bytes of a payment address from a caller.
+    """The raw bytes of a payment address from a caller, a pointer address in the node's form: the one in the index.
 
     Raises InvalidAddress for anything but a bech32 payment address or a Byron address, ForeignAddress for an address
     of a different network. A Byron address of any test network is accepted on every test network.
@@ -180,18 +184,40 @@ def _parse_shelley(text: str) -> bytes:
     kind, tag = raw[0] >> 4 if raw else 15, raw[0] & 0x0F if raw else 15
     if kind < 0b0100:
         fits = len(raw) == _BASE_BYTES
-    elif kind < 0b0110:
-        fits = len(raw) in _POINTER_BYTES and _is_pointer(raw[_ENTERPRISE_BYTES:])
+    elif kind in _POINTERS:
+        fits = _is_pointer(raw[_ENTERPRISE_BYTES:])
     else:
         fits = kind < _BYRON and len(raw) == _ENTERPRISE_BYTES
     if not fits or tag > 1 or hrp != ("addr" if tag else "addr_test"):
         raise InvalidAddress(text)
-    return raw
+    return _with_pointer_of_node(raw) if kind in _POINTERS else raw
 
 
 def _is_pointer(tail: bytes) -> bool:
     """Whether bytes are three variable-length numbers: each ends with its first byte below 128 (CIP-19)."""
     return sum(byte < 128 for byte in tail) == 3 and tail[-1] < 128
+
+
+def _with_pointer_of_node(raw: bytes) -> bytes:
+    """A pointer address as a node has it once it has read it in a block: as short as can be, and 0, 0, 0 in place of a
+    pointer whose numbers do not all fit their bits (cardano-ledger `decodePtrLenient`, docs/decisions/0057).
+    """
+    numbers, number = [], 0
+    for byte in raw[_ENTERPRISE_BYTES:]:
+        number = (number << 7 | byte & 0x7F) & 0xFFFF_FFFF_FFFF_FFFF  # NOTE: the node drops higher bits
+        if byte < 0x80:
+            numbers.append(number)
+            number = 0
+    fits = all(number >> bits == 0 for number, bits in zip(numbers, _POINTER_BITS, strict=True))
+    return raw[:_ENTERPRISE_BYTES] + b"".join(map(_variable_length, numbers if fits else _NO_POINTER))
+
+
+def _variable_length(number: int) -> bytes:
+    """A number of a pointer: seven bits a byte, of which all but the last are at least 128 (CIP-19)."""
+    found = [number & 0x7F]
+    while number := number >> 7:
+        found.append(number & 0x7F | 0x80)
+    return bytes(found[::-1])
 
 
 def _parse_byron(text: str) -> bytes:

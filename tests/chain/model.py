@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any
 
+from pycardano.address import PointerAddress
 from pycardano.crypto.bech32 import Encoding, bech32_decode, bech32_encode, convertbits
 
 Json = dict[str, Any]
@@ -116,7 +117,8 @@ class Ledger:
         self.transactions: dict[str, Transaction] = {}
         self.of_address: dict[str, list[Transaction]] = defaultdict(list)
         self.unspent: dict[OutputReference, Output] = {
-            (made["tx"], made["index"]): Output(made["address"], made["lovelace"], {}) for made in genesis
+            (made["tx"], made["index"]): Output(in_nodes_form(made["address"]), made["lovelace"], {})
+            for made in genesis
         }
 
     def forward(self, block: Json) -> list[Transaction]:
@@ -224,7 +226,7 @@ def assets_of(value: Json) -> dict[tuple[str, str], int]:
 def output_of(output: Json) -> Output:
     value = output["value"]
     return Output(
-        output["address"],
+        in_nodes_form(output["address"]),
         value["ada"]["lovelace"],
         assets_of(value),
         output.get("datum"),
@@ -289,6 +291,19 @@ def stake_address(network: str, credential: str, script: bool) -> str:
     main = network == "mainnet"
     header = (0xF0 if script else 0xE0) | main
     return bech32("stake" if main else "stake_test", bytes([header]) + bytes.fromhex(credential))
+
+
+@cache
+def in_nodes_form(address: str) -> str:
+    """The address as nodes show it today. A pointer that does not fit 32, 16 and 16 bits is 0, 0, 0 (cardano-ledger
+    `mkPtrNormalized`).
+    """
+    raw = bech32_payload(address) if address.startswith("addr") else b""
+    if not raw or raw[0] >> 4 not in (4, 5):
+        return address
+    pointer = PointerAddress.decode(raw[29:])
+    fits = pointer.slot < 2**32 and pointer.tx_index < 2**16 and pointer.cert_index < 2**16
+    return bech32(address.rpartition("1")[0], raw[:29] + (pointer.encode() if fits else bytes(3)))
 
 
 @cache

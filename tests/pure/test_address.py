@@ -19,18 +19,54 @@ PREVIEW_BASE = (
     "addr_test1xrdtrqt94egrn8z7galqe7ec6ze4kvk8taltz58tc7r55hk6kxqkttjs8xw9u3m7pnan359ntvevwhm7k9gwh3u8ff0qlk99af"
 )
 
+# An output of mainnet, as its wallet writes the address: slot 16,292,793,057 and transaction 1,011,302 do not fit.
+WALLETS_POINTER = "addr1gy5p8wv6sr8mgqjrwj7s75pft9y94ftwqey9vnlcqhew2xaumxqe2cdam3npgv60hqa"
+NODES_POINTER = "addr1gy5p8wv6sr8mgqjrwj7s75pft9y94ftwqey9vnlcqhew2xcqqqqqfxmvv9"
+
 hashes = st.binary(min_size=28, max_size=28)
 
 
+def _sizes(bits: int) -> st.SearchStrategy[int]:
+    """Numbers on both sides of the ones that fit."""
+    return st.integers(0, 1 << 80) | st.integers(0, (1 << bits) - 1) | st.integers((1 << bits) - 2, (1 << bits) + 1)
+
+
+pointers = st.tuples(_sizes(32), _sizes(16), _sizes(16))
+
+
+def fitting(slot_no: int, index: int, certificate: int) -> tuple[int, int, int]:
+    """The pointer of a node that has read this one: a word of 64 bits holds each number while it is read."""
+    words = slot_no % 2**64, index % 2**64, certificate % 2**64
+    return words if words[0] < 2**32 and words[1] < 2**16 and words[2] < 2**16 else (0, 0, 0)
+
+
 def shelley_addresses(tag: int) -> st.SearchStrategy[bytes]:
-    """Raw base, pointer and enterprise addresses with this network tag."""
+    """Raw base, pointer and enterprise addresses with this network tag, in the form of a node."""
     head = st.integers(0, 7).map(lambda kind: bytes((kind << 4 | tag,)))
-    number = st.builds(
-        lambda ahead, last: bytes(b | 128 for b in ahead) + bytes((last,)), st.binary(max_size=9), st.integers(0, 127)
-    )
-    pointer = st.builds(lambda *numbers: b"".join(numbers), number, number, number)
+    pointer = pointers.map(lambda numbers: pycardano.address.PointerAddress(*fitting(*numbers)).encode())
     tails = {0: hashes, 1: hashes, 2: hashes, 3: hashes, 4: pointer, 5: pointer}
     return head.flatmap(lambda h: st.tuples(st.just(h), hashes, tails.get(h[0] >> 4, st.just(b"")))).map(b"".join)
+
+
+@given(st.sampled_from([0x40, 0x41, 0x50, 0x51]), hashes, pointers, st.tuples(*[st.integers(0, 30)] * 3))
+def test_a_pointer_is_found_under_the_form_of_the_node(
+    header: int, payment: bytes, pointer: tuple[int, int, int], zeros: tuple[int, int, int]
+) -> None:
+    def tail(numbers: tuple[int, int, int], overlong: tuple[int, int, int] = (0, 0, 0)) -> bytes:
+        each = [pycardano.address.PointerAddress(number, 0, 0).encode()[:-2] for number in numbers]
+        return b"".join(b"\x80" * ahead + number for ahead, number in zip(overlong, each, strict=True))
+
+    head = bytes((header,)) + payment
+    wallets, nodes = address.show(head + tail(pointer, zeros)), head + tail(fitting(*pointer))
+    assert address.parse(wallets, MAINNET if header & 1 else PREVIEW) == nodes
+    assert address.of_node(wallets) == address.of_node(address.show(nodes)) == nodes
+
+
+def test_a_pointer_of_mainnet_that_does_not_fit() -> None:
+    raw = address.parse(WALLETS_POINTER, MAINNET)
+    assert address.show(raw) == NODES_POINTER
+    assert address.of_node(WALLETS_POINTER) == address.parse(NODES_POINTER, MAINNET) == raw
+    assert address.parts_of(raw) == ("pointer", (raw[1:29], "verificationKey"), None)
 
 
 @given(shelley_addresses(1))
