@@ -70,10 +70,13 @@ def of_node(text: str) -> bytes:
     neither bech32 nor base58, or not as long as an address.
     """
     raw = bech32_payload(text) if text.startswith("addr") else base58_decode(text)
-    is_pointer = raw[0] >> 4 in _POINTERS
-    if len(raw) < _ENTERPRISE_BYTES or (is_pointer and not _is_pointer(raw[_ENTERPRISE_BYTES:])):
+    if len(raw) < _ENTERPRISE_BYTES:
         raise ValueError(f"not an address: {text!r}")
-    return _with_pointer_of_node(raw) if is_pointer else raw
+    if raw[0] >> 4 not in _POINTERS:
+        return raw
+    if not _is_pointer(raw[_ENTERPRISE_BYTES:]):
+        raise ValueError(f"not a pointer: {text!r}")
+    return _with_pointer_of_node(raw)
 
 
 def parse(text: str, network: Network) -> bytes:
