@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import asyncpg
-import pytest
 
 from devnet import blocks
 from devnet.dialect import Dialect
@@ -33,21 +32,13 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
-SHARED = ROOT.parent / "shared"
 VECTORS = ROOT / "tests" / "vectors"
 NETWORK_IDS = {"mainnet": 0, "preview": 1, "preprod": 2}
 
 
-def recorded(name: str, *, whole: bool = False) -> Path:
-    """A file of real blocks: the whole recording if it is beside the checkout, otherwise its beginning in
-    tests/vectors.
-
-    A test that needs the `whole` recording is skipped if the recording is absent.
-    """
-    for folder in (SHARED / "chain",) if whole else (SHARED / "chain", VECTORS):
-        if (folder / name).exists():
-            return folder / name
-    pytest.skip(f"needs the whole recording {name} in ../shared/chain")
+def recorded(name: str) -> Path:
+    """A file of real blocks, or of genesis outputs."""
+    return VECTORS / name
 
 
 def blocks_of(path: Path) -> Iterator[Json]:

@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 
 from devnet.blocks import Genesis, Recorded, read_genesis
 from devnet.networks import BY_NAME
-from tests.chain.harness import VECTORS, Json, blocks_of, recorded
+from tests.chain.harness import Json, blocks_of, recorded
 from tests.chain.model_chain import Chain
 
 
@@ -14,20 +14,16 @@ from tests.chain.model_chain import Chain
 class File:
     """A recorded file, and its genesis outputs if it begins at the origin.
 
-    If another test plays all of a longer recording, only its `beginning` in tests/vectors is played.
+    Tests of every file use only the `first` blocks, if that is set; another test plays all.
     """
 
     name: str
     network: str
     genesis: str | None = None
-    beginning: bool = False
-
-    @property
-    def path(self) -> Path:
-        return VECTORS / self.name if self.beginning else recorded(self.name)
+    first: int | None = None
 
     def blocks(self) -> list[Json]:
-        return list(blocks_of(self.path))
+        return list(islice(blocks_of(recorded(self.name)), self.first))
 
     def model(self) -> Chain:
         outputs = json.loads(recorded(self.genesis).read_bytes()) if self.genesis else ()
@@ -35,7 +31,7 @@ class File:
 
     def played(self) -> Recorded:
         genesis = read_genesis(recorded(self.genesis)) if self.genesis else Genesis()
-        return Recorded(self.path, BY_NAME[self.network], genesis)
+        return Recorded(recorded(self.name), BY_NAME[self.network], genesis, self.first)
 
 
 FILES = {
@@ -44,7 +40,7 @@ FILES = {
     "babbage": File("preprod-babbage.jsonl.xz", "preprod"),
     "conway": File("mainnet-conway.jsonl.xz", "mainnet"),
     "conway-defaults": File("mainnet-conway-defaults.jsonl.xz", "mainnet"),
-    "preview": File("preview-from-genesis.jsonl.xz", "preview", "genesis-preview-outputs.json", beginning=True),
+    "preview": File("preview-from-genesis.jsonl.xz", "preview", "genesis-preview-outputs.json", first=1_500),
     "pools": File("preview-pools.jsonl.xz", "preview"),
     "tokens": File("preview-tokens.jsonl.xz", "preview"),
     "reference-tokens": File("preview-reference-tokens.jsonl.xz", "preview"),

@@ -31,12 +31,12 @@ BUSIEST = 50
 
 @pytest.fixture(scope="module")
 def chain() -> Chain:
-    return Chain("preview", json.loads(recorded(GENESIS).read_bytes())).feed(blocks_of(recorded(FILE, whole=True)))
+    return Chain("preview", json.loads(recorded(GENESIS).read_bytes())).feed(blocks_of(recorded(FILE)))
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
-    with Node(Recorded(recorded(FILE, whole=True), PREVIEW, read_genesis(recorded(GENESIS)))) as playing:
+    with Node(Recorded(recorded(FILE), PREVIEW, read_genesis(recorded(GENESIS)))) as playing:
         yield playing
 
 
@@ -168,11 +168,11 @@ def test_verify_finds_no_difference(served: Ledgerline) -> None:
 
 def test_pools_are_correct_at_every_epoch_boundary(ledgerline: Ledgerline) -> None:
     """Before and after each boundary of the recorded chain, with the index following its growth."""
-    blocks = list(blocks_of(recorded(FILE, whole=True)))
+    blocks = list(blocks_of(recorded(FILE)))
     model = Chain("preview", json.loads(recorded(GENESIS).read_bytes()))
     epochs = [model.ledger.clock.epoch_of(block["slot"]) for block in blocks]
     stops = [i for i in range(1, len(blocks)) if epochs[i] != epochs[i - 1]]
-    growing = Recorded(recorded(FILE, whole=True), PREVIEW, read_genesis(recorded(GENESIS)), visible=stops[0])
+    growing = Recorded(recorded(FILE), PREVIEW, read_genesis(recorded(GENESIS)), visible=stops[0])
     fed = 0
     with (
         Node(growing) as node,

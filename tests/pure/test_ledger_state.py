@@ -1,9 +1,7 @@
-"""The node's answers about its ledger and its eras: Ogmios' own golden answers, and older forms."""
+"""The node's answers about its ledger and its eras, in the forms of Ogmios 6.11 to 7."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,12 +10,10 @@ import pytest
 from indexer.blocks.eras import EraSummary, disagreement_of
 from indexer.ledger.answers import (
     Comparison,
-    Parameters,
     PoolView,
     Proposal,
     Share,
     Summaries,
-    TreasuryAndReserves,
     compare,
     deposits_of,
     live_stakes_of,
@@ -26,35 +22,22 @@ from indexer.ledger.answers import (
 )
 from indexer.ledger.reader import taken_from_accounts
 from indexer.ogmios import frames
-from shared.encoding import bech32_encode, bech32_payload
+from shared.encoding import bech32_encode
 from shared.network import MAINNET, MAX_SUPPLY, PREPROD, PREVIEW
 from shared.packed import Extra
+from tests.chain.decoding import KINDS, check_query
+from tests.chain.ogmios import VERSIONS, answers
 
-ANSWERS = Path(__file__).parents[3] / "shared" / "ogmios" / "answers"
 HASH = bytes(range(28))
 HASHES = [bytes([number]) * 28 for number in range(4)]
 POOLS = [bech32_encode("pool", pool) for pool in HASHES]
 
 
-def _answers(name: str, kind: Any) -> Iterator[tuple[Any, Any]]:
-    """Each golden answer as plain JSON and as decoded, without refusals."""
-    if not ANSWERS.exists():
-        pytest.skip("Ogmios' golden answers are not beside the checkout")
-    for path in sorted(ANSWERS.glob(f"*/QueryLedgerState{name}/*.json")):
-        frame = path.read_bytes()
-        method = f"queryLedgerState/{name[0].lower()}{name[1:]}"
-        found = frames.read_result(frame, method, kind)
-        if not isinstance(found, frames.Fault):
-            yield msgspec.json.decode(frame)["result"], found
-
-
-def test_golden_rewards_are_read() -> None:
-    read = 0
-    for said, found in _answers("RewardAccountSummaries", Summaries):
-        rewards = rewards_of(found)
-        assert rewards == {bytes.fromhex(s["credential"]): s["rewards"]["ada"]["lovelace"] for s in said}
-        read += len(rewards)
-    assert read > 100
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("query", KINDS)
+def test_an_answer_of_ogmios_is_read(query: str, version: tuple[int, int]) -> None:
+    told = [answer for answer in answers(version) if answer["method"] == f"queryLedgerState/{query}"]
+    assert sum(check_query(query, msgspec.json.encode(answer)) for answer in told) > 0
 
 
 def test_rewards_are_read_as_ogmios_wrote_them_before_6_13() -> None:
@@ -75,38 +58,6 @@ def test_invalid_ids_are_unreadable_and_name_the_answer() -> None:
     for share in ("1/0", "x"):
         with pytest.raises(frames.Unreadable, match="live stake distribution"):
             live_stakes_of({POOLS[0]: Share(share)}, 0)
-
-
-def test_golden_treasuries_and_parameters_are_read() -> None:
-    read = 0
-    for said, found in _answers("TreasuryAndReserves", TreasuryAndReserves):
-        assert frames.lovelace(found.reserves) == said["reserves"]["ada"]["lovelace"]
-        assert frames.lovelace(found.treasury) == said["treasury"]["ada"]["lovelace"]
-        read += 1
-    for said, found in _answers("ProtocolParameters", Parameters):
-        assert found.desired_number_of_stake_pools == said["desiredNumberOfStakePools"]
-        assert frames.lovelace(found.stake_pool_deposit) == said["stakePoolDeposit"]["ada"]["lovelace"]
-        read += 1
-    assert read > 20
-
-
-def test_golden_pools_are_read_with_their_stake_if_they_have_one() -> None:
-    for said, found in _answers("StakePools", dict[str, PoolView]):
-        assert found.keys() == said.keys()
-        assert snapshot_of(found, {}, {}).keys() <= {bech32_payload(pool) for pool in said}
-
-
-def test_golden_shares_are_read() -> None:
-    for said, found in _answers("LiveStakeDistribution", dict[str, Share]):
-        assert live_stakes_of(found, 0).keys() == {bech32_payload(pool) for pool in said}
-
-
-def test_golden_eras_are_read() -> None:
-    read = 0
-    for said, found in _answers("EraSummaries", list[EraSummary]):
-        assert [summary.start.slot for summary in found] == [summary["start"]["slot"] for summary in said]
-        read += len(found)
-    assert read > 20
 
 
 def test_live_stakes_are_compared_pool_by_pool() -> None:
