@@ -34,11 +34,12 @@ class StakeAccount(msgspec.Struct, frozen=True):
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """A registered pool, with the parameters of its last registration certificate."""
+    """A registered pool. A registration of a pool that exists sets `next_parameters`, for the next epoch on."""
 
     parameters: Json
     deposit: int
     retiring_epoch: int | None = None
+    next_parameters: Json | None = None
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -285,8 +286,9 @@ class Ledger:
     def _certify(self, certificate: Json) -> None:
         match certificate:
             case {"type": "stakePoolRegistration", "stakePool": pool}:
-                known = self.pools.get(pool["id"])
-                self.pools[pool["id"]] = Pool(pool, known.deposit if known else parameters.POOL_DEPOSIT)
+                known = self.pools.get(pool["id"], Pool(pool, parameters.POOL_DEPOSIT))
+                later = pool if pool["id"] in self.pools else None
+                self.pools[pool["id"]] = Pool(known.parameters, known.deposit, None, later)
             case {"type": "stakePoolRetirement", "stakePool": {"id": id_, "retirementEpoch": epoch}}:
                 if pool := self.pools.get(id_):
                     self.pools[id_] = msgspec.structs.replace(pool, retiring_epoch=epoch)
@@ -306,17 +308,23 @@ class Ledger:
                 self.accounts[credential] = StakeAccount(parameters.STAKE_DEPOSIT)
             case "stakeCredentialDeregistration":
                 self.accounts.pop(credential, None)
-            case "stakeDelegation" if account := self.accounts.get(credential):
+            case "stakeDelegation":
+                # An unknown one was registered before the first block.
+                account = self.accounts.get(credential, StakeAccount(parameters.STAKE_DEPOSIT))
                 pool = certificate["stakePool"]["id"] if "stakePool" in certificate else account.pool
                 representative = certificate.get("delegateRepresentative", account.representative)
                 changed = msgspec.structs.replace(account, pool=pool, representative=representative)
                 self.accounts[credential] = changed
 
     def _add_reward(self, credential: LedgerCredential, lovelace: int) -> bool:
-        """Change the balance of a reward account; False if the credential is not registered."""
+        """Change the balance of a reward account; False if the credential is not registered.
+
+        NOTE: a withdrawal may take rewards from before the first block, which are unknown.
+        """
         account = self.accounts.get(credential)
         if account:
-            self.accounts[credential] = msgspec.structs.replace(account, rewards=account.rewards + lovelace)
+            rewards = max(account.rewards + lovelace, 0)
+            self.accounts[credential] = msgspec.structs.replace(account, rewards=rewards)
         return account is not None
 
     def _credit(self, credential: LedgerCredential, lovelace: int) -> None:
@@ -353,7 +361,12 @@ class Ledger:
         self.reserves += left
 
     def _reap_pools(self) -> None:
-        """Remove the pools that retire in this epoch, return their deposits and end the delegations to them."""
+        """Begin with pools' new parameters, and remove the pools that retire in this epoch (Shelley rule POOLREAP):
+        return their deposits and end the delegations to them.
+        """
+        for id_, pool in self.pools.items():
+            if pool.next_parameters is not None:
+                self.pools[id_] = Pool(pool.next_parameters, pool.deposit, pool.retiring_epoch)
         reaped = {id_ for id_, pool in self.pools.items() if pool.retiring_epoch == self.epoch}
         for id_ in sorted(reaped):
             pool = self.pools.pop(id_)

@@ -11,11 +11,22 @@ from shared.encoding import bech32_payload
 from shared.network import MAX_SUPPLY
 
 
-class RewardAccountSummary(msgspec.Struct, frozen=True):
-    """A reward account. Ogmios 6.13 and later include its credential; before, it is a key of the answer."""
+class RewardAccountSummary(msgspec.Struct, frozen=True, rename="camel"):
+    """A registered reward account. Ogmios 6.13 and later include its credential; before, it is a key of the answer.
+
+    The pool is called `delegate` before 6.12.
+    """
 
     rewards: frames.Lovelace
     credential: str | None = None
+    deposit: frames.Lovelace | None = None
+    stake_pool: frames.StakePool | None = None
+    delegate: frames.StakePool | None = None
+
+    @property
+    def pool(self) -> frames.StakePool | None:
+        """The pool to which it delegates."""
+        return self.delegate if self.stake_pool is None else self.stake_pool
 
 
 class PoolView(msgspec.Struct, frozen=True):
@@ -90,6 +101,18 @@ def rewards_of(summaries: list[RewardAccountSummary] | dict[str, RewardAccountSu
         summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
     try:
         return {bytes.fromhex(credential): frames.lovelace(each.rewards) for credential, each in summaries.items()}
+    except ValueError as error:
+        raise frames.Unreadable(f"reward account summaries: {error}") from error
+
+
+def accounts_of(
+    summaries: list[RewardAccountSummary] | dict[str, RewardAccountSummary],
+) -> dict[bytes, RewardAccountSummary]:
+    """Accounts by credential (28 bytes), all of one origin. Raises frames.Unreadable."""
+    if isinstance(summaries, list):
+        summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
+    try:
+        return {bytes.fromhex(credential): each for credential, each in summaries.items()}
     except ValueError as error:
         raise frames.Unreadable(f"reward account summaries: {error}") from error
 

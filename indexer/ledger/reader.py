@@ -234,22 +234,11 @@ async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], sl
 # Snapshots ------------------------------------------------------------------------------------------------------------
 
 
-async def pool_rewards(
-    network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int
-) -> dict[PoolNo, int] | None:
-    """Rewards in the snapshot from the beginning of an epoch, by pool_no, from the node at a point in that epoch.
-
-    None if the node does not report that snapshot.
-    """
-    reported = await _node_snapshots(network, node, db, point, epoch_no, with_previous=False)
-    return await _rewards_in(network, db, reported, epoch_no) if reported.snapshots[epoch_no] else None
-
-
 async def _node_snapshots(
     network: Network, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, *, with_previous: bool
 ) -> "_NodeSnapshots":
     """Query the node for the snapshot of the acquired point's epoch and, if `with_previous`, of the previous epoch."""
-    snapshots = {epoch_no: await _reported_snapshot(network, node, db, epoch_no)}
+    snapshots = {epoch_no: await reported_snapshot(network, node, db, epoch_no)}
     parameters = await or_none(node, "queryLedgerState/protocolParameters", answers.Parameters)
     if with_previous:
         snapshots[epoch_no - 1] = await _ended_snapshot(network, node, db, epoch_no - 1)
@@ -257,7 +246,7 @@ async def _node_snapshots(
     return _NodeSnapshots(point, epoch_no, snapshots, pool_deposit)
 
 
-async def _reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
+async def reported_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection, epoch_no: int) -> dict[bytes, int]:
     """The stakes by pool_id in the snapshot from the beginning of the acquired point's epoch."""
     views = dict[str, answers.PoolView]
     pools = await or_none(node, "queryLedgerState/stakePools", views, includeStake=True)
@@ -278,7 +267,7 @@ async def _ended_snapshot(network: Network, node: Ogmios, db: asyncpg.Connection
         await acquire(node, last)
     except NotThere:
         return {}
-    return await _reported_snapshot(network, node, db, epoch_no)
+    return await reported_snapshot(network, node, db, epoch_no)
 
 
 async def _rewards_in(

@@ -3,28 +3,21 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
+from indexer.ledger.deposits import changed as changed_deposits
 from indexer.rows import value_check
 from indexer.verify.flows import Flows
 from indexer.verify.keys import PRIME
 from indexer.verify.results import Difference
 from indexer.verify.spending import Row
-from shared import packed, sql
+from shared import packed
 from shared.ledger import AssetNo, slot_of
 from shared.network import POOL_DEPOSIT, STAKE_DEPOSIT
 from shared.sql import Connection
 
 
-class _Changed(msgspec.Struct, frozen=True):
-    any: bool
-
-
 async def deposits(db: Connection) -> value_check.Deposits:
     """The deposits that every network began with, and whether those of a stored epoch differ."""
-    changed = await _changed_deposits.one(db, STAKE_DEPOSIT, POOL_DEPOSIT)
-    assert changed is not None, "EXISTS is one row"
-    return value_check.Deposits(STAKE_DEPOSIT, POOL_DEPOSIT, changed.any)
+    return value_check.Deposits(STAKE_DEPOSIT, POOL_DEPOSIT, await changed_deposits(db))
 
 
 def unbalanced(rows: Sequence[Row], flows: Flows, first: value_check.Deposits) -> list[Difference]:
@@ -86,7 +79,3 @@ def _assets_left(group: Sequence[Row]) -> list[Difference]:
         for asset_no, quantity in left.items()
         if quantity
     ]
-
-
-_sql = sql.beside(__file__)
-_changed_deposits = _sql.query("changed_deposits", _Changed)

@@ -166,18 +166,13 @@ async def _compare_with_node(
     left_out = f"; {against_node.in_words(compared.left_out)}" if compared.left_out else ""
     node = await connect()
     try:
-        of_ledger = await ledger_state.check(db, node, options.network, options.sample)
+        of_ledger = await ledger_state.compare(db, node, options.network, options.sample)
     finally:
         await node.close()
-    not_compared = (
-        "not compared: not all rewards of this epoch have been read yet, or the node no longer has the ledger state of "
-        "our tip"
-    )
-    outcome = not_compared if of_ledger is None else "compared"
     said = [
         f"{name}: {compared.blocks} of {compared.indexed_blocks} blocks, with {compared.transactions} "
         f"transactions, compared with the node{left_out}",
-        f"{name}: rewards and reserves {outcome}",
+        f"{name}: the node's ledger {ledger_state.in_words(of_ledger)}",
     ]
-    differing = [result for result in of_ledger or [] if result.differences]
+    differing = [result for result in ledger_state.results(of_ledger or []) if result.differences]
     return compared.blocks, compared.results + differing, said

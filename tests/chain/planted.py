@@ -84,7 +84,7 @@ async def against(db: asyncpg.Connection, network: Network, url: str) -> dict[st
     found = (await against_node.compare(db, connect, network, lambda *_: None)).results
     node = await connect()
     try:
-        found += await ledger_state.check(db, node, network, 100.0) or []
+        found += ledger_state.results(await ledger_state.compare(db, node, network, 100.0) or [])
     finally:
         await node.close()
     return told(found)

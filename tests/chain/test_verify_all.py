@@ -291,7 +291,7 @@ NAMED = {
         "UPDATE tx SET fee = fee + 1 WHERE tx_id = (SELECT max(tx_id) FROM tx)",
         "leaves: indexed -1, recomputed 0",
     ),
-    "reserves": ("UPDATE ledger_state SET reserves = reserves - 1", "reserves of ledger_state"),
+    "reserves": ("UPDATE ledger_state SET reserves = reserves - 1", "reserves: indexed"),
     "a reward and the list that shows it": (
         "WITH more AS (UPDATE reward SET lovelace = lovelace + 1 WHERE stake_no = (SELECT max(stake_no) FROM delegator"
         " JOIN reward USING (stake_no)) RETURNING stake_no),"
@@ -300,7 +300,7 @@ NAMED = {
         " total AS (UPDATE live_stake SET lovelace = lovelace + 1)"
         " UPDATE delegator_bucket b SET lovelace = lovelace + 1 FROM list"
         " WHERE b.pool_no = list.pool_no AND b.bucket = list.bucket",
-        "reward of stake credential",
+        "stake_test1",
     ),
 }
 

@@ -14,10 +14,13 @@ import pytest
 
 from devnet.generator import Generated, Options
 from devnet.networks import BY_NAME
+from indexer.ledger import reader
+from indexer.ledger.comparisons import MOST_NAMED
 from indexer.ogmios import connection as ogmios
 from indexer.verify import against_node, ledger_state
 from indexer.verify.results import CheckResult
 from shared import database
+from shared.address import show_stake
 from shared.ledger import Point
 from shared.network import by_name
 from tests.chain.fixtures import NewLedgerline
@@ -198,29 +201,28 @@ async def test_a_window_that_changes_on_every_read_is_not_reported_as_another_fo
         await compared(indexed.database_url, to(node), "preview")
 
 
-async def test_rewards_are_compared_in_parts(
+async def test_accounts_are_compared_in_parts(
     database_url: str, chain: Generated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No query reads all accounts at once: mainnet has millions."""
-
-    async def everything(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(ledger_state, "BATCH_ACCOUNTS", 2)
-    monkeypatch.setattr(ledger_state._accounts, "all", everything)
+    """No query asks for all accounts at once: mainnet has millions."""
+    monkeypatch.setattr(reader, "BATCH_ACCOUNTS", 2)
     db = await database.connect(database_url, by_name["preview"])
     accounts = [(number, b"\xe0" + number.to_bytes(28)) for number in range(1, 8)]
     await db.copy_records_to_table("stake", columns=("stake_no", "raw"), records=accounts)
-    await db.execute("INSERT INTO reward SELECT stake_no, 0, 5 FROM stake")
+    await db.execute("INSERT INTO stake_event SELECT 5, stake_no, NULL, 0, 0, 'registration' FROM stake")
     with Node(chain) as server:
+        tip = server.tip()
+        first = "INSERT INTO tip VALUES (true, $1, 0, $2, 0, 0, 'live')"
+        await db.execute(first, tip["slot"], bytes.fromhex(tip["id"]))
         node = await ogmios.connect(server.url)
-        async with db.transaction():
-            wrong = await ledger_state._wrong_rewards(db, node, 100.0)
+        found = {each.kind: each for each in await ledger_state.compare(db, node, by_name["preview"], 100.0) or []}
         await node.close()
         assert server.server.requests["queryLedgerState/rewardAccountSummaries"] == 4
-    assert [(each.what[-2:], each.indexed, each.recomputed) for each in wrong] == [
-        (f"{number:02x}", "5", "0") for number in range(1, 6)
-    ]
+    compared = found["account_registration"]
+    assert (compared.compared, compared.differing) == (7, 7)
+    assert [(each.name, each.ours, each.node) for each in compared.differences] == sorted(
+        (show_stake(raw), "yes", "no") for _, raw in accounts
+    )[:MOST_NAMED]
     await db.close()
 
 

@@ -1,6 +1,6 @@
--- The deposits that transactions may have paid.
+-- Deposits in the protocol parameters.
 
--- name: changed_deposits
+-- name: changed
 -- Whether an epoch whose protocol parameters are stored has another deposit than $1 of a stake credential or $2 of a pool.
 SELECT EXISTS (
     SELECT FROM epoch_parameters

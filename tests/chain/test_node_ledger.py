@@ -1,0 +1,192 @@
+"""What the index and its node know of the ledger, compared: nothing differs, and each difference is named."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+from devnet.blocks import Chain
+from devnet.dialect import Dialect
+from devnet.generator import Generated, Options
+from devnet.server import NodeServer
+from devnet.session import Session
+from indexer.ledger import comparisons
+from indexer.ledger.comparisons import Comparison
+from indexer.ogmios import connection as ogmios
+from indexer.verify import ledger_state
+from shared import database
+from shared.network import PREVIEW
+from tests.chain.fixtures import NewLedgerline
+from tests.chain.harness import Ledgerline, Node, until
+from tests.chain.scripted import Scripted, delegate, join, leave, retire
+
+EPOCH = 86_400
+ERAS = (("babbage", 0), ("conway", 2))
+ALL_READ = "SELECT 1 FROM ledger_state WHERE next_stake_no IS NULL AND NOT EXISTS (SELECT FROM reward_due)"
+
+
+class Altered(NodeServer):
+    """A node that pays rewards, and some of whose answers are altered."""
+
+    def __init__(self, chain: Chain, dialect: Dialect | None = None) -> None:
+        super().__init__(chain, dialect=dialect)
+        self.alter: tuple[str, Callable[[Any], Any]] | None = None
+
+    def query(self, session: Session, method: str, params: Any) -> Any:
+        answer = super().query(session, method, params)
+        if self.alter is not None and method.endswith(f"/{self.alter[0]}"):
+            return self.alter[1](answer)
+        return answer
+
+
+class Telling(Node):
+    """A node with such a server."""
+
+    server: Altered
+
+    def __enter__(self) -> "Telling":
+        super().__enter__()
+        return self
+
+    def __init__(self, chain: Chain, dialect: Dialect | None = None) -> None:
+        super().__init__(chain)
+        self.server = Altered(chain, dialect)
+
+
+async def compared(url: str, node: Node) -> list[Comparison]:
+    """The comparison that verify makes."""
+    db, connection = await database.connect(url, PREVIEW), await ogmios.connect(node.url)
+    try:
+        found = await ledger_state.compare(db, connection, PREVIEW, 100.0)
+        assert found is not None
+        return found
+    finally:
+        await connection.close()
+        await db.close()
+
+
+def differing(found: list[Comparison]) -> dict[str, dict[str, tuple[str, str]]]:
+    """Our value and the node's by kind and name."""
+    return {
+        each.kind: {named.name: (named.ours, named.node) for named in each.differences}
+        for each in found
+        if each.differing
+    }
+
+
+@contextmanager
+def indexed(ledgerline: Ledgerline, chain: Chain) -> Iterator[Telling]:
+    """A node whose chain is indexed, with all rewards."""
+    with Telling(chain) as node, ledgerline.indexing("preview", node.url) as process:
+        ledgerline.reaches("preview", node.tip(), process)
+        until("all rewards are read", lambda: ledgerline.rows("preview", ALL_READ))
+        assert process.stop() == 0
+        yield node
+
+
+@pytest.fixture(scope="module")
+def generated() -> Generated:
+    return Generated(Options(seed=8, blocks_per_epoch=20, density=4, plain=0.1, eras=ERAS), 160)
+
+
+@pytest.fixture(scope="module")
+def known(new_ledgerline: NewLedgerline, generated: Generated) -> Iterator[tuple[Ledgerline, Telling]]:
+    ledgerline = new_ledgerline()
+    with indexed(ledgerline, generated) as node:
+        yield ledgerline, node
+
+
+@pytest.mark.parametrize("version", [(6, 11), (6, 12), (6, 13), (6, 14), (7, 0)])
+async def test_every_kind_is_compared_with_each_version_and_nothing_differs(
+    known: tuple[Ledgerline, Telling], generated: Generated, version: tuple[int, int]
+) -> None:
+    with Telling(generated, Dialect(version)) as node:
+        found = await compared(known[0].database_url, node)
+    assert differing(found) == {}
+    assert [each.kind for each in found] == list(comparisons.KINDS)
+    assert all(each.compared for each in found), found
+    ledger = generated.ledger
+    counts = {each.kind: each.compared for each in found}
+    assert counts["account_pool"] == len(ledger.accounts) < counts["account_registration"]
+    assert counts["pool_parameters"] == len(ledger.pools)
+
+
+def _first(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Alter the first item of a list or an object."""
+
+    def altered(answer: Any) -> Any:
+        if isinstance(answer, list):
+            return [change(answer[0]), *answer[1:]]
+        name = min(answer)
+        return answer | {name: change(answer[name])}
+
+    return altered
+
+
+def _without_first(answer: Any) -> Any:
+    return answer[1:] if isinstance(answer, list) else {name: answer[name] for name in answer if name != min(answer)}
+
+
+def _lovelace(field: str, amount: int) -> Callable[[Any], Any]:
+    return lambda thing: thing | {field: {"ada": {"lovelace": thing[field]["ada"]["lovelace"] + amount}}}
+
+
+STRANGER = "pool1pke9e4eh5930h9vqv084vhz4w6wwf70whhpf3jv6qs5u52nucjj"
+# Kind -> the query and how its answer is altered, and words of the node's value that must be named.
+ALTERED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "epoch_start": ("eraSummaries", _first(lambda era: era | {"start": era["start"] | {"slot": 7}}), "7"),
+    "genesis_configuration": ("genesisConfiguration", lambda answer: answer | {"era": "x"}, '{"era":"x"}'),
+    "protocol_parameter": ("protocolParameters", lambda answer: answer | {"minFeeCoefficient": 45}, "45"),
+    "pot": ("treasuryAndReserves", _lovelace("treasury", 1), ""),
+    "pool_registration": ("stakePools", _without_first, "no"),
+    "pool_parameters": ("stakePools", _first(_lovelace("pledge", 1)), "pledge "),
+    "live_stake": ("liveStakeDistribution", lambda answer: answer | {STRANGER: {"stake": "1/45000000000"}}, ""),
+    "snapshot": ("stakePools", _first(lambda pool: _lovelace("stake", 1)(pool) if "stake" in pool else pool), ""),
+    "account_registration": ("rewardAccountSummaries", _without_first, "no"),
+    "account_pool": ("rewardAccountSummaries", _first(lambda each: each | {"stakePool": {"id": STRANGER}}), STRANGER),
+    "account_deposit": ("rewardAccountSummaries", _first(_lovelace("deposit", 1)), "2000001"),
+    "account_rewards": ("rewardAccountSummaries", _first(_lovelace("rewards", 1)), ""),
+}
+
+
+@pytest.mark.parametrize("kind", comparisons.KINDS)
+async def test_a_difference_of_each_kind_is_named_with_both_values(
+    known: tuple[Ledgerline, Telling], kind: str
+) -> None:
+    method, alter, words = ALTERED[kind]
+    ledgerline, node = known
+    node.do(partial(setattr, node.server, "alter", (method, alter)))
+    try:
+        found = differing(await compared(ledgerline.database_url, node))
+    finally:
+        node.do(partial(setattr, node.server, "alter", None))
+    named = found[kind]
+    assert named, found
+    for name, (ours, theirs) in named.items():
+        assert name and ours != theirs and words in theirs
+
+
+def test_a_pools_new_parameters_count_from_the_next_epoch_on(ledgerline: Ledgerline) -> None:
+    """Also those of a pool that retires, and of one that is registered again after it has retired."""
+    chain = Scripted()
+    pool, other, gone = chain.cast.pools[:3]
+    ann, bob = chain.cast.stakers[:2]
+    chain.block(0, [chain.registration(pool), chain.registration(other), chain.registration(gone)])
+    chain.block(5, [join(ann), delegate(ann, pool)], [join(bob), delegate(bob, gone)])
+    chain.block(10, [retire(gone, 1)])
+    chain.block(EPOCH, [chain.registration(pool, margin="2/100")], [retire(other, 2)])
+    chain.block(EPOCH + 1, [chain.registration(gone, margin="3/100")])
+    chain.block(EPOCH + 2, [chain.registration(gone, margin="4/100")], [leave(bob)])
+    in_force = []
+    for slot in (EPOCH + 5, 2 * EPOCH):
+        chain.block(slot)
+        with indexed(ledgerline, chain) as node:
+            assert differing(asyncio.run(compared(ledgerline.database_url, node))) == {}
+        in_force.append({id_: each.parameters["margin"] for id_, each in chain.ledger.pools.items()})
+    assert in_force == [
+        {pool.id: "1/100", other.id: "1/100", gone.id: "3/100"},
+        {pool.id: "2/100", gone.id: "4/100"},
+    ]
