@@ -7,7 +7,7 @@ from typing import Any
 import cbor2
 import msgspec
 
-from devnet import addresses, parameters
+from devnet import addresses, bodies, parameters
 from devnet.addresses import LedgerCredential
 from devnet.cast import Cast
 from devnet.dialect import plain
@@ -153,8 +153,7 @@ class Draft:
         id_ = addresses.blake2b_256(body)
         owners = dict.fromkeys(self.signers) or {"": None}
         signatories = [_signature(id_, owner, self.era) for owner in owners]
-        filler = bytes.fromhex(id_) * (size // 32 + 1)
-        content = cbor2.dumps([filler[:size], {}, self.tx.get("spends") != "collaterals", None])
+        content = bodies.of(self.tx, id_, self.era, size)
         return {"id": id_, **self.tx, "signatories": signatories, "cbor": content.hex()}
 
     def part(self) -> "Draft":

@@ -69,6 +69,7 @@ _SHORT = {
     "valid": "v",
     "credits": "p",
     "certificates": "t",
+    "certificate_places": "i",
 }
 
 
@@ -137,7 +138,8 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
 
     Withdrawals and credits (Dijkstra's payments to reward accounts) map reward accounts (29 bytes) to lovelace.
     Metadata is keyed by label: CBOR bytes if the node sends them, else the node's JSON. `valid` is false if the
-    transaction's scripts failed.
+    transaction's scripts failed. `certificate_places` are those in the transaction's CBOR, None if unknown; it is empty
+    if they are 0, 1, 2 and so on.
     """
 
     withdrawals: dict[bytes, int] = {}
@@ -148,6 +150,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     valid: bool = True
     credits: dict[bytes, int] = {}
     certificates: list[Certificate] = []
+    certificate_places: list[int | None] = []
 
 
 class _StrictCertificate(Certificate, frozen=True, forbid_unknown_fields=True):
@@ -162,6 +165,10 @@ class _StrictExtra(Extra, frozen=True, forbid_unknown_fields=True):
     """Optional parts with only the fields of Extra."""
 
     certificates: list[_StrictCertificate] = []  # type: ignore[assignment] # mypy: lists are invariant
+
+    def __post_init__(self) -> None:
+        if self.certificate_places and len(self.certificate_places) != len(self.certificates):
+            raise ValueError(f"{len(self.certificate_places)} places of {len(self.certificates)} certificates")
 
 
 class Relay(msgspec.Struct, frozen=True, array_like=True, gc=False):

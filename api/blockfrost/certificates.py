@@ -1,4 +1,8 @@
-"""The certificates of a transaction by kind. `cert_index` is the position of each among all of them."""
+"""The certificates of a transaction by kind.
+
+`cert_index` is the position of each among all of them in the transaction's CBOR, as in Blockfrost; null if unknown
+(docs/decisions/0058).
+"""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -12,13 +16,14 @@ from api.blockfrost.pools import PoolMetadataReference, Relay, shown_relay
 from api.blockfrost.transactions import TransactionQuestion
 from api.chain.certificates import Certificate
 from api.chain.pools import show_ratio
+from shared import packed, sql
 from shared.ledger import ACTIVE_AFTER_EPOCHS
 
 
 class StakeCertificate(msgspec.Struct, frozen=True):
     """A registration or deregistration of an account."""
 
-    cert_index: int
+    cert_index: int | None
     address: str
     registration: bool
 
@@ -26,8 +31,8 @@ class StakeCertificate(msgspec.Struct, frozen=True):
 class Delegation(msgspec.Struct, frozen=True):
     """A delegation to a pool, and the first epoch in which it is active. `index` repeats `cert_index`."""
 
-    index: int
-    cert_index: int
+    index: int | None
+    cert_index: int | None
     address: str
     pool_id: str
     active_epoch: int
@@ -36,7 +41,7 @@ class Delegation(msgspec.Struct, frozen=True):
 class PoolUpdate(msgspec.Struct, frozen=True):
     """A registration of a pool, or new parameters. The epoch in which they take effect is null: it is not kept."""
 
-    cert_index: int
+    cert_index: int | None
     pool_id: str
     vrf_key: str
     pledge: str
@@ -52,7 +57,7 @@ class PoolUpdate(msgspec.Struct, frozen=True):
 class PoolRetirement(msgspec.Struct, frozen=True):
     """The end of a pool, at the start of an epoch."""
 
-    cert_index: int
+    cert_index: int | None
     pool_id: str
     retiring_epoch: int
 
@@ -95,14 +100,25 @@ async def pool_retirements(ask: ChainAsk[TransactionQuestion]) -> list[PoolRetir
     ]
 
 
-async def _of(ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[tuple[int, Certificate]]]:
+class _Extra(msgspec.Struct, frozen=True):
+    extra: bytes | None
+
+
+_extra = sql.beside(__file__).query("extra", _Extra)
+_Placed = tuple[int | None, Certificate]
+
+
+async def _of(ask: ChainAsk[TransactionQuestion], *kinds: str) -> tuple[int, list[_Placed]]:
     """The slot of a transaction, and its certificates of some kinds with their places."""
     async with ask.snapshot() as db:
         found = await transactions.one(db, ask)
-    return found.slot_no, [(at, each) for at, each in enumerate(found.certificates) if each.type in kinds]
+        row = await _extra.one(db, ask.question.hash)
+    places = None if row is None else packed.unpack_extra(row.extra).certificate_places
+    placed = zip(places or range(len(found.certificates)), found.certificates, strict=True)
+    return found.slot_no, [(at, each) for at, each in placed if each.type in kinds]
 
 
-def _pool_updates(found: list[tuple[int, Certificate]]) -> Iterator[PoolUpdate]:
+def _pool_updates(found: list[_Placed]) -> Iterator[PoolUpdate]:
     for at, each in found:
         if each.pool is UNSET or each.pool_id is UNSET:
             continue

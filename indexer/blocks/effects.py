@@ -5,7 +5,7 @@ After this step, only the value check looks at whether scripts failed.
 
 import msgspec
 
-from indexer.blocks import attachments
+from indexer.blocks import attachments, certificate_places
 from indexer.blocks.attachments import HashedScript
 from indexer.ogmios import frames
 from indexer.ogmios.frames import hash_bytes
@@ -14,7 +14,7 @@ from shared.encoding import bech32_payload
 from shared.ledger import HASH28_BYTES, HIGHEST_SLOT, Point, pool_id_of
 from shared.packed import OutputKey
 
-_BEFORE_ALONZO = frozenset(("byron", "shelley", "allegra", "mary"))
+_OF_FOUR = b"84"  # the head of an array of four items, in hex
 
 
 Assets = dict[bytes, dict[bytes, int]]
@@ -109,8 +109,8 @@ def of(tx: frames.Transaction, era: str) -> list[Effects]:
             outputs=[_output(output) for output in declared],
             mint={},
             fee=None if tx.total_collateral is None else frames.lovelace(tx.total_collateral),
-            size=_size(tx, era),
-            extra=_extra(tx, valid=False),
+            size=_size(tx),
+            extra=_extra(tx, era, valid=False),
             certificates=[],
             other_payments=0,
             attached=found.attached,
@@ -129,8 +129,8 @@ def _valid(tx: frames.SubTransaction, era: str, fee: int | None) -> Effects:
         outputs=[_output(output) for output in tx.outputs],
         mint=_assets(tx.mint) if tx.mint else {},
         fee=fee,
-        size=_size(tx, era),
-        extra=_extra(tx),
+        size=_size(tx),
+        extra=_extra(tx, era),
         certificates=tx.certificates,
         other_payments=_other_payments(tx) if tx.credits or tx.proposals or tx.treasury else 0,
         attached=found.attached,
@@ -165,7 +165,7 @@ def _assets(value: dict[str, dict[str, int]]) -> Assets:
     return found
 
 
-def _extra(tx: frames.SubTransaction, *, valid: bool = True) -> packed.Extra:
+def _extra(tx: frames.SubTransaction, era: str, *, valid: bool = True) -> packed.Extra:
     """The rest of a transaction besides inputs, outputs and mint; of an invalid one only the metadata."""
     metadata_cbor, metadata_json = ({}, {}) if tx.metadata is None else _metadata(tx.metadata.labels)
     if not valid:
@@ -177,6 +177,7 @@ def _extra(tx: frames.SubTransaction, *, valid: bool = True) -> packed.Extra:
         tx.validity_interval.invalid_before,
         tx.validity_interval.invalid_after,
         credits=_by_account(tx.credits) if tx.credits else {},
+        certificate_places=certificate_places.of(tx, era) if tx.certificates else [],
     )
 
 
@@ -225,9 +226,12 @@ def described(tx: Effects) -> list[bytes]:
     return [policy_id + name for policy_id, name in minted if entries.entry(policy_id, name) is not None]
 
 
-def _size(tx: frames.SubTransaction, era: str) -> int | None:
-    """Bytes as the ledger counts them: from Alonzo on the validity flag is on the wire but does not count."""
+def _size(tx: frames.SubTransaction) -> int | None:
+    """Bytes as the ledger counts them: without the validity flag, the third of four items from Alonzo on.
+
+    NOTE: in Dijkstra the flag is gone (cardano-ledger `toCBORForMempoolSubmission`); earlier test versions had it.
+    """
     if not tx.cbor:
         return None
-    quoted_hex = memoryview(tx.cbor).nbytes
-    return (quoted_hex - 2) // 2 - (era not in _BEFORE_ALONZO)
+    quoted_hex = memoryview(tx.cbor)
+    return (quoted_hex.nbytes - 2) // 2 - (quoted_hex[1:3] == _OF_FOUR)

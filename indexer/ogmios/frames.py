@@ -141,10 +141,17 @@ class Certificate(_Struct, frozen=True):
     metadata: Anchor | None = None
 
 
+class Action(_Struct, frozen=True):
+    """The action of a proposal."""
+
+    type: str
+
+
 class Proposal(_Struct, frozen=True):
-    """A governance proposal; only its deposit moves value."""
+    """A governance proposal; only its deposit moves value. Before Conway, it may be a certificate."""
 
     deposit: Lovelace | None = None
+    action: Action | None = None
 
 
 class TreasuryDonation(_Struct, frozen=True):
@@ -170,6 +177,11 @@ class SubTransaction(_Struct, frozen=True):
     datums: dict[str, str] = {}
     scripts: dict[str, Script] = {}
     cbor: msgspec.Raw = NO_BYTES
+
+    @property
+    def sent(self) -> bytes | None:
+        """The transaction's CBOR, None without the flag `--include-transaction-cbor`. Raises ValueError."""
+        return bytes.fromhex(bytes(self.cbor)[1:-1].decode()) if self.cbor else None
 
 
 class Transaction(SubTransaction, frozen=True):

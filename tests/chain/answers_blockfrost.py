@@ -29,6 +29,7 @@ from tests.chain.model import (
 )
 from tests.chain.model_assets import AssetKey, by_hex
 from tests.chain.model_attachments import Attachments
+from tests.chain.model_certificates import places_of
 from tests.chain.model_chain import Chain
 from tests.chain.model_owners import Owners, hash_of, script_hash
 
@@ -254,7 +255,8 @@ class Facade:
     def check_certificates(self, tx: Transaction) -> None:
         path, epoch = "/txs/{hash}", self.ledger.clock.epoch_of(tx.slot)
         stakes, delegations, updates, ends = [], [], [], []
-        for at, each in enumerate(tx.certificates):
+        places = places_of(tx.declared) if tx.certificates else []  # failed scripts have none of those declared
+        for at, each in zip(places, tx.certificates, strict=True):
             kind, pool = each["type"], each.get("stakePool", {})
             if kind in REGISTRATIONS:
                 address = self.chain.pools.account(each)

@@ -19,7 +19,7 @@ from pycardano.crypto.bech32 import Encoding, bech32_decode, bech32_encode, conv
 Json = dict[str, Any]
 OutputReference = tuple[str, int]
 
-WITHOUT_VALIDITY_FLAG = {"byron", "shelley", "allegra", "mary"}
+WITH_VALIDITY_FLAG = {"alonzo", "babbage", "conway"}
 
 
 @dataclass(frozen=True)
@@ -263,10 +263,10 @@ def fee_of(
 
 
 def size_of(tx: Json, block: Json) -> int | None:
-    """Bytes as the ledger counts them: without the one byte of the validity flag since Alonzo."""
+    """Bytes as the ledger counts them: without the one byte of the validity flag, from Alonzo to Conway."""
     if "cbor" not in tx:
         return None
-    return len(tx["cbor"]) // 2 - (0 if block["era"] in WITHOUT_VALIDITY_FLAG else 1)
+    return len(tx["cbor"]) // 2 - (1 if block["era"] in WITH_VALIDITY_FLAG else 0)
 
 
 # Text forms of bytes, by CIP-5, CIP-14 and CIP-19, through pycardano's bech32

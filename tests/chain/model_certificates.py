@@ -1,5 +1,7 @@
 """Certificates as answers show them, from the JSON of Ogmios. Every part of that JSON must be used."""
 
+import cbor2
+
 from tests.chain.model import Json, stake_address
 
 
@@ -34,6 +36,29 @@ def shown(certificate: Json, network: str) -> Json:
         told["anchor"] = anchor
     assert not rest
     return told
+
+
+def places_of(tx: Json) -> list[int | None]:
+    """The place of each certificate that Ogmios shows, by the transaction's CBOR.
+
+    Types 11, 12 and 13 are shown as two. Without CBOR, the places after two that may be one are unknown.
+    """
+    shown = tx.get("certificates", [])
+    if "cbor" in tx:
+        # Another tag than that of sets: cbor2 makes Python's, which have no order.
+        listed = cbor2.loads(bytes.fromhex(tx["cbor"]).replace(b"\xd9\x01\x02", b"\xd9\xff\x00"))[0].get(4, [])
+        numbers = [each[0] for each in getattr(listed, "value", listed)]
+        doubled = [place for place, number in enumerate(numbers) for _ in range(2 if 11 <= number <= 13 else 1)]
+        assert len(doubled) == len(shown)
+        return list(doubled)
+    places: list[int | None] = []
+    for each in shown:
+        before = shown[len(places) - 1] if places else {}
+        joined = before.get("type") == "stakeCredentialRegistration" and each["type"] == "stakeDelegation"
+        same = (before.get("credential"), before.get("from")) == (each.get("credential"), each.get("from"))
+        unknown = (joined and same and "deposit" in before) or (places and places[-1] is None)
+        places.append(None if unknown else len(places))
+    return places
 
 
 def with_origin(said: Json) -> Json:

@@ -88,10 +88,25 @@ def test_sub_transactions_of_a_failed_host_did_not_happen() -> None:
     assert [tx.tx_hash.hex() for tx in effects.of(_tx(**FAILED, subTransactions=[sub]), "dijkstra")] == [_id(1)]
 
 
-@pytest.mark.parametrize(("era", "size"), [("byron", 3), ("mary", 3), ("alonzo", 2), ("conway", 2), ("dijkstra", 2)])
-def test_the_validity_flag_does_not_count_from_alonzo_on(era: str, size: int) -> None:
-    assert _only(_tx(cbor="010203"), era).size == size
+@pytest.mark.parametrize(
+    ("era", "sent", "size"),
+    [
+        ("byron", "82a0a0", 3),
+        ("mary", "83a0a0f6", 4),
+        ("alonzo", "84a0a0f5f6", 4),
+        ("conway", "84a0a0f5f6", 4),
+        ("dijkstra", "83a0a0f6", 4),
+        ("dijkstra", "84a0a0f5f6", 4),
+    ],
+)
+def test_the_validity_flag_does_not_count(era: str, sent: str, size: int) -> None:
+    assert _only(_tx(cbor=sent), era).size == size
     assert _only(_tx(), era).size is None
+
+
+def test_a_sub_transaction_has_no_validity_flag() -> None:
+    sub, host = effects.of(_tx(cbor="83a0a0f6", subTransactions=[{"id": _id(2), "cbor": "83a0a0f6"}]), "dijkstra")
+    assert (sub.size, host.size) == (4, 4)
 
 
 def test_quantities_of_zero_mean_nothing() -> None:

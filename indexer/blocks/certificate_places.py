@@ -1,0 +1,55 @@
+"""The places of a transaction's certificates, which Ogmios does not show as they are on the chain. Pure.
+
+It shows a certificate that registers and delegates a stake credential (CDDL 11, 12 and 13) as two, and those that move
+instantaneous rewards (6) among the proposals (ogmios `encodeDelegCert`, `encodeTxCerts`). The CBOR has all in order.
+"""
+
+from itertools import pairwise
+
+from indexer.blocks import transaction_cbor
+from indexer.ogmios import frames
+
+_SHOWN = {6: 0, 11: 2, 12: 2, 13: 2}  # how many certificates Ogmios shows for one of this type, if it is not one
+_BEFORE_CONWAY = frozenset(("shelley", "allegra", "mary", "alonzo", "babbage"))
+_INSTANTANEOUS_REWARDS = frozenset(("treasuryWithdrawals", "treasuryTransfer"))
+
+
+def of(tx: frames.SubTransaction, era: str) -> list[int | None]:
+    """The place of each certificate among those of the transaction's CBOR.
+
+    Empty if Ogmios shows them all as they are. None where the place can't be told without the CBOR, or from CBOR of
+    another shape.
+    """
+    if not tx.certificates:
+        return []
+    moved = era in _BEFORE_CONWAY and any(_rewards(proposal) for proposal in tx.proposals)
+    split = (at for at, (one, following) in enumerate(pairwise(tx.certificates)) if _may_be_one(one, following))
+    sure = 0 if moved else next(split, -1) + 1
+    if not sure and not moved:
+        return []
+    count = len(tx.certificates)
+    places = _on_chain(tx)
+    if places is None or len(places) != count:
+        return [*range(sure), *[None] * (count - sure)]
+    return [] if places == [*range(count)] else [*places]
+
+
+def _on_chain(tx: frames.SubTransaction) -> list[int] | None:
+    """The place of each certificate that Ogmios shows; None without CBOR of the expected shape."""
+    try:
+        types = None if tx.sent is None else transaction_cbor.certificate_types(tx.sent)
+    except ValueError:
+        return None
+    return None if types is None else [at for at, type_no in enumerate(types) for _ in range(_SHOWN.get(type_no, 1))]
+
+
+def _rewards(proposal: frames.Proposal) -> bool:
+    """Whether this is a certificate that moves instantaneous rewards."""
+    return proposal.action is not None and proposal.action.type in _INSTANTANEOUS_REWARDS
+
+
+def _may_be_one(one: frames.Certificate, following: frames.Certificate) -> bool:
+    """Whether two certificates may be one: a registration with a deposit, and a delegation of the same credential."""
+    is_new = one.type == "stakeCredentialRegistration" and one.deposit is not None
+    same = (one.credential, one.origin) == (following.credential, following.origin)
+    return is_new and same and following.type == "stakeDelegation"

@@ -1,0 +1,86 @@
+"""What only the CBOR of a transaction says: the bytes of its scripts, and the places of its certificates. Pure.
+
+Ogmios sends it with the flag `--include-transaction-cbor`. Keys and shapes are those of `transaction` in the CDDL of
+every era from Shelley on. All functions raise ValueError for bytes of another shape.
+"""
+
+import cbor2
+
+from shared import cbor
+from shared.ledger import NATIVE, script_hash_of
+
+# Keys of `transaction_body`, `transaction_witness_set`, `auxiliary_data_map`, and of an output since Babbage.
+_OUTPUTS, _CERTIFICATES, _COLLATERAL_RETURN = 1, 4, 16
+_NATIVE_WITNESSES, _NATIVE_AUXILIARY, _REFERENCE_SCRIPT = 1, 1, 3
+
+_NULL = 0xF6
+_MAP, _TAG = 5, 6  # major types
+
+
+def certificate_types(transaction: bytes) -> list[int]:
+    """The type (CDDL `certificate`) of each certificate, in order."""
+    certificates = _value(transaction, _body(transaction), _CERTIFICATES)
+    if certificates is None:
+        return []
+    heads = [cbor.parts_of(transaction, at)[0] for at, _ in cbor.parts_of(transaction, certificates)]
+    return [_number(transaction, at) for at, _ in heads]
+
+
+def native_reference_script(transaction: bytes, output_index: int) -> bytes | None:
+    """The native script of an output, None if the output has none. The collateral return comes after the outputs."""
+    body = _body(transaction)
+    outputs = _value(transaction, body, _OUTPUTS)
+    found = [] if outputs is None else [at for at, _ in cbor.parts_of(transaction, outputs)]
+    output = found[output_index] if output_index < len(found) else _value(transaction, body, _COLLATERAL_RETURN)
+    if output is None or not _is_map(transaction, output):
+        return None
+    reference = _value(transaction, output, _REFERENCE_SCRIPT)
+    if reference is None:
+        return None
+    tagged = cbor2.loads(transaction[reference : cbor.end_of(transaction, reference)])
+    if not isinstance(tagged, cbor2.CBORTag) or not isinstance(tagged.value, bytes):
+        raise ValueError("a reference script is not a tagged byte string")
+    (language, _), content = cbor.parts_of(tagged.value)
+    return tagged.value[slice(*content)] if _number(tagged.value, language) == NATIVE else None
+
+
+def native_scripts(transaction: bytes) -> dict[bytes, bytes]:
+    """The native scripts among the witnesses and in the auxiliary data, by hash."""
+    _, (witnesses, _), *_, (auxiliary, _) = cbor.parts_of(transaction)
+    lists = _value(transaction, witnesses, _NATIVE_WITNESSES), _auxiliary_scripts(transaction, auxiliary)
+    scripts = [transaction[slice(*span)] for at in lists if at is not None for span in cbor.parts_of(transaction, at)]
+    return {script_hash_of(NATIVE, script): script for script in scripts}
+
+
+def _auxiliary_scripts(transaction: bytes, at: int) -> int | None:
+    """Where the native scripts in the auxiliary data begin.
+
+    Shelley's auxiliary data is metadata alone, Allegra's a pair of metadata and scripts, a later one a map with a tag.
+    """
+    if transaction[at] == _NULL or _is_map(transaction, at):
+        return None
+    if transaction[at] >> 5 == _TAG:
+        return _value(transaction, at, _NATIVE_AUXILIARY)
+    return cbor.parts_of(transaction, at)[1][0]
+
+
+def _body(transaction: bytes) -> int:
+    return cbor.parts_of(transaction)[0][0]
+
+
+def _value(data: bytes, at: int, key: int) -> int | None:
+    """Where the value of a key begins in a map; None without that key."""
+    parts = cbor.parts_of(data, at)
+    named = zip(parts[::2], parts[1::2], strict=True)
+    return next((value for (name, _), (value, _) in named if cbor.unsigned(data, name) == key), None)
+
+
+def _number(data: bytes, at: int) -> int:
+    number = cbor.unsigned(data, at)
+    if number is None:
+        raise ValueError(f"expected a number at byte {at}")
+    return number
+
+
+def _is_map(data: bytes, at: int) -> bool:
+    return data[at] >> 5 == _MAP
