@@ -932,18 +932,71 @@ CREATE INDEX stake_event_tx_id ON stake_event USING brin (tx_id) WITH (autosumma
 
 CREATE TABLE vote_delegation (
     tx_id          bigint   NOT NULL,
-    stake_no       integer,
+    stake_no       integer  NOT NULL,
     place          smallint NOT NULL,
-    representative bytea    NOT NULL,
-    PRIMARY KEY (tx_id, place)
+    kind           text     NOT NULL CHECK (kind IN ('delegation', 'deregistration', 'retirement', 'fork')),
+    representative bytea,
+    PRIMARY KEY (stake_no, tx_id, place),
+    CHECK ((representative IS NOT NULL) = (kind = 'delegation'))
 );
 COMMENT ON TABLE vote_delegation IS
-    'Stake credentials delegate their vote, and representatives retire, which ends the delegations to them.';
-COMMENT ON COLUMN vote_delegation.stake_no IS 'Null if the representative retires.';
+    'Stake credentials delegate their vote, and lose that delegation: the last row of a credential is its delegation now.';
+COMMENT ON COLUMN vote_delegation.tx_id IS
+    'The transaction of the certificate; for a fork, the first that its epoch could have.';
+COMMENT ON COLUMN vote_delegation.place IS 'As in stake_event; -1 for a fork, which comes before all transactions.';
+COMMENT ON COLUMN vote_delegation.kind IS
+    'deregistration: of the stake credential. retirement: a representative retires whose set of delegators has this one. fork: to protocol 10, which ended the delegations to unknown representatives.';
 COMMENT ON COLUMN vote_delegation.representative IS
     'The 29 bytes of a credential as in the CDDL (0 for a key, 1 for a script, and the hash), or a single byte: 2 always abstains, 3 has no confidence.';
-CREATE INDEX vote_delegation_stake_no ON vote_delegation (stake_no, tx_id, place) WHERE stake_no IS NOT NULL;
-CREATE INDEX vote_delegation_retired ON vote_delegation (representative, tx_id, place) WHERE stake_no IS NULL;
+CREATE INDEX vote_delegation_tx_id ON vote_delegation USING brin (tx_id) WITH (autosummarize = on, pages_per_range = 16);
+CREATE INDEX vote_delegation_representative ON vote_delegation (representative) WHERE length(representative) = 29;
+
+CREATE VIEW represented AS
+SELECT * FROM (
+    SELECT DISTINCT ON (stake_no) stake_no, representative FROM vote_delegation ORDER BY stake_no, tx_id DESC, place DESC
+) last
+WHERE representative IS NOT NULL;
+COMMENT ON VIEW represented IS 'The stake credentials whose vote is delegated now, and to whom.';
+
+CREATE TABLE representative_event (
+    tx_id          bigint   NOT NULL,
+    place          smallint NOT NULL,
+    kind           text     NOT NULL CHECK (kind IN ('registration', 'update', 'retirement')),
+    lovelace       bigint,
+    representative bytea    NOT NULL,
+    anchor_url     bytea,
+    anchor_hash    bytea,
+    PRIMARY KEY (representative, tx_id, place),
+    CHECK ((lovelace IS NULL) = (kind = 'update')),
+    CHECK ((anchor_url IS NULL) = (anchor_hash IS NULL))
+);
+COMMENT ON TABLE representative_event IS 'Registrations, updates and retirements of delegate representatives.';
+COMMENT ON COLUMN representative_event.lovelace IS 'The deposit that is taken or returned.';
+COMMENT ON COLUMN representative_event.anchor_url IS
+    'Of its metadata, in UTF-8: it may hold a NUL. An update without an anchor removes the one before.';
+CREATE INDEX representative_event_tx_id ON representative_event USING brin (tx_id)
+    WITH (autosummarize = on, pages_per_range = 16);
+
+CREATE VIEW registered_representative AS
+SELECT representative, registered.lovelace AS deposit, registered.tx_id, last.anchor_url, last.anchor_hash
+FROM representative_event registered JOIN LATERAL (
+    SELECT kind, anchor_url, anchor_hash FROM representative_event later
+    WHERE later.representative = registered.representative ORDER BY tx_id DESC, place DESC LIMIT 1
+) last ON last.kind <> 'retirement'
+WHERE registered.kind = 'registration'
+  AND NOT EXISTS (SELECT FROM representative_event later
+                  WHERE later.representative = registered.representative AND later.kind = 'registration'
+                    AND (later.tx_id, later.place) > (registered.tx_id, registered.place));
+COMMENT ON VIEW registered_representative IS
+    'The representatives that are registered now: deposit and transaction of the registration, and the anchor of the last certificate.';
+
+CREATE TABLE protocol_fork (
+    epoch_no integer PRIMARY KEY,
+    major    integer NOT NULL CHECK (major >= 10)
+);
+COMMENT ON TABLE protocol_fork IS
+    'At most one row: the epoch that began with protocol 10 or, if the index begins later, its first. Without a row, the rules of protocol 9 apply.';
+COMMENT ON COLUMN protocol_fork.major IS 'The major version in that epoch.';
 
 CREATE TABLE pool_update (
     tx_id      bigint   NOT NULL,

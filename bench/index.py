@@ -261,7 +261,7 @@ async def follow_node(
     while True:
         opened = await session.open_session(await connect(), network, writer)
         assert isinstance(opened, session.NodeSession), "the node is never behind"
-        pipeline = Pipeline(opened, writer, reader, asyncio.Lock(), progress, NodeWarnings(), moved)
+        pipeline = Pipeline(opened, writer, reader, asyncio.Lock(), progress, NodeWarnings(), moved, connect)
         await pipeline.load()
         await lifecycle.first_of(follow.chase(opened, pipeline, connect), pipeline.write_forever())
 

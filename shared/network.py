@@ -2,6 +2,8 @@
 
 The figures come from each network's genesis files and from its hard fork from Byron to Shelley, after which a slot
 lasts one second. `indexer.blocks.eras` compares them with the era summaries of each node that the indexer connects to.
+`protocol_10_epoch` is the epoch in which the network's proposal to fork to protocol 10 was enacted
+(docs/decisions/0054).
 """
 
 from datetime import UTC, datetime, timedelta
@@ -19,7 +21,8 @@ class Network(msgspec.Struct, frozen=True):
     """One Cardano network, and the database schema of its chain.
 
     `byron_slots` is the first slot of the Shelley era. Before it, a slot lasts `byron_slot_s` seconds and an epoch
-    `byron_epoch_slots` slots; after it, a slot lasts one second and an epoch `epoch_slots` slots.
+    `byron_epoch_slots` slots; after it, a slot lasts one second and an epoch `epoch_slots` slots. `protocol_10_epoch`
+    is the first epoch of protocol 10 (the Plomin fork, within Conway).
     """
 
     name: str
@@ -28,6 +31,7 @@ class Network(msgspec.Struct, frozen=True):
     start_time: datetime
     byron_slots: int
     epoch_slots: int
+    protocol_10_epoch: int
     byron_epoch_slots: int = 21_600
     byron_slot_s: int = 20
 
@@ -71,6 +75,7 @@ MAINNET = Network(
     start_time=datetime(2017, 9, 23, 21, 44, 51, tzinfo=UTC),
     byron_slots=4_492_800,
     epoch_slots=432_000,
+    protocol_10_epoch=537,
 )
 PREVIEW = Network(
     name="preview",
@@ -79,6 +84,7 @@ PREVIEW = Network(
     start_time=datetime(2022, 10, 25, tzinfo=UTC),
     byron_slots=0,
     epoch_slots=86_400,
+    protocol_10_epoch=743,
 )
 PREPROD = Network(
     name="preprod",
@@ -87,6 +93,7 @@ PREPROD = Network(
     start_time=datetime(2022, 6, 1, tzinfo=UTC),
     byron_slots=86_400,
     epoch_slots=432_000,
+    protocol_10_epoch=181,
 )
 
 NETWORKS = (MAINNET, PREVIEW, PREPROD)

@@ -18,7 +18,7 @@ from shared.network import NETWORKS
 
 log = structlog.get_logger()
 
-VERSION = 8
+VERSION = 9
 """The schema version of this program. The step to a version after 8 is a file `shared/migrations/NNNN_*.sql`."""
 
 _OLDEST_VERSION = 8

@@ -283,6 +283,39 @@ async def test_a_database_of_each_version_migrates_to_the_current_schema(databas
     await connection.close()
 
 
+async def test_the_migration_to_version_9_empties_chains_and_keeps_partner_data(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await _replace_schema(connection, _FROZEN[8].read_text(), 8)
+    await connection.execute("SET search_path = chain_preview")
+    for statement in (
+        "INSERT INTO tip (slot_no, block_no, block_hash, first_block_no, tx_count, phase)"
+        " VALUES (7, 1, '', 0, 1, 'live')",
+        "INSERT INTO block VALUES (7, 1, 1, NULL, '')",
+        "INSERT INTO vote_delegation VALUES (7, NULL, 0, '\\x02')",
+        "INSERT INTO stake (stake_no, raw) VALUES (1, '')",
+        "INSERT INTO rollback_depth VALUES (1, 3, 3, now(), 1)",
+        "INSERT INTO partner.admin_key (entity_name, key_prefix, key_hash, permissions)"
+        " VALUES ('tests', 'iiak_admin_', '', '{manage_users}')",
+        "INSERT INTO partner.verification VALUES (1, now(), now(), 7, 1, NULL, '{}')",
+    ):
+        await connection.execute(statement)
+    await schema.migrate(connection)
+    rows = {
+        table: await connection.fetchval(f"SELECT count(*) FROM {table}")  # noqa: S608 - tables of ours
+        for table in (
+            "tip",
+            "block",
+            "vote_delegation",
+            "stake",
+            "rollback_depth",
+            "partner.admin_key",
+            "partner.verification",
+        )
+    }
+    assert {table for table, count in rows.items() if count} == {"rollback_depth", "partner.admin_key"}
+    await connection.close()
+
+
 @pytest.mark.parametrize(
     ("kind", "change"),
     [

@@ -19,20 +19,9 @@ LEFT JOIN LATERAL (
     ORDER BY tx_id DESC, place DESC LIMIT 1
 ) event ON true
 LEFT JOIN LATERAL (
-    -- Ended by a later deregistration, or by the retirement of the representative.
-    SELECT CASE WHEN NOT EXISTS (
-                SELECT FROM stake_event ended
-                WHERE ended.stake_no = last.stake_no AND ended.kind = 'deregistration'
-                  AND (ended.tx_id, ended.place) > (last.tx_id, last.place)
-           ) AND NOT EXISTS (
-                SELECT FROM vote_delegation retired
-                WHERE retired.stake_no IS NULL AND retired.representative = last.representative
-                  AND (retired.tx_id, retired.place) > (last.tx_id, last.place)
-           ) THEN representative END AS representative
-    FROM (
-        SELECT * FROM vote_delegation WHERE vote_delegation.stake_no = stake.stake_no
-        ORDER BY tx_id DESC, place DESC LIMIT 1
-    ) last
+    -- Whatever ends a delegation is a row without a representative.
+    SELECT representative FROM vote_delegation WHERE vote_delegation.stake_no = stake.stake_no
+    ORDER BY tx_id DESC, place DESC LIMIT 1
 ) vote ON true
 LEFT JOIN LATERAL (
     SELECT (chunk << 6) + length(entries) / 18 AS withdrawals FROM account_withdrawal

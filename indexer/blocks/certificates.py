@@ -13,6 +13,11 @@ from shared.ledger import HASH28_BYTES
 from shared.network import Network
 
 _TYPE_NOS = {name: number for number, name in enumerate(packed.CERTIFICATES)}
+_REPRESENTATIVE_CHANGES = {
+    "delegateRepresentativeRegistration": "registration",
+    "delegateRepresentativeUpdate": "update",
+    "delegateRepresentativeRetirement": "retirement",
+}
 
 
 class StakeChange(msgspec.Struct, frozen=True, gc=False):
@@ -27,10 +32,22 @@ class StakeChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class VoteDelegation(msgspec.Struct, frozen=True, gc=False):
-    """A stake credential (its reward account) delegates its vote; if `account` is None, the representative retires."""
+    """A stake credential (its reward account) delegates its vote."""
 
-    account: bytes | None
+    account: bytes
     representative: bytes
+
+
+class RepresentativeChange(msgspec.Struct, frozen=True, gc=False):
+    """A representative registers, updates its anchor (URL and hash), or retires.
+
+    `lovelace` is the deposit that is taken or returned, None for an update.
+    """
+
+    kind: str
+    representative: bytes
+    lovelace: int | None
+    anchor: tuple[str, bytes] | None
 
 
 class PoolUpdate(msgspec.Struct, frozen=True, gc=False):
@@ -47,7 +64,7 @@ class PoolRetirement(msgspec.Struct, frozen=True, gc=False):
     epoch_no: int
 
 
-Change = StakeChange | VoteDelegation | PoolUpdate | PoolRetirement
+Change = StakeChange | VoteDelegation | RepresentativeChange | PoolUpdate | PoolRetirement
 
 
 def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[bytes]]:
@@ -61,9 +78,9 @@ def named_by(block: BlockEffects, network: Network) -> tuple[set[bytes], set[byt
         if tx.extra.withdrawals or tx.extra.credits:
             accounts.update(tx.extra.withdrawals, tx.extra.credits)
         for change in changes_of(tx.certificates, tx.tx_hash, network) if tx.certificates else ():
-            if isinstance(change, StakeChange | VoteDelegation) and change.account is not None:
+            if isinstance(change, StakeChange | VoteDelegation):
                 accounts.add(change.account)
-            if not isinstance(change, VoteDelegation) and change.pool_id is not None:
+            if isinstance(change, StakeChange | PoolUpdate | PoolRetirement) and change.pool_id is not None:
                 pools.add(change.pool_id)
     return accounts, pools
 
@@ -85,7 +102,7 @@ def packed_of(certificates: list[frames.Certificate], tx_hash: bytes, network: N
 
 
 def _packed(certificate: frames.Certificate, network: Network) -> packed.Certificate:
-    pool, anchor = certificate.stake_pool, certificate.metadata
+    pool = certificate.stake_pool
     issuer, delegate = certificate.issuer, certificate.delegate
     return packed.Certificate(
         type_no=_TYPE_NOS.get(certificate.type, certificate.type),
@@ -98,8 +115,13 @@ def _packed(certificate: frames.Certificate, network: Network) -> packed.Certifi
         cold=_party(certificate.member),
         hot=_party(delegate),
         genesis=None if issuer is None or delegate is None else _genesis(issuer, delegate),
-        anchor=None if anchor is None else (anchor.url, bytes.fromhex(anchor.hash)),
+        anchor=_anchor(certificate),
     )
+
+
+def _anchor(certificate: frames.Certificate) -> tuple[str, bytes] | None:
+    anchor = certificate.metadata
+    return None if anchor is None else (anchor.url, bytes.fromhex(anchor.hash))
 
 
 def _party(party: frames.Party | None) -> bytes | None:
@@ -137,14 +159,22 @@ def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[C
             yield StakeChange("delegation", account, parse_pool_id(pool.id))
         if representative is not None:
             yield VoteDelegation(account, representative)
-    elif representative is not None and certificate.type == "delegateRepresentativeRetirement":
-        yield VoteDelegation(None, representative)
+    elif representative is not None and certificate.type in _REPRESENTATIVE_CHANGES:
+        yield _representative_change(representative, certificate)
     elif pool is not None:
         match certificate.type:
             case "stakePoolRegistration":
                 yield PoolUpdate(parse_pool_id(pool.id), parameters_of(pool, network))
             case "stakePoolRetirement" if pool.retirement_epoch is not None:
                 yield PoolRetirement(parse_pool_id(pool.id), pool.retirement_epoch)
+
+
+def _representative_change(representative: bytes, certificate: frames.Certificate) -> RepresentativeChange:
+    kind, deposit = _REPRESENTATIVE_CHANGES[certificate.type], certificate.deposit
+    if (deposit is None) != (kind == "update"):
+        raise frames.Unreadable(f"a {certificate.type} {'without' if deposit is None else 'with'} a deposit")
+    lovelace = None if deposit is None else frames.lovelace(deposit)
+    return RepresentativeChange(kind, representative, lovelace, _anchor(certificate))
 
 
 def parse_pool_id(text: str) -> bytes:

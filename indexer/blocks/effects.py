@@ -71,6 +71,7 @@ class BlockEffects(msgspec.Struct, frozen=True, gc=False):
     ebb: bool
     pool_id: bytes | None
     transactions: list[list[Effects]]
+    era: str
 
 
 def of_block(block: frames.Block) -> BlockEffects:
@@ -89,6 +90,7 @@ def of_block(block: frames.Block) -> BlockEffects:
             ebb=ebb,
             pool_id=None if block.era == "byron" or block.issuer is None else _issuer(block.issuer.verification_key),
             transactions=[of(transaction, block.era) for transaction in block.transactions],
+            era=block.era,
         )
     except (ValueError, OverflowError) as error:
         raise frames.Unreadable(f"block {block.id} at slot {slot_no}: {error}") from error

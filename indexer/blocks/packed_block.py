@@ -93,6 +93,7 @@ class PackedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     `host_count` is the number of transactions without their sub-transactions; the column `tx_count` counts these, too.
     """
 
+    era: str
     point: Point
     block_no: int
     ancestor: str
@@ -125,6 +126,7 @@ def pack(block: BlockEffects, node_tip: frames.NodePoint, network: Network) -> P
         [_packed(tx, addresses, assets, block.point, network) for tx in group] for group in block.transactions
     ]
     return PackedBlock(
+        block.era,
         block.point,
         block.block_no,
         block.ancestor,

@@ -14,7 +14,7 @@ from indexer.rows.caches import AddressNumbers, ResolvedOutput
 from indexer.rows.outputs import Outputs
 from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import FirstSeen, Resolver, UnspentChange, by_number, outputs_paid
-from indexer.rows.staking import Staking
+from indexer.rows.staking import Fork, Staking
 from shared import ledger, packed
 from shared.ledger import MAX_BLOCK_TRANSACTIONS, AddressNo, AssetNo, Point, PoolNo, StakeNo, TxId
 from shared.packed import OutputKey
@@ -69,16 +69,18 @@ async def of(
     begun: list[int],
     resolver: Resolver,
     rules: value_check.Rules,
+    fork: Fork | None = None,
 ) -> Built:
     """The rows of consecutive blocks of one epoch.
 
-    `first_seen` comes from Resolver.look_up; `begun` are the epochs that begin with the first block. Raises
-    value_check.Unbalanced for a transaction that breaks the ledger's rules.
+    `first_seen` comes from Resolver.look_up; `begun` are the epochs that begin with the first block, and `fork` is that
+    to protocol 10, if it begins with it, too. Raises value_check.Unbalanced for a transaction that breaks the ledger's
+    rules.
     """
     last = blocks[-1]
     rows = Rows(
         first_seen=first_seen,
-        staking=Staking(begun),
+        staking=Staking(begun, fork),
         tip=last.point,
         tip_block_no=last.block_no,
         first_block_no=blocks[0].block_no,

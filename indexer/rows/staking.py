@@ -4,7 +4,14 @@ from collections import Counter
 
 import msgspec
 
-from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange, VoteDelegation, changes_of
+from indexer.blocks.certificates import (
+    PoolRetirement,
+    PoolUpdate,
+    RepresentativeChange,
+    StakeChange,
+    VoteDelegation,
+    changes_of,
+)
 from indexer.blocks.genesis import Genesis
 from indexer.blocks.packed_block import PackedBlock, Transaction
 from indexer.rows.resolver import Resolver
@@ -15,6 +22,14 @@ from shared.network import Network
 _GENESIS = TxId(-1)
 
 
+class Fork(msgspec.Struct, frozen=True):
+    """The first indexed epoch with the rules of protocol 10: its major version, and the tx_id before all of its own."""
+
+    epoch_no: int
+    major: int
+    first_tx_id: TxId
+
+
 class Staking(msgspec.Struct):
     """Rows, each a tuple of its table's columns, and changes, of a batch whose blocks are all of one epoch.
 
@@ -23,8 +38,10 @@ class Staking(msgspec.Struct):
     """
 
     begun: list[int]
+    fork: Fork | None = None
     stake_events: list[tuple[TxId, StakeNo, PoolNo | None, int, int, str]] = []
-    vote_delegations: list[tuple[TxId, StakeNo | None, int, bytes]] = []
+    vote_delegations: list[tuple[TxId, StakeNo, int, str, bytes | None]] = []
+    representative_events: list[tuple[TxId, int, str, int | None, bytes, bytes | None, bytes | None]] = []
     pool_updates: list[tuple[TxId, PoolNo, int, bytes]] = []
     pool_retirements: list[tuple[TxId, PoolNo, int, int]] = []
     delegations: dict[StakeNo, tuple[PoolNo | None, int | None]] = {}
@@ -48,12 +65,17 @@ class Staking(msgspec.Struct):
                     self.stake_events.append((tx_id, stake_no, pool_no, epoch_no, place, kind))
                     active_epoch_no = None if pool_no is None else epoch_no + ACTIVE_AFTER_EPOCHS
                     self.delegations[stake_no] = (pool_no, active_epoch_no)
-                case VoteDelegation(voter, representative):
-                    voter_no = None if voter is None else resolver.stakes[voter]
-                    self.vote_delegations.append((tx_id, voter_no, place, representative))
+                    if kind == "deregistration":
+                        self.vote_delegations.append((tx_id, stake_no, place, kind, None))
+                case VoteDelegation(account, representative):
+                    self.vote_delegations.append((tx_id, resolver.stakes[account], place, "delegation", representative))
+                case RepresentativeChange(kind, representative, lovelace, anchor):
+                    url, anchor_hash = (None, None) if anchor is None else (anchor[0].encode(), anchor[1])
+                    row = (tx_id, place, kind, lovelace, representative, url, anchor_hash)
+                    self.representative_events.append(row)
                 case PoolUpdate(pool_id, parameters):
-                    row = (tx_id, resolver.pools[pool_id], place, packed.pack_pool_parameters(parameters))
-                    self.pool_updates.append(row)
+                    pool_no = resolver.pools[pool_id]
+                    self.pool_updates.append((tx_id, pool_no, place, packed.pack_pool_parameters(parameters)))
                 case PoolRetirement(pool_id, retiring_epoch_no):
                     self.pool_retirements.append((tx_id, resolver.pools[pool_id], retiring_epoch_no, place))
 

@@ -23,7 +23,7 @@ from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver
 from indexer.rows.rows import Rows, quantity_columns
 from indexer.rows.staking import Staking, of_genesis
-from indexer.store import epochs, histories, holders, outputs, supplies
+from indexer.store import epochs, histories, holders, outputs, supplies, votes
 from indexer.store.undone import Undone
 from indexer.store.undone import read as read_undone
 from shared import ledger, network_state, schema, sql
@@ -103,6 +103,7 @@ async def append(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries, no
     async with schema.commit(db):
         await _skip_fsync_far_from_tip(db, node_tip, rows)
         await epochs.begin(db, rows.staking.begun)
+        await votes.begin(db, rows.staking.fork)
         await _move(db, await _add(db, rows, entries))
 
 
@@ -132,6 +133,7 @@ async def stage(db: asyncpg.Connection, rows: Rows, node_tip: frames.NodePoint) 
         if rows.staking.begun:
             await add_up_staged_balances(db)
         await epochs.begin(db, rows.staking.begun)
+        await votes.begin(db, rows.staking.fork)
         await copy_staged(db, rows)
         await _mark_references_spent(db, rows.reference_outputs)
         await epochs.add_blocks(db, rows)
@@ -176,7 +178,16 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
 
 async def _copy_staking(db: asyncpg.Connection, staking: Staking) -> None:
     await _copy(db, "stake_event", ("tx_id", "stake_no", "pool_no", "epoch_no", "place", "kind"), staking.stake_events)
-    await _copy(db, "vote_delegation", ("tx_id", "stake_no", "place", "representative"), staking.vote_delegations)
+    await _copy(
+        db, "vote_delegation", ("tx_id", "stake_no", "place", "kind", "representative"), staking.vote_delegations
+    )
+    await _copy(
+        db,
+        "representative_event",
+        ("tx_id", "place", "kind", "lovelace", "representative", "anchor_url", "anchor_hash"),
+        staking.representative_events,
+    )
+    await votes.retire(db, staking)
     await _copy(db, "pool_update", ("tx_id", "pool_no", "place", "parameters"), staking.pool_updates)
     await _copy(db, "pool_retirement", ("tx_id", "pool_no", "epoch_no", "place"), staking.pool_retirements)
 

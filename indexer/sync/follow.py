@@ -163,11 +163,11 @@ class Follower(msgspec.Struct, frozen=True):
             return opened
         turn = asyncio.Lock()
         ledger_reader = ledger.LedgerReader(self.network, self.ogmios_url, self.database_url, writer, turn)
-        pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, ledger_reader.notify)
+        connect = partial(ogmios.connect, self.ogmios_url)
+        pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, ledger_reader.notify, connect)
         await pipeline.load()  # before the ledger reader, which also uses `writer`
         async with tasks.background("ledger state", ledger_reader.run):
             ledger_reader.notify()
-            connect = partial(ogmios.connect, self.ogmios_url)
             chasing = _until_stopped(chase(opened, pipeline, connect), pipeline, stop)
             outcome: Outcome = await lifecycle.first_of(chasing, pipeline.write_forever())
             return outcome

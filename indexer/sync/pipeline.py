@@ -16,14 +16,15 @@ import msgspec
 
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import Lookups, PackedBlock
+from indexer.ledger import protocol
 from indexer.ogmios import frames
 from indexer.rows import rows
 from indexer.rows.caches import UNCOMMITTED_PARTS
 from indexer.rows.histories import Assets, HistoryEntries
 from indexer.rows.resolver import FirstSeen, Resolver, new_resolver
-from indexer.rows.staking import epochs_begun
+from indexer.rows.staking import Fork, epochs_begun
 from indexer.rows.value_check import Rules, UnexplainedDeposit
-from indexer.store import finish_bulk
+from indexer.store import finish_bulk, votes
 from indexer.store import writer as store
 from indexer.store.undone import Undone
 from indexer.sync import phase
@@ -33,7 +34,7 @@ from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
 from indexer.sync.session import NodeSession, OutdatedSession
 from shared import lifecycle
-from shared.ledger import Point
+from shared.ledger import Point, tx_id_of
 
 Arrived = Callable[[Callable[[PackedBlock], bool]], Awaitable[list[PackedBlock]]]
 """Takes the blocks that have arrived, up to one that is not wanted, as Incoming.arrived does."""
@@ -53,7 +54,7 @@ class Pipeline:
 
     `writer` is the connection with the network's lock; while it commits a batch, `reader` looks up the next. Other
     users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back, and when bulk
-    has ended, but not if the index is erased.
+    has ended, but not if the index is erased. `connect` opens further connections to the session's node.
     """
 
     def __init__(
@@ -65,9 +66,11 @@ class Pipeline:
         progress: Progress,
         warnings: NodeWarnings,
         on_commit: Callable[[], None],
+        connect: protocol.Connect,
     ) -> None:
         self._session, self._writer, self._reader, self._turn = session, writer, reader, turn
         self._progress, self._warnings, self._on_commit = progress, warnings, on_commit
+        self._connect = connect
         # While one batch is written, the next is built or waits, and a third may be looked up and built. Together with
         # the read-ahead of block_source and batches, this bounds memory.
         self._queue: asyncio.Queue[asyncio.Task[_Prepared]] = asyncio.Queue(maxsize=UNCOMMITTED_PARTS - 1)
@@ -76,6 +79,7 @@ class Pipeline:
         self.phase = session.phase
         self._tip: LastBlock | None = None
         self._first_block_no: int | None = None
+        self._forked = False
         self._resolver: Resolver
         self._assets: Assets
 
@@ -90,6 +94,7 @@ class Pipeline:
         position = await store.position(self._writer)
         self._progress.at = "the beginning" if position is None else str(position.point)
         self.phase, self._tip, self._first_block_no = phase.of(position), None, None
+        self._forked = await votes.forked(self._writer)
         if position is not None:
             self._tip = LastBlock(position.point, position.block_no, position.ebb)
             self._first_block_no = position.first_block_no
@@ -256,9 +261,10 @@ class Pipeline:
     ) -> _Prepared:
         assert self._first_block_no is not None, "forward has set it"
         begun = epochs_begun(before, blocks[0].point, self._session.network)
+        fork = await self._fork(blocks[0]) if (begun or before is None) and not self._forked else None
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
         try:
-            built = await rows.of(blocks, first_seen, begun, self._resolver, rules)
+            built = await rows.of(blocks, first_seen, begun, self._resolver, rules, fork)
         except UnexplainedDeposit as unexplained:
             if self._session.is_older_than(blocks[0].point):
                 raise OutdatedSession(f"{unexplained}: asking the node again for today's deposits") from unexplained
@@ -266,6 +272,16 @@ class Pipeline:
         self._resolver.apply(built.unspent)
         entries = await self._assets.entries_of(db, built.rows) if self.phase is Phase.LIVE else None
         return _Prepared(built.rows, entries, blocks[-1].node_tip, len(blocks))
+
+    async def _fork(self, first: PackedBlock) -> Fork | None:
+        """The fork to protocol 10, if the epoch of this block, its first, is the first that we index with its rules."""
+        network, point = self._session.network, first.point
+        major = await protocol.forked_to(network, first.era, point, self._connect)
+        if major is None:
+            return None
+        self._forked = True
+        epoch_no = network.epoch_of(point.slot_no)
+        return Fork(epoch_no, major, tx_id_of(network.epoch_start(epoch_no), 0))
 
     async def _finish_building(self) -> None:
         """Wait until the rows that are being built are complete, and their unspent change is applied."""

@@ -272,6 +272,11 @@ async def _differing_staking(
         *_differing(
             "vote_delegation", await _vote_delegations.all(db, *ids), _each(_VoteDelegation, staking.vote_delegations)
         ),
+        *_differing(
+            "representative_event",
+            await _representative_events.all(db, *ids),
+            _each(_RepresentativeEvent, staking.representative_events),
+        ),
         *_differing("pool_update", await _pool_updates.all(db, *ids), _each(_PoolUpdate, staking.pool_updates)),
         *_differing(
             "pool_retirement", await _pool_retirements.all(db, *ids), _each(_PoolRetirement, staking.pool_retirements)
@@ -437,9 +442,22 @@ class _VoteDelegation(msgspec.Struct, frozen=True):
     """All columns are the key, too."""
 
     tx_id: int
-    stake_no: StakeNo | None
+    stake_no: StakeNo
     place: int
+    kind: str
+    representative: bytes | None
+
+
+class _RepresentativeEvent(msgspec.Struct, frozen=True):
+    """All columns are the key, too."""
+
+    tx_id: int
+    place: int
+    kind: str
+    lovelace: int | None
     representative: bytes
+    anchor_url: bytes | None
+    anchor_hash: bytes | None
 
 
 class _PoolUpdate(msgspec.Struct, frozen=True):
@@ -473,5 +491,6 @@ _scripts = _sql.query("scripts", _Script)
 _genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
 _stake_events = _sql.query("stake_events", _StakeEvent)
 _vote_delegations = _sql.query("vote_delegations", _VoteDelegation)
+_representative_events = _sql.query("representative_events", _RepresentativeEvent)
 _pool_updates = _sql.query("pool_updates", _PoolUpdate)
 _pool_retirements = _sql.query("pool_retirements", _PoolRetirement)

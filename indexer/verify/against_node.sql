@@ -59,7 +59,12 @@ SELECT tx_id, stake_no, pool_no, epoch_no, place, kind
 FROM stake_event WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: vote_delegations
-SELECT tx_id, stake_no, place, representative FROM vote_delegation WHERE tx_id >= $1 AND tx_id < $2
+SELECT tx_id, stake_no, place, kind, representative
+FROM vote_delegation WHERE tx_id >= $1 AND tx_id < $2 AND kind IN ('delegation', 'deregistration')
+
+-- name: representative_events
+SELECT tx_id, place, kind, lovelace, representative, anchor_url, anchor_hash
+FROM representative_event WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: pool_updates
 SELECT tx_id, pool_no, place, parameters FROM pool_update WHERE tx_id >= $1 AND tx_id < $2

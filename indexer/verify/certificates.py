@@ -23,12 +23,25 @@ class StakeEvent(msgspec.Struct, frozen=True):
 
 
 class VoteDelegation(msgspec.Struct, frozen=True):
-    """A stake credential delegates its vote; if `account` is None, the representative retires."""
+    """A stake credential delegates its vote, or is deregistered, which ends that. votes.py checks what others end."""
 
     tx_id: int
     place: int
-    account: bytes | None
+    account: bytes
+    kind: str
+    representative: bytes | None
+
+
+class RepresentativeEvent(msgspec.Struct, frozen=True):
+    """A registration, update or retirement of a representative."""
+
+    tx_id: int
+    place: int
+    kind: str
+    lovelace: int | None
     representative: bytes
+    anchor_url: bytes | None
+    anchor_hash: bytes | None
 
 
 class PoolUpdate(msgspec.Struct, frozen=True):
@@ -49,7 +62,7 @@ class PoolRetirement(msgspec.Struct, frozen=True):
     epoch_no: int
 
 
-Change = StakeEvent | VoteDelegation | PoolUpdate | PoolRetirement
+Change = StakeEvent | VoteDelegation | RepresentativeEvent | PoolUpdate | PoolRetirement
 
 
 async def wrong(
@@ -74,6 +87,7 @@ def _what(change: Change) -> str:
     kinds = {
         StakeEvent: "stake_event",
         VoteDelegation: "vote_delegation",
+        RepresentativeEvent: "representative_event",
         PoolUpdate: "pool_update",
         PoolRetirement: "pool_retirement",
     }
@@ -85,7 +99,7 @@ def _changes(tx_id: int, certificates: list[packed.Certificate], network: Networ
     for each in certificates:
         for change in _changes_of(each, tx_id, place, network):
             yield change
-            place += 1
+            place = change.place + 1  # a deregistration and the vote delegation that it ends have the same
 
 
 def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Network) -> Iterator[Change]:
@@ -95,13 +109,17 @@ def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Netwo
         kind = _KINDS.get(each.type)
         if kind is not None:
             yield StakeEvent(tx_id, place, kind, account, None)
+        if kind == "deregistration":
+            yield VoteDelegation(tx_id, place, account, kind, None)
         if each.pool_id is not None:
             yield StakeEvent(tx_id, place + (kind is not None), "delegation", account, each.pool_id)
         if each.representative is not None:
             before = (kind is not None) + (each.pool_id is not None)
-            yield VoteDelegation(tx_id, place + before, account, each.representative)
-    elif each.representative is not None and each.type == "delegateRepresentativeRetirement":
-        yield VoteDelegation(tx_id, place, None, each.representative)
+            yield VoteDelegation(tx_id, place + before, account, "delegation", each.representative)
+    elif each.representative is not None and each.type in _REPRESENTATIVE_KINDS:
+        url, anchor_hash = (None, None) if each.anchor is None else (each.anchor[0].encode(), each.anchor[1])
+        kind = _REPRESENTATIVE_KINDS[each.type]
+        yield RepresentativeEvent(tx_id, place, kind, each.deposit, each.representative, url, anchor_hash)
     elif each.pool_id is not None and each.pool is not None and each.type == "stakePoolRegistration":
         yield PoolUpdate(tx_id, place, each.pool_id, packed.pack_pool_parameters(each.pool))
     elif each.pool_id is not None and each.retirement_epoch is not None and each.type == "stakePoolRetirement":
@@ -109,12 +127,21 @@ def _changes_of(each: packed.Certificate, tx_id: int, place: int, network: Netwo
 
 
 _KINDS = {"stakeCredentialRegistration": "registration", "stakeCredentialDeregistration": "deregistration"}
+_REPRESENTATIVE_KINDS = {
+    f"delegateRepresentative{kind.title()}": kind for kind in ("registration", "update", "retirement")
+}
 _sql = sql.beside(__file__)
 _STORED: tuple[
-    sql.Query[StakeEvent] | sql.Query[VoteDelegation] | sql.Query[PoolUpdate] | sql.Query[PoolRetirement], ...
+    sql.Query[StakeEvent]
+    | sql.Query[VoteDelegation]
+    | sql.Query[RepresentativeEvent]
+    | sql.Query[PoolUpdate]
+    | sql.Query[PoolRetirement],
+    ...,
 ] = (
     _sql.query("stake_events", StakeEvent),
     _sql.query("vote_delegations", VoteDelegation),
+    _sql.query("representative_events", RepresentativeEvent),
     _sql.query("pool_updates", PoolUpdate),
     _sql.query("pool_retirements", PoolRetirement),
 )

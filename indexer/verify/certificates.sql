@@ -7,9 +7,13 @@ FROM stake_event JOIN stake USING (stake_no) LEFT JOIN pool ON pool.pool_no = st
 WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: vote_delegations
-SELECT tx_id, place, raw AS account, representative
-FROM vote_delegation LEFT JOIN stake USING (stake_no)
-WHERE tx_id >= $1 AND tx_id < $2
+SELECT tx_id, place, raw AS account, kind, representative
+FROM vote_delegation JOIN stake USING (stake_no)
+WHERE tx_id >= $1 AND tx_id < $2 AND kind IN ('delegation', 'deregistration')
+
+-- name: representative_events
+SELECT tx_id, place, kind, lovelace, representative, anchor_url, anchor_hash
+FROM representative_event WHERE tx_id >= $1 AND tx_id < $2
 
 -- name: pool_updates
 SELECT tx_id, place, pool_id, parameters FROM pool_update JOIN pool USING (pool_no) WHERE tx_id >= $1 AND tx_id < $2

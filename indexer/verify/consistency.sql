@@ -106,7 +106,10 @@ FROM (
     WHERE tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = stake_event.tx_id)
     UNION ALL
     SELECT 'tx_id', 'vote_delegation at place ' || place, tx_id
-    FROM vote_delegation WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = vote_delegation.tx_id)
+    FROM vote_delegation WHERE kind <> 'fork' AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = vote_delegation.tx_id)
+    UNION ALL
+    SELECT 'tx_id', 'representative_event at place ' || place, tx_id
+    FROM representative_event e WHERE NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = e.tx_id)
     UNION ALL
     SELECT 'tx_id', 'pool_update of pool_no ' || pool_no, tx_id
     FROM pool_update WHERE tx_id <> -1 AND NOT EXISTS (SELECT FROM tx WHERE tx.tx_id = pool_update.tx_id)

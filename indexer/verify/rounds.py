@@ -12,7 +12,7 @@ import structlog
 from indexer.blocks import eras, genesis
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
-from indexer.verify import against_node, ledger_state, readers, record
+from indexer.verify import against_node, ledger_state, readers, record, votes
 from indexer.verify.record import Verification
 from indexer.verify.results import CheckResult, NotComplete, Progress
 from shared import database, lifecycle, schema
@@ -167,6 +167,7 @@ async def _compare_with_node(
     node = await connect()
     try:
         of_ledger = await ledger_state.compare(db, node, options.network, options.sample)
+        of_fork = await votes.check_fork(db, node, options.network)
     finally:
         await node.close()
     said = [
@@ -174,5 +175,6 @@ async def _compare_with_node(
         f"transactions, compared with the node{left_out}",
         f"{name}: the node's ledger {ledger_state.in_words(of_ledger)}",
     ]
-    differing = [result for result in ledger_state.results(of_ledger or []) if result.differences]
+    results = [*ledger_state.results(of_ledger or []), of_fork]
+    differing = [result for result in results if result.differences]
     return compared.blocks, compared.results + differing, said

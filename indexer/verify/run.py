@@ -36,6 +36,7 @@ from indexer.verify import (
     spenders,
     spending,
     stake,
+    votes,
 )
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
 from indexer.verify.readers import Readers, in_processes
@@ -157,7 +158,11 @@ async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_orig
         checks=[
             CheckResult(name, await query.all(db, MOST_SHOWN)) for name, query in CHECKS if name in WITHOUT_CHECKSUM
         ],
-        consistency=[*await consistency.check(db, network, from_origin=from_origin), *await stake.check(db, network)],
+        consistency=[
+            *await consistency.check(db, network, from_origin=from_origin),
+            *await stake.check(db, network),
+            await votes.check(db, network, from_origin=from_origin),
+        ],
     )
 
 

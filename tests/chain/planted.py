@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 
 from indexer.ogmios import connection as ogmios
-from indexer.verify import against_node, ledger_state
+from indexer.verify import against_node, ledger_state, votes
 from indexer.verify import run as verify
 from indexer.verify.readers import Answer, Item, Readers, TransactionRange, Work, parts_of
 from indexer.verify.results import CheckResult
@@ -85,6 +85,7 @@ async def against(db: asyncpg.Connection, network: Network, url: str) -> dict[st
     node = await connect()
     try:
         found += ledger_state.results(await ledger_state.compare(db, node, network, 100.0) or [])
+        found.append(await votes.check_fork(db, node, network))
     finally:
         await node.close()
     return told(found)

@@ -105,6 +105,10 @@ class Scripted:
                 return parameters.STAKE_DEPOSIT
             case {"type": "stakeCredentialDeregistration"}:
                 return -parameters.STAKE_DEPOSIT
+            case {"type": "delegateRepresentativeRegistration"}:
+                return parameters.DREP_DEPOSIT
+            case {"type": "delegateRepresentativeRetirement"}:
+                return -parameters.DREP_DEPOSIT
             case {"type": "stakePoolRegistration", "stakePool": {"id": id_}} if id_ not in self.ledger.pools:
                 return parameters.POOL_DEPOSIT
         return 0
@@ -139,9 +143,15 @@ def vote(staker: LedgerCredential, representative: Json) -> Json:
     return certificate | {"delegateRepresentative": representative}
 
 
+def stand(representative: Json) -> Json:
+    """A representative registers."""
+    deposit = parameters.ada(parameters.DREP_DEPOSIT)
+    return {"type": "delegateRepresentativeRegistration", "delegateRepresentative": representative, "deposit": deposit}
+
+
 def resign(representative: Json) -> Json:
     """A representative retires."""
-    return {"type": "delegateRepresentativeRetirement", "delegateRepresentative": representative}
+    return stand(representative) | {"type": "delegateRepresentativeRetirement"}
 
 
 def retire(keys: PoolKeys, epoch: int) -> Json:

@@ -18,7 +18,7 @@ from tests.chain.harness import Caller, Json, Ledgerline, Node, Rewardless, unti
 from tests.chain.model_certificates import with_origin
 from tests.chain.model_chain import Chain, genesis_of
 from tests.chain.pool_life import EPOCH, life_of
-from tests.chain.scripted import ADA, Scripted, delegate, join, leave, resign, vote
+from tests.chain.scripted import ADA, Scripted, delegate, join, leave, resign, stand, vote
 
 
 class Stage:
@@ -286,14 +286,14 @@ def test_a_vote_is_delegated_until_either_side_ends_it(stage: Stage) -> None:
         assert stage.caller.ok(f"/v1/accounts/{account}")["data"]["delegate_representative"] == expected
 
     steps: list[tuple[list[Json], Json | None]] = [
-        ([join(ann)], None),
+        ([join(ann), stand(one), stand(other)], None),
         ([vote(ann, one)], with_origin(one)),
         ([vote(ann, abstain)], abstain),
         ([vote(ann, other), resign(one)], with_origin(other)),
         ([resign(other)], None),
-        ([vote(ann, other), vote(ann, one), resign(other)], with_origin(one)),
+        ([stand(other), vote(ann, other), stand(one), vote(ann, one), resign(other)], with_origin(one)),
         ([leave(ann), join(ann)], None),
-        ([vote(ann, other)], with_origin(other)),
+        ([stand(other), vote(ann, other)], with_origin(other)),
     ]
     for slot, (certificates, expected) in enumerate(steps):
         chain.block(10 * (slot + 1), certificates)

@@ -147,7 +147,7 @@ def test_invalid_hex_and_addresses_are_unreadable_and_name_the_block(part: dict[
     "part", [{"outputs": [_output(1 << 64)]}, {"outputs": [_output(1, aa=1 << 64)]}, {"fee": _ada(1 << 64)}]
 )
 def test_numbers_beyond_64_bits_are_unreadable_and_name_the_transaction(part: dict[str, Any]) -> None:
-    block = BlockEffects(AT, 1, "", False, None, [[_only(_tx(**part))]])
+    block = BlockEffects(AT, 1, "", False, None, [[_only(_tx(**part))]], "conway")
     with pytest.raises(frames.Unreadable, match=f"{'00' * 32} at slot 7: transaction {_id(1)}"):
         packed_block.pack(block, frames.NodePoint(7, _id(0)), PREVIEW)
 
@@ -185,7 +185,9 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         in_row = packed.pack_output(AddressNo(1), output.lovelace, held)
         resolved = ResolvedOutput(tx_id_of(0, 0), 0, in_row, output.lovelace, AddressNo(1), None, held, 0)
         resolver.unspent.add({packed.output_key(bytes.fromhex(_id(number)), 0): resolved})
-    block = packed_block.pack(BlockEffects(AT, 1, "", False, None, [group]), frames.NodePoint(7, _id(0)), PREVIEW)
+    block = packed_block.pack(
+        BlockEffects(AT, 1, "", False, None, [group], "conway"), frames.NodePoint(7, _id(0)), PREVIEW
+    )
     first_seen = FirstSeen([], [], [], [], [])
     built = asyncio.run(rows.of([block], first_seen, [], resolver, rules))
     return built.rows.txs[-1][1]

@@ -12,7 +12,13 @@ from api.chain.certificates import PoolRelay
 from api.chain.pools import PoolIdKind, show_ratio, show_relay
 from api.chain.pools import Relay as ShownRelay
 from indexer.blocks import certificates, effects, packed_block
-from indexer.blocks.certificates import PoolRetirement, PoolUpdate, StakeChange, VoteDelegation
+from indexer.blocks.certificates import (
+    PoolRetirement,
+    PoolUpdate,
+    RepresentativeChange,
+    StakeChange,
+    VoteDelegation,
+)
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.blocks.packed_block import PackedBlock
 from indexer.ogmios import frames
@@ -118,6 +124,29 @@ def test_certificates_of_failed_scripts_change_nothing_and_those_of_sub_transact
         "deregistration",
     ]
     assert _changes(leave, spends="collaterals", collaterals=[], subTransactions=[sub]) == []
+
+
+def test_representatives_register_update_and_retire() -> None:
+    who = {"id": HASH.hex(), "from": "script", "type": "registered"}
+    deposit = {"deposit": {"ada": {"lovelace": 500_000_000}}}
+    anchor = {"metadata": {"url": "https://example.org/\0", "hash": "ab" * 32}}
+    assert _changes(
+        {"type": "delegateRepresentativeRegistration", "delegateRepresentative": who, **deposit, **anchor},
+        {"type": "delegateRepresentativeUpdate", "delegateRepresentative": who},
+        {"type": "delegateRepresentativeRetirement", "delegateRepresentative": who, **deposit},
+    ) == [
+        RepresentativeChange(
+            "registration", b"\1" + HASH, 500_000_000, ("https://example.org/\0", bytes.fromhex("ab" * 32))
+        ),
+        RepresentativeChange("update", b"\1" + HASH, None, None),
+        RepresentativeChange("retirement", b"\1" + HASH, 500_000_000, None),
+    ]
+
+
+def test_a_retirement_of_a_representative_without_a_deposit_is_unreadable() -> None:
+    who = {"id": HASH.hex(), "from": "script", "type": "registered"}
+    with pytest.raises(frames.Unreadable, match="a delegateRepresentativeRetirement without a deposit"):
+        _changes({"type": "delegateRepresentativeRetirement", "delegateRepresentative": who})
 
 
 def test_other_and_unknown_certificates_change_nothing() -> None:

@@ -1,0 +1,71 @@
+"""Which rules of Conway apply: those of protocol 9, or those of protocol 10 and later.
+
+Blocks show their era, and Conway is protocol 9, 10 and 11. (A header has the version that its producer supports, which
+may be higher and lower than the ledger's: Conway's rule BBODY refuses only what is two higher, and only on mainnet.)
+So an index that does not have the fork yet asks the node at the first block of each epoch of Conway. A node has the
+ledger state of its last 2,160 blocks; for older ones the epochs in shared/network.py decide (docs/decisions/0054).
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+
+from indexer.ledger.reader import NotThere, acquire
+from indexer.ogmios.connection import Ogmios, Refused
+from shared.ledger import Point
+from shared.network import Network
+
+log = structlog.get_logger()
+
+FORK = 10
+"""The major version whose fork made the sets of delegators of representatives anew (HARDFORK, Conway)."""
+
+Connect = Callable[[], Awaitable[Ogmios]]
+_BEFORE_CONWAY = {"byron", "shelley", "allegra", "mary", "alonzo", "babbage"}
+_FIRST_MAJOR_OF_CONWAY = 9
+
+
+class _Version(msgspec.Struct, frozen=True):
+    major: int
+
+
+class _Parameters(msgspec.Struct, frozen=True):
+    version: _Version
+
+
+async def forked_to(network: Network, era: str, point: Point, connect: Connect) -> int | None:
+    """The major version after the first block of an epoch, at `point`, if it is 10 or later.
+
+    Raises frames.Unreadable and the errors of a lost connection.
+    """
+    if era in _BEFORE_CONWAY:
+        return None
+    epoch_no = network.epoch_of(point.slot_no)
+    expected = FORK if epoch_no >= network.protocol_10_epoch else _FIRST_MAJOR_OF_CONWAY
+    told = await _told(point, connect)
+    if told is not None and (told < FORK) != (expected < FORK):
+        log.warning("protocol.unexpected", network=network.name, epoch_no=epoch_no, major=told, expected=expected)
+    major = expected if told is None else told
+    if major < FORK:
+        return None
+    log.info("protocol.forked", network=network.name, epoch_no=epoch_no, major=major, by_node=told is not None)
+    return major
+
+
+async def _told(point: Point, connect: Connect) -> int | None:
+    """The major version in the node's ledger state at a point, None if it has none there."""
+    node = await connect()
+    try:
+        return await version_at(node, point)
+    except (NotThere, Refused):
+        return None
+    finally:
+        await node.close()
+
+
+async def version_at(node: Ogmios, point: Point) -> int:
+    """The major version in the node's ledger state at a point. Raises NotThere, Refused and frames.Unreadable."""
+    await acquire(node, point)
+    parameters: _Parameters = await node.call("queryLedgerState/protocolParameters", _Parameters)
+    return parameters.version.major
