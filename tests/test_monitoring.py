@@ -2,13 +2,14 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests import programs
 
 ROOT = Path(__file__).parents[1]
 PROMETHEUS, RUNBOOK = ROOT / "deploy" / "prometheus", ROOT / "docs" / "runbook"
@@ -55,12 +56,11 @@ def test_every_panel_has_a_query_to_the_provisioned_source(path: Path) -> None:
         assert {target["datasource"]["uid"] for target in panel["targets"]} == {uid}
 
 
+@programs.needs("promtool")
 @pytest.mark.parametrize(
     "command", ["check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml"]
 )
 def test_prometheus_accepts_its_files_and_each_alert_fires(command: str) -> None:
-    if shutil.which("promtool") is None:
-        pytest.skip("needs promtool, of Debian's package prometheus")
     done = subprocess.run(["promtool", *command.split()], cwd=PROMETHEUS, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +15,7 @@ from pycardano import BlockFrostChainContext, HDWallet, TransactionBuilder, Tran
 
 from devnet import addresses
 from devnet.generator import Generated
+from tests import programs
 from tests.api.builds import delegation, mint, payment
 from tests.api.node_programs import runs
 from tests.api.sandboxes import Sandbox
@@ -77,8 +77,7 @@ async def unspent(context: Any, wallet: Wallet) -> list[Any]:
 @pytest.fixture(scope="module")
 def packages() -> None:
     """Installs the locked npm packages beside the programs, once in a clean clone."""
-    if shutil.which("npm") is None:
-        pytest.skip("needs Node.js and npm")
+    programs.found("npm")
     lock = hashlib.sha256((PROGRAMS / "package-lock.json").read_bytes()).hexdigest()
     stamp = PROGRAMS / "node_modules" / ".complete"
     if stamp.exists() and stamp.read_text() == lock:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import venv
@@ -13,6 +12,7 @@ import pytest
 
 from api.openapi import document
 from api.routes import ROUTES
+from tests import programs
 
 INSTALL_WITHIN_S, GENERATE_WITHIN_S = 180, 120
 OPERATIONS = {route.operation for route in ROUTES}
@@ -69,7 +69,7 @@ def test_openapi_python_client_generates_every_operation(openapi_json: Path, tmp
     assert modules == OPERATIONS
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.js and npm")
+@programs.needs("npm")
 def test_generators_for_typescript_generate_every_operation(openapi_json: Path, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"name": "generated", "private": true, "type": "module"}')
     packages = ("openapi-typescript@7.13.0", "@hey-api/openapi-ts@0.99.0", "typescript@5.9.3")

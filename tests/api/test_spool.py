@@ -171,7 +171,7 @@ def test_a_full_disk_refuses_requests_and_leaves_no_partial_record(
     assert told.count("usage.recorded_again") == 1
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, as Linux has it")
 def test_a_device_without_space_is_noticed() -> None:
     file = os.open("/dev/full", os.O_RDWR)
     with pytest.raises(OSError, match="No space left"):
@@ -271,7 +271,7 @@ async def test_a_foreign_file_does_not_stop_other_spools(
     assert figure((await api.get("/metrics")).body, "ledgerline_usage_unusable_files") == len(strangers) + 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can give files to another account")
 def test_a_file_of_another_user_is_left_alone(data_dir: Path) -> None:
     folder = data_dir / "usage"
     folder.mkdir()

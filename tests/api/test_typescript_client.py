@@ -15,6 +15,7 @@ from api.routes import ROUTES
 from shared import database, packed
 from shared.encoding import bech32_encode
 from shared.network import PREVIEW
+from tests import programs
 from tests.api.busy import REFUSED_TIMES, busy_at_first
 from tests.api.client import Client
 from tests.api.downloading import LINES, endless_download
@@ -22,7 +23,7 @@ from tests.api.node_programs import runs
 from tests.api.partners import Partner
 from tests.chain.written import POLICY, Written, hash_of, pays, person, tx
 
-pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.js and npm")
+pytestmark = programs.needs("npm")
 
 TESTS = Path(__file__).parent / "typescript"
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import shutil
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -26,6 +25,7 @@ from api import valkey as valkeys
 from api.usage.queue import ACTOR, QUEUE, broker_at
 from api.valkey import packed
 from shared import redis_url
+from tests import programs
 from tests.api.own_valkey import OwnSentinel, OwnValkey
 from tests.chain.harness import until
 from tests.ports import free_port
@@ -98,7 +98,7 @@ def test_tls_connects(run: Run, own: OwnValkey, tmp_path: Path) -> None:
     run(encrypted())
 
 
-@pytest.mark.skipif(shutil.which("redis-server") is None, reason="needs a redis-server with TLS, as Debian's is")
+@programs.needs("redis-server")
 def test_a_tls_server_is_verified_by_its_authority(run: Run, tmp_path: Path) -> None:
     file = certificate(tmp_path)
     port = free_port()

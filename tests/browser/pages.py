@@ -1,12 +1,12 @@
 """Pages of the service in a headless Chromium, and the checks that apply to each of them."""
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from tests import programs
 from tests.api.client import Client
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ _REFUSED = "Failed to load resource: the server responded with a status of 4"
 async def chromium() -> AsyncIterator["Browser"]:
     """Debian's Chromium, driven by Playwright; a test is skipped if either is missing."""
     playwright = pytest.importorskip("playwright.async_api", reason="needs playwright, of the extra dev")
-    installed = shutil.which("chromium")
-    if installed is None:
-        pytest.skip("needs chromium: apt-get install chromium")
+    installed = programs.found("chromium")
     async with playwright.async_playwright() as running:
         # Chromium's own sandbox does not start as root or in most containers. It only visits our page.
         started = await running.chromium.launch(executable_path=installed, args=["--no-sandbox"])

@@ -19,7 +19,7 @@ _STEPS_BEFORE, _STEPS_DURING = 6, 140  # too short for an alert before, half an 
 _AGES = re.compile(r"ledgerline_(\w+_(age|unmoved)|usage_lag)_seconds\b")
 
 
-def fired(promtool: str, faults: Mapping[str, tuple[Scrapes, Scrapes]], folder: Path) -> dict[str, set[str]]:
+def fired(faults: Mapping[str, tuple[Scrapes, Scrapes]], folder: Path) -> dict[str, set[str]]:
     """The alerts except COUNTING that fire if each fault lasts for half an hour, by metrics before and during it."""
     asked = 'group by (alertname) (max_over_time(ALERTS{alertstate="firing"}[1h]))'
     at = {"eval_time": f"{(_STEPS_BEFORE + _STEPS_DURING) * _STEP_S}s"}
@@ -34,7 +34,7 @@ def fired(promtool: str, faults: Mapping[str, tuple[Scrapes, Scrapes]], folder: 
     ]
     file = folder / "alerts.json"
     file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": f"{_STEP_S}s", "tests": tests}))
-    done = subprocess.run([promtool, "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False)
     told = done.stdout + done.stderr
     found = re.findall(r"\bgot: (.*)", told)
     assert len(found) == len(faults), told

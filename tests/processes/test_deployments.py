@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 from shared import settings
+from tests import programs
 from tests.chain.harness import ROOT, Node, until
 from tests.ports import free_port
 from tests.processes.preview import preview
@@ -176,12 +176,10 @@ def healthy(command: list[str], port: str, real_port: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@programs.needs("docker-compose")
 def test_compose_accepts_its_file_with_every_profile() -> None:
-    program = shutil.which("docker-compose")
-    if program is None:
-        pytest.skip("needs docker-compose")
     profiles = [word for profile in PROFILES for word in ("--profile", profile)]
-    done = subprocess.run([program, *profiles, "config"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(["docker-compose", *profiles, "config"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert set(yaml.safe_load(done.stdout)["services"]) == set(COMPOSE["services"])
 
@@ -221,12 +219,11 @@ def test_compose_passes_every_setting_of_the_api_on() -> None:
     assert named == set(settings.effective(settings.read({}))) - of_the_image - of_replicas
 
 
+@programs.needs("systemd-analyze")
 @pytest.mark.parametrize("unit", ["ledgerline-indexer@.service", "ledgerline-api.service", "ledgerline-worker.service"])
 def test_systemd_accepts_each_unit(unit: str, tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("needs systemd-analyze")
-    programs = Path(sys.executable).parent
-    text = (UNITS / unit).read_text().replace("/opt/ledgerline/.venv/bin", str(programs))
+    folder = Path(sys.executable).parent
+    text = (UNITS / unit).read_text().replace("/opt/ledgerline/.venv/bin", str(folder))
     path = tmp_path / unit.replace("@", "@preview")
     path.write_text(text.replace("WorkingDirectory=/opt/ledgerline", f"WorkingDirectory={ROOT}"))
     for check in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=20"]):

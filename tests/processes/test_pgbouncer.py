@@ -14,11 +14,12 @@ import pytest
 
 from shared import database
 from shared.network import MAINNET, PREVIEW
+from tests import programs
 from tests.chain.harness import Process, until
 from tests.ports import free_port
 from tests.processes.api_process import BOOTSTRAP_KEY, get, running
 
-pytestmark = pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="needs pgbouncer, as Debian has it")
+pytestmark = programs.needs("pgbouncer")
 
 Bouncer = Callable[..., str]
 

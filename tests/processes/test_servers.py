@@ -30,7 +30,7 @@ CHECKOUT = Path(__file__).parents[2]
 # Generous: a machine that runs tests in parallel is a slow one.
 SOON_S = 30.0
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the servers as somebody else")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for whom another account runs the servers")
 
 
 class ServerHolder:

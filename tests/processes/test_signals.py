@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -24,6 +23,7 @@ import pytest
 
 from devnet.generator import Generated, Options, options_until_now
 from shared.network import PREVIEW
+from tests import programs
 from tests.chain.fixtures import NewLedgerline, new_ledgerline
 from tests.chain.harness import Json, Ledgerline, Node, Process, issue_keys, until
 from tests.ports import free_port
@@ -395,7 +395,7 @@ def small_file_system(folder: Path) -> Iterator[None]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "ledgerline-test", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount a small file system")
+        pytest.skip("needs the right to mount a small file system, as root has")
     try:
         yield
     finally:
@@ -505,10 +505,8 @@ def test_a_sync_in_progress_reports_its_progress(running: Site, new_ledgerline: 
             api.kill()
 
 
+@programs.needs("promtool")
 def test_the_alerts_of_each_fault_are_those_of_the_guide(running: Site, tmp_path: Path) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("needs promtool, of Debian's package prometheus")
     certain = {fault: cell.partition(";")[0] for fault, cell in faults().items() if fault in running.scrapes}
     documented = {fault: {*re.findall(r"\[(\w+)\]\(runbook/", cell)} for fault, cell in certain.items()}
-    assert alerts.fired(promtool, running.scrapes, tmp_path) == documented
+    assert alerts.fired(running.scrapes, tmp_path) == documented

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import programs
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/adding-things.md", "docs/how-it-works.md")
 SOURCES = ("api", "clients", "devnet", "indexer", "shared", "tests")
@@ -41,3 +43,8 @@ def test_every_identifier_that_a_page_names_exists(page: str) -> None:
     known = set(re.findall(r"\w+", text))
     assert len(words) > 20
     assert [each for each in sorted(words) if not known & {each, f"_{each}"}] == []
+
+
+def test_the_readme_names_every_package_that_adds_tests() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [package for _, package in programs.NAMES.values() if f"`{package}`" not in readme] == []
