@@ -1,13 +1,16 @@
 """Datums and scripts of a transaction: those attached to its outputs, and those among its witnesses. Pure."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import cbor2
 import msgspec
 
+from indexer.blocks import transaction_cbor
 from indexer.ogmios import frames
 from indexer.ogmios.frames import hash_bytes
+from shared import address
 from shared.ledger import HASH28_BYTES, NATIVE, SCRIPT_LANGUAGES, datum_hash_of, script_hash_of
 from shared.packed import Attached
 
@@ -29,7 +32,7 @@ def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int
     Outputs are numbered from `first_index`. Raises ValueError for invalid hex.
     """
     datums = {hash_bytes(given): bytes.fromhex(body) for given, body in tx.datums.items()} if tx.datums else {}
-    scripts = _witnessed(tx.scripts) if tx.scripts else {}
+    scripts = _witnessed(tx) if tx.scripts else {}
     attached = []
     for index, output in enumerate(outputs, first_index):
         datum, script = output.datum, output.script
@@ -42,52 +45,105 @@ def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int
             datums[datum_hash] = body
         elif output.datum_hash is not None:
             datum_hash = hash_bytes(output.datum_hash)
-        if script is not None and (read := _read(script)) is not None:
-            script_hash, scripts[script_hash] = read
-        attached.append(Attached(index, datum_hash, datum is not None, script_hash))
+        if script is not None and (read := _referred(script, tx, index)) is not None:
+            script_hash = script_hash_of(*read)
+            scripts[script_hash] = read
+        if datum_hash is not None or script_hash is not None:
+            attached.append(Attached(index, datum_hash, datum is not None, script_hash))
     return Attachments(attached, datums, scripts)
 
 
-def _witnessed(scripts: dict[str, frames.Script]) -> dict[bytes, HashedScript]:
-    """Scripts by the hash that the node gives.
+def _witnessed(tx: frames.SubTransaction) -> dict[bytes, HashedScript]:
+    """The scripts among the witnesses and in the auxiliary data, by the hash that the node gives.
 
-    A script that the node sends only as JSON is left out if our encoding of it has another hash.
+    One is left out if none of the bytes that it may have has this hash.
     """
-    found = {}
-    for text, script in scripts.items():
-        given, read = hash_bytes(text, HASH28_BYTES), _read(script)
-        if read is not None and read[0] == given:
-            found[given] = read[1]
+    found = dict[bytes, HashedScript]()
+    for text, script in tx.scripts.items():
+        given = hash_bytes(text, HASH28_BYTES)
+        read = next((each for each in _readings(script) if script_hash_of(*each) == given), None)
+        if read is not None:
+            found[given] = read
+        elif _lacks_bytes(script) and (body := _native_scripts(tx).get(given)) is not None:
+            found[given] = NATIVE, body
     return found
 
 
-def _read(script: frames.Script) -> tuple[bytes, HashedScript] | None:
-    """A script and its hash; None if its language or its bytes are unknown."""
+def _referred(script: frames.Script, tx: frames.SubTransaction, index: int) -> HashedScript | None:
+    """The script of an output; None if its language or its bytes are unknown (docs/decisions/0058).
+
+    Nothing gives the hash of a reference script. One that the node sends as JSON only is taken from the transaction's
+    CBOR or, without CBOR, encoded if the transaction has the hash of that encoding elsewhere.
+    """
+    readings = _readings(script)
+    if not _lacks_bytes(script):
+        return next(iter(readings), None)
+    if tx.sent is not None:
+        try:
+            body = transaction_cbor.native_reference_script(tx.sent, index)
+        except ValueError:  # CBOR of another shape, as of an era to come
+            return None
+        return None if body is None else (NATIVE, body)
+    named = _named(tx)
+    return next((each for each in readings if script_hash_of(*each) in named), None)
+
+
+def _named(tx: frames.SubTransaction) -> set[bytes]:
+    """The hashes of scripts that a transaction has: among its witnesses, policies, and the addresses that it pays."""
+    owners = [address.parts_of(address.of_node(output.address)) for output in tx.outputs]
+    paid = [each for parts in owners for each in (parts.payment, parts.stake) if each is not None]
+    return {bytes.fromhex(text) for text in (*tx.scripts, *tx.mint)} | {each.hash for each in paid}
+
+
+def _native_scripts(tx: frames.SubTransaction) -> dict[bytes, bytes]:
+    try:
+        return {} if tx.sent is None else transaction_cbor.native_scripts(tx.sent)
+    except ValueError:  # CBOR of another shape, as of an era to come
+        return {}
+
+
+def _lacks_bytes(script: frames.Script) -> bool:
+    return script.cbor is None and script.language == SCRIPT_LANGUAGES[NATIVE]
+
+
+def _readings(script: frames.Script) -> Sequence[HashedScript]:
+    """What a script may be: one reading if the node sends its bytes, none if its language is unknown."""
     if script.language not in SCRIPT_LANGUAGES:
-        return None
-    language_no = SCRIPT_LANGUAGES.index(script.language)
+        return ()
     if script.cbor is not None:
-        body = bytes.fromhex(script.cbor)
-        return script_hash_of(language_no, body), (language_no, body)
-    return _native(bytes(script.json)) if language_no == NATIVE else None
+        return ((SCRIPT_LANGUAGES.index(script.language), bytes.fromhex(script.cbor)),)
+    return _encodings(bytes(script.json)) if _lacks_bytes(script) else ()
 
 
 @lru_cache(maxsize=4_096)
-def _native(json: bytes) -> tuple[bytes, HashedScript] | None:
-    """A native script that the node sends as JSON only; None for a clause that is not in the CDDL's `native_script`.
+def _encodings(json: bytes) -> Sequence[HashedScript]:
+    """The usual encodings of a native script that the node sends as JSON only; none if it has an unknown clause.
 
-    NOTE: it is encoded with definite lengths, as by the common libraries: the same bytes as on the chain, with few
-    exceptions. Mints repeat their scripts, hence the cache.
+    Most libraries write the length of every list. The ledger's encoder, and so cardano-cli, leaves out that of a list
+    with more than 23 items (cardano-ledger `variableListLenEncoding`). Mints repeat their scripts, hence the cache.
     """
     tree = _tree(msgspec.json.decode(json)) if json else None
     if tree is None:
-        return None
-    body = cbor2.dumps(tree)
-    return script_hash_of(NATIVE, body), (NATIVE, body)
+        return ()
+    return tuple((NATIVE, body) for body in dict.fromkeys((cbor2.dumps(tree), _ledgers(tree))))
+
+
+def _ledgers(tree: Any) -> bytes:
+    """A clause as the ledger encodes it."""
+    if not isinstance(tree, list):
+        return cbor2.dumps(tree)
+    parts = b"".join(map(_ledgers, tree))
+    return b"\x9f" + parts + b"\xff" if len(tree) > _LONGEST_DEFINITE else bytes((0x80 | len(tree),)) + parts
+
+
+_LONGEST_DEFINITE = 23
 
 
 def _tree(clause: Any) -> list[Any] | None:
-    """A clause as in the CDDL's `native_script`."""
+    """A clause as in the CDDL's `native_script`; None if it is not there.
+
+    NOTE: the JSON of Dijkstra's `guard` has a hash without saying whether it is that of a key or of a script.
+    """
     match clause:
         case {"clause": "signature", "from": str(key_hash)}:
             return [0, hash_bytes(key_hash, HASH28_BYTES)]

@@ -9,7 +9,7 @@ log = structlog.get_logger()
 _TRANSACTION_CBOR = "--include-transaction-cbor"
 _METADATA_CBOR = "--include-metadata-cbor (or --metadata-detailed-schema)"
 COSTS = {
-    _TRANSACTION_CBOR: "the size of transactions and some places of certificates are unknown (null)",
+    _TRANSACTION_CBOR: "sizes, most hashes of native reference scripts and some places of certificates are null",
     _METADATA_CBOR: "metadata entries with bytes as key or value are lost",
 }
 """The data that the index lacks without each flag of Ogmios."""

@@ -22,8 +22,7 @@ def certificate_types(transaction: bytes) -> list[int]:
     certificates = _value(transaction, _body(transaction), _CERTIFICATES)
     if certificates is None:
         return []
-    heads = [cbor.parts_of(transaction, at)[0] for at, _ in cbor.parts_of(transaction, certificates)]
-    return [_number(transaction, at) for at, _ in heads]
+    return [_number(transaction, _first(transaction, at)) for at, _ in cbor.parts_of(transaction, certificates)]
 
 
 def native_reference_script(transaction: bytes, output_index: int) -> bytes | None:
@@ -61,11 +60,18 @@ def _auxiliary_scripts(transaction: bytes, at: int) -> int | None:
         return None
     if transaction[at] >> 5 == _TAG:
         return _value(transaction, at, _NATIVE_AUXILIARY)
-    return cbor.parts_of(transaction, at)[1][0]
+    _, (scripts, _), *_ = cbor.parts_of(transaction, at)
+    return scripts
 
 
 def _body(transaction: bytes) -> int:
-    return cbor.parts_of(transaction)[0][0]
+    return _first(transaction, 0)
+
+
+def _first(data: bytes, at: int) -> int:
+    """Where the first item of an array begins."""
+    (first, _), *_ = cbor.parts_of(data, at)
+    return first
 
 
 def _value(data: bytes, at: int, key: int) -> int | None:

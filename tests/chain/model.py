@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any
 
+import cbor2
 from pycardano.address import PointerAddress
 from pycardano.crypto.bech32 import Encoding, bech32_decode, bech32_encode, convertbits
 
@@ -128,12 +129,13 @@ class Ledger:
 
     def apply(self, tx: Json, block: Json) -> Transaction:
         valid = tx.get("spends", "inputs") == "inputs"
-        declared = [output_of(each) for each in tx.get("outputs", [])]
+        declared = [output_of(each, tx, index) for index, each in enumerate(tx.get("outputs", []))]
         if valid:
             spent, made = tx.get("inputs", []), list(enumerate(declared))
         else:
             spent = tx.get("collaterals", [])
-            made = [(len(declared), output_of(tx["collateralReturn"]))] if "collateralReturn" in tx else []
+            given = [tx["collateralReturn"]] if "collateralReturn" in tx else []
+            made = [(len(declared), output_of(each, tx, len(declared))) for each in given]
         references = [(source["transaction"]["id"], source["index"]) for source in spent]
         inputs = [(reference, self.unspent.pop(reference, None)) for reference in references]
         done = Transaction(
@@ -223,7 +225,7 @@ def assets_of(value: Json) -> dict[tuple[str, str], int]:
     return {(policy, name): n for policy, names in value.items() if policy != "ada" for name, n in names.items()}
 
 
-def output_of(output: Json) -> Output:
+def output_of(output: Json, tx: Json, index: int) -> Output:
     value = output["value"]
     return Output(
         in_nodes_form(output["address"]),
@@ -231,8 +233,20 @@ def output_of(output: Json) -> Output:
         assets_of(value),
         output.get("datum"),
         output.get("datumHash"),
-        output.get("script"),
+        reference_script(output, tx, index),
     )
+
+
+def reference_script(output: Json, tx: Json, index: int) -> Json | None:
+    """The script of an output. A native one that the node sends without its bytes is that of the transaction's CBOR."""
+    script: Json | None = output.get("script")
+    if script is None or "cbor" in script:
+        return script
+    if "cbor" not in tx:
+        return None
+    body = cbor2.loads(bytes.fromhex(tx["cbor"]))[0]
+    sent = body[1][index] if index < len(body[1]) else body[16]
+    return script | {"cbor": sent[3].value.removeprefix(b"\x82\x00").hex()}
 
 
 def value_of(output: Output, grouped: bool) -> Json:

@@ -7,10 +7,10 @@ import asyncpg
 import msgspec
 import pytest
 
-from indexer.blocks import attachments
+from indexer.blocks import attachments, transaction_cbor
 from indexer.ogmios import frames
 from shared import database, packed
-from shared.ledger import datum_hash_of, script_hash_of
+from shared.ledger import NATIVE, datum_hash_of, script_hash_of
 from shared.network import PREVIEW
 from tests.chain.recordings import FILES
 from tests.chain.written import Written, hash_of, pays, person, tx
@@ -32,6 +32,10 @@ def test_the_hashes_of_recorded_datums_and_scripts_are_those_of_their_bytes(name
             assert {bytes.fromhex(each) for each in sent.get("scripts", {})} <= found.scripts.keys()
             assert all(datum_hash_of(body) == given for given, body in found.datums.items())
             assert all(script_hash_of(*script) == given for given, script in found.scripts.items())
+            if declared.sent is not None:
+                on_chain = transaction_cbor.native_scripts(declared.sent)
+                witnessed = {given for given, (language_no, _) in found.scripts.items() if language_no == NATIVE}
+                assert on_chain == {given: found.scripts[given][1] for given in witnessed}
             met += len(found.scripts)
     assert met > 25
 

@@ -60,12 +60,103 @@ def test_an_output_carries_a_datum_or_its_hash_and_a_script() -> None:
     assert found.scripts == {digest: (3, PLUTUS)}
 
 
-@pytest.mark.parametrize(("clause", "tree"), [(SIGNED, [0, KEY]), (ALL, ALL_TREE)])
-def test_a_native_script_without_bytes_is_encoded(clause: Json, tree: Any) -> None:
-    body = cbor2.dumps(tree)
+def sent(*outputs: bytes, witnesses: bytes = b"\xa0", auxiliary: bytes = b"\xf6", returned: bytes = b"") -> Json:
+    """The CBOR of a transaction with these outputs, as Ogmios sends it."""
+    listed = b"\x9f" + b"".join(outputs) + b"\xff"
+    body = b"\xbf\x00\xd9\x01\x02\x80\x01" + listed + (b"\x10" + returned if returned else b"") + b"\xff"
+    return {"cbor": (b"\x84" + body + witnesses + b"\xf5" + auxiliary).hex()}
+
+
+def carrying(script: bytes) -> bytes:
+    """An output with a native reference script."""
+    reference = cbor2.dumps(cbor2.CBORTag(24, b"\x82\x00" + script))
+    return b"\xa3\x00\x41\x61\x01\x07\x03" + reference
+
+
+def ledgers(tree: Any) -> bytes:
+    """A native script as the ledger's encoder writes it: the length of a list of more than 23 items is not written."""
+    if isinstance(tree, list):
+        items = b"".join(ledgers(item) for item in tree)
+        return b"\x9f" + items + b"\xff" if len(tree) > 23 else bytes((0x80 + len(tree),)) + items
+    return bytes(cbor2.dumps(tree))
+
+
+def odd(tree: Any) -> bytes:
+    """A native script as no library writes it: every length in eight bytes, every list open."""
+    if isinstance(tree, list):
+        return b"\x9f" + b"".join(map(odd, tree)) + b"\xff"
+    if isinstance(tree, bytes):
+        return b"\x5b" + len(tree).to_bytes(8) + tree
+    return b"\x1b" + int(tree).to_bytes(8)
+
+
+LANGUAGES = [(SIGNED, [0, KEY]), (ALL, ALL_TREE)]
+
+
+@pytest.mark.parametrize("encode", [cbor2.dumps, ledgers, odd])
+@pytest.mark.parametrize(("clause", "tree"), LANGUAGES)
+def test_a_native_script_without_bytes_is_that_of_the_cbor(clause: Json, tree: Any, encode: Any) -> None:
+    body = encode(tree)
     digest = script_hash_of(NATIVE, body)
-    assert of(output(script=native(clause))).scripts == {digest: (NATIVE, body)}
-    assert of(scripts={digest.hex(): native(clause)}).scripts == {digest: (NATIVE, body)}
+    expected = {digest: (NATIVE, body)}
+    plain, other = b"\x82\x41\x61\x07", carrying(cbor2.dumps([4, 9]))
+    found = of(output(), output(script=native(clause)), **sent(plain, carrying(body)))
+    assert found.scripts == expected
+    assert found.attached == [Attached(1, None, inline=False, script_hash=digest)]
+    returned: Json = {"spends": "collaterals", "collateralReturn": output(script=native(clause))}
+    (done,) = effects.of(tx(output(), **returned, **sent(other, returned=carrying(body))), "conway")
+    assert (done.scripts, done.attached) == (expected, [Attached(1, None, inline=False, script_hash=digest)])
+    listed = {"scripts": {digest.hex(): native(clause)}}
+    tagged = b"\xd9\x01\x02\x81" + body
+    for forms in (
+        sent(witnesses=b"\xa1\x01\x81" + body),
+        sent(witnesses=b"\xa1\x01" + tagged),
+        sent(auxiliary=b"\x82\xa0\x81" + body),
+        sent(auxiliary=b"\xd9\x01\x03\xa2\x00\xa0\x01\x9f" + body + b"\xff"),
+    ):
+        assert of(**listed, **forms).scripts == expected
+
+
+@pytest.mark.parametrize("encode", [cbor2.dumps, ledgers])
+@pytest.mark.parametrize(("clause", "tree"), LANGUAGES)
+def test_without_cbor_a_native_script_counts_if_its_hash_is_known(clause: Json, tree: Any, encode: Any) -> None:
+    body = encode(tree)
+    digest = script_hash_of(NATIVE, body)
+    expected = {digest: (NATIVE, body)}
+    carried = output(script=native(clause))
+    assert of(scripts={digest.hex(): native(clause)}).scripts == expected
+    assert of(carried, mint={digest.hex(): {"": 1}}).scripts == expected
+    assert of(carried, output() | {"address": address.show(b"\x70" + digest)}).scripts == expected
+    assert of(carried, output() | {"address": address.show(b"\x20" + bytes(28) + digest)}).scripts == expected
+
+
+@pytest.mark.parametrize(("clause", "tree"), LANGUAGES)
+def test_a_native_script_whose_hash_nothing_tells_has_none(clause: Json, tree: Any) -> None:
+    found = of(output(script=native(clause), datumHash="11" * 32), output(script=native(clause)))
+    assert found.attached == [Attached(0, b"\x11" * 32, inline=False, script_hash=None)]
+    assert found.scripts == {}
+    digest = script_hash_of(NATIVE, odd(tree))
+    assert of(scripts={digest.hex(): native(clause)}).scripts == {}
+
+
+def test_a_guard_is_read_from_the_cbor() -> None:
+    """Its JSON does not tell whether the hash is that of a key or of a script."""
+    guard = native({"clause": "all", "from": [{"clause": "guard", "from": KEY.hex()}]})
+    for origin in (0, 1):
+        body = cbor2.dumps([1, [[6, [origin, KEY]]]])
+        digest = script_hash_of(NATIVE, body)
+        assert of(output(script=guard), **sent(carrying(body))).scripts == {digest: (NATIVE, body)}
+        witnessed = sent(witnesses=b"\xa1\x01\x81" + body)
+        assert of(scripts={digest.hex(): guard}, **witnessed).scripts == {digest: (NATIVE, body)}
+
+
+SHAPES = ["80", "00", "84a0", "8480a0f5f6", "84a10180a0f5f6", "84a10181a103d81880a0f5f6", "84a0a10180f580"]
+
+
+@pytest.mark.parametrize("other", [sent(), sent(b"\xa1\x03\x00"), *({"cbor": text} for text in SHAPES)])
+def test_cbor_of_another_shape_tells_nothing(other: Json) -> None:
+    found = of(output(script=native(SIGNED)), scripts={"22" * 28: native(SIGNED)}, **other)
+    assert (found.attached, found.scripts) == ([], {})
 
 
 def test_the_bytes_of_a_native_script_count_if_the_node_sends_them() -> None:
