@@ -93,6 +93,7 @@ class Genesis(msgspec.Struct, frozen=True):
     shelley: Json
     alonzo: Json | None
     conway: Json | None
+    dijkstra: Json | None
 
 
 class _StateRow(msgspec.Struct, frozen=True):
@@ -198,6 +199,7 @@ async def genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:
             shelley=told["shelley"],
             alonzo=told.get("alonzo"),
             conway=told.get("conway"),
+            dijkstra=told.get("dijkstra"),
         ),
         last_updated=last.last_updated(ask.network),
     )

@@ -36,7 +36,7 @@ from shared.network import POOL_DEPOSIT, Network
 log = structlog.get_logger()
 
 BATCH_ACCOUNTS = 1_000
-GENESIS_ERAS = ("byron", "shelley", "alonzo", "conway")
+GENESIS_ERAS = ("byron", "shelley", "alonzo", "conway", "dijkstra")
 _PAUSE_S = 10.0  # before a failed query is retried
 _CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, which block other tasks
 

@@ -117,7 +117,7 @@ def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:
     era = node.server.blocks[-1].era
     assert caller.ok(path)["data"]["ogmios"] == parameters.protocol_parameters(era, (7, 0))
     told = caller.ok("/v1/genesis")["data"]
-    for name in ("byron", "shelley", "alonzo", "conway"):
+    for name in ("byron", "shelley", "alonzo", "conway", "dijkstra"):
         chain = node.server.chain
         whole = parameters.genesis_configuration(name, chain.network, chain.genesis, dialect.version)
         assert whole is not None

@@ -1030,6 +1030,7 @@ class Genesis(TypedDict):
     shelley: dict[str, Any]
     alonzo: dict[str, Any] | None
     conway: dict[str, Any] | None
+    dijkstra: dict[str, Any] | None
 
 
 class OwnKeyAnswer(TypedDict):

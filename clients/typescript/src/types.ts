@@ -946,6 +946,7 @@ export interface Genesis {
   shelley: Record<string, unknown>;
   alonzo: Record<string, unknown> | null;
   conway: Record<string, unknown> | null;
+  dijkstra: Record<string, unknown> | null;
 }
 
 /** A successful answer. */
