@@ -74,7 +74,8 @@ async def test_the_genesis_is_given_in_single_fields_and_whole(
     await db.execute("INSERT INTO genesis_configuration VALUES ('shelley', $1::text::json)", json.dumps(shelley))
     told = (await api.get("/v1/genesis", key)).body["data"]
     assert (told["shelley"], told["byron"], told["dijkstra"]) == (shelley, None, None)
-    flat = {name: value for name, value in told.items() if name not in ("byron", "shelley", "alonzo", "conway", "dijkstra")}
+    eras = ("byron", "shelley", "alonzo", "conway", "dijkstra")
+    flat = {name: value for name, value in told.items() if name not in eras}
     assert flat == {
         "network_magic": 2,
         "start_time": "2022-10-25T00:00:00Z",
