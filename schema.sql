@@ -1057,20 +1057,27 @@ CREATE TABLE ledger_state (
     complete_epoch_no    integer,
     desired_pools        integer,
     reserves             bigint,
-    treasury             bigint,
-    compared_pools       integer,
-    pools_stake_mismatch integer,
-    difference           bigint
+    treasury             bigint
 );
 COMMENT ON TABLE ledger_state IS 'Read once in each epoch, at slot_no of epoch_no. Null until the node has answered once; then the last answer.';
 COMMENT ON COLUMN ledger_state.epoch_no IS
     'The epoch of this reading; -1: a rollback has removed that epoch, so everything is read again.';
 COMMENT ON COLUMN ledger_state.next_stake_no IS 'The first stake_no whose reward of this epoch is still to be read; null if all are read.';
 COMMENT ON COLUMN ledger_state.complete_epoch_no IS 'The last epoch in which all rewards were read.';
-COMMENT ON COLUMN ledger_state.compared_pools IS
-    'The number of pools whose live stakes were compared with the node''s.';
-COMMENT ON COLUMN ledger_state.pools_stake_mismatch IS 'How many of the compared live stakes differed.';
-COMMENT ON COLUMN ledger_state.difference IS 'By how much the compared live stakes differed in total, in lovelace.';
+
+CREATE TABLE node_comparison (
+    kind        text    PRIMARY KEY,
+    slot_no     bigint  NOT NULL,
+    epoch_no    integer NOT NULL,
+    compared    bigint  NOT NULL,
+    differing   bigint  NOT NULL,
+    differences json    NOT NULL
+);
+COMMENT ON TABLE node_comparison IS
+    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/comparisons.py. A rollback to an earlier epoch deletes all rows.';
+COMMENT ON COLUMN node_comparison.slot_no IS 'Our tip when the last part was compared.';
+COMMENT ON COLUMN node_comparison.differing IS 'How many of the compared values differed.';
+COMMENT ON COLUMN node_comparison.differences IS 'The first of those: an array of objects with a name, our value and the node''s.';
 
 CREATE TABLE epoch_parameters (
     epoch_no   integer PRIMARY KEY,

@@ -32,7 +32,7 @@ from api.shared_reading import in_time
 from api.usage.backlog import Gauges
 from shared import gauges, sql
 from shared.network import by_name
-from shared.network_state import NetworkState, RollbackDepth
+from shared.network_state import Comparison, NetworkState, RollbackDepth
 
 _NO_ROUTE = "none"
 _MEASURED_WITHIN_S = 6.0  # of the 10 s after which Prometheus gives up by default
@@ -109,10 +109,11 @@ async def _usage_metrics(services: Services) -> Collector:
 
 
 async def _chain_metrics(services: Services) -> "_ChainMetrics":
-    """The states of the networks and their rollbacks, without retired networks."""
+    """The states of the networks, their rollbacks and comparisons, without retired networks."""
     found = [each for each in await network_states.network_states(services) if not each.retired]
     rollbacks = [(each.network, await network_states.rollbacks(services, by_name[each.network])) for each in found]
-    return _ChainMetrics(found, rollbacks)
+    comparisons = [(each.network, await network_states.comparisons(services, by_name[each.network])) for each in found]
+    return _ChainMetrics(found, rollbacks, comparisons)
 
 
 async def _expiring_credentials(services: Services) -> "_ExpiringGauges":
@@ -140,8 +141,13 @@ class _ExpiringGauges(Collector):
 class _ChainMetrics(Collector):
     """The states of the networks."""
 
-    def __init__(self, states: Sequence[NetworkState], rollbacks: Sequence[tuple[str, list[RollbackDepth]]]) -> None:
-        self._states, self._rollbacks = states, rollbacks
+    def __init__(
+        self,
+        states: Sequence[NetworkState],
+        rollbacks: Sequence[tuple[str, list[RollbackDepth]]],
+        comparisons: Sequence[tuple[str, list[Comparison]]],
+    ) -> None:
+        self._states, self._rollbacks, self._comparisons = states, rollbacks, comparisons
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of this scrape."""
@@ -152,6 +158,7 @@ class _ChainMetrics(Collector):
         yield from gauges.gauges("ledgerline_node", gauges.OF_NODE, self._states)
         yield gauges.node_states("ledgerline_node", self._states)
         yield from gauges.gauges("ledgerline", _OF_INDEXER, self._states)
+        yield from gauges.comparisons("ledgerline_ledger", self._comparisons)
 
 
 _OF_CHAIN: Sequence[tuple[str, str, gauges.Value]] = (

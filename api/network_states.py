@@ -9,7 +9,7 @@ from api.services import Services
 from shared import leader, network_state
 from shared.leader import LastHeartbeat
 from shared.network import NETWORKS, Network
-from shared.network_state import IndexState, NetworkState, RollbackDepth
+from shared.network_state import Comparison, IndexState, NetworkState, RollbackDepth
 
 
 async def network_states(services: Services) -> list[NetworkState]:
@@ -35,6 +35,16 @@ async def rollbacks(services: Services, network: Network) -> list[RollbackDepth]
     async def read(source: ChainServer) -> list[RollbackDepth]:
         async with source.connection(network) as db:
             return await network_state.rollbacks(db)
+
+    return await services.chain_servers.read(network, read)
+
+
+async def comparisons(services: Services, network: Network) -> list[Comparison]:
+    """The last comparison of a network with its node's ledger, by kind; nothing before the first one."""
+
+    async def read(source: ChainServer) -> list[Comparison]:
+        async with source.connection(network) as db:
+            return await network_state.comparisons(db)
 
     return await services.chain_servers.read(network, read)
 

@@ -13,7 +13,7 @@ from api.chain_servers import ChainServer
 from api.services import Services
 from shared import schema, sql
 from shared.network import Network, by_name
-from shared.network_state import NetworkState
+from shared.network_state import Comparison, NetworkState
 from shared.version import VERSION
 
 _ANSWER_WITHIN_S = 3.0
@@ -45,17 +45,19 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 class NetworkStatus(NetworkState, frozen=True, kw_only=True):
-    """The state of a network as in /ready, with its last hour and its last verification.
+    """The state of a network as in /ready, with its last hour, its last verification, and its last comparison with the
+    node's ledger, which the indexer makes once in each epoch.
 
     `state` sums it up: `in_step`; `syncing` during the first sync, or while the node is syncing; `behind` if the last
     block is too old for another reason; `node_stalled` and `node_lost`; `down` if no indexer runs; `empty` before the
     first block; `retired`. `last_hour` and `last_verify` are null before the first block, and `last_verify` also before
-    the first verification.
+    the first verification. `last_comparison` is empty before the first comparison. It lists what was compared, by kind.
     """
 
     state: Word
     last_hour: LastHour | None
     last_verify: Verification | None
+    last_comparison: list[Comparison]
 
 
 class UsageStatus(msgspec.Struct, frozen=True):
@@ -132,6 +134,7 @@ async def _status(
         state=state_of(state),
         last_hour=await _last_hour(services, by_name[state.network], at) if indexed else None,
         last_verify=verified.shown() if indexed and verified is not None else None,
+        last_comparison=await network_states.comparisons(services, by_name[state.network]) if indexed else [],
     )
 
 

@@ -42,7 +42,7 @@ from indexer.sync.progress import Progress
 from indexer.sync.signals import Signals, served
 from indexer.verify import ledger_state, rounds
 from indexer.verify.results import MOST_SHOWN
-from shared import database, lifecycle, schema, servers, service_manager, settings, trials
+from shared import database, lifecycle, network_state, schema, servers, service_manager, settings, trials
 from shared import log as logging
 from shared.command import EmbeddedOption, VersionOption, name_database
 from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER
@@ -308,9 +308,9 @@ def verify(
         with _bar(MofNCompleteColumn()) as tell:
             outcome = await rounds.once(db, database_url, options, tell)
         _print(outcome, network)
-        compared = await ledger_state.node_comparison(db)
-        if compared is not None:
-            print(f"{network.name}: {compared}")
+        compared = await network_state.comparisons(db)
+        if compared:
+            print(f"{network.name}: {ledger_state.last_in_words(compared)}")
         return 1 if outcome.results else 0
 
     async def again_and_again(stop: asyncio.Event) -> int:

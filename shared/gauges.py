@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
 
 from shared import schema, version
-from shared.network_state import DEEPER, ROLLBACK_DEPTHS, NetworkState, NodeState, Phase, RollbackDepth
+from shared.network_state import DEEPER, ROLLBACK_DEPTHS, Comparison, NetworkState, NodeState, Phase, RollbackDepth
 
 Value = Callable[[NetworkState], float | None]
 """The value of a gauge; if it is unknown (None), the gauge is omitted."""
@@ -79,6 +79,23 @@ def rollbacks(name: str, depths: Iterable[tuple[str, Iterable[RollbackDepth]]]) 
             [network], list(zip(bounds, counts, strict=True)), sum_value=sum(row.blocks for row in by_depth.values())
         )
     return family
+
+
+def comparisons(prefix: str, found: Iterable[tuple[str, Iterable[Comparison]]]) -> Iterator[Metric]:
+    """How many values were compared with the node's ledger, and how many differed, by network and kind."""
+    labels = ["network", "kind"]
+    compared = GaugeMetricFamily(
+        f"{prefix}_compared", "Values that the last comparison with the node's ledger compared", labels=labels
+    )
+    differences = GaugeMetricFamily(
+        f"{prefix}_differences", "Values that differed from the node's ledger at the last comparison", labels=labels
+    )
+    for network, kinds in found:
+        for each in kinds:
+            compared.add_metric([network, each.kind], each.compared)
+            differences.add_metric([network, each.kind], each.differing)
+    yield compared
+    yield differences
 
 
 def build_info() -> Metric:

@@ -54,6 +54,26 @@ class RollbackDepth(msgspec.Struct, frozen=True):
     blocks: int
 
 
+class Difference(msgspec.Struct, frozen=True):
+    """An account, a pool or another thing, and its value in the index and in the node's ledger."""
+
+    name: str
+    ours: str
+    node: str
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What the index and the node's ledger have of one kind: how many values were compared at the end of the reading
+    of `epoch_no`, how many of them differed, and the first of those.
+    """
+
+    kind: str
+    epoch_no: int
+    compared: int
+    differing: int
+    differences: list[Difference]
+
+
 class NetworkState(msgspec.Struct, frozen=True):
     """The state of one network. Times are in seconds, ages by the database's clock; null if unknown.
 
@@ -120,6 +140,14 @@ async def index_state(db: sql.Connection) -> IndexState | None:
 async def rollbacks(db: sql.Connection) -> list[RollbackDepth]:
     """The node's rollbacks of this connection's network by depth, smallest first; no depth without rollbacks."""
     return await _rollbacks.all(db)
+
+
+async def comparisons(db: sql.Connection) -> list[Comparison]:
+    """The last comparison with the node's ledger, by kind; nothing before the first one."""
+    return [
+        Comparison(row.kind, row.epoch_no, row.compared, row.differing, _differences(row.differences))
+        for row in await _comparisons.all(db)
+    ]
 
 
 def of(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, ready_lag_s: float) -> NetworkState:
@@ -294,6 +322,16 @@ def _progress(index: IndexState | None, heartbeat: LastHeartbeat) -> float | Non
     return 0.0 if index is None else round(min(index.block_no / heartbeat.node_block_no, 1.0), 6)
 
 
+class _Comparison(msgspec.Struct, frozen=True):
+    kind: str
+    epoch_no: int
+    compared: int
+    differing: int
+    differences: str
+
+
+_differences = msgspec.json.Decoder(list[Difference]).decode
 _sql = sql.beside(__file__)
 _index_state = _sql.query("index_state", IndexState)
 _rollbacks = _sql.query("rollbacks", RollbackDepth)
+_comparisons = _sql.query("comparisons", _Comparison)

@@ -144,6 +144,22 @@ function Verify({ network, passed, at }) {
   return html`${outcome} up to block ${number(last.block_no)}${node}, <${Moment} at=${last.ended_at} ageS=${age} passed=${passed} />`;
 }
 
+// What the indexer compared with its node's ledger in the last epoch, with the differences by name.
+function Comparison({ network }) {
+  const kinds = network.last_comparison;
+  if (!kinds.length) return "not yet";
+  const values = kinds.reduce((sum, each) => sum + each.compared, 0);
+  const differing = kinds.filter((each) => each.differing);
+  const scope = `${counted(values, "value")} of ${counted(kinds.length, "kind")} in epoch ${number(kinds[0].epoch_no)}`;
+  if (!differing.length) return `no differences in ${scope}`;
+  return html`<strong class="bad">differences</strong> in ${scope}
+    <ul class="differences">
+      ${differing.map((kind) => html`<li>${kind.kind}: ${number(kind.differing)} of ${number(kind.compared)}
+        <ul>${kind.differences.map((each) => html`<li><code>${each.name}</code>: ${each.ours} here, ${each.node} on the node</li>`)}</ul>
+      </li>`)}
+    </ul>`;
+}
+
 // The facts about a network that has blocks.
 function Index({ network, name, passed, at }) {
   const { blocks, transactions } = network.last_hour;
@@ -156,6 +172,7 @@ function Index({ network, name, passed, at }) {
       <${Fact} name="Behind the node">${network.lag_blocks === null ? "unknown" : `${counted(network.lag_blocks, "block")}, ${duration(network.lag_s)}`}</${Fact}>
       <${Fact} name="Last rollback"><${Rollback} network=${network} passed=${passed} at=${at} /></${Fact}>
       <${Fact} name="Last verify"><${Verify} network=${network} passed=${passed} at=${at} /></${Fact}>
+      <${Fact} name="Compared with the node"><${Comparison} network=${network} /></${Fact}>
       <${Fact} name="Indexed from">${network.first_block_no > 0 ? `block ${number(network.first_block_no)}` : "the origin"}</${Fact}>
       <${Fact} name="Blocks in the last hour">${number(total)}, with ${counted(transactions, "transaction")}</${Fact}>
     </dl>

@@ -111,9 +111,9 @@ def _packed(certificate: frames.Certificate, network: Network) -> packed.Certifi
         pool=None if pool is None or pool.vrf_verification_key_hash is None else parameters_of(pool, network),
         retirement_epoch=None if pool is None else pool.retirement_epoch,
         deposit=None if certificate.deposit is None else frames.lovelace(certificate.deposit),
-        representative=_party(certificate.delegate_representative),
-        cold=_party(certificate.member),
-        hot=_party(delegate),
+        representative=party_of(certificate.delegate_representative),
+        cold=party_of(certificate.member),
+        hot=party_of(delegate),
         genesis=None if issuer is None or delegate is None else _genesis(issuer, delegate),
         anchor=_anchor(certificate),
     )
@@ -124,7 +124,7 @@ def _anchor(certificate: frames.Certificate) -> tuple[str, bytes] | None:
     return None if anchor is None else (anchor.url, bytes.fromhex(anchor.hash))
 
 
-def _party(party: frames.Party | None) -> bytes | None:
+def party_of(party: frames.Party | None) -> bytes | None:
     """A representative, or a member or delegate of the committee."""
     if party is None:
         return None
@@ -147,7 +147,7 @@ def _genesis(issuer: frames.Party, delegate: frames.Party) -> tuple[bytes, bytes
 def _changes_of(certificate: frames.Certificate, network: Network) -> Iterator[Change]:
     """One certificate's changes. NOTE: one Conway certificate may register and also delegate stake and vote."""
     pool, credential = certificate.stake_pool, certificate.credential
-    representative = _party(certificate.delegate_representative)
+    representative = party_of(certificate.delegate_representative)
     if credential is not None and certificate.origin is not None:
         account = reward_account(bytes.fromhex(credential), certificate.origin, network)
         match certificate.type:

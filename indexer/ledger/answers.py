@@ -22,6 +22,7 @@ class RewardAccountSummary(msgspec.Struct, frozen=True, rename="camel"):
     deposit: frames.Lovelace | None = None
     stake_pool: frames.StakePool | None = None
     delegate: frames.StakePool | None = None
+    delegate_representative: frames.Party | None = None
 
     @property
     def pool(self) -> frames.StakePool | None:
@@ -42,6 +43,17 @@ class Proposal(msgspec.Struct, frozen=True, rename="camel"):
     return_account: str
 
 
+class OfTransaction(msgspec.Struct, frozen=True):
+    id: str
+
+
+class UnspentOutput(msgspec.Struct, frozen=True):
+    """An unspent output, of which we use the transaction and the lovelace."""
+
+    transaction: OfTransaction
+    value: frames.Lovelace
+
+
 class Share(msgspec.Struct, frozen=True):
     """A pool's live stake as a share of the circulating supply, like `3/1000`."""
 
@@ -59,14 +71,6 @@ class Parameters(msgspec.Struct, frozen=True, rename="camel"):
     desired_number_of_stake_pools: int
     stake_pool_deposit: frames.Lovelace
     stake_credential_deposit: frames.Lovelace | None = None
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """Our live stakes and the node's: pools compared, pools that differ, and the total difference in lovelace."""
-
-    pools: int
-    mismatched: int
-    difference: int
 
 
 _RENAMED = {"maxReferenceScriptsSize": "maxReferenceScriptsSizePerTransaction"}
@@ -157,10 +161,3 @@ def live_stakes_of(shares: dict[str, Share], reserves: int) -> dict[bytes, int]:
         return {bech32_payload(pool): round(Fraction(share.stake) * circulating) for pool, share in shares.items()}
     except (ValueError, ZeroDivisionError) as error:
         raise frames.Unreadable(f"live stake distribution: {error}") from error
-
-
-def compare(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Comparison:
-    """Compare live stakes by pool_id; a pool that is missing on one side has no stake there."""
-    pools = ours.keys() | theirs.keys()
-    differences = [abs(ours.get(pool, 0) - theirs.get(pool, 0)) for pool in pools]
-    return Comparison(len(pools), sum(difference > 0 for difference in differences), sum(differences))

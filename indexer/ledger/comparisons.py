@@ -17,7 +17,7 @@ import asyncpg
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from indexer.blocks.certificates import parameters_of, parse_pool_id
+from indexer.blocks.certificates import parameters_of, parse_pool_id, party_of
 from indexer.blocks.eras import EraSummary
 from indexer.ledger import answers, deposits, reader
 from indexer.ogmios import frames
@@ -27,29 +27,13 @@ from shared import address, packed, sql
 from shared.encoding import bech32_encode
 from shared.ledger import PoolNo, StakeNo, tx_id_of
 from shared.network import STAKE_DEPOSIT, Network
+from shared.network_state import Comparison, Difference
 
 MOST_NAMED = 5
 """The most differences of one kind that are named."""
 
 _ERA_ENDS_WITHIN_EPOCHS = 5
 _LOWEST_TX_ID = -(1 << 63)
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """A thing by its name, and what the index and the node say of it."""
-
-    name: str
-    ours: str
-    node: str
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """What was compared of one kind: how many values, how many of them differ, and the first of those."""
-
-    kind: str
-    compared: int
-    differing: int
-    differences: list[Difference]
 
 
 class At(msgspec.Struct, frozen=True):
@@ -127,10 +111,10 @@ class Tally:
                     self._add(kind.name, Difference(subject.name(key), *kind.show(left, right)))
             self._compared[kind.name] = self._compared.get(kind.name, 0) + compared
 
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self, epoch_no: int) -> list[Comparison]:
         """One for each kind that was compared."""
         return [
-            Comparison(name, compared, self._differing.get(name, 0), self._named.get(name, []))
+            Comparison(name, epoch_no, compared, self._differing.get(name, 0), self._named.get(name, []))
             for name, compared in self._compared.items()
         ]
 
@@ -180,6 +164,7 @@ class Account(msgspec.Struct, frozen=True):
 
     registered: bool
     pool_id: bytes | UnsetType | None = UNSET
+    representative: bytes | UnsetType | None = UNSET
     deposit: int | UnsetType = UNSET
     rewards: int | UnsetType = UNSET
 
@@ -194,7 +179,8 @@ async def _our_accounts(at: At, first_stake_no: int) -> Batch | None:
     found = {
         row.raw: Account(
             True,
-            row.pool_id,
+            UNSET if row.pool_id is None and not (row.certified or at.from_origin) else row.pool_id,
+            UNSET if row.representative is None and not at.from_origin else row.representative,
             UNSET if at.deposits_changed else STAKE_DEPOSIT,
             row.rewards if at.read and not row.due else UNSET,
         )
@@ -218,10 +204,36 @@ async def _accounts_of_node(node: Ogmios, _: At, accounts: list[bytes]) -> dict[
                 found[of_origin[credential]] = Account(
                     True,
                     None if pool is None else parse_pool_id(pool.id),
+                    party_of(summary.delegate_representative),
                     UNSET if deposit is None else frames.lovelace(deposit),
                     frames.lovelace(summary.rewards),
                 )
     return found
+
+
+# Outputs of the genesis, with its vouchers: 14,000 on mainnet ---------------------------------------------------------
+
+
+async def _our_genesis_outputs(at: At, first: int) -> Batch:
+    """Outputs of the genesis by transaction hash and address; None: it is no longer unspent."""
+    rows = await _genesis_outputs.all(at.db, first, reader.BATCH_ACCOUNTS)
+    found = {(row.tx_hash, row.address): row.lovelace if row.unspent else None for row in rows}
+    return Batch(found, first + len(rows) if rows else None)
+
+
+async def _genesis_outputs_of_node(
+    node: Ogmios, _: At, outputs: list[tuple[bytes, bytes]]
+) -> dict[tuple[bytes, bytes], int] | None:
+    """Those of the outputs that are unspent, with their lovelace, in all eras but Byron's."""
+    addresses = dict(outputs)
+    references = [{"transaction": {"id": tx_hash.hex()}, "index": 0} for tx_hash in addresses]
+    found = await reader.or_none(
+        node, "queryLedgerState/utxo", list[answers.UnspentOutput], outputReferences=references
+    )
+    if found is None:
+        return None
+    unspent = {bytes.fromhex(each.transaction.id): frames.lovelace(each.value) for each in found}
+    return {(tx_hash, addresses[tx_hash]): lovelace for tx_hash, lovelace in unspent.items()}
 
 
 # Pools ----------------------------------------------------------------------------------------------------------------
@@ -419,6 +431,13 @@ def _pool_name(pool_id: bytes) -> str:
     return bech32_encode("pool", pool_id)
 
 
+def _representative_name(representative: bytes) -> str:
+    """The id of a representative (CIP-129), or the word for one that always votes the same."""
+    if len(representative) == 1:
+        return packed.FIXED_REPRESENTATIVES.get(representative[0], representative.hex())
+    return bech32_encode("drep", bytes((0x22 | representative[0],)) + representative[1:])
+
+
 ACCOUNTS = Subject(
     (
         Kind("account_registration", lambda account: account.registered),
@@ -426,6 +445,11 @@ ACCOUNTS = Subject(
             "account_pool",
             lambda account: account.pool_id,
             lambda ours, node: (_pool_or_none(ours), _pool_or_none(node)),
+        ),
+        Kind(
+            "account_representative",
+            lambda account: account.representative,
+            lambda ours, node: (_representative_or_none(ours), _representative_or_none(node)),
         ),
         Kind("account_deposit", lambda account: account.deposit),
         Kind("account_rewards", lambda account: account.rewards),
@@ -458,9 +482,20 @@ SUBJECTS: tuple[Subject, ...] = (
     ),
     Subject((Kind("live_stake", _whole),), _our_live_stakes, _live_stakes_of_node, _pool_name, 0),
     Subject((Kind("snapshot", _whole),), _our_snapshot, _snapshot_of_node, _pool_name, 0),
+    Subject(
+        (Kind("genesis_output", _whole),),
+        _our_genesis_outputs,
+        _genesis_outputs_of_node,
+        lambda output: f"{address.show(output[1])} {output[0].hex()}#0",
+        None,
+    ),
     ACCOUNTS,
 )
 KINDS = tuple(kind.name for subject in SUBJECTS for kind in subject.kinds)
+
+
+def _representative_or_none(representative: bytes | None) -> str:
+    return "none" if representative is None else _representative_name(representative)
 
 
 def _pool_or_none(pool_id: bytes | None) -> str:
@@ -481,9 +516,18 @@ class _Account(msgspec.Struct, frozen=True):
     stake_no: StakeNo
     raw: bytes
     registered: bool
+    certified: bool
+    representative: bytes | None
     pool_id: bytes | None
     rewards: int
     due: bool
+
+
+class _GenesisOutput(msgspec.Struct, frozen=True):
+    tx_hash: bytes
+    address: bytes
+    lovelace: int
+    unspent: bool
 
 
 class _PoolRow(msgspec.Struct, frozen=True):
@@ -526,6 +570,7 @@ class _Configuration(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _State)
 _accounts = _sql.query("accounts", _Account)
+_genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
 _pools = _sql.query("pools", _PoolRow)
 _pool_updates = _sql.query("pool_updates", _PoolUpdate)
 _live_stakes = _sql.query("live_stakes", _LiveStake)

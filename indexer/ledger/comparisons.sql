@@ -10,12 +10,16 @@ FROM (SELECT) one LEFT JOIN ledger_state ON true
 -- The next $2 accounts, from stake_no $1 on, that have a certificate or a reward, a random $3 percent of them. An account whose
 -- certificates precede the first block is registered if it has a reward.
 SELECT stake.stake_no, stake.raw, coalesce(last.kind <> 'deregistration', reward.lovelace IS NOT NULL) AS registered,
-       pool.pool_id, coalesce(reward.lovelace, 0) AS rewards,
+       last.kind IS NOT NULL AS certified, vote.representative, pool.pool_id, coalesce(reward.lovelace, 0) AS rewards,
        EXISTS (SELECT FROM reward_due WHERE reward_due.stake_no = stake.stake_no) AS due
 FROM stake
 LEFT JOIN LATERAL (
     SELECT kind FROM stake_event WHERE stake_event.stake_no = stake.stake_no ORDER BY tx_id DESC, place DESC LIMIT 1
 ) last ON true
+LEFT JOIN LATERAL (
+    SELECT representative FROM vote_delegation WHERE vote_delegation.stake_no = stake.stake_no
+    ORDER BY tx_id DESC, place DESC LIMIT 1
+) vote ON true
 LEFT JOIN reward ON reward.stake_no = stake.stake_no
 LEFT JOIN delegation ON delegation.stake_no = stake.stake_no
 LEFT JOIN pool ON pool.pool_no = delegation.pool_no
@@ -23,6 +27,13 @@ WHERE stake.stake_no >= $1 AND (last.kind IS NOT NULL OR reward.lovelace IS NOT 
   AND random() * 100 < $3::double precision
 ORDER BY stake.stake_no
 LIMIT $2
+
+-- name: genesis_outputs
+-- The next $2 outputs of the genesis after the first $1.
+SELECT g.tx_hash, g.address, g.lovelace,
+       EXISTS (SELECT FROM address JOIN utxo USING (address_no)
+               WHERE address.raw = g.address AND utxo.tx_id = g.tx_id) AS unspent
+FROM genesis_output g WHERE g.tx_id < -$1::bigint << 16 ORDER BY g.tx_id DESC LIMIT $2
 
 -- name: pools
 -- All pools and block issuers, with the epoch in which they were last retired.

@@ -16,6 +16,7 @@ Once an epoch's rewards are read, active stake gets them from one of two sources
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -35,6 +36,9 @@ from shared.network import POOL_DEPOSIT, Network
 
 log = structlog.get_logger()
 
+Step = Callable[[Ogmios, asyncpg.Connection], Awaitable[bool]]
+"""A piece of work with the node and the database; false if there is nothing to do now."""
+
 BATCH_ACCOUNTS = 1_000
 GENESIS_ERAS = ("byron", "shelley", "alonzo", "conway", "dijkstra")
 _PAUSE_S = 10.0  # before a failed query is retried
@@ -42,13 +46,22 @@ _CHUNK_TRANSACTIONS = 2_000  # a few ms of unpacking, which block other tasks
 
 
 class LedgerReader:
-    """Reads for one network. It must be stopped with its `writer`; `turn` is the lock on `writer`."""
+    """Reads for one network. It must be stopped with its `writer`; `turn` is the lock on `writer`.
+
+    It calls `all_read` whenever nothing is left to read at our tip.
+    """
 
     def __init__(
-        self, network: Network, ogmios_url: str, database_url: str, writer: asyncpg.Connection, turn: asyncio.Lock
+        self,
+        network: Network,
+        ogmios_url: str,
+        database_url: str,
+        writer: asyncpg.Connection,
+        turn: asyncio.Lock,
+        all_read: Callable[[], None],
     ) -> None:
         self._network, self._ogmios_url, self._database_url = network, ogmios_url, database_url
-        self._writer, self._turn = writer, turn
+        self._writer, self._turn, self._all_read = writer, turn, all_read
         self._changed = asyncio.Event()
         self._reported: _NodeSnapshots | None = None
 
@@ -58,36 +71,7 @@ class LedgerReader:
 
     async def run(self) -> None:
         """Read until cancelled, with retries after errors of the node. Raises the errors of a lost database."""
-        db = await database.connect(self._database_url, self._network)
-        try:
-            while True:
-                try:
-                    node = await ogmios.connect(self._ogmios_url)
-                    try:
-                        await self._read_on(node, db)
-                    finally:
-                        await node.close()
-                # NOTE: DataError comes from a number that no ledger can contain.
-                except (OSError, aiohttp.ClientError, Refused, frames.Unreadable, asyncpg.DataError) as cause:
-                    log.warning(
-                        "ledger_state.unavailable",
-                        network=self._network.name,
-                        cause=f"{type(cause).__name__}: {cause}",
-                        again_in_s=_PAUSE_S,
-                    )
-                await asyncio.sleep(_PAUSE_S)
-        finally:
-            db.terminate()
-
-    async def _read_on(self, node: Ogmios, db: asyncpg.Connection) -> None:
-        while True:
-            self._changed.clear()
-            try:
-                worked = await self._step(node, db)
-            except NotThere:
-                worked = False
-            if not worked:
-                await self._changed.wait()
+        await step_by_step(self._network, self._ogmios_url, self._database_url, self._changed, self._step)
 
     async def _step(self, node: Ogmios, db: asyncpg.Connection) -> bool:
         """Read the next batch at our tip; False if there is nothing to read now."""
@@ -98,6 +82,7 @@ class LedgerReader:
         epoch_no = self._network.epoch_of(position.slot_no)
         begins = state is None or state.epoch_no != epoch_no
         if not begins and not due and state is not None and state.next_stake_no is None:
+            self._all_read()
             return False
         await acquire(node, position.point)
         if begins:
@@ -153,14 +138,13 @@ class LedgerReader:
     async def _end_epoch(
         self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int, complete_epoch_no: int | None
     ) -> None:
-        """Complete the snapshots with the rewards, which are all read, and compare live stakes.
+        """Complete the snapshots with the rewards, which are all read.
 
         Rewards change at the beginning of an epoch, just before its snapshot, which counts in the next epoch. After
         indexing from scratch, the previous snapshot, which counts in this epoch, lacks its rewards, too.
 
-        Stakes are consistent only at a tip at which all rewards are read. The node has acquired `point`, our last tip.
-        If our tip has since entered a new epoch, or rewards must be read again, this is repeated later, with the
-        snapshots that the node has already returned.
+        The node has acquired `point`, our last tip. If our tip has since entered a new epoch, or rewards must be read
+        again, this is repeated later, with the snapshots that the node has already returned.
         """
         reported = self._reported
         if reported is None or reported.epoch_no != epoch_no or not await store.holds(db, reported.point):
@@ -172,11 +156,9 @@ class LedgerReader:
             position = await self._position_with_all_rewards(db, reported.point, epoch_no)
             if position is None:
                 return
-            ours = {row.pool_id: row.lovelace for row in await _live_stakes.all(db)}
             rewards = {
                 opened + 1: await _rewards_in(self._network, db, reported, opened) for opened in reported.snapshots
             }
-        compared = await self._compare(node, position, ours)
         async with self._turn:
             if not await store.holds(self._writer, position.point):
                 return
@@ -186,17 +168,7 @@ class LedgerReader:
                     await _store_pool_rewards.run(
                         self._writer, list(of_pools.keys()), list(of_pools.values()), counts_in
                     )
-                figures = (None, None, None) if compared is None else msgspec.structs.astuple(compared)
-                await _complete_epoch.run(self._writer, *figures)
-        if compared is not None:
-            log.info(
-                "ledger_state.compared",
-                network=self._network.name,
-                slot_no=position.slot_no,
-                pools=compared.pools,
-                mismatched_pools=compared.mismatched,
-                difference_lovelace=compared.difference,
-            )
+                await _complete_epoch.run(self._writer)
 
     async def _position_with_all_rewards(
         self, db: asyncpg.Connection, point: Point, epoch_no: int
@@ -209,17 +181,6 @@ class LedgerReader:
             return None
         unread = await _due.all(db, 1) or await _registered.all(db, state.next_stake_no, 1)
         return None if unread or not await store.holds(db, point) else position
-
-    async def _compare(
-        self, node: Ogmios, position: store.IndexPosition, ours: dict[bytes, int]
-    ) -> answers.Comparison | None:
-        """Compare our live stakes at a tip with the node's; None if the node does not report them. Raises NotThere."""
-        await acquire(node, position.point)
-        shares = await or_none(node, "queryLedgerState/liveStakeDistribution", dict[str, answers.Share])
-        treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.TreasuryAndReserves)
-        if shares is None or treasury is None:
-            return None
-        return answers.compare(ours, answers.live_stakes_of(shares, frames.lovelace(treasury.reserves)))
 
 
 async def _write_rewards(db: asyncpg.Connection, rewards: dict[StakeNo, int], slot_no: int) -> None:
@@ -333,6 +294,46 @@ class _NodeSnapshots(msgspec.Struct, frozen=True):
 # Queries of the node, for verify, too ---------------------------------------------------------------------------------
 
 
+async def step_by_step(
+    network: Network, ogmios_url: str, database_url: str, changed: asyncio.Event, step: Step
+) -> None:
+    """Repeat `step`, with own connections, until cancelled. A step that has nothing to do, or that finds the node
+    without our tip, is repeated when `changed` is set; one that fails, after a pause. Raises the errors of a lost
+    database.
+    """
+    db = await database.connect(database_url, network)
+    try:
+        while True:
+            try:
+                node = await ogmios.connect(ogmios_url)
+                try:
+                    await _steps(node, db, changed, step)
+                finally:
+                    await node.close()
+            # NOTE: DataError comes from a number that no ledger can contain.
+            except (OSError, aiohttp.ClientError, Refused, frames.Unreadable, asyncpg.DataError) as cause:
+                log.warning(
+                    "ledger_state.unavailable",
+                    network=network.name,
+                    cause=f"{type(cause).__name__}: {cause}",
+                    again_in_s=_PAUSE_S,
+                )
+            await asyncio.sleep(_PAUSE_S)
+    finally:
+        db.terminate()
+
+
+async def _steps(node: Ogmios, db: asyncpg.Connection, changed: asyncio.Event, step: Step) -> None:
+    while True:
+        changed.clear()
+        try:
+            worked = await step(node, db)
+        except NotThere:
+            worked = False
+        if not worked:
+            await changed.wait()
+
+
 class NotThere(Exception):
     """The node has no ledger state for our tip, which is on another fork or too old. A later tip may have one."""
 
@@ -413,11 +414,6 @@ class _Extra(msgspec.Struct, frozen=True):
     extra: bytes
 
 
-class _LiveStake(msgspec.Struct, frozen=True):
-    pool_id: bytes
-    lovelace: int
-
-
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _State)
 _configured = _sql.query("configured", _Configured)
@@ -437,5 +433,4 @@ _extras_from = _sql.query("extras_from", _Extra)
 _account_rewards = _sql.query("account_rewards", _PoolReward)
 _delete_pool_rewards = _sql.command("delete_pool_rewards")
 _store_pool_rewards = _sql.command("store_pool_rewards")
-_live_stakes = _sql.query("live_stakes", _LiveStake)
 _complete_epoch = _sql.command("complete_epoch")

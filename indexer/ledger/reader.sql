@@ -125,14 +125,6 @@ DELETE FROM pool_reward WHERE epoch_no = $1
 INSERT INTO pool_reward (pool_no, epoch_no, lovelace)
 SELECT pool_no, $3, lovelace FROM unnest($1::integer[], $2::bigint[]) AS found (pool_no, lovelace)
 
--- name: live_stakes
--- The live stake of each registered pool, by pool_id.
-SELECT pool_id, coalesce(sum(lovelace), 0)::bigint AS lovelace
-FROM pool LEFT JOIN delegator_bucket USING (pool_no)
-WHERE EXISTS (SELECT FROM pool_update WHERE pool_update.pool_no = pool.pool_no)
-GROUP BY pool.pool_no
-
 -- name: complete_epoch
--- All rewards are read. $1 pools were compared, $2 of them differ, by $3 lovelace in total; null if the node has no stakes.
-UPDATE ledger_state SET
-    next_stake_no = NULL, complete_epoch_no = epoch_no, compared_pools = $1, pools_stake_mismatch = $2, difference = $3
+-- All rewards are read.
+UPDATE ledger_state SET next_stake_no = NULL, complete_epoch_no = epoch_no

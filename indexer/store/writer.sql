@@ -159,9 +159,10 @@ WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
      earlier_ledger_state AS (
          UPDATE ledger_state SET
              epoch_no = CASE WHEN epoch_no > $4::integer THEN -1 ELSE epoch_no END,
-             complete_epoch_no = CASE WHEN complete_epoch_no > $4::integer THEN $4::integer ELSE complete_epoch_no END,
-             compared_pools = NULL, pools_stake_mismatch = NULL, difference = NULL
+             complete_epoch_no = CASE WHEN complete_epoch_no > $4::integer THEN $4::integer ELSE complete_epoch_no END
          WHERE epoch_no > $4::integer OR complete_epoch_no > $4::integer
+     ), deleted_node_comparison AS (
+         DELETE FROM node_comparison WHERE epoch_no > $4::integer
      ), undone AS MATERIALIZED (
          SELECT count(*) AS blocks, coalesce(sum(block.tx_count), 0) AS transactions, (
              SELECT coalesce(sum(fee), 0) FROM tx WHERE tx_id >= $3 AND tx_id < $5::bigint << 16

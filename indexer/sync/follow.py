@@ -19,6 +19,7 @@ import structlog
 from indexer.blocks import genesis
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ledger import reader as ledger
+from indexer.ledger.comparer import NodeComparer
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.ogmios.connection import RollBackward
@@ -162,11 +163,16 @@ class Follower(msgspec.Struct, frozen=True):
         if isinstance(opened, NodeBehind):
             return opened
         turn = asyncio.Lock()
-        ledger_reader = ledger.LedgerReader(self.network, self.ogmios_url, self.database_url, writer, turn)
+        connections = self.network, self.ogmios_url, self.database_url, writer, turn
+        comparer = NodeComparer(*connections)
+        ledger_reader = ledger.LedgerReader(*connections, comparer.notify)
         connect = partial(ogmios.connect, self.ogmios_url)
         pipeline = Pipeline(opened, writer, reader, turn, self.progress, self.warnings, ledger_reader.notify, connect)
         await pipeline.load()  # before the ledger reader, which also uses `writer`
-        async with tasks.background("ledger state", ledger_reader.run):
+        async with (
+            tasks.background("ledger state", ledger_reader.run),
+            tasks.background("ledger comparison", comparer.run),
+        ):
             ledger_reader.notify()
             chasing = _until_stopped(chase(opened, pipeline, connect), pipeline, stop)
             outcome: Outcome = await lifecycle.first_of(chasing, pipeline.write_forever())

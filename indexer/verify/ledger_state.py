@@ -5,35 +5,14 @@ stakes are compared only once all rewards of the epoch are read.
 """
 
 import asyncpg
-import msgspec
 
 from indexer.ledger import comparisons
-from indexer.ledger.comparisons import SUBJECTS, Comparison, Tally
+from indexer.ledger.comparisons import SUBJECTS, Tally
 from indexer.ledger.reader import NotThere, acquire
 from indexer.ogmios.connection import Ogmios
 from indexer.verify.results import CheckResult, Difference
-from shared import sql
 from shared.network import Network
-
-
-class NodeComparison(msgspec.Struct, frozen=True):
-    """The last comparison of live stakes with the node: pools compared, pools that differ, total difference."""
-
-    epoch_no: int
-    pools: int
-    mismatched: int
-    difference: int
-
-    def __str__(self) -> str:
-        outcome = (
-            f"{self.mismatched} differ, by {self.difference} lovelace in total" if self.mismatched else "all match"
-        )
-        return f"live stake of {self.pools} pools compared with the node's ledger in epoch {self.epoch_no}: {outcome}"
-
-
-async def node_comparison(db: asyncpg.Connection) -> NodeComparison | None:
-    """The last comparison with the node, which the indexer made; None if the node could not answer."""
-    return await _node_comparison.one(db)
+from shared.network_state import Comparison
 
 
 async def compare(db: asyncpg.Connection, node: Ogmios, network: Network, sample: float) -> list[Comparison] | None:
@@ -59,7 +38,7 @@ async def compare(db: asyncpg.Connection, node: Ogmios, network: Network, sample
                     break
                 tally.compare(subject, at, batch.found, theirs)
                 first = batch.then
-        return tally.comparisons()
+        return tally.comparisons(at.epoch_no)
 
 
 def results(found: list[Comparison]) -> list[CheckResult]:
@@ -80,5 +59,11 @@ def in_words(found: list[Comparison] | None) -> str:
     return f"compared: {compared}{more}"
 
 
-_sql = sql.beside(__file__)
-_node_comparison = _sql.query("node_comparison", NodeComparison)
+def last_in_words(found: list[Comparison]) -> str:
+    """The comparison that the indexer made in an epoch, for the operator."""
+    differing = ", ".join(f"{each.differing} of {each.compared} of {each.kind}" for each in found if each.differing)
+    total = sum(each.compared for each in found)
+    outcome = f"{differing} differ" if differing else "all match"
+    return (
+        f"{total} values of {len(found)} kinds compared with the node's ledger in epoch {found[0].epoch_no}: {outcome}"
+    )

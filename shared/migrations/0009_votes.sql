@@ -1,4 +1,4 @@
--- Version 9: the vote of an account as the ledger has it, and representatives. Rows of version 8 lack what these tables need, so
+-- Version 9: the vote of an account as the ledger has it, representatives, and comparisons with the node's ledger. Rows of version 8 lack what these tables need, so
 -- every chain is emptied: its indexer begins again. The counts of rollbacks stay, as metrics must not fall.
 
 -- == partner ==
@@ -83,3 +83,19 @@ CREATE TABLE protocol_fork (
 COMMENT ON TABLE protocol_fork IS
     'At most one row: the epoch that began with protocol 10 or, if the index begins later, its first. Without a row, the rules of protocol 9 apply.';
 COMMENT ON COLUMN protocol_fork.major IS 'The major version in that epoch.';
+
+ALTER TABLE ledger_state DROP COLUMN compared_pools, DROP COLUMN pools_stake_mismatch, DROP COLUMN difference;
+
+CREATE TABLE node_comparison (
+    kind        text    PRIMARY KEY,
+    slot_no     bigint  NOT NULL,
+    epoch_no    integer NOT NULL,
+    compared    bigint  NOT NULL,
+    differing   bigint  NOT NULL,
+    differences json    NOT NULL
+);
+COMMENT ON TABLE node_comparison IS
+    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/comparisons.py. A rollback to an earlier epoch deletes all rows.';
+COMMENT ON COLUMN node_comparison.slot_no IS 'Our tip when the last part was compared.';
+COMMENT ON COLUMN node_comparison.differing IS 'How many of the compared values differed.';
+COMMENT ON COLUMN node_comparison.differences IS 'The first of those: an array of objects with a name, our value and the node''s.';

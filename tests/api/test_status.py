@@ -1,6 +1,7 @@
 """`/v1/status` shows the figures that an operator needs first, at a bounded cost."""
 
 import asyncio
+import json
 
 import asyncpg
 import pytest
@@ -46,11 +47,33 @@ async def test_a_network_shows_its_last_hour_and_its_last_verification(
     assert verified == {"slot_no": 10, "block_no": 1, "node_blocks": 500, "differing": ["holder", "policy_holder"]}
 
 
+async def test_differences_from_the_nodes_ledger_are_named_in_status_and_counted_in_metrics(
+    api: Client, chain: Chain, indexer: Indexer, db: asyncpg.Connection
+) -> None:
+    await chain.append(slot_now(5), pays("a", ALICE))
+    await indexer.beats()
+    named = [{"name": "stake_test1…", "ours": "pool1…", "node": "none"}]
+    await db.execute(
+        "INSERT INTO chain_preview.node_comparison VALUES"
+        " ('account_pool', 5, 7, 100, 2, $1::text::json), ('pot', 5, 7, 2, 0, '[]')",
+        json.dumps(named),
+    )
+    (network,) = (await api.get("/v1/status")).body["data"]["networks"]
+    assert network["last_comparison"] == [
+        {"kind": "account_pool", "epoch_no": 7, "compared": 100, "differing": 2, "differences": named},
+        {"kind": "pot", "epoch_no": 7, "compared": 2, "differing": 0, "differences": []},
+    ]
+    shown = (await api.get("/metrics")).body.decode()
+    assert 'ledgerline_ledger_compared{kind="account_pool",network="preview"} 100.0' in shown
+    assert 'ledgerline_ledger_differences{kind="account_pool",network="preview"} 2.0' in shown
+
+
 async def test_a_network_without_blocks_shows_no_figures(api: Client, indexer: Indexer, db: asyncpg.Connection) -> None:
     await indexer.beats()
     await db.execute("INSERT INTO partner.verification VALUES (1, now(), now(), 10, 1, NULL, '{}')")
     (network,) = (await api.get("/v1/status")).body["data"]["networks"]
     assert (network["state"], network["last_hour"], network["last_verify"]) == ("empty", None, None)
+    assert network["last_comparison"] == []
 
 
 async def test_callers_share_a_reading_and_its_error() -> None:

@@ -23,7 +23,7 @@ NATURAL_KEYS = {
 # Data that the node reported about its ledger, and the number of its rollbacks, which are not part of the chain.
 NOT_OF_THE_CHAIN = {
     "rollback_depth", "ledger_state", "epoch_parameters", "genesis_configuration",
-    "reward", "reward_due", "pool_reward",
+    "reward", "reward_due", "pool_reward", "node_comparison",
 }  # fmt: skip
 # The way in which rows were written, directly or in the steps of bulk, and the session.
 NOT_OF_THE_CHAIN_COLUMNS = {("tip", "finalize_step"), ("tip", "numbering")}

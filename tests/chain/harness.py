@@ -11,9 +11,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from email.message import Message
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +25,8 @@ import asyncpg
 
 from devnet import blocks
 from devnet.dialect import Dialect
+from devnet.ledger import Ledger
+from devnet.parameters import MAX_SUPPLY
 from devnet.server import NodeServer
 from devnet.session import Session
 from tests.chain.dump import Dump, dump
@@ -133,11 +137,24 @@ class Rewardless(NodeServer):
     def query(self, session: Session, method: str, params: Any) -> Any:
         if method == "queryLedgerState/governanceProposals":
             return []
+        if method == "queryLedgerState/liveStakeDistribution":
+            return self._live_stakes_of_outputs(self._acquired_ledger(session))
         if asks_for_snapshot(method, params):
-            index = self.index_of(session.acquired)
-            outputs = self.ledger_after(len(self.blocks) - 1 if index is None else index).snapshot_of_outputs
+            outputs = self._acquired_ledger(session).snapshot_of_outputs
             return {pool: {"id": pool, "stake": {"ada": {"lovelace": stake}}} for pool, stake in outputs.items()}
         return without_rewards(super().query(session, method, params))
+
+    def _acquired_ledger(self, session: Session) -> Ledger:
+        index = self.index_of(session.acquired)
+        return self.ledger_after(len(self.blocks) - 1 if index is None else index)
+
+    def _live_stakes_of_outputs(self, ledger: Ledger) -> Json:
+        stakes = Counter[str]()
+        for credential, account in ledger.accounts.items():
+            if account.pool in ledger.pools:
+                stakes[account.pool] += ledger.stakes.get(credential, 0)
+        shares = {pool: Fraction(stake, MAX_SUPPLY - ledger.reserves) for pool, stake in stakes.items() if stake}
+        return {pool: {"stake": "{}/{}".format(*share.as_integer_ratio())} for pool, share in shares.items()}
 
 
 def asks_for_snapshot(method: str, params: Any) -> bool:

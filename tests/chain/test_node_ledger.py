@@ -1,6 +1,7 @@
 """What the index and its node know of the ledger, compared: nothing differs, and each difference is named."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,11 +15,11 @@ from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from devnet.session import Session
 from indexer.ledger import comparisons
-from indexer.ledger.comparisons import Comparison
 from indexer.ogmios import connection as ogmios
 from indexer.verify import ledger_state
 from shared import database
 from shared.network import PREVIEW
+from shared.network_state import Comparison
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node, until
 from tests.chain.scripted import Scripted, delegate, join, leave, retire
@@ -145,8 +146,14 @@ ALTERED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "pool_parameters": ("stakePools", _first(_lovelace("pledge", 1)), "pledge "),
     "live_stake": ("liveStakeDistribution", lambda answer: answer | {STRANGER: {"stake": "1/45000000000"}}, ""),
     "snapshot": ("stakePools", _first(lambda pool: _lovelace("stake", 1)(pool) if "stake" in pool else pool), ""),
+    "genesis_output": ("utxo", _without_first, "none"),
     "account_registration": ("rewardAccountSummaries", _without_first, "no"),
     "account_pool": ("rewardAccountSummaries", _first(lambda each: each | {"stakePool": {"id": STRANGER}}), STRANGER),
+    "account_representative": (
+        "rewardAccountSummaries",
+        _first(lambda each: each | {"delegateRepresentative": {"type": "noConfidence"}}),
+        "noConfidence",
+    ),
     "account_deposit": ("rewardAccountSummaries", _first(_lovelace("deposit", 1)), "2000001"),
     "account_rewards": ("rewardAccountSummaries", _first(_lovelace("rewards", 1)), ""),
 }
@@ -190,3 +197,32 @@ def test_a_pools_new_parameters_count_from_the_next_epoch_on(ledgerline: Ledgerl
         {pool.id: "1/100", other.id: "1/100", gone.id: "3/100"},
         {pool.id: "2/100", gone.id: "4/100"},
     ]
+
+
+def test_the_indexer_compares_once_in_each_epoch_and_keeps_what_differs(
+    ledgerline: Ledgerline, generated: Generated
+) -> None:
+    chain = generated.fork(len(generated.blocks) - 1, 1, 0)
+    with Telling(chain) as node, ledgerline.indexing("preview", node.url) as process:
+
+        def comparison(epoch_no: int) -> dict[str, Any]:
+            statement = f"SELECT * FROM node_comparison WHERE epoch_no = {epoch_no}"  # noqa: S608
+            found = until(f"epoch {epoch_no} is compared", lambda: ledgerline.rows("preview", statement))
+            return {row["kind"]: row for row in found}
+
+        ledgerline.reaches("preview", node.tip(), process)
+        found = comparison(chain.ledger.epoch)
+        assert found.keys() == set(comparisons.KINDS)
+        assert not any(row["differing"] for row in found.values())
+        node.do(partial(setattr, node.server, "alter", ALTERED["account_pool"][:2]))
+        epoch_no = chain.ledger.epoch
+        while chain.ledger.epoch == epoch_no:
+            node.do(node.server.grow, 1)
+        ledgerline.reaches("preview", node.tip(), process)
+        found = comparison(epoch_no + 1)
+        assert {kind for kind, row in found.items() if row["differing"]} == {"account_pool"}
+        row = found["account_pool"]
+        assert 0 < row["differing"] < row["compared"]
+        for named in json.loads(row["differences"]):
+            assert named["name"].startswith("stake_test1") and named["node"] == STRANGER != named["ours"]
+        process.says("ledger_state.compared", "account_pool of stake_test1", STRANGER)

@@ -9,12 +9,10 @@ import pytest
 
 from indexer.blocks.eras import EraSummary, disagreement_of
 from indexer.ledger.answers import (
-    Comparison,
     PoolView,
     Proposal,
     Share,
     Summaries,
-    compare,
     deposits_of,
     live_stakes_of,
     rewards_of,
@@ -58,12 +56,6 @@ def test_invalid_ids_are_unreadable_and_name_the_answer() -> None:
     for share in ("1/0", "x"):
         with pytest.raises(frames.Unreadable, match="live stake distribution"):
             live_stakes_of({POOLS[0]: Share(share)}, 0)
-
-
-def test_live_stakes_are_compared_pool_by_pool() -> None:
-    ours, theirs = ({HASHES[n]: stakes[n] for n in range(4) if stakes[n]} for stakes in ((5, 7, 22, 0), (5, 10, 20, 1)))
-    assert compare(ours, theirs) == Comparison(4, mismatched=3, difference=6)
-    assert compare({HASHES[0]: 0, HASHES[1]: 4}, {}) == Comparison(2, mismatched=1, difference=4)
 
 
 def test_live_stakes_are_shares_of_the_circulating_supply() -> None:

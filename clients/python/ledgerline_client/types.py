@@ -1601,12 +1601,14 @@ class Status(TypedDict):
 
 
 class NetworkStatus(TypedDict):
-    """The state of a network as in /ready, with its last hour and its last verification.
+    """The state of a network as in /ready, with its last hour, its last verification, and its last comparison
+    with the node's ledger, which the indexer makes once in each epoch.
 
     `state` sums it up: `in_step`; `syncing` during the first sync, or while the node is syncing; `behind` if
     the last block is too old for another reason; `node_stalled` and `node_lost`; `down` if no indexer runs;
     `empty` before the first block; `retired`. `last_hour` and `last_verify` are null before the first block,
-    and `last_verify` also before the first verification.
+    and `last_verify` also before the first verification. `last_comparison` is empty before the first
+    comparison. It lists what was compared, by kind.
     """
 
     network: str
@@ -1646,6 +1648,7 @@ class NetworkStatus(TypedDict):
     state: Literal["behind", "down", "empty", "in_step", "node_lost", "node_stalled", "retired", "syncing"]
     last_hour: LastHour | None
     last_verify: Verification | None
+    last_comparison: list[Comparison]
 
 
 class LastHour(TypedDict):
@@ -1668,6 +1671,26 @@ class Verification(TypedDict):
     block_no: int
     node_blocks: int | None
     differing: list[str]
+
+
+class Comparison(TypedDict):
+    """What the index and the node's ledger have of one kind: how many values were compared at the end of the
+    reading of `epoch_no`, how many of them differed, and the first of those.
+    """
+
+    kind: str
+    epoch_no: int
+    compared: int
+    differing: int
+    differences: list[Difference]
+
+
+class Difference(TypedDict):
+    """An account, a pool or another thing, and its value in the index and in the node's ledger."""
+
+    name: str
+    ours: str
+    node: str
 
 
 class UsageStatus(TypedDict):

@@ -1459,12 +1459,14 @@ export interface Status {
 }
 
 /**
- * The state of a network as in /ready, with its last hour and its last verification.
+ * The state of a network as in /ready, with its last hour, its last verification, and its last comparison with
+ * the node's ledger, which the indexer makes once in each epoch.
  *
  * `state` sums it up: `in_step`; `syncing` during the first sync, or while the node is syncing; `behind` if the
  * last block is too old for another reason; `node_stalled` and `node_lost`; `down` if no indexer runs; `empty`
  * before the first block; `retired`. `last_hour` and `last_verify` are null before the first block, and
- * `last_verify` also before the first verification.
+ * `last_verify` also before the first verification. `last_comparison` is empty before the first comparison. It
+ * lists what was compared, by kind.
  */
 export interface NetworkStatus {
   network: string;
@@ -1504,6 +1506,7 @@ export interface NetworkStatus {
   state: "behind" | "down" | "empty" | "in_step" | "node_lost" | "node_stalled" | "retired" | "syncing";
   last_hour: LastHour | null;
   last_verify: Verification | null;
+  last_comparison: Array<Comparison>;
 }
 
 /** The blocks of the last hour by the clock: their number in each of its 60 minutes, and their transactions. */
@@ -1525,6 +1528,25 @@ export interface Verification {
   block_no: number;
   node_blocks: number | null;
   differing: Array<string>;
+}
+
+/**
+ * What the index and the node's ledger have of one kind: how many values were compared at the end of the reading
+ * of `epoch_no`, how many of them differed, and the first of those.
+ */
+export interface Comparison {
+  kind: string;
+  epoch_no: number;
+  compared: number;
+  differing: number;
+  differences: Array<Difference>;
+}
+
+/** An account, a pool or another thing, and its value in the index and in the node's ledger. */
+export interface Difference {
+  name: string;
+  ours: string;
+  node: string;
 }
 
 /**

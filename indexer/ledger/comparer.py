@@ -1,0 +1,123 @@
+"""Compare the index with its node once in each epoch, by the table in comparisons.py.
+
+A round begins once the rewards of an epoch are read, and compares one batch after another: each in its own snapshot of
+the database, at its tip. It has its own connections to both, so following the tip waits only for one short write at
+the end of a round. A restart repeats the round. A round that an epoch's end overtakes is given up.
+"""
+
+import asyncio
+
+import asyncpg
+import msgspec
+import structlog
+
+from indexer.ledger import comparisons, reader
+from indexer.ledger.comparisons import SUBJECTS, Tally
+from indexer.ogmios.connection import Ogmios
+from indexer.store import writer as store
+from shared import schema, sql
+from shared.ledger import Point
+from shared.network import Network
+from shared.network_state import Comparison
+
+log = structlog.get_logger()
+
+
+class NodeComparer:
+    """Compares for one network. It must be stopped with its `writer`; `turn` is the lock on `writer`."""
+
+    def __init__(
+        self, network: Network, ogmios_url: str, database_url: str, writer: asyncpg.Connection, turn: asyncio.Lock
+    ) -> None:
+        self._network, self._ogmios_url, self._database_url = network, ogmios_url, database_url
+        self._writer, self._turn = writer, turn
+        self._read = asyncio.Event()
+        self._round: _Round | None = None
+
+    def notify(self) -> None:
+        """Report that everything that the ledger reader knows of is read at our tip."""
+        self._read.set()
+
+    async def run(self) -> None:
+        """Compare until cancelled, with retries after errors of the node. Raises the errors of a lost database."""
+        await reader.step_by_step(self._network, self._ogmios_url, self._database_url, self._read, self._step)
+
+    async def _step(self, node: Ogmios, db: asyncpg.Connection) -> bool:
+        """Compare the next batch at our tip; False if there is nothing to compare now."""
+        async with db.transaction(isolation="repeatable_read", readonly=True):
+            at = await comparisons.at_tip(db, self._network)
+            if at is None or not at.read:
+                return False
+            last = await _last.one(db)
+            if last is not None and last.epoch_no == at.epoch_no:
+                return False
+            if self._round is None or self._round.epoch_no != at.epoch_no:
+                self._round = _Round(at.epoch_no)
+            if not await self._round.compare(node, at):
+                return False
+        if self._round.subject_no == len(SUBJECTS):
+            await self._store(at.position.point, self._round.tally.comparisons(at.epoch_no))
+            self._round = None
+        return True
+
+    async def _store(self, point: Point, found: list[Comparison]) -> None:
+        """Replace the last comparison, unless the point at which it ended is no longer in our chain, and log it."""
+        async with self._turn, schema.commit(self._writer):
+            if not await store.holds(self._writer, point):
+                return
+            await _forget.run(self._writer)
+            for each in found:
+                named = msgspec.json.encode(each.differences).decode()
+                await _store.run(
+                    self._writer, each.kind, point.slot_no, each.epoch_no, each.compared, each.differing, named
+                )
+        differing = {each.kind: each.differing for each in found if each.differing}
+        tell = log.warning if differing else log.info
+        tell(
+            "ledger_state.compared",
+            network=self._network.name,
+            epoch_no=found[0].epoch_no,
+            slot_no=point.slot_no,
+            compared={each.kind: each.compared for each in found},
+            differing=differing,
+            differences=[
+                f"{each.kind} of {named.name}: {named.ours} here, {named.node} on the node"
+                for each in found
+                for named in each.differences
+            ],
+        )
+
+
+class _Round:
+    """How far the comparison of an epoch is."""
+
+    def __init__(self, epoch_no: int) -> None:
+        self.epoch_no = epoch_no
+        self.subject_no, self._first = 0, 0
+        self.tally = Tally()
+
+    async def compare(self, node: Ogmios, at: comparisons.At) -> bool:
+        """Compare the next batch; False if the index does not know it yet. Raises reader.NotThere."""
+        subject = SUBJECTS[self.subject_no]
+        batch = await subject.ours(at, self._first)
+        if batch is None:
+            return False
+        await reader.acquire(node, at.position.point)
+        theirs = await subject.node(node, at, list(batch.found))
+        if theirs is not None:
+            self.tally.compare(subject, at, batch.found, theirs)
+        if theirs is None or batch.then is None:
+            self.subject_no, self._first = self.subject_no + 1, 0
+        else:
+            self._first = batch.then
+        return True
+
+
+class _Last(msgspec.Struct, frozen=True):
+    epoch_no: int
+
+
+_sql = sql.beside(__file__)
+_last = _sql.query("last", _Last)
+_forget = _sql.command("forget")
+_store = _sql.command("store")
