@@ -374,10 +374,9 @@ async def _our_configurations(at: At, _: int) -> Batch | None:
 
 
 async def _configurations_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, Any]:
+    """By era; UNSET for one that the node does not tell. NOTE: Ogmios 6 does not know Dijkstra's."""
     found = {era: await reader.configuration_of(node, era) for era in reader.GENESIS_ERAS}
-    return {
-        era: msgspec.json.decode(configuration) for era, configuration in found.items() if configuration is not None
-    }
+    return {era: UNSET if told is None else msgspec.json.decode(told) for era, told in found.items()}
 
 
 def _same_configuration(ours: Any, node: Any) -> bool:

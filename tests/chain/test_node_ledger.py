@@ -80,8 +80,8 @@ def differing(found: list[Comparison]) -> dict[str, dict[str, tuple[str, str]]]:
 
 @contextmanager
 def indexed(ledgerline: Ledgerline, chain: Chain) -> Iterator[Telling]:
-    """A node whose chain is indexed, with all rewards."""
-    with Telling(chain) as node, ledgerline.indexing("preview", node.url) as process:
+    """A node whose chain is indexed, with all rewards. Its Ogmios is the newest, which tells most."""
+    with Telling(chain, Dialect((7, 0))) as node, ledgerline.indexing("preview", node.url) as process:
         ledgerline.reaches("preview", node.tip(), process)
         until("all rewards are read", lambda: ledgerline.rows("preview", ALL_READ))
         assert process.stop() == 0
