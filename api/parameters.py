@@ -336,12 +336,15 @@ def read_question(
 
 
 def read_body(struct: type[BodyT], fields: Sequence[Field], sent: Mapping[str, Any]) -> BodyT:
-    """Parse the body of a request. Unknown fields are ignored.
+    """Parse the body of a request. Unknown fields are ignored, unless its Struct forbids them.
 
     Raises Refusal; wrong fields are reported before missing ones.
     """
     values: dict[str, object] = {}
     absent: list[Field] = []
+    if struct.__struct_config__.forbid_unknown_fields:
+        for name in sent.keys() - {field.name for field in fields}:
+            raise errors.invalid_parameter(name, f"is unknown: fields are {', '.join(field.name for field in fields)}")
     for field in fields:
         if field.name not in sent:
             absent.append(field)

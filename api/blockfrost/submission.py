@@ -66,8 +66,8 @@ class EvaluationBody(Body, frozen=True, kw_only=True):
     cbor: Annotated[bytes, SentCbor(transaction_cbor.MOST_BYTES)]
 
 
-class EvaluationWithOutputs(Body, frozen=True, kw_only=True):
-    """A transaction, and outputs that it uses before they are on the chain."""
+class EvaluationWithOutputs(Body, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A transaction, and outputs that it uses before they are on the chain. A misspelt field would lose the outputs."""
 
     cbor: Annotated[bytes, EncodedCbor(transaction_cbor.MOST_BYTES)]
     additional: Annotated[tuple[Json, ...], AdditionalOutputs()] = msgspec.field(name="additionalUtxoSet", default=())

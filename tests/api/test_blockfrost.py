@@ -354,6 +354,24 @@ async def test_evaluation_reads_hex_and_base64(api: Client, chain: Chain, key: s
         assert failure(reply)[0] == status, text
 
 
+async def test_evaluation_refuses_unknown_members_by_name(
+    api: Client, chain: Chain, key: str, db: asyncpg.Connection
+) -> None:
+    """Without the member that is wrong, the transaction gets as far as the node, which this API does not have."""
+    await chain.append(10, pays("a", ALICE))
+    await db.execute("UPDATE partner.credential SET scopes = '{submit}'")
+    output = [{"txId": "00" * 32, "index": 0}, {"address": ALICE, "value": {"coins": 1}, "datum_hash": "00" * 32}]
+    sent: dict[str, Any] = {"cbor": "00ff", "additionalUtxoSet": [output]}
+    misspelt = sent | {"additionalUtxo": [output]}
+    of_output = sent | {"additionalUtxoSet": [[output[0], output[1] | {"datumhash": "00" * 32}]]}
+    for body, status, named in ((sent, 503, ""), (misspelt, 400, "additionalUtxo "), (of_output, 400, "`datumhash`")):
+        reply = await api.call(
+            "POST", f"{ROOT}/utils/txs/evaluate/utxos", headers={"project_id": key}, json=body
+        )
+        assert failure(reply)[0] == status
+        assert named in failure(reply)[2]
+
+
 async def test_exceeded_limits_have_blockfrosts_statuses(
     api: Client, chain: Chain, issue_key: IssueKey, db: asyncpg.Connection
 ) -> None:
