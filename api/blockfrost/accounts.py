@@ -39,7 +39,8 @@ class AccountPage(Page, frozen=True, kw_only=True):
 class Account(msgspec.Struct, frozen=True):
     """An account. `controlled_amount` is the lovelace at its addresses plus its rewards.
 
-    `drep_id` follows CIP-129, or is a name such as `drep_always_abstain`. The sums over its lifetime are null.
+    `active_epoch` is the epoch of its last registration or deregistration, null if no block has one. `drep_id` follows
+    CIP-129, or is a name such as `drep_always_abstain`. The sums over its lifetime are null.
     """
 
     stake_address: str
@@ -83,6 +84,7 @@ class Withdrawal(msgspec.Struct, frozen=True):
 
 class _Certified(msgspec.Struct, frozen=True):
     certified: bool
+    registration_epoch_no: int | None
 
 
 _certified = sql.beside(__file__).query("certified", _Certified)
@@ -93,11 +95,12 @@ async def info(ask: ChainAsk[AccountQuestion]) -> Account:
     raw = owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.snapshot() as db:
         found = await _known(db, raw, ask.network)
+        certificates = await _certificates(db, raw)
     return Account(
         stake_address=found.stake_address,
         active=bool(found.registered) and found.pool_id is not None,
         registered=found.registered,
-        active_epoch=found.active_epoch_no,
+        active_epoch=certificates.registration_epoch_no,
         controlled_amount=str(found.lovelace + found.rewards),
         rewards_sum=None,
         withdrawals_sum=None,
@@ -195,8 +198,13 @@ async def _known(db: Connection, raw: bytes, network: Network) -> accounts.Accou
     """An account that was ever used or registered, in a snapshot. Raises Refusal for others."""
     found, _ = await accounts.one_with_tip(db, raw, network)
     used = found.transaction_count or found.utxo_count or found.withdrawal_count or found.rewards
-    if not (used or found.registered or found.delegate_representative):
-        row = await _certified.one(db, raw)
-        if row is None or not row.certified:
-            raise refusals.never_used()
+    known = used or found.registered or found.delegate_representative
+    if not (known or (await _certificates(db, raw)).certified):
+        raise refusals.never_used()
     return found
+
+
+async def _certificates(db: Connection, raw: bytes) -> _Certified:
+    row = await _certified.one(db, raw)
+    assert row is not None, "a statement without a table has one row"
+    return row

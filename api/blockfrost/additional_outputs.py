@@ -1,7 +1,7 @@
 """Outputs that a transaction spends before they are on the chain: from Ogmios 5's format to that of Ogmios 6.
 
-Nothing is dropped on the way: a member that this service doesn't know is refused by name. The format is that of `Utxo` in
-https://github.com/CardanoSolutions/ogmios/blob/master/docs/static/api/v5.6/ogmios.wsp.json, with two additions: Blockfrost
+Nothing is dropped on the way: a member that this service doesn't know is refused by name. The format is that of `Utxo`
+in `docs/static/api/v5.6/ogmios.wsp.json` of https://github.com/CardanoSolutions/ogmios, with two additions: Blockfrost
 documents `datum_hash`, and SDKs send policies as members of `value`.
 """
 
@@ -61,7 +61,7 @@ class AdditionalOutputs(Kind[tuple[Json, ...]]):
         if not isinstance(value, list) or len(value) > MOST:
             raise ValueError(value)
         pairs = _converted(value, list[tuple[_Input, _Output]], "")
-        return tuple(_translated(*pair, f"[{place}][1]") for place, pair in enumerate(pairs))
+        return tuple(_translated(source, output, f"[{place}][1]") for place, (source, output) in enumerate(pairs))
 
 
 def _translated(source: _Input, output: _Output, at: str) -> Json:

@@ -6,7 +6,7 @@ import msgspec
 
 from api import errors
 from api.ask import ChainAsk
-from api.blockfrost import amounts, plain, refusals
+from api.blockfrost import amounts, onchain_metadata, plain, refusals
 from api.blockfrost.owners import TransactionPlace, places_of
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage
@@ -55,7 +55,8 @@ class RegisteredMetadata(msgspec.Struct, frozen=True):
 class Asset(msgspec.Struct, frozen=True):
     """An asset. The first mint is null if it precedes the first indexed block.
 
-    `onchain_metadata` is the CIP-25 metadata as plain JSON or, by CIP-68, the fields that this service reads.
+    `onchain_metadata` is the whole map of the reference token's datum if it complies with CIP-68 (its version is the
+    standard, its third field the extra), else the CIP-25 metadata as plain JSON.
     """
 
     asset: str
@@ -66,8 +67,8 @@ class Asset(msgspec.Struct, frozen=True):
     initial_mint_tx_hash: str | None
     mint_or_burn_count: int
     onchain_metadata: Any
-    onchain_metadata_standard: None
-    onchain_metadata_extra: None
+    onchain_metadata_standard: str | None
+    onchain_metadata_extra: str | None
     metadata: RegisteredMetadata | None
 
 
@@ -98,9 +99,10 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
     asset = ask.question.asset
     async with ask.snapshot() as db:
         found = await assets.one(db, asset, ask.network)
-        cip25 = await assets.cip25(db, asset)
+        datum, cip25 = await assets.described(db, asset)
     if found is None:
         raise errors.asset_not_found()
+    cip68 = None if datum is None else onchain_metadata.of_datum(datum, asset.asset_name)
     registered = (await ask.services.registry.look_up(asset.policy_id + asset.asset_name)).metadata
     return Asset(
         asset=amounts.unit_of(found.policy_id, found.asset_name),
@@ -110,9 +112,9 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
         quantity=found.total_supply,
         initial_mint_tx_hash=found.first_mint_tx,
         mint_or_burn_count=found.mint_count + found.burn_count,
-        onchain_metadata=_on_chain(found.metadata, None if found.metadata_source == "cip68" else cip25),
-        onchain_metadata_standard=None,
-        onchain_metadata_extra=None,
+        onchain_metadata=_plain(cip25) if cip68 is None else cip68.metadata,
+        onchain_metadata_standard=None if cip68 is None else cip68.standard,
+        onchain_metadata_extra=None if cip68 is None else cip68.extra,
         metadata=None if registered is None else _registered(registered),
     )
 
@@ -160,15 +162,13 @@ async def of_policy(ask: ChainAsk[PolicyPage]) -> list[Supplied]:
     return [Supplied(amounts.unit_of(policy_id, each.asset_name), each.total_supply) for each in page.data]
 
 
-def _on_chain(read: Metadata | None, cip25: dict[Any, Any] | None) -> Any:
-    if cip25 is not None:
-        try:
-            return plain.of_detailed(metadatum.detailed(cip25))
-        except ValueError:  # nested too deeply, or values that metadata can't have, as in the JSON of old nodes
-            pass
-    if read is None:
+def _plain(cip25: dict[Any, Any] | None) -> Any:
+    if cip25 is None:
         return None
-    return {name: value for name, value in msgspec.structs.asdict(read).items() if value is not None}
+    try:
+        return plain.of_detailed(metadatum.detailed(cip25))
+    except ValueError:  # nested too deeply, or values that metadata can't have, as in the JSON of old nodes
+        return None
 
 
 def _registered(found: Metadata) -> RegisteredMetadata:

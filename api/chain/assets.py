@@ -322,12 +322,17 @@ async def one(db: Connection, asset: AssetId, network: Network) -> Asset | None:
     return _asset_in(row, asset, _on_chain(asset, row, "auto"), network)
 
 
-async def cip25(db: Connection, asset: AssetId) -> dict[Any, Any] | None:
-    """The CIP-25 metadata of an asset as its transaction has it, in a snapshot; None if it has none."""
+async def described(db: Connection, asset: AssetId) -> tuple[bytes | None, dict[Any, Any] | None]:
+    """The present datum of an asset's reference token (CIP-68), and its CIP-25 metadata as its transaction has it, in a
+    snapshot. Either is None if there is none.
+    """
     row = await _asset.one(db, asset.policy_id, asset.asset_name, metadata.reference_name(asset.asset_name))
-    if row is None or row.named_extra is None:
-        return None
-    return metadata.Described(packed.unpack_extra(row.named_extra)).entry(asset.policy_id, asset.asset_name)
+    if row is None:
+        return None, None
+    cip25 = None
+    if row.named_extra is not None:
+        cip25 = metadata.Described(packed.unpack_extra(row.named_extra)).entry(asset.policy_id, asset.asset_name)
+    return row.datum, cip25
 
 
 def _asset_in(row: _AssetRow, asset: AssetId, described: MetadataAndSource, network: Network) -> Asset:

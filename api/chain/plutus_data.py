@@ -5,9 +5,12 @@ A datum (CDDL `plutus_data`) follows the detailed schema of cardano-cli and Ogmi
 keeps its order and repeated keys, which a decoder into Python's dicts would not, and integers are exact.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import cbor2
+
+Part = TypeVar("Part")
 
 MOST_LEVELS = 100
 """The maximum nesting of JSON in answers. Datums and metadata may have 16,000 levels, more than JSON parsers accept."""
@@ -32,11 +35,28 @@ def of_cbor(data: bytes) -> Any:
     return value if reader.at == len(data) else None
 
 
+def fields_of(data: bytes) -> list[bytes] | None:
+    """The CBOR of each field of a constructor, None for anything else."""
+    return _parts(data, _Reader.fields)
+
+
+def pairs_of(data: bytes) -> list[tuple[bytes, bytes]] | None:
+    """The CBOR of each key of a map and of its value, None for anything else."""
+    return _parts(data, _Reader.pairs)
+
+
 def native_script(data: bytes) -> Any:
     """A native script in the JSON of cardano-cli; None if it is of an unknown kind, or nested too deeply."""
     try:
         return _clause(cbor2.loads(data), MOST_LEVELS)
     except (_Unreadable, cbor2.CBORError, RecursionError):
+        return None
+
+
+def _parts(data: bytes, read: "Callable[[_Reader], Part]") -> Part | None:
+    try:
+        return read(_Reader(data))
+    except (_Unreadable, IndexError, RecursionError, ValueError):
         return None
 
 
@@ -60,6 +80,36 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
+
+    def fields(self) -> list[bytes]:
+        """The CBOR of each field of a constructor."""
+        major, tag = self._head()
+        if major != 6:
+            raise _Unreadable
+        major, length = self._head()
+        if tag == _GENERAL_CONSTRUCTOR and major == 4:
+            self.value(MOST_LEVELS)  # the constructor's number
+            major, length = self._head()
+        if major != 4:
+            raise _Unreadable
+        return self._spans(length)
+
+    def pairs(self) -> list[tuple[bytes, bytes]]:
+        """The CBOR of the keys and values of a map."""
+        major, length = self._head()
+        if major != 5:
+            raise _Unreadable
+        parts = self._spans(None if length is None else 2 * length)
+        return list(zip(parts[::2], parts[1::2], strict=True))
+
+    def _spans(self, length: int | None) -> list[bytes]:
+        """The CBOR of each of the next items."""
+        found: list[bytes] = []
+        while not self._ends() if length is None else len(found) < length:
+            start = self.at
+            self.value(MOST_LEVELS)
+            found.append(self._data[start : self.at])
+        return found
 
     def value(self, levels: int) -> Any:
         if not levels:

@@ -29,6 +29,7 @@ from tests.api.conftest import IssueKey
 from tests.api.hostile import BROKEN, HOSTILE
 from tests.api.payments import ALICE, BOB, NOBODY, ON_MAINNET, STAKE, pays, raw
 from tests.api.submitting import grant
+from tests.chain.model import bech32_payload
 from tests.chain.written import Written, person, reward_account, tx
 from tests.chain.written import pays as paying
 
@@ -312,6 +313,27 @@ def registers(pool: bytes) -> dict[str, Any]:
     return {"type": "stakePoolRegistration", "stakePool": parameters}
 
 
+async def test_an_account_is_active_since_its_registration(api: Client, key: str, written: Written) -> None:
+    """`active_epoch` is the epoch of the last registration or deregistration, whatever was delegated since."""
+    account = reward_account("x")
+    credential = {"credential": bech32_payload(account)[1:].hex(), "from": "verificationKey"}
+    pool = {"stakePool": {"id": show_pool_id(bytes(28))}}
+    registered, ended, delegated = (
+        {"type": kind} | credential
+        for kind in ("stakeCredentialRegistration", "stakeCredentialDeregistration", "stakeDelegation")
+    )
+    await written.append(10, tx("a", certificates=[registers(bytes(28)), registered]))
+    for epoch, certificates, told in (
+        (1, [delegated | pool], (True, 0)),
+        (2, [ended], (False, 2)),
+        (4, [registered, delegated | pool], (True, 4)),
+        (6, [delegated | pool], (True, 4)),
+    ):
+        await written.append(epoch * EPOCH_SLOTS, tx(f"in {epoch}", certificates=certificates))
+        found = (await get(api, f"/accounts/{account}", key)).body
+        assert (found["active"], found["active_epoch"]) == told
+
+
 async def test_a_walk_over_pages_returns_each_output_once(api: Client, key: str, written: Written) -> None:
     somebody = person("p")
     await written.append(10, tx("a", *[paying(somebody)] * 7))
@@ -360,14 +382,12 @@ async def test_evaluation_refuses_unknown_members_by_name(
     """Without the member that is wrong, the transaction gets as far as the node, which this API does not have."""
     await chain.append(10, pays("a", ALICE))
     await db.execute("UPDATE partner.credential SET scopes = '{submit}'")
-    output = [{"txId": "00" * 32, "index": 0}, {"address": ALICE, "value": {"coins": 1}, "datum_hash": "00" * 32}]
+    output: Any = [{"txId": "00" * 32, "index": 0}, {"address": ALICE, "value": {"coins": 1}, "datum_hash": "00" * 32}]
     sent: dict[str, Any] = {"cbor": "00ff", "additionalUtxoSet": [output]}
     misspelt = sent | {"additionalUtxo": [output]}
     of_output = sent | {"additionalUtxoSet": [[output[0], output[1] | {"datumhash": "00" * 32}]]}
     for body, status, named in ((sent, 503, ""), (misspelt, 400, "additionalUtxo "), (of_output, 400, "`datumhash`")):
-        reply = await api.call(
-            "POST", f"{ROOT}/utils/txs/evaluate/utxos", headers={"project_id": key}, json=body
-        )
+        reply = await api.call("POST", f"{ROOT}/utils/txs/evaluate/utxos", headers={"project_id": key}, json=body)
         assert failure(reply)[0] == status
         assert named in failure(reply)[2]
 

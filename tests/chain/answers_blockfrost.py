@@ -27,7 +27,7 @@ from tests.chain.model import (
     fingerprint,
     stake_address,
 )
-from tests.chain.model_assets import AssetKey, by_hex
+from tests.chain.model_assets import AssetKey, by_hex, text_of
 from tests.chain.model_attachments import Attachments
 from tests.chain.model_certificates import places_of
 from tests.chain.model_chain import Chain
@@ -365,7 +365,7 @@ class Facade:
     def check_account(self, account: str) -> None:
         """Check an account, its addresses, assets, outputs, delegations and withdrawals."""
         path, pools, summary = "/accounts/{stake_address}", self.chain.pools, self.owners.summary(account)
-        pool, epoch = pools.delegations.get(account, (None, None))
+        pool, _ = pools.delegations.get(account, (None, None))
         told = self.told(path, path.format(stake_address=account))
         # Without certificates it is unknown before the first indexed block.
         registered = account in pools.registered or (None if told["registered"] is None else False)
@@ -373,7 +373,7 @@ class Facade:
             "stake_address": account,
             "active": bool(registered and pool),
             "registered": registered,
-            "active_epoch": None if epoch is None else epoch + 2,
+            "active_epoch": self.registered_in(account),
             "controlled_amount": str(summary["lovelace"]),
             "withdrawable_amount": "0",
             "pool_id": pool,
@@ -398,6 +398,18 @@ class Facade:
         ]
         self.listed(f"{path}/withdrawals", withdrawals, stake_address=account)
 
+    def registered_in(self, account: str) -> int | None:
+        """The epoch of the last registration or deregistration: `active_epoch` in accounts_stake_address.sql of
+        blockfrost-backend-ryo.
+        """
+        slots = [
+            tx.slot
+            for tx in self.ledger.transactions.values()
+            for each in tx.certificates
+            if each["type"] in REGISTRATIONS and self.chain.pools.account(each) == account
+        ]
+        return self.ledger.clock.epoch_of(slots[-1]) if slots else None
+
     def traits_of_address(self, address: str) -> Iterator[object]:
         yield bech32_payload(address)[0] if address.startswith("addr") else "byron"
         yield "assets", bool(self.owners.held(address))
@@ -406,7 +418,9 @@ class Facade:
     def traits_of_account(self, account: str) -> Iterator[object]:
         pools, used = self.chain.pools, bool(self.owners.transactions.get(account))
         yield "registered", account in pools.registered, used
-        yield "delegations", bool(pools.delegated.get(account)), account in pools.delegations
+        delegations, since = pools.delegated.get(account, []), self.registered_in(account)
+        yield "delegations", bool(delegations), account in pools.delegations
+        yield "other epoch", bool(delegations) and since not in (None, delegations[-1]["active_epoch_no"])
         yield "representative", pools.representatives.get(account, {}).get("type")
         yield "withdrawals", account in self.withdrawn, used
 
@@ -434,7 +448,8 @@ class Facade:
         """Check an asset, its holders, mints and transactions."""
         path, unit, assets = "/assets/{asset}", "".join(asset), self.chain.assets
         known, minted = assets.info(asset), assets.minted.get(asset, [])
-        described, source = assets.metadata(asset)
+        by_datum = cip68_of(assets.reference_datum(asset), asset[1][:8])
+        metadata, standard, extra = by_datum or (cip25_of(asset, minted), None, None)
         expected = {
             "asset": unit,
             "policy_id": asset[0],
@@ -443,12 +458,16 @@ class Facade:
             "quantity": known["total_supply"],
             "initial_mint_tx_hash": known["first_mint_tx"],
             "mint_or_burn_count": len(minted),
-            "onchain_metadata": cip25_of(asset, minted) if source == "cip25" else described,
-            "onchain_metadata_standard": None,
-            "onchain_metadata_extra": None,
+            "onchain_metadata": metadata,
+            "onchain_metadata_standard": standard,
             "metadata": None,
         }
-        self.one(path, expected, asset=unit)
+        told = self.told(path, path.format(asset=unit))
+        if by_datum:
+            told["onchain_metadata"] = decoded(told["onchain_metadata"], asset[1][:8])
+        same(path.format(asset=unit), without(told, "onchain_metadata_extra"), expected)
+        told_extra = told["onchain_metadata_extra"]
+        same(f"{path.format(asset=unit)}, extra", told_extra and cbor2.loads(bytes.fromhex(told_extra)), extra)
         rows = [{"address": each["address"], "quantity": each["quantity"]} for each in holders]
         self.in_some_order(f"{path}/addresses", rows, "quantity", asset=unit)
         mints = [
@@ -768,6 +787,40 @@ def plain(value: Any) -> Any:
 
 def key_of(key: Any) -> str:
     return key if isinstance(key, str) else as_text(key)
+
+
+TEXTS = {
+    "000de140": ("name", "image", "mediaType", "description"),
+    "0014df10": ("name", "description", "ticker", "url", "logo"),
+    "001bc280": ("name", "image", "mediaType", "description"),
+}
+
+
+def cip68_of(datum: str | None, label: str) -> tuple[Json, str, Any] | None:
+    """The whole map of a CIP-68 datum, its standard and its third field, by the rules of blockfrost-utils. Values of
+    fields that CIP-68 does not name are as `decoded` returns them.
+    """
+    content = None if datum is None else cbor2.loads(bytes.fromhex(datum))
+    fields = content.value if isinstance(content, cbor2.CBORTag) else []
+    if not isinstance(fields, list) or len(fields) < 2 or not isinstance(fields[0], dict) or fields[1] not in (1, 2, 3):
+        return None
+    entries = {text_or_hex(key): value for key, value in fields[0].items()}
+    for name in TEXTS[label]:
+        if isinstance(entries.get(name), bytes | list):
+            pieces = entries[name] if isinstance(entries[name], list) else [entries[name]]
+            entries[name] = text_or_hex(b"".join(pieces))
+    needed = {"name", "description" if label == "0014df10" else "image"}
+    return (entries, f"CIP68v{fields[1]}", (*fields, None)[2]) if needed <= entries.keys() else None
+
+
+def decoded(shown: Json, label: str) -> Json:
+    """Metadata with fields that are shown as CBOR decoded."""
+    as_it_is = (*TEXTS[label], "files", *(() if label == "000de140" else ("decimals",)))
+    return {name: part if name in as_it_is else cbor2.loads(bytes.fromhex(part)) for name, part in shown.items()}
+
+
+def text_or_hex(value: bytes) -> str:
+    return text_of(value) or value.hex()
 
 
 def cip25_of(asset: AssetKey, minted: Iterable[tuple[Transaction, int]]) -> Any:

@@ -97,13 +97,17 @@ class Assets:
 
     def cip68(self, asset: AssetKey) -> Json | None:
         """The metadata in the current datum of the reference token, if it is readable."""
+        return cip68_entry(self.reference_datum(asset))
+
+    def reference_datum(self, asset: AssetKey) -> str | None:
+        """The current datum of a user token's reference token."""
         policy, name = asset
         if not name.startswith(USER_TOKENS):
             return None
         reference = (policy, REFERENCE + name[8:])
         for output in reversed(self.ledger.unspent.values()):
             if reference in output.assets:
-                return cip68_entry(self.datum(output))
+                return self.datum(output)
         return None
 
     def datum(self, output: Output) -> str | None:

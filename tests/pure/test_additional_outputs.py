@@ -79,7 +79,10 @@ VALUE, SCRIPT = "additionalUtxoSet[0][1].value", "additionalUtxoSet[0][1].script
         (pair(value={"assets": {f"{POLICY}.0g": 1}, **COINS}), f"{VALUE}.assets.{POLICY}.0g is no asset"),
         (pair(value={"assets": {f"{POLICY}.{'00' * 33}": 1}, **COINS}), f"{VALUE}.assets.{POLICY}.{'00' * 33} is no"),
         (pair(value={"assets": {f"{POLICY}.00": -1}, **COINS}), f"{VALUE}.assets.{POLICY}.00 must be an integer"),
-        (pair(value={"assets": {f"{POLICY}.aa": 1, f"{POLICY}.AA": 1}, **COINS}), f"{VALUE}.assets.{POLICY}.AA is given"),
+        (
+            pair(value={"assets": {f"{POLICY}.aa": 1, f"{POLICY}.AA": 1}, **COINS}),
+            f"{VALUE}.assets.{POLICY}.AA is given",
+        ),
         (pair(value={"assets": {POLICY: 1}, POLICY: {"": 1}, **COINS}), f"{VALUE}.{POLICY}. is given twice"),
         (pair(value={POLICY: {"xy": 1}, **COINS}), f"{VALUE}.{POLICY}.xy is no asset name"),
         (pair(datum_hash="ab"), "additionalUtxoSet[0][1].datum_hash is wrong"),
