@@ -450,8 +450,8 @@ COMMENT ON COLUMN spender.entries IS
     '12 bytes per spent output, in spending order: tx_id of the spender (8), index in its block of the transaction that made the output (2), output index (2).';
 ALTER TABLE spender ALTER entries SET STORAGE EXTERNAL;
 
--- Row numbers of byte strings. They are never deleted or reused, so packed rows may contain them, and caches of them
--- stay valid across rollbacks (see tip.numbering) ---------------------------------------------------------------------
+-- Row numbers of byte strings. They are never reused, so packed rows may contain them, and caches of them stay valid
+-- across rollbacks (see tip.numbering). A rollback deletes the addresses that only undone blocks have used -------------
 
 CREATE TABLE stake (
     stake_no        integer PRIMARY KEY,

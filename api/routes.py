@@ -317,7 +317,7 @@ ROUTES: tuple[Route, ...] = (
         accounts.addresses,
         "api key",
         scope="accounts",
-        sorted_by="number in the index (roughly the order of first use)",
+        sorted_by="first use",
         errors=_OF_AN_ACCOUNT,
     ),
     Route(

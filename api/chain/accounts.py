@@ -203,10 +203,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ac
 
 
 async def addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress, PlacePaging]:
-    """List the addresses of a stake account that were ever used.
-
-    Their order is fixed, and roughly that of their first use.
-    """
+    """List the addresses of a stake account that were ever used, in the order of their first use."""
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
     passed = None if asked.cursor is None else _passed(asked.cursor, ask.network)
     async with ask.connection() as db:

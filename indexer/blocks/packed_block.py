@@ -63,8 +63,9 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Lookups(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Everything to look up before the rows of a block can be built, without duplicates.
 
-    `tx_hashes` are the block's own transactions, `spent` the outputs of other blocks that they spend. `assets` are
-    policy id and name in one byte string, `reward_accounts` the 29 bytes of CIP-19, `pool_ids` 28 bytes.
+    `tx_hashes` are the block's own transactions, `spent` the outputs of other blocks that they spend. `addresses` are
+    in the order of their first use. `assets` are policy id and name in one byte string, `reward_accounts` the 29 bytes
+    of CIP-19, `pool_ids` 28 bytes.
     """
 
     tx_hashes: list[bytes]

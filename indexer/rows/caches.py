@@ -3,7 +3,7 @@
 They also contain data that is prepared but not committed, so a batch can be prepared while the previous one is written.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import filterfalse
 from struct import Struct
 from typing import Generic, TypeVar, cast
@@ -143,17 +143,18 @@ class Addresses(Recent[bytes, AddressNumbers]):
         self._query, self._next, self._stakes = query, next_number, stakes
 
     async def look_up(
-        self, db: Connection, addresses: set[bytes], reward_accounts: set[bytes]
+        self, db: Connection, addresses: Collection[bytes], reward_accounts: set[bytes]
     ) -> tuple[list[tuple[AddressNo, StakeNo | None, bytes]], list[tuple[StakeNo, bytes]]]:
         """Look up the numbers of these addresses with their stake credentials, and of further reward accounts.
 
-        Returns (address_no, stake_no, address) and (stake_no, reward account) for those that are numbered now.
+        `addresses` are in the order of their first use, in which new ones are numbered. Returns (address_no, stake_no,
+        address) and (stake_no, reward account) for those that are numbered now.
         """
         missing = self.unknown(addresses)
         if missing:
             self.update((row.raw, (row.number, row.stake_no)) for row in await self._query.all(db, list(missing)))
             missing = self.unknown(missing)
-        staked = {raw: stake_of(raw) for raw in sorted(missing)}
+        staked = {raw: stake_of(raw) for raw in addresses if raw in missing} if missing else {}
         new_stakes = await self._stakes.look_up(db, reward_accounts.union(filter(None, staked.values())))
         new = []
         for raw, stake_address in staked.items():

@@ -3,7 +3,7 @@
 A batch needs a fixed, small number of queries; most references come from caches.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -97,9 +97,10 @@ class Resolver:
         spent = chain.from_iterable(lookups.spent for lookups in blocks)
         unknown = [key for key in self.unspent.unknown(spent) if packed.output_of(key)[0] not in made]
         fetched, of_genesis = await _fetch(db, unknown) if unknown else ({}, {})
+        of_genesis_at = (output.address for output in of_genesis.values())
         first_seen = await self.look_up_numbers(
             db,
-            {output.address for output in of_genesis.values()}.union(*(lookups.addresses for lookups in blocks)),
+            dict.fromkeys(chain(of_genesis_at, *(lookups.addresses for lookups in blocks))),
             set[bytes]().union(*(lookups.assets for lookups in blocks)),
             set[bytes]().union(*(lookups.reward_accounts for lookups in blocks)),
             {pool_id for lookups in blocks for pool_id in lookups.pool_ids},
@@ -113,12 +114,14 @@ class Resolver:
     async def look_up_numbers(
         self,
         db: Connection,
-        addresses: set[bytes],
+        addresses: Collection[bytes],
         assets: set[bytes],
         reward_accounts: set[bytes],
         pool_ids: set[bytes] = frozenset(),  # type: ignore[assignment] # it is only read
     ) -> FirstSeen:
-        """Look up the numbers of addresses, assets (policy id and name in one), reward accounts and pools."""
+        """Look up the numbers of addresses, which are in the order of their first use, assets (policy id and name in
+        one), reward accounts and pools.
+        """
         new_addresses, new_stakes = await self.addresses.look_up(db, addresses, reward_accounts)
         new_policies = await self.policies.look_up(db, {asset[:HASH28_BYTES] for asset in assets})
         new_assets = await self.assets.look_up(db, assets)

@@ -1,6 +1,7 @@
 """The first step of a rollback: read the changes of the undone transactions from their packed rows."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import asyncpg
 import msgspec
@@ -23,7 +24,8 @@ class Undone(msgspec.Struct, frozen=True):
     `lovelace_out` is the lovelace in the outputs of each transaction. `made` are the rows of the unspent outputs that
     cease to exist; `restored` are the outputs that are unspent again. `entries` counts the entries of each history to
     remove, `spent` the entries of `spender` in each slot_no. `assets` are all that the transactions paid, minted or
-    burned, `reward_accounts` the stake credentials of their withdrawals and credits.
+    burned, `reward_accounts` the stake credentials of their withdrawals and credits. `unused_addresses` are those that
+    only these transactions have used; they have no number any more.
     """
 
     transactions: int
@@ -36,6 +38,7 @@ class Undone(msgspec.Struct, frozen=True):
     restored: dict[OutputKey, ResolvedOutput]
     entries: HistoryCounts
     spent: Counter[int]
+    unused_addresses: Sequence[bytes] = ()
 
 
 async def read(db: asyncpg.Connection, first_tx_id: TxId) -> Undone:

@@ -23,7 +23,7 @@ from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver
 from indexer.rows.rows import Rows, quantity_columns
 from indexer.rows.staking import Staking, of_genesis
-from indexer.store import epochs, histories, holders, outputs, supplies, votes
+from indexer.store import addresses, epochs, histories, holders, outputs, supplies, votes
 from indexer.store.undone import Undone
 from indexer.store.undone import read as read_undone
 from shared import ledger, network_state, schema, sql
@@ -214,7 +214,7 @@ async def begin(db: asyncpg.Connection, network: Network, genesis: Genesis) -> N
         resolver = await new_resolver(db, network)
         first_seen = await resolver.look_up_numbers(
             db,
-            {raw for _, raw, _ in genesis.outputs},
+            dict.fromkeys(raw for _, raw, _ in reversed(genesis.outputs)),
             set(),
             set(genesis.delegations),
             genesis.pools.keys() | set(genesis.delegations.values()),
@@ -326,6 +326,9 @@ async def _undo(
     if bulk:
         await outputs.cut_staged_spenders(db, first_tx_id)
         await _delete_staged.run(db, first_tx_id)
+    unused = await addresses.delete_unused(db, undone.entries.address_txs, bulk=bulk)
+    undone = msgspec.structs.replace(undone, unused_addresses=unused)
+    if bulk:
         return undone, _Moves(undone.amounts)
     await supplies.undo(db, undone.supplies, undone.assets, first_tx_id)
     await epochs.undo_reward_changes(db, point, changed | undone.reward_accounts)

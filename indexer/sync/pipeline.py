@@ -208,8 +208,9 @@ class Pipeline:
         return await self._build(followed, point, first_seen, self._writer)
 
     def _undo_in_caches(self, undone: Undone) -> None:
-        # NOTE: row numbers stay valid. Outputs that the rollback removed also stay in the cache: nothing can spend them
-        # until their transaction arrives again, which replaces them.
+        # NOTE: other numbers stay valid. Outputs that the rollback removed also stay in the cache: nothing can spend
+        # them until their transaction arrives again, which replaces them.
+        self._resolver.addresses.forget(undone.unused_addresses)
         self._resolver.restore(undone.restored)
         self._assets.forget(undone.assets)
 

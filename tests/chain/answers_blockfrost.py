@@ -381,7 +381,7 @@ class Facade:
         } | dict.fromkeys(("rewards_sum", "withdrawals_sum", "reserves_sum", "treasury_sum"))
         same(path.format(stake_address=account), told, expected)
         addresses = [{"address": address} for address in self.owners.addresses.get(account, [])]
-        self.in_some_order(f"{path}/addresses", addresses, stake_address=account)
+        self.listed(f"{path}/addresses", addresses, stake_address=account)
         held = [{"unit": unit, "quantity": n} for unit, n in units(self.owners.held(account)).items()]
         self.in_some_order(f"{path}/addresses/assets", held, stake_address=account)
         self.listed(f"{path}/utxos", self.unspent(account), stake_address=account)

@@ -22,6 +22,21 @@ from tests.chain.model_assets import AssetKey, text_of
 ORIGINS = ("verificationKey", "script")
 
 
+def first_uses(ledger: Ledger) -> list[str]:
+    """All addresses in the order in which outputs first paid to them, by transaction and index."""
+    known = ledger.transactions
+    genesis = {reference: output for reference, output in ledger.unspent.items() if reference[0] not in known}
+    for tx in ledger.transactions.values():
+        genesis.update(
+            (reference, source)
+            for reference, source in tx.inputs
+            if source is not None and reference[0] not in ledger.transactions
+        )
+    before = [genesis[reference].address for reference in sorted(genesis, reverse=True)]  # as in _add_outputs
+    paid = [output.address for tx in ledger.transactions.values() for _, output in tx.outputs]
+    return list(dict.fromkeys([*before, *paid]))
+
+
 class Owners:
     """The property of addresses and accounts, collected from a ledger at this moment."""
 
@@ -34,7 +49,7 @@ class Owners:
         self.spent_by: dict[OutputReference, Transaction] = {}
         self._add_outputs(ledger)
         self._add_transactions(ledger)
-        for address in {*ledger.of_address, *(output.address for output in ledger.unspent.values())}:
+        for address in first_uses(ledger):
             account = stake_address_of(address)
             if account is not None:
                 self.addresses[account].append(address)

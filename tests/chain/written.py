@@ -5,6 +5,7 @@ They begin at block 1, so transactions need not balance: earlier inputs are unkn
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
@@ -66,6 +67,19 @@ def mints(*assets: tuple[str, int], policy: str = POLICY) -> Json:
     return {policy: dict(assets)}
 
 
+def _block(slot_no: int, block_no: int, ancestor: str, transactions: Sequence[Json]) -> Json:
+    return {
+        "type": "praos",
+        "era": "conway",
+        "id": hash_of(f"block {slot_no} {[each['id'] for each in transactions]}"),
+        "ancestor": ancestor,
+        "height": block_no,
+        "slot": slot_no,
+        "issuer": {"verificationKey": "00" * 32},
+        "transactions": list(transactions),
+    }
+
+
 class Written:
     """A chain of preview on a connection to its schema."""
 
@@ -74,39 +88,41 @@ class Written:
 
     async def append(self, slot_no: int, *transactions: Json, to_tip: int = 0) -> str:
         """Index a block, `to_tip` blocks before the node's tip; returns its hash."""
-        present = await store.position(self._db)
-        tip = None if present is None else present.point
-        block_no = 1 if present is None else present.block_no + 1
-        block = {
-            "type": "praos",
-            "era": "conway",
-            "id": hash_of(f"block {slot_no} {[each['id'] for each in transactions]}"),
-            "ancestor": "" if tip is None else tip.block_hash.hex(),
-            "height": block_no,
-            "slot": slot_no,
-            "issuer": {"verificationKey": "00" * 32},
-            "transactions": list(transactions),
-        }
-        return await self.index(block, to_tip=to_tip)
+        return await self.append_batch([(slot_no, transactions)], to_tip=to_tip)
 
-    async def index(self, block: Json, *, to_tip: int = 0) -> str:
-        """Index a block as the node reports it; returns its hash."""
+    async def append_batch(self, blocks: Sequence[tuple[int, Sequence[Json]]], *, to_tip: int = 0) -> str:
+        """Index blocks, each with its slot, in one commit; returns the hash of the last one."""
+        present = await store.position(self._db)
+        ancestor = "" if present is None else present.block_hash.hex()
+        block_no = 0 if present is None else present.block_no
+        batch = []
+        for slot_no, transactions in blocks:
+            block_no += 1
+            batch.append(_block(slot_no, block_no, ancestor, transactions))
+            ancestor = batch[-1]["id"]
+        return await self.index(*batch, to_tip=to_tip)
+
+    async def index(self, *blocks: Json, to_tip: int = 0) -> str:
+        """Index blocks as the node reports them, in one commit; returns the hash of the last one."""
         present = await store.position(self._db)
         tip = None if present is None else present.point
-        frame = {"result": {"direction": "forward", "block": block, "tip": "origin"}}
-        answer = frames.read(json.dumps(frame).encode())
-        assert isinstance(answer, frames.NextBlock) and answer.block is not None
-        node_tip = frames.NodePoint(block["slot"], answer.block.id, block["height"] + to_tip)
-        packed = packed_block.pack(effects.of_block(answer.block), node_tip, PREVIEW)
+        packed = []
+        for block in blocks:
+            answer = frames.read(
+                json.dumps({"result": {"direction": "forward", "block": block, "tip": "origin"}}).encode()
+            )
+            assert isinstance(answer, frames.NextBlock) and answer.block is not None
+            node_tip = frames.NodePoint(block["slot"], answer.block.id, block["height"] + to_tip)
+            packed.append(packed_block.pack(effects.of_block(answer.block), node_tip, PREVIEW))
         resolver = await new_resolver(self._db, PREVIEW)
-        first_seen = await resolver.look_up(self._db, [packed.lookups])
-        begun = staking.epochs_begun(tip, packed.point, PREVIEW)
-        built = await rows.of([packed], first_seen, begun, resolver, _RULES)
+        first_seen = await resolver.look_up(self._db, [each.lookups for each in packed])
+        begun = staking.epochs_begun(tip, packed[0].point, PREVIEW)
+        built = await rows.of(packed, first_seen, begun, resolver, _RULES)
         if self.bulk:
             await store.stage(self._db, built.rows, node_tip)
         else:
             await store.append(self._db, built.rows, await Assets().entries_of(self._db, built.rows), node_tip)
-        return packed.point.block_hash.hex()
+        return packed[-1].point.block_hash.hex()
 
     async def back_to(self, slot_no: int) -> None:
         """Roll back to the block at a slot."""

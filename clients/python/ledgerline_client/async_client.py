@@ -591,10 +591,7 @@ class AsyncLedgerline(AsyncHttp):
         order: Literal["asc", "desc"] | None = None,
         cursor: str | None = None,
     ) -> types.AccountAddressPage:
-        """List the addresses of a stake account that were ever used.
-
-        Their order is fixed, and roughly that of their first use.
-        """
+        """List the addresses of a stake account that were ever used, in the order of their first use."""
         answer: types.AccountAddressPage = await self.call(
             "GET",
             "/v1/accounts/{stake_address}/addresses",

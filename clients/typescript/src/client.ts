@@ -154,7 +154,7 @@ export type ListAccountAddressesOptions = {
   limit?: number | undefined;
   /** Number of results to skip. */
   offset?: number | undefined;
-  /** Sort order, by number in the index (roughly the order of first use): `desc` lists the newest or largest first. */
+  /** Sort order, by first use: `desc` lists the newest or largest first. */
   order?: "asc" | "desc" | undefined;
   /** The `next_cursor` of a page of this list, to continue after that page. `offset` counts from there. */
   cursor?: string | undefined;
@@ -877,11 +877,7 @@ export class Ledgerline extends Http {
     return this.call(operations.getAccount, { stake_address: stakeAddress }, {}, call);
   }
 
-  /**
-   * List the addresses of a stake account that were ever used.
-   *
-   * Their order is fixed, and roughly that of their first use.
-   */
+  /** List the addresses of a stake account that were ever used, in the order of their first use. */
   listAccountAddresses(
     stakeAddress: string,
     options: ListAccountAddressesOptions = {},
