@@ -7,12 +7,13 @@ import msgspec
 
 from api import errors
 from api.ask import ChainAsk
-from api.blockfrost import amounts, outputs, plain
+from api.blockfrost import amounts, byron_size, outputs, plain
 from api.blockfrost.amounts import Amount
 from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
 from api.chain.transactions import FullTransaction, LabelMetadata, Value
 from api.parameters import Hex, Question
+from shared import address
 from shared.ledger import index_of
 from shared.sql import Connection
 
@@ -28,6 +29,7 @@ class Transaction(msgspec.Struct, frozen=True):
 
     `deposit` is inputs and withdrawals minus outputs and fee, so it includes a donation, and is negative if more
     deposits were returned than paid. It is 0 if scripts failed, and null if an input precedes the first indexed block.
+    `size` of a Byron transaction leaves out its witnesses.
     `mir_cert_count`, `redeemer_count` and `treasury_donation` are null: they are not kept.
     """
 
@@ -135,7 +137,7 @@ async def info(ask: ChainAsk[TransactionQuestion]) -> Transaction:
         output_amount=amounts.total(output.value for output in found.outputs),
         fees=_text(found.fee),
         deposit=_text(_deposit(found)),
-        size=found.size,
+        size=found.size if found.slot_no >= ask.network.byron_slots else _byron_size(found),
         invalid_before=_text(found.invalid_before),
         invalid_hereafter=_text(found.invalid_hereafter),
         utxo_count=len(found.inputs) + len(found.outputs),
@@ -245,6 +247,11 @@ def _deposit(found: FullTransaction) -> int | None:
         return None
     paid = sum(value.lovelace for value in spent) + sum(each.lovelace for each in found.withdrawals)
     return paid - sum(output.value.lovelace for output in found.outputs) - found.fee
+
+
+def _byron_size(found: FullTransaction) -> int:
+    paid = [(address.of_node(output.address), output.value.lovelace) for output in found.outputs]
+    return byron_size.size_bytes([spent.output_index for spent in found.inputs], paid)
 
 
 def _text(number: int | None) -> str | None:

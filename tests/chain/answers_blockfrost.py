@@ -3,6 +3,7 @@
 Lists are read in both orders, page by page and one page beyond the end. Paths are written as in the table of routes.
 """
 
+import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -195,7 +196,7 @@ class Facade:
                 "output_amount": total(output for _, output in tx.outputs),
                 "fees": text(tx.fee),
                 "deposit": text(deposit(tx, valid)),
-                "size": tx.size,
+                "size": self.size(tx),
                 "invalid_before": text(interval.get("invalidBefore")),
                 "invalid_hereafter": text(interval.get("invalidAfter")),
                 "utxo_count": len(tx.inputs) + len(tx.outputs),
@@ -220,6 +221,14 @@ class Facade:
         self.one(f"{path}/withdrawals", withdrawn, hash=tx.tx_hash)
         self.check_metadata(tx)
         self.check_certificates(tx)
+
+    def size(self, tx: Transaction) -> int | None:
+        """In Byron's slots the bytes without the witnesses, as cardano-db-sync counts them: `Era/Byron/Insert.hs`."""
+        if tx.slot >= self.ledger.clock.byron_slots or "cbor" not in tx.declared:
+            return tx.size
+        file = io.BytesIO(bytes.fromhex(tx.declared["cbor"])[1:])
+        cbor2.CBORDecoder(file).decode()
+        return file.tell()
 
     def input(self, reference: OutputReference, source: Output | None, valid: bool) -> Json:
         known = {"tx_hash": reference[0], "output_index": reference[1], "collateral": not valid, "reference": False}
