@@ -60,12 +60,12 @@ class Account(msgspec.Struct, frozen=True):
 class Delegation(msgspec.Struct, frozen=True):
     """A delegation to a pool. `tx_hash` is null for one in the genesis.
 
-    `amount` is always null: the stake at that time is not kept.
+    `amount` is the lovelace in all outputs of the transaction, as with Blockfrost, not the stake.
     """
 
     active_epoch: int
     tx_hash: str | None
-    amount: None
+    amount: str | None
     pool_id: str
     tx_slot: int | None
     block_time: int | None
@@ -145,13 +145,14 @@ async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
         found = (await accounts.delegations(ask.about(_list(AccountDelegations, ask.question), db))).data
         by_tx = [each.transaction for each in found if each.transaction is not None]
         blocks = await outputs.blocks_at(db, [each.slot_no for each in by_tx])
+        paid = await outputs.paid(db, [each.tx_hash for each in by_tx])
     return [
         Delegation(each.active_epoch_no, None, None, each.pool_id, None, None, None)
         if each.transaction is None
         else Delegation(
             active_epoch=each.active_epoch_no,
             tx_hash=each.transaction.tx_hash,
-            amount=None,
+            amount=str(paid[each.transaction.tx_hash]),
             pool_id=each.pool_id,
             tx_slot=each.transaction.slot_no,
             block_time=int(each.transaction.block_time.timestamp()),

@@ -62,7 +62,7 @@ async def info(ask: ChainAsk[AddressQuestion]) -> AddressHoldings:
     payment = found.payment_credential
     return AddressHoldings(
         found.address,
-        [Amount(amounts.LOVELACE, str(found.lovelace)), *assets],
+        [Amount(amounts.LOVELACE, str(found.lovelace)), *sorted(assets, key=lambda held: held.unit)],
         found.stake_address,
         "byron" if found.kind == "byron" else "shelley",
         payment is not None and payment.origin == "script",

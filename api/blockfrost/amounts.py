@@ -31,8 +31,9 @@ def total(values: Iterable[Value]) -> list[Amount]:
 
 
 def shown(quantities: Mapping[str, int]) -> list[Amount]:
-    """Quantities by unit."""
-    return [Amount(unit, str(quantity)) for unit, quantity in quantities.items()]
+    """Quantities by unit: lovelace, then assets in the order of their units."""
+    units = sorted(quantities, key=lambda unit: (unit != LOVELACE, unit))
+    return [Amount(unit, str(quantities[unit])) for unit in units]
 
 
 def unit_of(policy_id: str, asset_name: str) -> str:

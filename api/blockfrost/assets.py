@@ -53,7 +53,7 @@ class RegisteredMetadata(msgspec.Struct, frozen=True):
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """An asset. The first mint is null if it precedes the first indexed block.
+    """An asset. `asset_name` is null if it is empty. The first mint is null if it precedes the first indexed block.
 
     `onchain_metadata` is the whole map of the reference token's datum if it complies with CIP-68 (its version is the
     standard, its third field the extra), else the CIP-25 metadata as plain JSON.
@@ -61,7 +61,7 @@ class Asset(msgspec.Struct, frozen=True):
 
     asset: str
     policy_id: str
-    asset_name: str
+    asset_name: str | None
     fingerprint: str
     quantity: str
     initial_mint_tx_hash: str | None
@@ -107,7 +107,7 @@ async def info(ask: ChainAsk[AssetQuestion]) -> Asset:
     return Asset(
         asset=amounts.unit_of(found.policy_id, found.asset_name),
         policy_id=found.policy_id,
-        asset_name=found.asset_name,
+        asset_name=found.asset_name or None,
         fingerprint=found.fingerprint,
         quantity=found.total_supply,
         initial_mint_tx_hash=found.first_mint_tx,

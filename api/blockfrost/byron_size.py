@@ -1,5 +1,5 @@
-"""The size of a Byron transaction as cardano-db-sync counts it: without its witnesses, unlike the ledger, whose fees count
-them (`insertByronTx` in `Era/Byron/Insert.hs`). Pure.
+"""The size of a Byron transaction as cardano-db-sync counts it (`insertByronTx` in `Era/Byron/Insert.hs`): without its
+witnesses, which the fees of the ledger count. Pure.
 
 It follows from the inputs and outputs, since these transactions are encoded in only one way (CDDL `tx` of Byron):
 `[[* [0, #6.24(bytes .cbor [bytes .size 32, u32])]], [* [address, u64]], {}]` with both lists of indefinite length.

@@ -7,7 +7,7 @@ import msgspec
 from api.blockfrost import amounts
 from api.blockfrost.amounts import Amount
 from api.chain.utxos import UnspentOutput
-from shared import sql
+from shared import packed, sql
 from shared.ledger import slot_of
 from shared.sql import Connection
 
@@ -42,6 +42,11 @@ class Placed(msgspec.Struct, frozen=True):
     attached: bytes | None
 
 
+class _Paid(msgspec.Struct, frozen=True):
+    hash: bytes
+    outputs: bytes
+
+
 class _Spender(msgspec.Struct, frozen=True):
     output_index: int
     tx_hash: bytes
@@ -50,6 +55,7 @@ class _Spender(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 _blocks_at = _sql.query("blocks_at", BlockAt)
 _placed = _sql.query("placed", Placed)
+_paid = _sql.query("paid", _Paid)
 _spenders = _sql.query("spenders", _Spender)
 
 
@@ -81,6 +87,12 @@ async def placed(db: Connection, hashes: Iterable[str]) -> Mapping[str, Placed]:
     """Transactions by hash; unknown ones are omitted."""
     wanted = [bytes.fromhex(each) for each in set(hashes)]
     return {row.hash.hex(): row for row in await _placed.all(db, wanted)}
+
+
+async def paid(db: Connection, hashes: Iterable[str]) -> Mapping[str, int]:
+    """The lovelace in the outputs of transactions, by hash."""
+    rows = await _paid.all(db, [bytes.fromhex(each) for each in set(hashes)])
+    return {row.hash.hex(): sum(output.lovelace for output in packed.unpack_outputs(row.outputs)[1]) for row in rows}
 
 
 async def spenders(db: Connection, tx_id: int) -> Mapping[int, str]:

@@ -8,6 +8,10 @@ SELECT slot_no, block_no, hash FROM block WHERE slot_no = ANY ($1::bigint[])
 -- Transactions by hash: a look-up for each.
 SELECT tx.hash, tx.tx_id, tx.attached FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
 
+-- name: paid
+-- The packed outputs of transactions by hash: a look-up for each.
+SELECT tx.hash, tx.outputs FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
+
 -- name: spenders
 -- The spent outputs of transaction $2, which is in slot $1. Cost: the spent outputs of a block, and a look-up for each
 -- one found.
