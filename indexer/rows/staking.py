@@ -46,7 +46,7 @@ class Staking(msgspec.Struct):
     pool_retirements: list[tuple[TxId, PoolNo, int, int]] = []
     delegations: dict[StakeNo, tuple[PoolNo | None, int | None]] = {}
     blocks: Counter[tuple[PoolNo, int]] = msgspec.field(default_factory=Counter)
-    withdrawn: set[StakeNo] = set()
+    withdrawn: Counter[StakeNo] = msgspec.field(default_factory=Counter)
     credited: set[StakeNo] = set()
 
     def add_block(self, block: PackedBlock, epoch_no: int, resolver: Resolver) -> None:
@@ -56,7 +56,8 @@ class Staking(msgspec.Struct):
 
     def add(self, tx_id: TxId, tx: Transaction, epoch_no: int, resolver: Resolver) -> None:
         """Add the certificates, withdrawals and credits of one transaction."""
-        self.withdrawn.update(resolver.stakes[account] for account in tx.withdrawals)
+        for account, taken in tx.withdrawals.items():
+            self.withdrawn[resolver.stakes[account]] += taken
         self.credited.update(resolver.stakes[account] for account in tx.credits)
         for place, change in enumerate(changes_of(tx.certificates, tx.tx_hash, resolver.network)):
             match change:

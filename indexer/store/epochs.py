@@ -39,14 +39,15 @@ async def change_delegations(db: asyncpg.Connection, staking: Staking) -> None:
 
 
 async def change_rewards(db: asyncpg.Connection, staking: Staking, slot_no: int) -> set[StakeNo]:
-    """Delete rewards that are withdrawn, and mark those that changed up to `slot_no` to be read again.
+    """Take what is withdrawn out of rewards, and mark those that changed up to `slot_no` to be read again.
 
     Returns the stake credentials whose reward or delegation changed. A withdrawal empties a reward account (Shelley
-    ledger specification, DELEGS); the actual reward after it is read from the ledger later.
+    ledger specification, DELEGS), or takes a part of it since Dijkstra (cardano-ledger `validateWithdrawals`); the
+    actual reward after it is read from the ledger later.
     """
-    changed_rewards = staking.withdrawn | staking.credited | staking.delegations.keys()
+    changed_rewards = staking.withdrawn.keys() | staking.credited | staking.delegations.keys()
     if staking.withdrawn:
-        await _delete_rewards.run(db, list(staking.withdrawn))
+        await _withdraw.run(db, list(staking.withdrawn), list(staking.withdrawn.values()))
     if changed_rewards:
         await _make_rewards_due.run(db, sorted(changed_rewards), slot_no)
     return changed_rewards
@@ -101,7 +102,7 @@ _reap = _sql.command("reap")
 _add_blocks = _sql.command("add_blocks")
 _subtract_blocks = _sql.command("subtract_blocks")
 _delegate = _sql.command("delegate")
-_delete_rewards = _sql.command("delete_rewards")
+_withdraw = _sql.command("withdraw")
 _make_rewards_due = _sql.command("make_rewards_due")
 _bring_rewards_due_back = _sql.command("bring_rewards_due_back")
 _delegators_of = _sql.query("delegators_of", _Delegator)

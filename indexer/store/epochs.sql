@@ -69,8 +69,12 @@ UPDATE stake SET pool_no = changed.pool_no, active_epoch_no = changed.active_epo
 FROM unnest($1::integer[], $2::integer[], $3::integer[]) AS changed (stake_no, pool_no, active_epoch_no)
 WHERE stake.stake_no = changed.stake_no
 
--- name: delete_rewards
-DELETE FROM reward WHERE stake_no = ANY ($1::integer[])
+-- name: withdraw
+-- Take the lovelace $2 out of the rewards of stake credentials $1. One that is not greater, as last read, is gone.
+MERGE INTO reward USING unnest($1::integer[], $2::bigint[]) AS taken (stake_no, lovelace)
+ON reward.stake_no = taken.stake_no
+WHEN MATCHED AND reward.lovelace <= taken.lovelace THEN DELETE
+WHEN MATCHED THEN UPDATE SET lovelace = reward.lovelace - taken.lovelace
 
 -- name: make_rewards_due
 INSERT INTO reward_due (stake_no, slot_no) SELECT unnest($1::integer[]), $2

@@ -99,3 +99,4 @@ COMMENT ON TABLE node_comparison IS
 COMMENT ON COLUMN node_comparison.slot_no IS 'Our tip when the last part was compared.';
 COMMENT ON COLUMN node_comparison.differing IS 'How many of the compared values differed.';
 COMMENT ON COLUMN node_comparison.differences IS 'The first of those: an array of objects with a name, our value and the node''s.';
+COMMENT ON TABLE reward IS 'Rewards of reward accounts, as read at slot_no, less what was withdrawn since. No row for a reward of 0.';

@@ -11,7 +11,7 @@ from indexer.store.undone import Undone
 from shared import database
 from shared.ledger import Point, tx_id_of
 from shared.network import PREVIEW
-from tests.chain.written import Written, tx
+from tests.chain.written import Written, pays, person, reward_account, tx
 
 FIRST, SECOND = Point(21_600, bytes(31) + b"\1"), Point(21_700, bytes(31) + b"\2")
 BOUNDARY = Point(21_600, bytes(31) + b"\3")
@@ -190,3 +190,19 @@ async def at(db: asyncpg.Connection, slot_no: int) -> Point:
     point = await store.last_at_or_before(db, slot_no)
     assert point is not None
     return point
+
+
+@pytest.mark.parametrize(("withdrawn", "left"), [([0], 9), ([4], 5), ([4, 3], 2), ([9], None), ([11], None)])
+async def test_a_withdrawal_leaves_the_rest_of_a_reward(
+    database_url: str, withdrawn: list[int], left: int | None
+) -> None:
+    """Since Dijkstra a transaction may withdraw a part. The reward in the index may be older than the ledger's."""
+    db = await database.connect(database_url, PREVIEW)
+    chain = Written(db)
+    await chain.append(10, tx("paid", pays(person("ann", staked=True))))
+    await db.execute("INSERT INTO reward SELECT stake_no, 10, 9 FROM stake")
+    taken = [{reward_account("ann"): {"ada": {"lovelace": lovelace}}} for lovelace in withdrawn]
+    await chain.append(20, *(tx(f"taken {at}", withdrawals=each) for at, each in enumerate(taken)))
+    assert await db.fetchval("SELECT lovelace FROM reward") == left
+    assert await db.fetchval("SELECT slot_no FROM reward_due") == 20, "it is read again"
+    await db.close()

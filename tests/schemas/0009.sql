@@ -1098,7 +1098,7 @@ CREATE TABLE reward (
     slot_no  bigint  NOT NULL,
     lovelace bigint  NOT NULL CHECK (lovelace > 0)
 );
-COMMENT ON TABLE reward IS 'Rewards of reward accounts, read at slot_no. No row for a reward of 0, or after a withdrawal until it is read again.';
+COMMENT ON TABLE reward IS 'Rewards of reward accounts, as read at slot_no, less what was withdrawn since. No row for a reward of 0.';
 
 CREATE TABLE reward_due (
     stake_no integer PRIMARY KEY,
