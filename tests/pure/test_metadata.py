@@ -226,6 +226,46 @@ def test_version_4_nests_many_assets() -> None:
     assert cip68(datum, label_prefix(222) + b"Missing") is None
 
 
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, None])
+@pytest.mark.parametrize("user_token", [NFT, FT, RFT])
+def test_the_key_721_decides_for_version_4(user_token: bytes, version: int | None) -> None:
+    """By the CIP's steps for third parties: a map with this key is nested, whatever else it has."""
+    beside = {b"name": b"Another", b"721": {POLICY: {NAME: ON_DATUM}, OTHER: {NAME: {b"name": b"Other"}}}}
+    assert cip68(constructor(beside, *([] if version is None else [version])), user_token) == FROM_DATUM
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        {},
+        {OTHER: {NAME: ON_DATUM}},
+        {POLICY: {NFT: ON_DATUM}},  # with the label, which the names there do not have
+        {POLICY: {label_prefix(100) + NAME: ON_DATUM}},
+        {NAME: ON_DATUM},  # the CIP's example, whose map lacks the policy that its CDDL and its steps name
+    ],
+)
+def test_version_4_names_by_policy_and_by_name_without_its_label(nested: dict[bytes, Any]) -> None:
+    assert cip68(constructor({b"721": nested}, 4)) is None
+
+
+@pytest.mark.parametrize("other", [7, b"x", [{POLICY: {NAME: {}}}]])
+def test_another_property_721_is_not_version_4(other: Any) -> None:
+    assert cip68(constructor({**ON_DATUM, b"721": other}, 3)) == FROM_DATUM
+
+
+@pytest.mark.parametrize(
+    "scheme", [*metadata.IMAGE_SCHEMES, "ar://", "http://", "ipfs:", "https:", "javascript:", "//"]
+)
+@pytest.mark.parametrize("in_version_4", [False, True])
+def test_an_image_has_a_scheme_of_the_specification(scheme: str, in_version_4: bool) -> None:
+    """CIP-68 allows `ar` as well; the specification of this service does not."""
+    image = f"{scheme}x".encode()
+    entry = {b"image": image}
+    found = cip68(constructor({b"721": {POLICY: {NAME: entry}}} if in_version_4 else entry, 4))
+    shown = image.decode() if scheme in ("ipfs://", "https://", "data:") else None
+    assert found == Metadata(image=shown, decimals=0)
+
+
 @pytest.mark.parametrize("extra", [(1, constructor()), (1,), (), (2, [], 7), (constructor(),)])
 def test_the_fields_beside_the_metadata_are_ignored(extra: tuple[Any, ...]) -> None:
     assert cip68(constructor(ON_DATUM, *extra)) == FROM_DATUM
