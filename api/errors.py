@@ -477,12 +477,13 @@ def node_not_available(cause: str) -> Refusal:
     return Refusal(503, "node_not_available", f"Node not available: {cause}", {"Retry-After": "2"})
 
 
-def invalid_transaction() -> Refusal:
-    """Bytes that are not the CBOR of a transaction.
+def invalid_transaction(expected: str) -> Refusal:
+    """Bytes that are not the CBOR of a transaction. The message says what was expected.
 
     Send the CBOR of one whole transaction with its witnesses, and nothing after it.
     """
-    return Refusal(400, "invalid_transaction", "Invalid transaction: its bytes are not the CBOR of a transaction")
+    message = f"Invalid transaction: its bytes are not the CBOR of a transaction: {expected}"
+    return Refusal(400, "invalid_transaction", message)
 
 
 def transaction_too_large(most_bytes: int) -> Refusal:

@@ -1,35 +1,44 @@
-"""Reads a transaction with pycardano before a node sees it: nothing else reaches the node.
+"""Reads from the bytes of a transaction what this service must know before a node sees it: docs/decisions/0053.
 
-NOTE: pycardano takes a second and 60 MB to import, so only the first transaction of a process imports it, in the thread
-that talks to the node.
+It checks the shape and the network, and reads the id, the size and the validity interval. The node judges all else.
 """
 
-import io
-import os
 from hashlib import blake2b
-from typing import Any
 
-import cbor2
 import msgspec
 
 from api import errors
+from shared import address
+from shared.cbor import MAP, Malformed, Reader
 from shared.network import Network
 
 MOST_BYTES = 16_384
 """`maxTransactionSize` of all three networks since 2021; docs/decisions/0040."""
 
-_TEST, _MAIN = 0, 1  # the network bits of addresses (CIP-19), and `network_id` in the CDDL
-_BYRON = 8  # the header of a Byron address, which has no network bits
+MOST_SENT_BYTES = MOST_BYTES + 9
+"""The longest encoding of a transaction of that size: the ledger counts one byte for the head of the array, which may
+have nine, and none for the validity flag.
+"""
 
-# Keys of `transaction_body` and `transaction_witness_set` in the CDDL.
-_OUTPUTS, _TTL, _WITHDRAWALS, _NETWORK = 1, 3, 5, 15
-_KEY_WITNESSES, _BYRON_WITNESSES = 0, 2
+_FLAGS = b"\xf4", b"\xf5"  # false and true
+_SHAPE = (
+    "a transaction must be an array of body, witnesses and auxiliary data, with or without the validity flag before the"
+    " last"
+)
+_TEST, _MAIN = 0, 1  # `network_id` in the CDDL
+
+# Keys of `transaction_body` in the CDDL, and those of `transaction_witness_set` whose contents may authorise a
+# transaction: signatures, native scripts, signatures for Byron addresses.
+_OUTPUTS, _INVALID_HEREAFTER, _NETWORK, _COLLATERAL_RETURN, _REFERENCES, _SUB_TRANSACTIONS = 1, 3, 15, 16, 18, 23
+_BY_ACCOUNT = {5: "field 5 (withdrawals)", 25: "field 25 (direct deposits)"}
+_AUTHORISING = 0, 1, 2
 
 
 class ParsedTransaction(msgspec.Struct, frozen=True):
     """A transaction of the caller's network.
 
-    `invalid_hereafter` is the first slot in which it is no longer valid. `signed` is true if it has a key witness.
+    `invalid_hereafter` is the first slot in which it is no longer valid. `signed` is false if nothing in it could
+    authorise it: no signature, no native script, and no reference to an output that may hold such a script.
     """
 
     tx_hash: bytes
@@ -37,44 +46,126 @@ class ParsedTransaction(msgspec.Struct, frozen=True):
     signed: bool
 
 
-def read(cbor: bytes, network: Network) -> ParsedTransaction:
+class Contents(msgspec.Struct):
+    """What a transaction and its sub-transactions say, whatever the network.
+
+    `size_bytes` is the size as the ledger counts it. `networks` are those that they name, pay to and withdraw from;
+    `ends` the ends of their validity intervals.
+    """
+
+    tx_hash: bytes
+    size_bytes: int
+    networks: set[int] = msgspec.field(default_factory=set)
+    ends: list[int] = msgspec.field(default_factory=list)
+    signed: bool = False
+
+
+def read(sent: bytes, network: Network) -> ParsedTransaction:
     """Parse a transaction. Raises Refusal if these bytes are not one, or belong to another network."""
-    if len(cbor) > MOST_BYTES:
+    if len(sent) > MOST_SENT_BYTES:
         raise errors.transaction_too_large(MOST_BYTES)
     try:
-        tx_hash, body, witnesses = _parsed(cbor)
-        networks = _networks(body)
-    except Exception as cause:
-        raise errors.invalid_transaction() from cause
-    if networks - {_MAIN if network.is_mainnet else _TEST}:
+        found = contents(sent)
+    except Malformed as cause:
+        raise errors.invalid_transaction(str(cause)) from cause
+    if found.size_bytes > MOST_BYTES:
+        raise errors.transaction_too_large(MOST_BYTES)
+    if found.networks - {_MAIN if network.is_mainnet else _TEST}:
         raise errors.foreign_transaction()
-    signed = bool(witnesses.get(_KEY_WITNESSES) or witnesses.get(_BYRON_WITNESSES))
-    return ParsedTransaction(tx_hash, body.get(_TTL), signed)
+    return ParsedTransaction(found.tx_hash, min(found.ends, default=None), found.signed)
 
 
-def _parsed(cbor: bytes) -> tuple[bytes, dict[int, Any], dict[int, Any]]:
-    """The hash of a transaction, its body and its witnesses. The hash is that of the body's bytes as they were sent."""
-    os.environ.setdefault("CBOR_C_EXTENSION", "1")  # pycardano's default decoder is slower
-    import pycardano
+def contents(sent: bytes) -> Contents:
+    """Parse a transaction: `[body, witnesses, auxiliary data]`, or with the validity flag before the last.
 
-    pycardano.Transaction.from_cbor(cbor)
-    if cbor[:1] not in (b"\x84", b"\x9f"):
-        raise ValueError("a transaction is an array of four items")
-    file = io.BytesIO(cbor)
-    file.seek(1)
-    decoder = cbor2.CBORDecoder(file)
-    body = decoder.decode()
-    body_bytes = cbor[1 : file.tell()]
-    witnesses = decoder.decode()
-    decoder.decode()
-    decoder.decode()
-    if cbor[file.tell() :] != (b"\xff" if cbor[:1] == b"\x9f" else b""):
-        raise ValueError("bytes after the transaction")
-    return blake2b(body_bytes, digest_size=32).digest(), dict(body), dict(witnesses)
+    Nodes take both forms in each era since Alonzo, and count the size of the first (`AlonzoTx` and `DijkstraTx` in
+    cardano-ledger). Raises Malformed for any other shape.
+    """
+    reader = Reader(sent)
+    starts: list[int] = []
+    parts: list[bytes] = []
+    for _ in reader.elements("a transaction"):
+        starts.append(reader.at)
+        parts.append(reader.skip())
+    reader.end()
+    if len(parts) == 4 and parts[2] in _FLAGS:
+        del starts[2], parts[2]
+    if len(parts) != 3 or parts[2] in _FLAGS:
+        raise Malformed(_SHAPE)
+    body, *_ = parts
+    found = Contents(blake2b(body, digest_size=32).digest(), 1 + sum(map(len, parts)))
+    _read_body(Reader(sent, starts[0]), found, is_whole=True)
+    _read_witnesses(Reader(sent, starts[1]), found)
+    return found
 
 
-def _networks(body: dict[int, Any]) -> set[int]:
-    """The networks that a transaction names: in its network id, its outputs and its withdrawals."""
-    addresses = [output[0] for output in body[_OUTPUTS]] + list(body.get(_WITHDRAWALS) or ())
-    stated = set() if body.get(_NETWORK) is None else {body[_NETWORK]}
-    return stated | {address[0] & 15 for address in addresses if address[0] >> 4 != _BYRON}
+def _read_body(reader: Reader, found: Contents, *, is_whole: bool) -> None:
+    """Read a body, or that of a sub-transaction, which has no further ones (Dijkstra)."""
+    has_outputs = False
+    for key in reader.keys("the body"):
+        if key == _OUTPUTS:
+            has_outputs = True
+            for number in reader.elements("field 1 (outputs)"):
+                _read_output(reader, found, f"output {number}")
+        elif key == _COLLATERAL_RETURN:
+            _read_output(reader, found, "field 16 (collateral return)")
+        elif key in _BY_ACCOUNT:
+            for _ in reader.pairs(_BY_ACCOUNT[key]):
+                _read_address(reader, found, f"an account of {_BY_ACCOUNT[key]}")
+                reader.skip()
+        elif key == _INVALID_HEREAFTER:
+            found.ends.append(reader.unsigned("field 3 (end of the validity interval)"))
+        elif key == _NETWORK:
+            found.networks.add(reader.unsigned("field 15 (network id)"))
+        elif key == _REFERENCES:
+            found.signed |= _has_any(reader)
+        elif key == _SUB_TRANSACTIONS and is_whole:
+            reader.untag()
+            for number in reader.elements("field 23 (sub-transactions)"):
+                _read_sub_transaction(reader, found, f"sub-transaction {number}")
+        else:
+            reader.skip()
+    if not has_outputs:
+        raise Malformed("the body must have field 1 (outputs)")
+
+
+def _read_sub_transaction(reader: Reader, found: Contents, name: str) -> None:
+    for place in reader.elements(name):
+        if place == 0:
+            _read_body(reader, found, is_whole=False)
+        elif place == 1:
+            _read_witnesses(reader, found)
+        else:
+            reader.skip()
+
+
+def _read_witnesses(reader: Reader, found: Contents) -> None:
+    for key in reader.keys("the witness set"):
+        if key in _AUTHORISING:
+            found.signed |= _has_any(reader)
+        else:
+            reader.skip()
+
+
+def _has_any(reader: Reader) -> bool:
+    """Whether a set has elements. It may have the tag of sets."""
+    reader.untag()
+    return reader.skip() not in (b"\x80", b"\x9f\xff")
+
+
+def _read_output(reader: Reader, found: Contents, name: str) -> None:
+    """Read an output, which is an array or, since Babbage, a map. The address is number 0 of both."""
+    for number in reader.keys(name) if reader.next_major() == MAP else reader.elements(name):
+        if number == 0:
+            _read_address(reader, found, f"the address of {name}")
+        else:
+            reader.skip()
+
+
+def _read_address(reader: Reader, found: Contents, name: str) -> None:
+    """Read the network of an address or of an account."""
+    raw = reader.byte_string(name)
+    try:
+        found.networks.add(_MAIN if address.on_mainnet(raw) else _TEST)
+    except ValueError as cause:
+        raise Malformed(f"{name} must be an address") from cause

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import cbor2
 
+from shared.cbor import Malformed, Reader
 from shared.encoding import (
     base58_decode,
     base58_encode,
@@ -25,6 +26,7 @@ LONGEST_STAKE_TEXT = 64
 """Maximum characters of a stake address."""
 
 _BYRON = 0b1000
+_MAGIC = 2  # the attribute of a Byron address that names the magic of a test network
 _SCRIPT_STAKE = (0b0010, 0b0011)
 _STAKE_HEADERS = (0xE0, 0xF0)  # of a key's and of a script's reward account
 _POINTERS = (0b0100, 0b0101)
@@ -88,8 +90,11 @@ def parse(text: str, network: Network) -> bytes:
     if len(text) > LONGEST_TEXT or not text.isascii():
         raise InvalidAddress(text)
     raw = _parse_shelley(text) if text[:4].lower() == "addr" else _parse_byron(text)
-    if _on_mainnet(raw) != network.is_mainnet:
-        raise ForeignAddress(text)
+    try:
+        if on_mainnet(raw) != network.is_mainnet:
+            raise ForeignAddress(text)
+    except Malformed as error:
+        raise InvalidAddress(text) from error
     return raw
 
 
@@ -179,6 +184,27 @@ def reward_account(key_hash: bytes, origin: str, network: Network) -> bytes:
     return bytes((header,)) + key_hash
 
 
+def on_mainnet(raw: bytes) -> bool:
+    """Whether an address or a reward account belongs to mainnet: by its network tag, or, in Byron, by the absence of a
+    network magic (CDDL attribute 2).
+
+    Raises ValueError if it has no network tag and is not a Byron address.
+    """
+    if raw and raw[0] >> 4 != _BYRON:
+        return raw[0] & 1 == 1
+    outer = Reader(raw)
+    outer.head()  # of the array [payload, checksum]
+    outer.untag()
+    inner = Reader(outer.byte_string("the payload of a Byron address"))
+    inner.head()  # of the array [root, attributes, type]
+    inner.skip()
+    has_magic = False
+    for key in inner.keys("the attributes of a Byron address"):
+        has_magic |= key == _MAGIC
+        inner.skip()
+    return not has_magic
+
+
 def _parse_shelley(text: str) -> bytes:
     try:
         hrp, raw = bech32_decode(text)
@@ -234,14 +260,3 @@ def _parse_byron(text: str) -> bytes:
     if not known or zlib.crc32(payload.value) != checksum or raw != cbor2.dumps([payload, checksum]):
         raise InvalidAddress(text)
     return raw
-
-
-def _on_mainnet(raw: bytes) -> bool:
-    """Whether an address belongs to mainnet: by its network tag, or, in Byron, by the absence of a network magic (CDDL
-    attribute 2).
-    """
-    if raw[0] >> 4 != _BYRON:
-        return raw[0] & 1 == 1
-    payload, _ = cbor2.loads(raw)
-    _, attributes, _ = cbor2.loads(payload.value)
-    return 2 not in attributes

@@ -42,7 +42,7 @@ NODE_REFUSALS: Refusals = (
     partial(errors.node_not_available, "it does not answer"),
 )
 CBOR_REFUSALS: Refusals = (
-    errors.invalid_transaction,
+    partial(errors.invalid_transaction, "output 0 must be an array, not a text (byte 45)"),
     partial(errors.transaction_too_large, transaction_cbor.MOST_BYTES),
     errors.foreign_transaction,
 )
@@ -73,7 +73,7 @@ class Cbor(Kind[bytes]):
 class TransactionBody(Body, frozen=True, kw_only=True):
     """A transaction. Instead of this object, the body may be the raw CBOR, as `application/cbor`."""
 
-    cbor: Annotated[bytes, Cbor(transaction_cbor.MOST_BYTES)]
+    cbor: Annotated[bytes, Cbor(transaction_cbor.MOST_SENT_BYTES)]
 
 
 class Budget(msgspec.Struct, frozen=True):
