@@ -1,7 +1,7 @@
 """The API's own connections to Ogmios, one for each network, for transactions: docs/decisions/0040.
 
-The packages `ogmios` and pycardano work synchronously and are slow to import. A thread for each network imports them
-with the first transaction, and executes one request after the other.
+The package `ogmios` works synchronously and is slow to import. A thread for each network imports it with the first
+transaction, and executes one request after the other.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class NodeConnection:
 
         `additional` are outputs, in Ogmios' format, that the transaction may use though they are not on the chain.
         """
-        with_outputs = {"additionalUtxo": additional} if additional else {}
+        with_outputs: dict[str, Any] = {"additionalUtxo": additional} if additional else {}
         return self._ask("evaluateTransaction", transaction={"cbor": cbor.hex()}, **with_outputs)
 
     def submit(self, cbor: bytes, tx_hash: bytes) -> None:
@@ -81,25 +81,30 @@ class NodeConnection:
     def _waits(self, tx_hash: bytes) -> bool:
         """Whether a transaction is in the node's mempool."""
         self._ask("acquireMempool")
-        waits = self._ask("hasTransaction", id=tx_hash.hex())
-        self._ask("releaseMempool")
+        waits = self._ask("hasTransaction", again=False, id=tx_hash.hex())
+        self._ask("releaseMempool", again=False)
         return waits is True
 
-    def _ask(self, method: str, **params: Any) -> Any:
-        """The result of a request. A connection that was lost while it was idle is replaced."""
+    def _ask(self, method: str, *, again: bool = True, **params: Any) -> Any:
+        """The result of a request. If the connection was lost while it was idle, it is replaced and, with `again`, the
+        request is sent again.
+        """
         from websockets.exceptions import ConnectionClosed, WebSocketException
 
         self._asked += 1
         request = {"jsonrpc": "2.0", "method": method, "id": self._asked} | ({"params": params} if params else {})
         text = json.dumps(request)
+        was_idle = self._client is not None
         try:
             try:
-                self._connected().send(text)
+                answer = self._answer(text)
             except ConnectionClosed:
+                # NOTE: the loss may be noticed only after the request was sent. Whatever the node made of it, it gives
+                # the same answer again.
+                if not (was_idle and again):
+                    raise
                 self.close()
-                self._connected().send(text)
-            # NOTE: not `Client.receive`, which waits forever.
-            answer = json.loads(self._client.connection.recv(timeout=ANSWER_WITHIN_S))
+                answer = self._answer(text)
         except (OSError, TimeoutError, WebSocketException, ValueError) as cause:
             self.close()
             raise NodeAway(f"{type(cause).__name__}: {cause}") from cause
@@ -110,6 +115,12 @@ class NodeConnection:
             error = answer["error"]
             raise NodeRefused(error["code"], error["message"], error.get("data"))
         return answer["result"]
+
+    def _answer(self, text: str) -> Any:
+        client = self._connected()
+        client.send(text)
+        # NOTE: not `Client.receive`, which waits forever.
+        return json.loads(client.connection.recv(timeout=ANSWER_WITHIN_S))
 
     def _connected(self) -> Any:
         if self._client is None:
