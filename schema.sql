@@ -397,6 +397,13 @@ CREATE TABLE epoch_boundary_block (
 COMMENT ON TABLE epoch_boundary_block IS
     'Byron''s blocks without a slot: each gets the first slot of its epoch and precedes any block in that slot.';
 
+CREATE TABLE era_start (
+    slot_no bigint PRIMARY KEY,
+    era     text   NOT NULL UNIQUE
+);
+COMMENT ON TABLE era_start IS
+    'The first indexed block of each era, under Ogmios'' name. Byron, the first, has no row: without one, the tip is in Byron.';
+
 CREATE TABLE epoch (
     epoch_no integer PRIMARY KEY,
     blocks   integer NOT NULL,
@@ -751,6 +758,32 @@ CREATE INDEX utxo_account ON utxo (stake_no, tx_id, output_index) INCLUDE (lovel
 CREATE INDEX utxo_opening ON utxo (address_no, tx_id, output_index) WHERE opens_outputs(tx_id, output_index);
 CREATE INDEX utxo_account_opening ON utxo (stake_no, tx_id, output_index)
     WHERE stake_no IS NOT NULL AND opens_outputs(tx_id, output_index);
+
+CREATE FUNCTION is_byron_address(raw bytea) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether an address is one of Byron's (CIP-19: header type 8).
+SELECT get_byte(raw, 0) >> 4 = 8
+$$;
+
+CREATE FUNCTION is_redeem_address(raw bytea) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether an address belongs to a voucher. Byron CDDL: address = [#6.24(payload), crc]; the last byte of the payload, which
+-- is a string of at least 24 bytes with its length in one byte (after 0x58) or two, is the type.
+SELECT CASE WHEN get_byte(raw, 0) >> 4 = 8
+            THEN substr(raw, CASE get_byte(raw, 3) WHEN 88 THEN 5 + get_byte(raw, 4)
+                             ELSE 6 + (get_byte(raw, 4) << 8) + get_byte(raw, 5) END, 1) = '\x02'
+            ELSE false END
+$$;
+
+CREATE TABLE dropped_output (
+    tx_id        bigint  NOT NULL,
+    slot_no      bigint  NOT NULL,
+    lovelace     bigint  NOT NULL,
+    address_no   integer NOT NULL,
+    output_index integer NOT NULL,
+    PRIMARY KEY (tx_id, output_index)
+);
+COMMENT ON TABLE dropped_output IS
+    'Outputs of Byron that the ledger removed unspent when an era began, without a transaction: those of no lovelace at the first block after Byron, those of vouchers at the first of Allegra or later.';
+COMMENT ON COLUMN dropped_output.slot_no IS 'That block''s. Its row in era_start is what a rollback looks for.';
 
 CREATE TABLE utxo_bucket (
     address_no          integer NOT NULL,

@@ -100,6 +100,12 @@ def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
     return base58(cbor2.dumps([cbor2.CBORTag(24, payload), zlib.crc32(payload)]))
 
 
+@lru_cache(maxsize=100_000)
+def is_voucher(address: str) -> bool:
+    """Whether a Byron address is that of a redeem key: its type is 2."""
+    return bool(cbor2.loads(cbor2.loads(raw(address))[0].value)[2] == 2)
+
+
 def genesis_output_id(address: str) -> str:
     """The transaction id of a genesis output: the hash of its address, since no transaction made it. Its index is 0."""
     return blake2b_256(raw(address))

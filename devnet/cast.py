@@ -24,7 +24,8 @@ POLICIES = 9
 REPRESENTATIVES = 8
 POPULARITY = 1.1  # the address of rank n acts n ** -POPULARITY times as often as that of rank 1
 FAUCETS = 3
-VOUCHERS = 4
+VOUCHERS = 6
+LOST_VOUCHERS = 2  # nobody redeems them
 _ABSURD_POINTER = (18_446_744_073_709_551_615, 4_294_967_296, 12_345)
 
 
@@ -73,12 +74,14 @@ class Cast:
 
     @cached_property
     def genesis(self) -> Genesis:
-        """Almost all funds belong to the faucets; on networks that began in Byron, some belong to vouchers."""
+        """Almost all funds belong to the faucets. On networks that began in Byron, some belong to vouchers, and one
+        output has no lovelace, as in preprod's genesis.
+        """
         byron = [self.byron(number) for number in range(FAUCETS)]
         vouchers = [self.key("voucher", number) for number in range(VOUCHERS if self.network.byron_epochs else 0)]
         shelley = {} if self.network.byron_epochs else {self.faucets[0]: 9_000_000_000_000_000}
         return Genesis(
-            byron_funds=dict.fromkeys(byron, 6_000_000_000_000_000),
+            byron_funds=dict.fromkeys(byron, 6_000_000_000_000_000) | ({self.byron(99): 0} if vouchers else {}),
             byron_vouchers={key: 7_000_000_000_000 + rank for rank, key in enumerate(vouchers)},
             shelley_funds=shelley,
         )

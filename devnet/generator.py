@@ -116,6 +116,7 @@ class Generated:
         era = self._era(epoch)
         if era == "byron" and (parent is None or self.network.epoch_of(parent.slot) < epoch):
             return self._headers.boundary(self.network, parent, epoch)
+        self.ledger.begin_era(era)
         self.ledger.enter(slot)
         transactions = [self._apply(tx) for tx in offer(self.ledger, era, slot)]
         transactions += self._transactions(random, era, slot)

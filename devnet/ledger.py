@@ -64,8 +64,8 @@ class Undo(msgspec.Struct):
 
 # Attributes that are small enough to copy before each block. Their dicts contain frozen values.
 _KEPT_WHOLE = (
-    "epoch", "treasury", "donations", "reserves", "fees", "accounts", "pools", "representatives", "proposals",
-    "blocks_made", "snapshots", "snapshot_of_outputs", "voting_stakes", "voted_on", "unknown_inputs",
+    "era", "epoch", "treasury", "donations", "reserves", "vouchers", "fees", "accounts", "pools", "representatives",
+    "proposals", "blocks_made", "snapshots", "snapshot_of_outputs", "voting_stakes", "voted_on", "unknown_inputs",
     "outputs_produced",
 )  # fmt: skip
 
@@ -80,6 +80,7 @@ class Ledger:
         self.network = network
         self.genesis = genesis
         self.length = 0
+        self.era = "byron"
         self.epoch = 0
         self.unspent: dict[Reference, Json] = {}
         # The unspent outputs of each address, numbered and listed in the order of their production.
@@ -95,6 +96,7 @@ class Ledger:
         self.donations = 0  # of this epoch, for the treasury of the next (Conway rule EPOCH)
         self.fees = 0
         self.reserves = 0
+        self.vouchers: set[Reference] = set()  # that Byron left unspent, until Allegra begins
         self.blocks_made: Counter[str] = Counter()
         # Stake by pool and credential at the last three epoch boundaries, the newest first.
         self.snapshots: tuple[dict[str, dict[LedgerCredential, int]], ...] = ({}, {}, {})
@@ -147,6 +149,7 @@ class Ledger:
     def apply(self, block: Json) -> None:
         """Apply the block after the last one applied."""
         if "slot" in block:  # an epoch boundary block has neither slot nor content
+            self.begin_era(block["era"])
             self.enter(block["slot"])
             for tx in block.get("transactions", ()):
                 self.apply_transaction(tx)
@@ -159,6 +162,20 @@ class Ledger:
         self._undos.append(self._undo)
         self._undo = Undo({name: _kept(getattr(self, name), before[name]) for name in _KEPT_WHOLE})
         self.length += 1
+
+    def begin_era(self, era: str) -> None:
+        """Enter the era of the next block, before `enter`: without Byron's outputs of no lovelace, and from Allegra on
+        without the vouchers that nobody redeemed, whose lovelace goes to the reserves (cardano-ledger,
+        `translateToShelleyLedgerStateFromUtxo` and `returnRedeemAddrsToReserves`).
+        """
+        if self.era == "byron" != era:
+            byron = {each: output for each, output in self.unspent.items() if not output["address"].startswith("addr")}
+            self._remove({each for each, output in byron.items() if not lovelace_of(output)})
+            self.vouchers = {each for each, output in byron.items() if addresses.is_voucher(output["address"])}
+        if era not in ("byron", "shelley") and self.vouchers:
+            self.reserves += self._remove(self.vouchers)
+            self.vouchers = set()
+        self.era = era
 
     def enter(self, slot: int) -> None:
         """Apply the epoch boundaries up to a slot."""
@@ -221,6 +238,11 @@ class Ledger:
             self._produce((tx["id"], len(tx.get("outputs", ()))), change)
             lost -= lovelace_of(change)
         self.fees += lost
+
+    def _remove(self, references: set[Reference]) -> int:
+        """Remove those of these outputs of Byron that are still unspent. Returns their lovelace."""
+        present = references & self.unspent.keys()
+        return self._consume_all([{"transaction": {"id": id_}, "index": index} for id_, index in sorted(present)])
 
     def _consume_all(self, inputs: list[Json]) -> int:
         spent = 0

@@ -60,6 +60,7 @@ class Mempool:
             raise Refusal(3997, "The mempool is full.", {"error": f"more than {CAPACITY_BYTES} bytes would be waiting"})
         length = ledger.length
         try:
+            ledger.begin_era(moment.era)
             ledger.enter(moment.slot)
             for waiting in self.waiting.values():
                 ledger.apply_transaction(waiting.content)
@@ -100,6 +101,7 @@ class Mempool:
         """Drop the transactions that the ledger of a new tip no longer allows."""
         dropped = []
         length = ledger.length
+        ledger.begin_era(moment.era)
         ledger.enter(moment.slot)
         for tx in list(self.waiting.values()):
             broken = self._broken(tx, ledger, moment)

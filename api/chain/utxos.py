@@ -57,9 +57,14 @@ class UnspentOutput(msgspec.Struct, frozen=True):
 
 
 class MadeOutput(UnspentOutput, frozen=True):
-    """An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if it is unspent."""
+    """An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if none has.
+
+    The ledger removed some outputs of Byron without a transaction when a later era began: unredeemed vouchers and
+    outputs of no lovelace. `dropped_slot_no` is the slot of that era's first block, null for all other outputs.
+    """
 
     spent_by: Position | None
+    dropped_slot_no: int | None
 
 
 class _OutputRow(tip.ListRow, frozen=True):
@@ -80,6 +85,7 @@ class _OfAssetRow(_OutputRow, frozen=True):
 class _MadeRow(_OutputRow, frozen=True):
     spent_tx_id: int | None
     spent_hash: bytes | None
+    dropped_slot_no: int | None
 
 
 _sql = sql.beside(__file__)
@@ -106,7 +112,8 @@ UnspentT = TypeVar("UnspentT", bound=UnspentList)
 async def by_reference(ask: ChainAsk[OutputQuestion]) -> ChainAnswer[MadeOutput]:
     """Get an output, spent or not.
 
-    The answer names the transaction that has spent it, if any.
+    The answer names the transaction that has spent it, if any. An output that the ledger dropped when an era began
+    is neither spent nor unspent.
     """
     asked = ask.question
     async with ask.snapshot() as db:
@@ -155,7 +162,7 @@ async def _shown_made(db: Connection, row: _MadeRow, network: Network) -> MadeOu
         return None
     (shown,) = await _shown(db, [row], network)
     spent_by = owners.position(row.spent_tx_id, row.spent_hash, network)
-    return MadeOutput(**msgspec.structs.asdict(shown), spent_by=spent_by)
+    return MadeOutput(**msgspec.structs.asdict(shown), spent_by=spent_by, dropped_slot_no=row.dropped_slot_no)
 
 
 async def _shown(db: Connection, rows: Sequence[_OutputRow], network: Network) -> list[UnspentOutput]:

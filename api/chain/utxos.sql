@@ -78,8 +78,9 @@ WHERE tip.phase = 'live'
 ORDER BY page.tx_id {order}, page.output_index {order}
 
 -- name: output
--- The output $2 of the transaction $1, with nulls for an unknown transaction, and the transaction that has spent it. The row
--- of spender for the slot has at most as many entries as the transactions of one block have outputs.
+-- The output $2 of the transaction $1, with nulls for an unknown transaction, the transaction that has spent it, and the slot in
+-- which an era dropped it. The row of spender for the slot has at most as many entries as the transactions of one block have
+-- outputs.
 WITH made AS MATERIALIZED (
     SELECT tx_id, hash AS tx_hash, outputs, attached, NULL::bytea AS address, NULL::bigint AS lovelace FROM tx WHERE hash = $1
     UNION ALL
@@ -94,7 +95,8 @@ WITH made AS MATERIALIZED (
 )
 SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.numbering, made.tx_id, $2 AS output_index, made.tx_hash,
        made.outputs, made.attached, made.address AS genesis_address, made.lovelace AS genesis_lovelace,
-       spent.tx_id AS spent_tx_id, (SELECT hash FROM tx WHERE tx.tx_id = spent.tx_id) AS spent_hash
+       spent.tx_id AS spent_tx_id, (SELECT hash FROM tx WHERE tx.tx_id = spent.tx_id) AS spent_hash,
+       (SELECT slot_no FROM dropped_output d WHERE d.tx_id = made.tx_id AND d.output_index = $2) AS dropped_slot_no
 FROM tip
 LEFT JOIN made ON true
 LEFT JOIN spent ON true

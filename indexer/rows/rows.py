@@ -43,6 +43,7 @@ class Rows(msgspec.Struct):
     lovelace_out: int = 0
     blocks: list[tuple[int, int, int, PoolNo | None, bytes]] = []
     epoch_boundary_blocks: list[tuple[int, int, bytes]] = []
+    era_starts: list[tuple[int, str]] = []
     txs: list[tuple[TxId, int | None, int | None, bytes, bytes, bytes, bytes | None, bytes | None, bytes | None]] = []
     address_txs: list[tuple[AddressNo, TxId]] = []
     asset_txs: list[tuple[AssetNo, TxId, int | None, int | None]] = []
@@ -67,15 +68,16 @@ async def of(
     blocks: list[PackedBlock],
     first_seen: FirstSeen,
     begun: list[int],
+    era: str,
     resolver: Resolver,
     rules: value_check.Rules,
     fork: Fork | None = None,
 ) -> Built:
     """The rows of consecutive blocks of one epoch.
 
-    `first_seen` comes from Resolver.look_up; `begun` are the epochs that begin with the first block, and `fork` is that
-    to protocol 10, if it begins with it, too. Raises value_check.Unbalanced for a transaction that breaks the ledger's
-    rules.
+    `first_seen` comes from Resolver.look_up; `begun` are the epochs that begin with the first block, `era` is that of
+    the block before it, and `fork` is that to protocol 10, if it begins with the first block, too. Raises
+    value_check.Unbalanced for a transaction that breaks the ledger's rules.
     """
     last = blocks[-1]
     rows = Rows(
@@ -88,6 +90,9 @@ async def of(
     )
     spent = set[OutputKey]()
     for block in blocks:
+        if block.era != era:
+            era = block.era
+            rows.era_starts.append((block.point.slot_no, era))
         if block.ebb:
             rows.epoch_boundary_blocks.append((block.point.slot_no, block.block_no, block.point.block_hash))
         else:

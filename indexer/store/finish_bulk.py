@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import structlog
 
-from indexer.store import epochs, holders, indexes, outputs, supplies
+from indexer.store import epochs, eras, holders, indexes, outputs, supplies
 from indexer.store import writer as store
 from shared import schema, sql
 
@@ -36,6 +36,7 @@ async def finalize(db: asyncpg.Connection, completed_steps: int) -> None:
         await store.count_addresses(db)
         await supplies.fill(db)
         await holders.fill(db)
+        await outputs.remove(db, await eras.drop_outputs(db))
         await outputs.fill_lists(db)
         await epochs.fill(db)
         # New tables have no statistics yet, without which the first queries would be planned badly.

@@ -24,10 +24,7 @@ _BATCH_TRANSACTIONS = 20_000
 
 async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequence[UtxoRow]) -> None:
     """Remove and add outputs, and adjust the lists that they are in. Those to remove must be rows of `utxo`."""
-    if removed:
-        tag = await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
-        # NOTE: the resolver does not notice a second spending: it reads outputs from `tx`, which keeps spent ones, too.
-        assert int(tag.split()[-1]) == len(removed), f"{tag} of {len(removed)}: an output is spent twice"
+    await remove(db, removed)
     await _copy(db, added)
     rows = [*removed, *added]
     if rows:
@@ -38,6 +35,14 @@ async def change(db: asyncpg.Connection, removed: Sequence[UtxoRow], added: Sequ
             long = {row.owner for row in counted if row.owner_column == lists.owner_column} | lists.of(opening)
             if long:
                 await lists.move(db, removed, added, long)
+
+
+async def remove(db: asyncpg.Connection, removed: Sequence[UtxoRow]) -> None:
+    """Remove outputs, which must be rows of `utxo`, but leave the lists that they are in unchanged."""
+    if removed:
+        tag = await _remove.run(db, *sql.columns([(row.address_no, row.tx_id, row.output_index) for row in removed]))
+        # NOTE: the resolver does not notice a second spending: it reads outputs from `tx`, which keeps spent ones, too.
+        assert int(tag.split()[-1]) == len(removed), f"{tag} of {len(removed)}: an output is spent twice"
 
 
 async def change_spenders(db: asyncpg.Connection, cut: Mapping[int, int], added: Mapping[int, bytes]) -> None:

@@ -23,7 +23,7 @@ from indexer.rows.reference_outputs import ReferenceOutputs
 from indexer.rows.resolver import new_resolver
 from indexer.rows.rows import Rows, quantity_columns
 from indexer.rows.staking import Staking, of_genesis
-from indexer.store import addresses, epochs, histories, holders, outputs, supplies, votes
+from indexer.store import addresses, epochs, eras, histories, holders, outputs, supplies, votes
 from indexer.store.undone import Undone
 from indexer.store.undone import read as read_undone
 from shared import ledger, network_state, schema, sql
@@ -40,8 +40,8 @@ _DEPTHS = (*network_state.ROLLBACK_DEPTHS, network_state.DEEPER)
 
 
 class IndexPosition(msgspec.Struct, frozen=True):
-    """The position of the index: its last block, its first, its phase, the completed steps of the end of bulk, and
-    whether the last block is an epoch boundary block.
+    """The position of the index: its last block, its first, its phase, the completed steps of the end of bulk, the era
+    of the last block, and whether that is an epoch boundary block.
     """
 
     slot_no: int
@@ -51,6 +51,7 @@ class IndexPosition(msgspec.Struct, frozen=True):
     tx_count: int
     phase: str
     finalize_step: int
+    era: str
     ebb: bool
 
     @property
@@ -65,9 +66,10 @@ class IndexPosition(msgspec.Struct, frozen=True):
 
 
 class OurBlock(msgspec.Struct, frozen=True):
-    """The number of a block of our chain, and whether it is an epoch boundary block."""
+    """The number and the era of a block of our chain, and whether it is an epoch boundary block."""
 
     block_no: int
+    era: str
     ebb: bool
 
 
@@ -115,12 +117,14 @@ async def _add(db: asyncpg.Connection, rows: Rows, entries: HistoryEntries) -> "
     await epochs.add_blocks(db, rows)
     await epochs.change_delegations(db, rows.staking)
     delegators = await epochs.change_rewards(db, rows.staking, rows.tip.slot_no)
+    # NOTE: an era begins with an epoch, so never in a commit that undoes other blocks, whose outputs are not moved yet.
+    dropped = await eras.drop_outputs(db) if rows.era_starts else []
     await _advance(db, rows, "live")
     return _Moves(
         amounts=rows.amounts,
         entries=entries,
         delegators=delegators,
-        removed=rows.outputs.spent_rows(),
+        removed=[*rows.outputs.spent_rows(), *dropped],
         added=rows.outputs.made_rows(),
         spenders=rows.outputs.spenders,
     )
@@ -166,6 +170,7 @@ async def _copy_common(db: asyncpg.Connection, rows: Rows) -> None:
     await _copy(db, "asset", ("asset_no", "policy_no", "fingerprint", "name"), rows.first_seen.assets)
     await _copy(db, "block", ("slot_no", "block_no", "tx_count", "pool_no", "hash"), rows.blocks)
     await _copy(db, "epoch_boundary_block", ("slot_no", "block_no", "hash"), rows.epoch_boundary_blocks)
+    await _copy(db, "era_start", ("slot_no", "era"), rows.era_starts)
     await _copy(db, "tx", ("tx_id", "fee", "size", "hash", "outputs", "inputs", "mint", "extra", "attached"), rows.txs)
     references = rows.reference_outputs.reference_outputs
     await _copy(db, "reference_output", ("asset_no", "tx_id", "output_index", "datum_hash"), references)
@@ -323,6 +328,7 @@ async def _undo(
         await _note_submitted(db, network, first_tx_id)
     changed, revived = await _delete(db, network, point, first_slot, undone)
     await _move_tip_back.run(db, point.slot_no, point.block_hash, undone.transactions)
+    dropped = set(await eras.undo(db, first_slot))
     if bulk:
         await outputs.cut_staged_spenders(db, first_tx_id)
         await _delete_staged.run(db, first_tx_id)
@@ -336,8 +342,11 @@ async def _undo(
         amounts=undone.amounts,
         cut=undone.entries,
         delegators=changed | await epochs.delegators_of(db, revived),
-        removed=undone.made,
-        added=[utxo_row(output) for output in undone.restored.values()],
+        removed=[row for row in undone.made if row not in dropped],
+        added=[
+            *(utxo_row(output) for output in undone.restored.values()),
+            *(row for row in dropped if row.tx_id < first_tx_id),
+        ],
         unspent=undone.spent,
     )
 

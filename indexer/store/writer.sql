@@ -2,6 +2,7 @@
 
 -- name: position
 SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_step,
+       coalesce((SELECT era FROM era_start ORDER BY slot_no DESC LIMIT 1), 'byron') AS era,
        EXISTS (SELECT FROM epoch_boundary_block e WHERE e.slot_no = tip.slot_no AND e.hash = tip.block_hash) AS ebb
 FROM tip
 
@@ -24,9 +25,11 @@ ORDER BY slot_no DESC, block_no DESC
 
 -- name: block_at
 -- The block of our chain at a point, epoch boundary blocks included.
-SELECT block_no, false AS ebb FROM block WHERE slot_no = $1 AND hash = $2
+SELECT block_no, coalesce((SELECT era FROM era_start WHERE slot_no <= $1 ORDER BY slot_no DESC LIMIT 1), 'byron') AS era,
+       false AS ebb
+FROM block WHERE slot_no = $1 AND hash = $2
 UNION ALL
-SELECT block_no, true FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
+SELECT block_no, 'byron', true FROM epoch_boundary_block WHERE slot_no = $1 AND hash = $2
 
 -- name: last_at_or_before
 -- The last block at or before a slot.

@@ -1,5 +1,7 @@
 """Check that a block is the next one of our chain."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from indexer.blocks.packed_block import PackedBlock, placed
@@ -16,6 +18,7 @@ class LastBlock(msgspec.Struct, frozen=True):
 
     point: Point
     block_no: int
+    era: str
     ebb: bool
 
 
@@ -35,4 +38,10 @@ def followed_by(tip: LastBlock | None, block: PackedBlock, network: Network) -> 
                 f"the node sent block {block.block_no} at {block.point} with ancestor {block.ancestor} after our "
                 f"block {tip.block_no} at {tip.point}"
             )
-    return block, LastBlock(block.point, block.block_no, block.ebb)
+    return block, last_of([block])
+
+
+def last_of(blocks: Sequence[PackedBlock]) -> LastBlock:
+    """The last of some blocks."""
+    last = blocks[-1]
+    return LastBlock(last.point, last.block_no, last.era, last.ebb)

@@ -29,7 +29,7 @@ from indexer.store import writer as store
 from indexer.store.undone import Undone
 from indexer.sync import phase
 from indexer.sync.batches import Batch
-from indexer.sync.continuity import LastBlock, NotFollowing, followed_by
+from indexer.sync.continuity import LastBlock, NotFollowing, followed_by, last_of
 from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
 from indexer.sync.session import NodeSession, OutdatedSession
@@ -96,7 +96,7 @@ class Pipeline:
         self.phase, self._tip, self._first_block_no = phase.of(position), None, None
         self._forked = await votes.forked(self._writer)
         if position is not None:
-            self._tip = LastBlock(position.point, position.block_no, position.ebb)
+            self._tip = LastBlock(position.point, position.block_no, position.era, position.ebb)
             self._first_block_no = position.first_block_no
         self._progress.signals.stands_at(position, self.phase)
 
@@ -139,14 +139,14 @@ class Pipeline:
         if self._first_block_no is None:
             self.phase, self._first_block_no = phase.begun_by(batch), batch.blocks[0].block_no
         self._warnings.look(batch.blocks)
-        network, before = self._session.network, None if self._tip is None else self._tip.point
+        network, before = self._session.network, self._tip
         followed = [self._accept(block) for block in batch.blocks]
         # NOTE: an epoch begins in the commit of its first block, before that block's rows: balances are then still
-        # those of the previous epoch.
-        for _, of_epoch in groupby(followed, lambda block: network.epoch_of(block.point.slot_no)):
+        # those of the previous epoch. So does an era, which drops outputs.
+        for _, of_epoch in groupby(followed, lambda block: (network.epoch_of(block.point.slot_no), block.era)):
             blocks = list(of_epoch)
             await self._prepare(blocks, before)
-            before = blocks[-1].point
+            before = last_of(blocks)
 
     async def backward(self, point: Point | None, arrived: Arrived) -> bool:
         """Wait until prepared batches are written, then roll back to `point`. Blocks of the other fork that have
@@ -169,8 +169,8 @@ class Pipeline:
 
             async def replace(last: store.OurBlock) -> store.Replacement | None:
                 nonlocal replacement
-                self._tip = LastBlock(point, last.block_no, last.ebb)
-                replacement = await self._replacement(point, arrived)
+                self._tip = LastBlock(point, last.block_no, last.era, last.ebb)
+                replacement = await self._replacement(self._tip, arrived)
                 if replacement is None:
                     return None
                 assert replacement.entries is not None, "only the blocks of a live index are replaced"
@@ -191,21 +191,25 @@ class Pipeline:
             self._report(replacement, time.perf_counter() - began)
         return True
 
-    async def _replacement(self, point: Point, arrived: Arrived) -> _Prepared | None:
-        """The rows of blocks that have arrived and follow `point` in its epoch, None if there are none.
+    async def _replacement(self, last: LastBlock, arrived: Arrived) -> _Prepared | None:
+        """The rows of blocks that have arrived and follow `last` in its epoch, None if there are none.
 
-        The rollback to `point` is not committed yet, so only the writer can look up what they need.
+        The rollback to `last` is not committed yet, so only the writer can look up what they need.
         """
         network = self._session.network
-        epoch_no = network.epoch_of(point.slot_no)
-        # NOTE: an epoch boundary block, which begins an epoch, gets its slot only in `_accept`.
-        blocks = await arrived(lambda block: not block.ebb and network.epoch_of(block.point.slot_no) == epoch_no)
+        epoch_no = network.epoch_of(last.point.slot_no)
+
+        def is_wanted(block: PackedBlock) -> bool:
+            # NOTE: an epoch boundary block, which begins an epoch, gets its slot only in `_accept`.
+            return not block.ebb and network.epoch_of(block.point.slot_no) == epoch_no and block.era == last.era
+
+        blocks = await arrived(is_wanted)
         if not blocks:
             return None
         self._warnings.look(blocks)
         followed = [self._accept(block) for block in blocks]
         first_seen = await self._resolver.look_up(self._writer, [block.lookups for block in followed])
-        return await self._build(followed, point, first_seen, self._writer)
+        return await self._build(followed, last, first_seen, self._writer)
 
     def _undo_in_caches(self, undone: Undone) -> None:
         # NOTE: other numbers stay valid. Outputs that the rollback removed also stay in the cache: nothing can spend
@@ -240,8 +244,9 @@ class Pipeline:
         block, self._tip = followed_by(self._tip, block, self._session.network)
         return block
 
-    async def _prepare(self, blocks: list[PackedBlock], before: Point | None) -> None:
-        """Run the look-ups of consecutive blocks of one epoch, after the block `before`, and start building their rows.
+    async def _prepare(self, blocks: list[PackedBlock], before: LastBlock | None) -> None:
+        """Run the look-ups of consecutive blocks of one epoch and era, after the block `before`, and start building
+        their rows.
 
         During the look-ups, the rows of the previous blocks are built.
         """
@@ -258,14 +263,15 @@ class Pipeline:
             await self._finish_building()
 
     async def _build(
-        self, blocks: list[PackedBlock], before: Point | None, first_seen: FirstSeen, db: asyncpg.Connection
+        self, blocks: list[PackedBlock], before: LastBlock | None, first_seen: FirstSeen, db: asyncpg.Connection
     ) -> _Prepared:
         assert self._first_block_no is not None, "forward has set it"
-        begun = epochs_begun(before, blocks[0].point, self._session.network)
+        begun = epochs_begun(None if before is None else before.point, blocks[0].point, self._session.network)
+        era = "byron" if before is None else before.era
         fork = await self._fork(blocks[0]) if (begun or before is None) and not self._forked else None
         rules = Rules(self._session.deposits, from_origin=self._first_block_no == 0)
         try:
-            built = await rows.of(blocks, first_seen, begun, self._resolver, rules, fork)
+            built = await rows.of(blocks, first_seen, begun, era, self._resolver, rules, fork)
         except UnexplainedDeposit as unexplained:
             if self._session.is_older_than(blocks[0].point):
                 raise OutdatedSession(f"{unexplained}: asking the node again for today's deposits") from unexplained

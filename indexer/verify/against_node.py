@@ -210,7 +210,9 @@ async def _differences(
     resolver = await new_resolver(db, network)
     try:
         first_seen = await resolver.look_up(db, [block.lookups for block in read])
-        rebuilt = (await rows.of(read, first_seen, [], resolver, _RULES)).rows
+        before = await _era_before.one(db, first_slot)
+        era = "byron" if before is None else before.era
+        rebuilt = (await rows.of(read, first_seen, [], era, resolver, _RULES)).rows
     except (value_check.Unbalanced, *packed.UNREADABLE) as failure:
         # The rows of older transactions, from which these are built, are wrong.
         what = f"rows of slots {first_slot} to {last_slot}, rebuilt from the outputs that they spend"
@@ -227,6 +229,7 @@ async def _differences(
             await _boundaries.all(db, first_slot, last_slot),
             _each(_BoundaryBlock, rebuilt.epoch_boundary_blocks),
         ),
+        *_differing("era_start", await _eras.all(db, first_slot, last_slot), _each(_EraStart, rebuilt.era_starts)),
         *_differing("tx", *_with_same_flags(await _transactions.all(db, *ids), _each(_Transaction, rebuilt.txs))),
         *_differing(
             "reference_output",
@@ -385,6 +388,11 @@ class _BoundaryBlock(msgspec.Struct, frozen=True):
     hash: bytes | None = None
 
 
+class _EraStart(msgspec.Struct, frozen=True):
+    slot_no: int
+    era: str = ""
+
+
 class _Transaction(msgspec.Struct, frozen=True):
     tx_id: int
     fee: int | None = None
@@ -484,6 +492,8 @@ _points_ahead = _sql.query("points_ahead", Point)
 _points_before = _sql.query("points_before", Point)
 _blocks = _sql.query("blocks", _Block)
 _boundaries = _sql.query("boundaries", _BoundaryBlock)
+_era_before = _sql.query("era_before", _EraStart)
+_eras = _sql.query("eras", _EraStart)
 _transactions = _sql.query("transactions", _Transaction)
 _reference_outputs = _sql.query("reference_outputs", _ReferenceOutput)
 _datums = _sql.query("datums", _Datum)

@@ -37,6 +37,13 @@ SELECT slot_no, block_no, tx_count, pool_no, hash FROM block WHERE slot_no BETWE
 -- name: boundaries
 SELECT slot_no, block_no, hash FROM epoch_boundary_block WHERE slot_no BETWEEN $1 AND $2
 
+-- name: era_before
+-- The era of the block before slot $1.
+SELECT slot_no, era FROM era_start WHERE slot_no < $1 ORDER BY slot_no DESC LIMIT 1
+
+-- name: eras
+SELECT slot_no, era FROM era_start WHERE slot_no BETWEEN $1 AND $2
+
 -- name: transactions
 SELECT tx_id, fee, size, hash, outputs, inputs, mint, extra, attached FROM tx WHERE tx_id >= $1 AND tx_id < $2
 

@@ -32,7 +32,7 @@ CHECKS: tuple[Check, ...] = (
     *map(_check, ("tip", "address", "policy", "asset", "asset_bucket")),
     _history_check("address_tx", "address_no", "address", "recomputed_address"),
     _history_check("account_tx", "stake_no", "stake", "recomputed_account"),
-    *map(_check, ("account_withdrawal", "asset_tx", "mint", "spender", "utxo")),
+    *map(_check, ("account_withdrawal", "asset_tx", "mint", "spender", "dropped_output", "utxo")),
     _list_check("bucket", "utxo_bucket", "address_no"),
     _list_check("bucket", "account_utxo_bucket", "stake_no"),
     _list_check("asset", "utxo_asset", "address_no"),
@@ -47,7 +47,7 @@ CHECKS: tuple[Check, ...] = (
 """The derived tables that are compared here, in dependency order: the first difference explains those after it."""
 
 WITHOUT_CHECKSUM = {
-    *("tip", "address", "asset_bucket"),
+    *("tip", "address", "asset_bucket", "dropped_output"),
     *("utxo_bucket", "account_utxo_bucket", "utxo_asset", "account_utxo_asset"),
     *("holder_bucket", "policy_holder_bucket", "account_holder_bucket", "policy_account_holder_bucket"),
 }

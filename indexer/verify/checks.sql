@@ -158,7 +158,30 @@ WHERE EXISTS (
 )
 LIMIT $1
 
+-- name: check_dropped_output
+-- Of the outputs that Byron left, exactly those that a later era does not have are dropped, when that era began.
+WITH began AS (
+    SELECT coalesce(min(slot_no), -1) AS after_byron, min(slot_no) FILTER (WHERE era <> 'shelley') AS after_shelley FROM era_start
+), left_in_byron AS (
+    SELECT tx_id, output_index, lovelace, address_no, NULL::bigint AS slot_no FROM began JOIN utxo ON tx_id < after_byron << 16
+    UNION ALL
+    SELECT tx_id, output_index, lovelace, address_no, slot_no FROM dropped_output
+), compared AS (
+    SELECT tx_id, output_index, raw, slot_no,
+           CASE WHEN tx_id >= after_byron << 16 OR NOT is_byron_address(raw) THEN NULL
+                WHEN lovelace = 0 THEN after_byron
+                WHEN is_redeem_address(raw) THEN after_shelley END AS expected
+    FROM began, left_in_byron LEFT JOIN address USING (address_no)
+)
+SELECT format('slot that dropped output %s of tx_id %s, of', output_index, tx_id) AS what, raw AS address,
+       slot_no::text AS indexed, expected::text AS recomputed
+FROM compared
+WHERE slot_no IS DISTINCT FROM expected
+ORDER BY tx_id, output_index
+LIMIT $1
+
 -- name: check_utxo
+-- With dropped_output, which is compared with the rows of utxo.
 WITH recomputed AS (
     SELECT tx_id, output_index, part.address_no,
            format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, part.address_no, stake_no, asset_nos) AS says
@@ -166,7 +189,7 @@ WITH recomputed AS (
 ), indexed AS (
     SELECT tx_id, output_index, address_no,
            format('%s lovelace, address_no %s, stake_no %s, asset_nos %s', lovelace, address_no, stake_no, asset_nos) AS says
-    FROM utxo
+    FROM left_output
 )
 SELECT format('utxo %s#%s of', coalesce(encode(coalesce(tx.hash, g.tx_hash), 'hex'), 'tx_id ' || tx_id), output_index) AS what,
        address.raw AS address, indexed.says AS indexed, recomputed.says AS recomputed

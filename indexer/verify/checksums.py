@@ -186,7 +186,7 @@ def _total(terms: Ints) -> int:
 
 
 async def make_functions(db: asyncpg.Connection) -> None:
-    """Create the temporary functions that the statements of this module need."""
+    """Create the temporary functions and the view that the statements of verify need."""
     for command in _MAKE:
         await command.run(db)
 
@@ -227,7 +227,10 @@ _FACTORS = [
     )
 ]  # fmt: skip
 _sql = sql.beside(__file__)
-_MAKE = tuple(_sql.command(name) for name in ("make_key_of", "make_weight_of", "make_holding_of", "make_reduced"))
+_MAKE = tuple(
+    _sql.command(name)
+    for name in ("make_key_of", "make_weight_of", "make_holding_of", "make_reduced", "make_left_output")
+)
 _TABLES = {
     "policy_holder": _sql.query("policy_holders", _Total, holder="holder", owner_no="address_no"),
     "policy_account_holder": _sql.query("policy_holders", _Total, holder="account_holder", owner_no="account_no"),

@@ -27,6 +27,13 @@ CREATE OR REPLACE FUNCTION pg_temp.reduced(total numeric) RETURNS text LANGUAGE 
 SELECT ((coalesce(total, 0) % 2860486313 + 2860486313) % 2860486313)::text
 $$
 
+-- name: make_left_output
+-- The outputs that `spender` does not name: the unspent ones, and those that the ledger has dropped.
+CREATE OR REPLACE TEMPORARY VIEW left_output AS
+SELECT tx_id, output_index, lovelace, address_no, stake_no, asset_nos FROM utxo
+UNION ALL
+SELECT tx_id, output_index, lovelace, address_no, NULL, NULL FROM dropped_output
+
 -- name: account_withdrawal
 -- A withdrawal may be of 0 lovelace.
 SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL) IS NOT FALSE
@@ -47,11 +54,12 @@ LEFT JOIN stake USING (stake_no)
 SELECT pg_temp.reduced(sum(length(entries) / 12)) AS total FROM spender
 
 -- name: utxo
+-- With dropped_output, which is compared with the rows of utxo.
 SELECT CASE WHEN bool_and(in_order AND raw IS NOT NULL AND u.stake_no IS NOT DISTINCT FROM address.stake_no) IS NOT FALSE
             THEN pg_temp.reduced(sum(
                 pg_temp.weight_of(tx_id) * (output_index + 1)::numeric * (pg_temp.key_of(address_no) * (lovelace + 1)::numeric + held)
             )) END AS total
-FROM utxo u
+FROM left_output u
 LEFT JOIN address USING (address_no)
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(pg_temp.key_of(asset_no)), 0) AS held,

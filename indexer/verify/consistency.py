@@ -21,6 +21,7 @@ async def check(db: asyncpg.Connection, network: Network, *, from_origin: bool) 
     epochs = (network.byron_slots, network.byron_epochs, network.epoch_slots)
     return [
         CheckResult("chain", await _chain.all(db, MOST_SHOWN, network.byron_slots)),
+        CheckResult("era_start", await _eras.all(db, MOST_SHOWN, network.byron_slots)),
         CheckResult(
             "epoch_boundary_block",
             await _boundaries.all(db, MOST_SHOWN, network.byron_slots, network.byron_epoch_slots),
@@ -78,6 +79,7 @@ _sql = sql.beside(__file__)
 _genesis_outputs = _sql.query("genesis_outputs", _GenesisOutput)
 _updates = _sql.query("updates", _Update)
 _chain = _sql.query("check_chain", Difference)
+_eras = _sql.query("check_eras", Difference)
 _boundaries = _sql.query("check_boundaries", Difference)
 _hashes = _sql.query("check_hashes", Difference)
 _references = _sql.query("check_references", Difference)

@@ -29,6 +29,17 @@ SELECT 'pool_no of block ' || slot_no, NULL, pool_no::text, CASE WHEN slot_no >=
 FROM block WHERE (pool_no IS NULL) = (slot_no >= $2)
 LIMIT $1
 
+-- name: check_eras
+-- The first era after Byron begins with the first block from slot $2 on, and each later one with a block.
+-- against_node.py compares which block that is.
+SELECT 'first slot of era_start' AS what, NULL::bytea AS address, found.slot_no::text AS indexed, first.slot_no::text AS recomputed
+FROM (SELECT min(slot_no) AS slot_no FROM era_start) found, (SELECT min(slot_no) AS slot_no FROM block WHERE slot_no >= $2) first
+WHERE found.slot_no IS DISTINCT FROM first.slot_no
+UNION ALL
+SELECT 'block at the start of ' || era, NULL, 'none at slot ' || slot_no, 'a block'
+FROM era_start WHERE NOT EXISTS (SELECT FROM block WHERE block.slot_no = era_start.slot_no)
+LIMIT $1
+
 -- name: check_boundaries
 -- Byron has the first $2 slots, $3 in each epoch. Each of its epochs may begin with an epoch boundary block, which has
 -- the number of the previous block.

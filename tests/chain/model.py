@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any
 
+import base58
 import cbor2
 from pycardano.address import PointerAddress
 from pycardano.crypto.bech32 import Encoding, bech32_decode, bech32_encode, convertbits
@@ -115,17 +116,43 @@ class Ledger:
         self.clock = CLOCKS[network]
         self.tip: Json | None = None
         self.slot = 0
+        self.era = "byron"
         self.transactions: dict[str, Transaction] = {}
         self.of_address: dict[str, list[Transaction]] = defaultdict(list)
         self.unspent: dict[OutputReference, Output] = {
             (made["tx"], made["index"]): Output(in_nodes_form(made["address"]), made["lovelace"], {})
             for made in genesis
         }
+        self.vouchers: list[OutputReference] = []
+        self.dropped: dict[OutputReference, Output] = {}
+        self.dropped_at: dict[OutputReference, int] = {}
 
     def forward(self, block: Json) -> list[Transaction]:
         """Apply a block; returns its transactions in order."""
         self.slot, self.tip = self.slot_of(block), block
+        self.enter(block["era"])
         return [self.apply(tx, block) for host in block.get("transactions", []) for tx in happened(host)]
+
+    def enter(self, era: str) -> None:
+        """The ledger state of the last block in the era of the next one.
+
+        See cardano-ledger, Shelley/API/ByronTranslation.hs: the translation from Byron leaves out outputs of no
+        lovelace, and stashes those at redeem addresses; that to Allegra deletes what is in the stash.
+        """
+        if self.era == "byron" != era:
+            of_byron = [reference for reference, output in self.unspent.items() if is_byron(output.address)]
+            self.drop(reference for reference in of_byron if not self.unspent[reference].lovelace)
+            self.vouchers = [
+                each for each in of_byron if each in self.unspent and is_redeem_address(self.unspent[each].address)
+            ]
+        if era not in ("byron", "shelley"):
+            self.drop(self.vouchers)
+            self.vouchers = []
+        self.era = era
+
+    def drop(self, references: Iterable[OutputReference]) -> None:
+        for reference in references:
+            self.dropped[reference], self.dropped_at[reference] = self.unspent.pop(reference), self.slot
 
     def apply(self, tx: Json, block: Json) -> Transaction:
         valid = tx.get("spends", "inputs") == "inputs"
@@ -330,6 +357,18 @@ def stake_address_of(address: str) -> str | None:
     if kind > 3:
         return None
     return stake_address("mainnet" if main else "preview", raw[29:57].hex(), script=kind >= 2)
+
+
+def is_byron(address: str) -> bool:
+    return not address.startswith("addr")
+
+
+@cache
+def is_redeem_address(address: str) -> bool:
+    """Whether a Byron address has type 2 (Byron CDDL: `address`, `addrtype`)."""
+    payload, _ = cbor2.loads(base58.b58decode(address))
+    _, _, kind = cbor2.loads(payload.value)
+    return bool(kind == 2)
 
 
 def fingerprint(policy: str, name: str) -> str:

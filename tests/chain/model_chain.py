@@ -6,6 +6,8 @@ from hashlib import blake2b
 import base58
 
 from devnet.blocks import Genesis
+from devnet.ledger import genesis_outputs
+from devnet.networks import PREVIEW, Network
 from devnet.parameters import PROTOCOL_MAJOR
 from tests.chain.model import Json, Ledger, bech32_payload
 from tests.chain.model_assets import Assets
@@ -39,9 +41,9 @@ class Chain:
         return self
 
 
-def genesis_of(genesis: Genesis) -> list[Json]:
+def genesis_of(genesis: Genesis, network: Network = PREVIEW) -> list[Json]:
     """Outputs that exist before the first block; their transaction's id is the hash of their address."""
-    funds = genesis.byron_funds | genesis.shelley_funds
+    funds = dict(genesis_outputs(network, genesis))
     raws = {a: bech32_payload(a) if a.startswith("addr") else base58.b58decode(a) for a in funds}
     return [
         {"tx": blake2b(raws[address], digest_size=32).hexdigest(), "index": 0, "address": address, "lovelace": lovelace}

@@ -65,6 +65,7 @@ class Owners:
                 self.outputs[owner].append((reference, output))
 
     def _add_transactions(self, ledger: Ledger) -> None:
+        self.made.update(ledger.dropped)
         for tx in ledger.transactions.values():
             self.made.update({(tx.tx_hash, index): output for index, output in tx.outputs})
             self.spent_by.update({reference: tx for reference, _ in tx.inputs})
@@ -135,7 +136,8 @@ class Owners:
         """GET /v1/utxos/:tx_hash/:index."""
         spender = self.spent_by.get(reference)
         return self.output(reference, self.made[reference]) | {
-            "spent_by": None if spender is None else self.position(spender)
+            "spent_by": None if spender is None else self.position(spender),
+            "dropped_slot_no": self.ledger.dropped_at.get(reference),
         }
 
     def address(self, address: str) -> Json:

@@ -96,7 +96,9 @@ async def test_bulk_looks_up_a_batch_while_the_previous_one_is_built(
     cached: dict[Resolver, list[int]] = {}
     building = 0
 
-    async def built_late(blocks: Any, first_seen: Any, crossed: Any, resolver: Resolver, rules: Any) -> rows.Built:
+    async def built_late(
+        blocks: Any, first_seen: Any, crossed: Any, era: str, resolver: Resolver, *rest: Any
+    ) -> rows.Built:
         nonlocal building
         sizes = cached.setdefault(resolver, [])
         sizes.append(len(resolver.addresses))
@@ -105,7 +107,7 @@ async def test_bulk_looks_up_a_batch_while_the_previous_one_is_built(
         # Longer than the look-ups of the next batch, and then longer than the next building.
         await asyncio.sleep(0.1 if len(sizes) % 2 else 0.02)
         building -= 1
-        return await of(blocks, first_seen, crossed, resolver, rules)
+        return await of(blocks, first_seen, crossed, era, resolver, *rest)
 
     of = rows.of
     monkeypatch.setattr(rows, "of", built_late)

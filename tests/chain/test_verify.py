@@ -217,6 +217,11 @@ PLANTED: dict[str, tuple[str, str]] = {
         "UPDATE spender SET entries = set_byte(entries, 7, 1) WHERE slot_no = 30",
         f"spender of output {hash_of('pair')}#0: indexed tx_id 2621441, recomputed tx_id 2621440",
     ),
+    "dropped_output": (
+        "INSERT INTO dropped_output SELECT tx_id, 10, lovelace, address_no, output_index FROM utxo"
+        " WHERE tx_id = 40 << 16",
+        f"slot that dropped output 0 of tx_id 2621440, of {person('pair')}: indexed 10, recomputed None",
+    ),
     "utxo": (
         "UPDATE utxo SET lovelace = lovelace + 1 WHERE tx_id = 40 << 16",
         f"utxo {hash_of('again')}#0 of {person('pair')}: indexed 2000001 lovelace, ",

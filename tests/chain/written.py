@@ -18,7 +18,7 @@ from indexer.rows.resolver import new_resolver
 from indexer.store import finish_bulk
 from indexer.store import writer as store
 from shared import address
-from shared.network import PREVIEW
+from shared.network import PREVIEW, Network
 
 Json = dict[str, Any]
 POLICY = hashlib.blake2b(b"policy", digest_size=28).hexdigest()
@@ -67,10 +67,10 @@ def mints(*assets: tuple[str, int], policy: str = POLICY) -> Json:
     return {policy: dict(assets)}
 
 
-def _block(slot_no: int, block_no: int, ancestor: str, transactions: Sequence[Json]) -> Json:
+def _block(slot_no: int, block_no: int, ancestor: str, transactions: Sequence[Json], era: str) -> Json:
     return {
         "type": "praos",
-        "era": "conway",
+        "era": era,
         "id": hash_of(f"block {slot_no} {[each['id'] for each in transactions]}"),
         "ancestor": ancestor,
         "height": block_no,
@@ -81,16 +81,18 @@ def _block(slot_no: int, block_no: int, ancestor: str, transactions: Sequence[Js
 
 
 class Written:
-    """A chain of preview on a connection to its schema."""
+    """A chain on a connection to its network's schema."""
 
-    def __init__(self, db: asyncpg.Connection, *, bulk: bool = False) -> None:
-        self._db, self.bulk = db, bulk
+    def __init__(self, db: asyncpg.Connection, *, bulk: bool = False, network: Network = PREVIEW) -> None:
+        self._db, self.bulk, self._network = db, bulk, network
 
-    async def append(self, slot_no: int, *transactions: Json, to_tip: int = 0) -> str:
+    async def append(self, slot_no: int, *transactions: Json, era: str = "conway", to_tip: int = 0) -> str:
         """Index a block, `to_tip` blocks before the node's tip; returns its hash."""
-        return await self.append_batch([(slot_no, transactions)], to_tip=to_tip)
+        return await self.append_batch([(slot_no, transactions)], era=era, to_tip=to_tip)
 
-    async def append_batch(self, blocks: Sequence[tuple[int, Sequence[Json]]], *, to_tip: int = 0) -> str:
+    async def append_batch(
+        self, blocks: Sequence[tuple[int, Sequence[Json]]], *, era: str = "conway", to_tip: int = 0
+    ) -> str:
         """Index blocks, each with its slot, in one commit; returns the hash of the last one."""
         present = await store.position(self._db)
         ancestor = "" if present is None else present.block_hash.hex()
@@ -98,7 +100,7 @@ class Written:
         batch = []
         for slot_no, transactions in blocks:
             block_no += 1
-            batch.append(_block(slot_no, block_no, ancestor, transactions))
+            batch.append(_block(slot_no, block_no, ancestor, transactions, era))
             ancestor = batch[-1]["id"]
         return await self.index(*batch, to_tip=to_tip)
 
@@ -113,11 +115,12 @@ class Written:
             )
             assert isinstance(answer, frames.NextBlock) and answer.block is not None
             node_tip = frames.NodePoint(block["slot"], answer.block.id, block["height"] + to_tip)
-            packed.append(packed_block.pack(effects.of_block(answer.block), node_tip, PREVIEW))
-        resolver = await new_resolver(self._db, PREVIEW)
+            packed.append(packed_block.pack(effects.of_block(answer.block), node_tip, self._network))
+        resolver = await new_resolver(self._db, self._network)
         first_seen = await resolver.look_up(self._db, [each.lookups for each in packed])
-        begun = staking.epochs_begun(tip, packed[0].point, PREVIEW)
-        built = await rows.of(packed, first_seen, begun, resolver, _RULES)
+        begun = staking.epochs_begun(tip, packed[0].point, self._network)
+        era = "byron" if present is None else present.era
+        built = await rows.of(packed, first_seen, begun, era, resolver, _RULES)
         if self.bulk:
             await store.stage(self._db, built.rows, node_tip)
         else:
@@ -129,7 +132,7 @@ class Written:
         point = await store.last_at_or_before(self._db, slot_no)
         assert point is not None, f"no block at slot {slot_no}"
         assert point.slot_no == slot_no, f"no block at slot {slot_no}"
-        await store.rollback(self._db, PREVIEW, point)
+        await store.rollback(self._db, self._network, point)
 
     async def finalize(self) -> None:
         """End bulk."""

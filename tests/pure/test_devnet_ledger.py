@@ -8,19 +8,23 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 from msgspec import Struct, json
 
+from devnet import rules, submitted
 from devnet.addresses import genesis_output_id, raw, reward_credential
 from devnet.blocks import Block
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of, options_until_now
 from devnet.ledger import Ledger, genesis_outputs
 from devnet.parameters import SECURITY_PARAMETER
+from devnet.refusal import Refusal
 from devnet.server import NodeServer
 from indexer.blocks import effects
 from indexer.ogmios import frames
 from shared import packed
 from shared.ledger import label_prefix
 from shared.metadata import USER_LABELS
+from tests.chain.model import is_redeem_address
 from tests.chain.model_chain import ERAS
+from tests.wallet import Wallet
 
 Json = dict[str, Any]
 
@@ -58,17 +62,31 @@ class Replay:
         self.unspent: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
         self.pools: dict[str, int | None] = {}  # with the epoch in which each retires
         self.epoch = 0
+        self.era = "byron"
+        self.vouchers: set[tuple[str, int]] = set()  # whatever a transaction of Byron or the genesis pays to one
         for address, lovelace in genesis_outputs(chain.network, chain.genesis):
             self.unspent[genesis_output_id(address), 0] = Counter({("ada", "lovelace"): lovelace})
+            if lovelace == 0 or (not address.startswith("addr") and is_redeem_address(address)):
+                self.vouchers.add((genesis_output_id(address), 0))
 
     def follow(self, block: Block) -> None:
         self.epoch = self.chain.network.epoch_of(block.slot)
         self.pools = {id_: end for id_, end in self.pools.items() if end is None or end > self.epoch}
+        self.begin_era(block.era)
         for tx in block.decoded().get("transactions", ()):
             if tx["spends"] == "collaterals":
                 self.fail(tx)
             else:
                 self.check(tx)
+
+    def begin_era(self, era: str) -> None:
+        """Outputs of no lovelace end with Byron, those of vouchers with Shelley."""
+        ended = {each for each in self.vouchers & self.unspent.keys() if era != "byron"}
+        if era == "shelley":
+            ended = {each for each in ended if not self.unspent[each].total()}
+        for each in ended:
+            del self.unspent[each]
+        self.era = era
 
     def fail(self, tx: Json) -> None:
         assert all(reference(source) in self.unspent for source in tx["inputs"]), "declared inputs exist"
@@ -95,6 +113,8 @@ class Replay:
             for index, output in enumerate(part.get("outputs", ())):
                 assert all(0 < quantity < 2**64 for quantity in value(output["value"]).values())
                 self.unspent[part["id"], index] = value(output["value"])
+                if self.era == "byron" and is_redeem_address(output["address"]):
+                    self.vouchers.add((part["id"], index))
                 left.subtract(value(output["value"]))
             left.update(value(part.get("mint", {})))
             left["ada", "lovelace"] += self.other_lovelace(part)
@@ -208,6 +228,7 @@ def test_withdrawals_empty_the_account(chain: Generated) -> None:
     assert blocks
     for index in blocks[:40]:
         ledger = chain.fork(index - 1, seed=0).ledger
+        ledger.begin_era(chain.blocks[index].era)
         ledger.enter(chain.blocks[index].slot)
         for tx in chain.blocks[index].decoded()["transactions"]:
             for account, amount in tx.get("withdrawals", {}).items():
@@ -439,12 +460,48 @@ def test_a_reaped_pool_loses_its_delegators(preview: Generated) -> None:
 
 def test_byron_vouchers_are_redeemed() -> None:
     chain = Generated(options_of("mainnet", seed=4), 300)
-    vouchers = {genesis_output_id(address) for address in chain.cast.voucher_addresses}
+    vouchers = [genesis_output_id(address) for address in chain.cast.voucher_addresses]
     spent = {source["transaction"]["id"] for tx in transactions(chain) for source in tx["inputs"]}
-    assert len(vouchers) == 4
-    assert vouchers <= spent
+    assert [voucher in spent for voucher in vouchers] == [True, True, True, True, False, False]
     assert chain.blocks[0].content == json.decode(Dialect().block(chain.blocks[0].content))
     assert {"slot", "size"}.isdisjoint(chain.blocks[0].decoded())
+
+
+def test_vouchers_that_nobody_redeemed_return_to_the_reserves_with_allegra() -> None:
+    """Those of the genesis, and ada that a transaction has paid to one; until then they are unspent outputs."""
+    chain = Generated(options_of("preprod", seed=3, blocks_per_epoch=16, density=5), 330)
+    first = next(place for place, block in enumerate(chain.blocks) if block.era == "allegra")
+    ledger = chain.fork(first - 1, seed=0).ledger
+    vouchers = {address for address in chain.cast.voucher_addresses if ledger.wallets[address]}
+    left = [each for address in vouchers for each in ledger.wallets[address]]
+    lovelace = sum(lovelace_of(ledger.unspent[each]["value"]) for each in left)
+    assert len(vouchers) == 2
+    assert len(left) > 2
+    reserves, unspent = ledger.reserves, len(ledger.unspent)
+    ledger.begin_era("allegra")
+    assert ledger.reserves == reserves + lovelace
+    assert len(ledger.unspent) == unspent - len(left)
+    assert not any(ledger.wallets[address] for address in vouchers)
+    ledger.rewind(first)
+    assert (ledger.reserves, len(ledger.unspent)) == (reserves, unspent)
+    assert {address for address in chain.cast.voucher_addresses if ledger.wallets[address]} == vouchers
+    assert ledger.vouchers == set(left)
+    for source in left:
+        late = submitted.read(Wallet.of_faucet().payment(source, lovelace, 2_000_000).to_cbor(), (7, 0))
+        with pytest.raises(Refusal, match="unknown output references"):
+            rules.check(late, chain.ledger, chain.blocks[-1].era, chain.blocks[-1].slot)
+
+
+def test_outputs_of_no_lovelace_end_with_byron() -> None:
+    chain = Generated(options_of("preprod", seed=3, blocks_per_epoch=16), 200)
+    first = next(place for place, block in enumerate(chain.blocks) if block.era == "shelley")
+    empty = [
+        each
+        for place in (first, first + 1)
+        for each in chain.fork(place - 1, seed=0).ledger.unspent.values()
+        if not lovelace_of(each["value"])
+    ]
+    assert [each["address"] for each in empty] == [next(a for a, n in chain.genesis.byron_funds.items() if not n)]
 
 
 def test_one_address_receives_far_more_than_most(preview: Generated) -> None:

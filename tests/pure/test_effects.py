@@ -189,7 +189,7 @@ def _fee_of(group: list[Effects], sources: dict[int, Output], rules: Rules = RUL
         BlockEffects(AT, 1, "", False, None, [group], "conway"), frames.NodePoint(7, _id(0)), PREVIEW
     )
     first_seen = FirstSeen([], [], [], [], [])
-    built = asyncio.run(rows.of([block], first_seen, [], resolver, rules))
+    built = asyncio.run(rows.of([block], first_seen, [], "conway", resolver, rules))
     return built.rows.txs[-1][1]
 
 

@@ -846,7 +846,8 @@ class Ledgerline(Http):
     def get_utxo(self, tx_hash: str, index: int) -> types.MadeOutputAnswer:
         """Get an output, spent or not.
 
-        The answer names the transaction that has spent it, if any.
+        The answer names the transaction that has spent it, if any. An output that the ledger dropped when an
+        era began is neither spent nor unspent.
         """
         answer: types.MadeOutputAnswer = self.call(
             "GET",

@@ -702,8 +702,11 @@ class MadeOutputAnswer(TypedDict):
 
 
 class MadeOutput(TypedDict):
-    """An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if it is
-    unspent.
+    """An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if none has.
+
+    The ledger removed some outputs of Byron without a transaction when a later era began: unredeemed vouchers
+    and outputs of no lovelace. `dropped_slot_no` is the slot of that era's first block, null for all other
+    outputs.
     """
 
     tx_hash: str
@@ -716,6 +719,7 @@ class MadeOutput(TypedDict):
     inline_datum: str | None
     reference_script_hash: str | None
     spent_by: Position | None
+    dropped_slot_no: int | None
 
 
 class AddressInfoBulk(TypedDict):

@@ -1014,7 +1014,8 @@ export class Ledgerline extends Http {
   /**
    * Get an output, spent or not.
    *
-   * The answer names the transaction that has spent it, if any.
+   * The answer names the transaction that has spent it, if any. An output that the ledger dropped when an era
+   * began is neither spent nor unspent.
    */
   getUtxo(txHash: string, index: number, call: CallOptions = {}): Promise<types.MadeOutputAnswer> {
     return this.call(operations.getUtxo, { tx_hash: txHash, index }, {}, call);

@@ -642,7 +642,12 @@ export interface MadeOutputAnswer {
   last_updated: LastUpdated;
 }
 
-/** An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if it is unspent. */
+/**
+ * An output by its reference, spent or not: `spent_by` is the transaction that spent it, null if none has.
+ *
+ * The ledger removed some outputs of Byron without a transaction when a later era began: unredeemed vouchers and
+ * outputs of no lovelace. `dropped_slot_no` is the slot of that era's first block, null for all other outputs.
+ */
 export interface MadeOutput {
   tx_hash: string;
   output_index: number;
@@ -654,6 +659,7 @@ export interface MadeOutput {
   inline_datum: string | null;
   reference_script_hash: string | null;
   spent_by: Position | null;
+  dropped_slot_no: number | null;
 }
 
 /** Data of a chain for each of several ids, in their order; null for an id that does not exist. */

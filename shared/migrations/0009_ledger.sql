@@ -1,5 +1,6 @@
--- Version 9: the vote of an account as the ledger has it, representatives, and comparisons with the node's ledger. Rows of version 8 lack what these tables need, so
--- every chain is emptied: its indexer begins again. The counts of rollbacks stay, as metrics must not fall.
+-- Version 9: the vote of an account as the ledger has it, representatives, comparisons with the node's ledger, and the outputs that
+-- an era drops. Rows of version 8 lack what these tables need, so every chain is emptied: its indexer begins again. The counts of
+-- rollbacks stay, as metrics must not fall.
 
 -- == partner ==
 
@@ -100,3 +101,36 @@ COMMENT ON COLUMN node_comparison.slot_no IS 'Our tip when the last part was com
 COMMENT ON COLUMN node_comparison.differing IS 'How many of the compared values differed.';
 COMMENT ON COLUMN node_comparison.differences IS 'The first of those: an array of objects with a name, our value and the node''s.';
 COMMENT ON TABLE reward IS 'Rewards of reward accounts, as read at slot_no, less what was withdrawn since. No row for a reward of 0.';
+
+CREATE TABLE era_start (
+    slot_no bigint PRIMARY KEY,
+    era     text   NOT NULL UNIQUE
+);
+COMMENT ON TABLE era_start IS
+    'The first indexed block of each era, under Ogmios'' name. Byron, the first, has no row: without one, the tip is in Byron.';
+
+CREATE FUNCTION is_byron_address(raw bytea) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether an address is one of Byron's (CIP-19: header type 8).
+SELECT get_byte(raw, 0) >> 4 = 8
+$$;
+
+CREATE FUNCTION is_redeem_address(raw bytea) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+-- Whether an address belongs to a voucher. Byron CDDL: address = [#6.24(payload), crc]; the last byte of the payload, which
+-- is a string of at least 24 bytes with its length in one byte (after 0x58) or two, is the type.
+SELECT CASE WHEN get_byte(raw, 0) >> 4 = 8
+            THEN substr(raw, CASE get_byte(raw, 3) WHEN 88 THEN 5 + get_byte(raw, 4)
+                             ELSE 6 + (get_byte(raw, 4) << 8) + get_byte(raw, 5) END, 1) = '\x02'
+            ELSE false END
+$$;
+
+CREATE TABLE dropped_output (
+    tx_id        bigint  NOT NULL,
+    slot_no      bigint  NOT NULL,
+    lovelace     bigint  NOT NULL,
+    address_no   integer NOT NULL,
+    output_index integer NOT NULL,
+    PRIMARY KEY (tx_id, output_index)
+);
+COMMENT ON TABLE dropped_output IS
+    'Outputs of Byron that the ledger removed unspent when an era began, without a transaction: those of no lovelace at the first block after Byron, those of vouchers at the first of Allegra or later.';
+COMMENT ON COLUMN dropped_output.slot_no IS 'That block''s. Its row in era_start is what a rollback looks for.';
