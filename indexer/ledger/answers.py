@@ -99,20 +99,13 @@ def without_funds(answer: msgspec.Raw) -> bytes:
     return msgspec.json.encode({name: value for name, value in _parts_of(answer).items() if name not in _FUNDS})
 
 
-def rewards_of(summaries: list[RewardAccountSummary] | dict[str, RewardAccountSummary]) -> dict[bytes, int]:
-    """Lovelace by credential (28 bytes), in the forms of Ogmios 6.11 to 7. Raises frames.Unreadable."""
-    if isinstance(summaries, list):
-        summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
-    try:
-        return {bytes.fromhex(credential): frames.lovelace(each.rewards) for credential, each in summaries.items()}
-    except ValueError as error:
-        raise frames.Unreadable(f"reward account summaries: {error}") from error
-
-
-def accounts_of(
+def summaries_by_hash(
     summaries: list[RewardAccountSummary] | dict[str, RewardAccountSummary],
 ) -> dict[bytes, RewardAccountSummary]:
-    """Accounts by credential (28 bytes), all of one origin. Raises frames.Unreadable."""
+    """Reward accounts, all of keys or all of scripts, by hash (28 bytes), in the forms of Ogmios 6.11 to 7.
+
+    Raises frames.Unreadable.
+    """
     if isinstance(summaries, list):
         summaries = {summary.credential: summary for summary in summaries if summary.credential is not None}
     try:

@@ -193,22 +193,16 @@ async def _our_accounts(at: At, first_stake_no: int) -> Batch | None:
 
 async def _accounts_of_node(node: Ogmios, _: At, accounts: list[bytes]) -> dict[bytes, Account]:
     """Those of the accounts that are registered."""
-    found: dict[bytes, Account] = {}
-    for origin, asked in (("verificationKey", "keys"), ("script", "scripts")):
-        of_origin = {raw[1:]: raw for raw in accounts if address.credential_of(raw).origin == origin}
-        if of_origin:
-            hashes = [each.hex() for each in of_origin]
-            summaries = await node.call("queryLedgerState/rewardAccountSummaries", answers.Summaries, **{asked: hashes})
-            for credential, summary in answers.accounts_of(summaries).items():
-                pool, deposit = summary.pool, summary.deposit
-                found[of_origin[credential]] = Account(
-                    True,
-                    None if pool is None else parse_pool_id(pool.id),
-                    party_of(summary.delegate_representative),
-                    UNSET if deposit is None else frames.lovelace(deposit),
-                    frames.lovelace(summary.rewards),
-                )
-    return found
+    return {
+        raw: Account(
+            True,
+            None if summary.pool is None else parse_pool_id(summary.pool.id),
+            party_of(summary.delegate_representative),
+            UNSET if summary.deposit is None else frames.lovelace(summary.deposit),
+            frames.lovelace(summary.rewards),
+        )
+        for raw, summary in (await reader.summaries_of(node, accounts)).items()
+    }
 
 
 # Outputs of the genesis, with its vouchers: 14,000 on mainnet ---------------------------------------------------------

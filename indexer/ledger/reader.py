@@ -126,8 +126,9 @@ class LedgerReader:
         self, node: Ogmios, point: Point, accounts: "list[_RewardAccount]", next_stake_no: StakeNo | None
     ) -> None:
         """Read some accounts at a point, and store their rewards if that point is still in our chain."""
-        found = await rewards_of(node, [account.raw for account in accounts])
-        rewards = {account.stake_no: found.get(account.raw[1:], 0) for account in accounts}
+        found = await summaries_of(node, [account.raw for account in accounts])
+        told = {raw: frames.lovelace(summary.rewards) for raw, summary in found.items()}
+        rewards = {account.stake_no: told.get(account.raw, 0) for account in accounts}
         async with self._turn:
             if await store.holds(self._writer, point):
                 async with schema.commit(self._writer):
@@ -362,13 +363,20 @@ async def configuration_of(node: Ogmios, era: str) -> str | None:
     return None if answer is None else answers.without_funds(answer).decode()
 
 
-async def rewards_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, int]:
-    """Rewards at the acquired point by credential; accounts without rewards may be missing."""
-    asked: dict[str, list[str]] = {"keys": [], "scripts": []}
-    for credential in map(address.credential_of, accounts):
-        asked["scripts" if credential.origin == "script" else "keys"].append(credential.hash.hex())
-    summaries = await node.call("queryLedgerState/rewardAccountSummaries", answers.Summaries, **asked)
-    return answers.rewards_of(summaries)
+async def summaries_of(node: Ogmios, accounts: list[bytes]) -> dict[bytes, answers.RewardAccountSummary]:
+    """Those of some reward accounts that are registered at the acquired point, by the 29 bytes of CIP-19.
+
+    NOTE: a key and a script may have the same 28 bytes, by which Ogmios before 6.13 names both. So it is asked for the
+    accounts of each origin alone.
+    """
+    found: dict[bytes, answers.RewardAccountSummary] = {}
+    for origin, asked in (("verificationKey", "keys"), ("script", "scripts")):
+        of_origin = {raw[1:]: raw for raw in accounts if address.credential_of(raw).origin == origin}
+        if of_origin:
+            hashes = {asked: [each.hex() for each in of_origin]}
+            told = await node.call("queryLedgerState/rewardAccountSummaries", answers.Summaries, **hashes)
+            found |= {of_origin[each]: summary for each, summary in answers.summaries_by_hash(told).items()}
+    return found
 
 
 # Rows -----------------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from indexer.ledger.answers import (
     Summaries,
     TreasuryAndReserves,
     live_stakes_of,
-    rewards_of,
     snapshot_of,
+    summaries_by_hash,
 )
 from indexer.ogmios import frames
 from shared.encoding import bech32_payload
@@ -67,7 +67,8 @@ def check_query(query: str, raw: bytes) -> int:
     said = msgspec.json.decode(raw)["result"]
     match query:
         case "rewardAccountSummaries":
-            assert rewards_of(found) == {bytes.fromhex(s["credential"]): s["rewards"]["ada"]["lovelace"] for s in said}
+            rewards = {hash_: frames.lovelace(each.rewards) for hash_, each in summaries_by_hash(found).items()}
+            assert rewards == {bytes.fromhex(s["credential"]): s["rewards"]["ada"]["lovelace"] for s in said}
         case "treasuryAndReserves":
             assert frames.lovelace(found.reserves) == said["reserves"]["ada"]["lovelace"]
             assert frames.lovelace(found.treasury) == said["treasury"]["ada"]["lovelace"]

@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from devnet.addresses import LedgerCredential, raw
 from devnet.blocks import Chain
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
+from devnet.ledger import StakeAccount
 from devnet.server import NodeServer
 from devnet.session import Session
-from indexer.ledger import comparisons
+from indexer.ledger import comparisons, reader
 from indexer.ogmios import connection as ogmios
+from indexer.ogmios import frames
 from indexer.verify import ledger_state
 from shared import database
 from shared.network import PREVIEW
@@ -226,3 +229,21 @@ def test_the_indexer_compares_once_in_each_epoch_and_keeps_what_differs(
         for named in json.loads(row["differences"]):
             assert named["name"].startswith("stake_test1") and named["node"] == STRANGER != named["ours"]
         process.says("ledger_state.compared", "account_pool of stake_test1", STRANGER)
+
+
+@pytest.mark.parametrize("version", [(6, 11), (6, 12), (6, 14), (7, 0)])
+def test_a_key_and_a_script_with_the_same_hash_have_their_own_rewards(version: tuple[int, int]) -> None:
+    chain = Generated(Options(seed=2, eras=ERAS), 3)
+    key, script = (LedgerCredential(origin, "ab" * 28) for origin in ("verificationKey", "script"))
+
+    async def rewards(url: str) -> dict[str, int]:
+        connection = await ogmios.connect(url)
+        raws = [raw(chain.cast.reward_address(who)) for who in (key, script)]
+        told = await reader.summaries_of(connection, raws)
+        await connection.close()
+        return {each.hex(): frames.lovelace(summary.rewards) for each, summary in told.items()}
+
+    with Telling(chain, Dialect(version)) as node:
+        accounts = node.do(node.server.ledger_after, 2).accounts
+        accounts |= {key: StakeAccount(2_000_000, rewards=5), script: StakeAccount(2_000_000, rewards=7)}
+        assert asyncio.run(rewards(node.url)) == {"e0" + key.hash: 5, "f0" + script.hash: 7}

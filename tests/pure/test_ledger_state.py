@@ -15,8 +15,8 @@ from indexer.ledger.answers import (
     Summaries,
     deposits_of,
     live_stakes_of,
-    rewards_of,
     snapshot_of,
+    summaries_by_hash,
 )
 from indexer.ledger.reader import taken_from_accounts
 from indexer.ogmios import frames
@@ -40,14 +40,15 @@ def test_an_answer_of_ogmios_is_read(query: str, version: tuple[int, int]) -> No
 
 def test_rewards_are_read_as_ogmios_wrote_them_before_6_13() -> None:
     old = {HASH.hex(): {"delegate": {"id": "pool1"}, "rewards": {"ada": {"lovelace": 7}}, "deposit": {}}}
-    assert rewards_of(msgspec.convert(old, Summaries)) == {HASH: 7}
-    assert rewards_of(msgspec.convert({}, Summaries)) == rewards_of(msgspec.convert([], Summaries)) == {}
+    (summary,) = summaries_by_hash(msgspec.convert(old, Summaries)).items()
+    assert (summary[0], frames.lovelace(summary[1].rewards)) == (HASH, 7)
+    assert summaries_by_hash(msgspec.convert({}, Summaries)) == summaries_by_hash(msgspec.convert([], Summaries)) == {}
 
 
 def test_invalid_ids_are_unreadable_and_name_the_answer() -> None:
     summaries = msgspec.convert({"xyz": {"rewards": {"ada": {"lovelace": 1}}}}, Summaries)
     with pytest.raises(frames.Unreadable, match="reward account summaries"):
-        rewards_of(summaries)
+        summaries_by_hash(summaries)
     stake: dict[str, Any] = {"ada": {"lovelace": 1}}
     with pytest.raises(frames.Unreadable, match="stake pools"):
         snapshot_of({"pool": PoolView(stake)}, {}, {})
