@@ -71,6 +71,10 @@ class Chain(Protocol):
     def eras(self) -> tuple[tuple[str, int], ...]:
         """(name, first epoch) of each era, in order."""
 
+    @property
+    def forks(self) -> tuple[tuple[int, int], ...]:
+        """(major protocol version, first epoch) of each fork within an era, in order."""
+
     def grow(self, count: int) -> list[Block]:
         """Append up to `count` blocks and return them; fewer if the chain ends."""
 
@@ -109,6 +113,10 @@ class Recorded:
     @property
     def eras(self) -> tuple[tuple[str, int], ...]:
         return self.network.eras
+
+    @property
+    def forks(self) -> tuple[tuple[int, int], ...]:
+        return self.network.forks
 
     def grow(self, count: int) -> list[Block]:
         known = len(self.blocks)

@@ -11,7 +11,8 @@ from devnet import addresses, bodies, parameters
 from devnet.addresses import LedgerCredential
 from devnet.cast import Cast
 from devnet.dialect import plain
-from devnet.ledger import Asset, Ledger, Reference
+from devnet.ledger import Asset, Ledger
+from devnet.votes import Reference
 
 Json = dict[str, Any]
 Assets = dict[Asset, int]
@@ -107,7 +108,12 @@ class Draft:
         self.lovelace += refund - deposit
 
     def withdraw(self, credential: LedgerCredential) -> None:
-        """Withdraw the whole balance of a reward account: the ledger allows no partial withdrawal."""
+        """Withdraw the whole balance of a reward account: the ledger allows no partial withdrawal.
+
+        Raises Impossible if the ledger allows none because the account has no representative.
+        """
+        if self.ledger.may_not_withdraw(credential):
+            raise Impossible
         lovelace = self.ledger.accounts[credential].rewards
         self.tx.setdefault("withdrawals", {})[self.cast.reward_address(credential)] = parameters.ada(lovelace)
         self.lovelace += lovelace

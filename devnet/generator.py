@@ -33,8 +33,9 @@ class Options(msgspec.Struct, frozen=True):
 
     `density` is roughly the mean number of transactions per block; some blocks have none, see _count. `plain` is the
     share of everyday payments; the other transactions are of random kinds. `eras` are (name, first epoch) in order:
-    each lasts `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends. With
-    `faucet`, the faucet key has ada from the first Shelley block on.
+    each lasts `era_epochs` epochs, then the chain jumps to the first epoch of the next. The last era never ends.
+    `forks` are (major protocol version, first epoch) within Conway; None: to protocol 10 in its second epoch, and to 11
+    in its fourth. With `faucet`, the faucet key has ada from the first Shelley block on.
     """
 
     seed: int = 7
@@ -44,6 +45,7 @@ class Options(msgspec.Struct, frozen=True):
     blocks_per_epoch: int = 200
     era_epochs: int = 2
     eras: tuple[tuple[str, int], ...] = (("alonzo", 0), ("babbage", 2), ("conway", 4))
+    forks: tuple[tuple[int, int], ...] | None = None
     faucet: bool = False
 
 
@@ -63,7 +65,9 @@ def options_until_now(options: Options, blocks: int) -> Options:
     assert not network.byron_epochs
     present = network.epoch_of(network.slot_at(datetime.now(UTC)))
     first = present - max(blocks // options.blocks_per_epoch + 2, options.eras[-1][1])
-    return msgspec.structs.replace(options, eras=tuple((name, first + epoch) for name, epoch in options.eras))
+    eras = tuple((name, first + epoch) for name, epoch in options.eras)
+    forks = None if options.forks is None else tuple((major, first + epoch) for major, epoch in options.forks)
+    return msgspec.structs.replace(options, eras=eras, forks=forks)
 
 
 class Generated:
@@ -78,7 +82,7 @@ class Generated:
         self.cast = Cast(self.options.seed, self.network)
         self.genesis = self.cast.genesis
         self.blocks: list[Block] = []
-        self.ledger = Ledger(self.network, self.genesis)
+        self.ledger = Ledger.of(self)
         self._headers = Headers(self.cast)
         self._seed = self.options.seed
         self._faucet_key_address = faucet.address(self.network.address_tag)
@@ -88,6 +92,12 @@ class Generated:
     @property
     def eras(self) -> tuple[tuple[str, int], ...]:
         return self.options.eras
+
+    @property
+    def forks(self) -> tuple[tuple[int, int], ...]:
+        if self.options.forks is not None:
+            return self.options.forks
+        return next((((10, first + 1), (11, first + 3)) for name, first in self.eras if name == "conway"), ())
 
     def grow(self, count: int = 1, offer: Offer = nothing) -> list[Block]:
         """Append `count` blocks and return them. Each begins with the transactions offered for it."""

@@ -10,6 +10,8 @@ from devnet.networks import Network
 Json = dict[str, Any]
 
 _HEADER_BYTES = 860  # the approximate size of a Praos block's header
+# NOTE: the version that producers support, which is not the ledger's.
+_PRODUCERS_MAJOR = {"conway": 10}
 _ERAS_WITH_NONCE = ("shelley", "allegra", "mary", "alonzo")
 
 
@@ -34,7 +36,7 @@ class Headers:
             "height": height,
             "slot": slot,
             "issuer": issuer,
-            "protocol": {"version": {"major": parameters.PROTOCOL_MAJOR[era], "minor": 0}},
+            "protocol": {"version": {"major": _PRODUCERS_MAJOR.get(era, parameters.PROTOCOL_MAJOR[era]), "minor": 0}},
             "size": {"bytes": _size(transactions)},
             "transactions": transactions,
         }

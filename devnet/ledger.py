@@ -14,23 +14,14 @@ import msgspec
 
 from devnet import addresses, parameters
 from devnet.addresses import LedgerCredential
-from devnet.blocks import Block, Genesis
+from devnet.blocks import Block, Chain, Genesis
 from devnet.networks import Network
+from devnet.votes import Proposal, Reference, StakeAccount, Votes
 
 Json = dict[str, Any]
-Reference = tuple[str, int]  # a transaction's id and an output's index
 Asset = tuple[str, str]  # policy and name, both in hex
 
 MONETARY_EXPANSION = 30  # of the reserves, in millionths per epoch
-
-
-class StakeAccount(msgspec.Struct, frozen=True):
-    """A registered stake credential."""
-
-    deposit: int
-    rewards: int = 0
-    pool: str | None = None
-    representative: Json | None = None
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -40,16 +31,6 @@ class Pool(msgspec.Struct, frozen=True):
     deposit: int
     retiring_epoch: int | None = None
     next_parameters: Json | None = None
-
-
-class Proposal(msgspec.Struct, frozen=True):
-    """A governance proposal whose deposit has not been returned; `content` is Ogmios' JSON of it."""
-
-    deposit: int
-    return_account: LedgerCredential
-    first_epoch: int
-    last_epoch: int
-    content: Json
 
 
 class Undo(msgspec.Struct):
@@ -65,33 +46,30 @@ class Undo(msgspec.Struct):
 # Attributes that are small enough to copy before each block. Their dicts contain frozen values.
 _KEPT_WHOLE = (
     "era", "epoch", "treasury", "donations", "reserves", "vouchers", "fees", "accounts", "pools", "representatives",
-    "proposals", "blocks_made", "snapshots", "snapshot_of_outputs", "voting_stakes", "voted_on", "unknown_inputs",
-    "outputs_produced",
+    "dormant_epochs", "proposals", "blocks_made", "snapshots", "snapshot_of_outputs", "voting_stakes", "voting_power",
+    "voted_on", "unknown_inputs", "outputs_produced",
 )  # fmt: skip
 
 
-class Ledger:
+class Ledger(Votes):
     """The state after the first `length` blocks of a chain.
 
     `rewind` undoes up to 2,160 blocks, as many as a real node can roll back.
     """
 
-    def __init__(self, network: Network, genesis: Genesis) -> None:
+    def __init__(self, network: Network, genesis: Genesis, versions: tuple[tuple[int, int], ...] | None = None) -> None:
+        """`versions` are (major protocol version, first epoch), by default those of the public network."""
+        super().__init__(parameters.versions(network.eras, network.forks) if versions is None else versions)
         self.network = network
         self.genesis = genesis
         self.length = 0
         self.era = "byron"
-        self.epoch = 0
         self.unspent: dict[Reference, Json] = {}
         # The unspent outputs of each address, numbered and listed in the order of their production.
         self.wallets: defaultdict[str, dict[Reference, int]] = defaultdict(dict)
         self.outputs_produced = 0
-        self.stakes: defaultdict[LedgerCredential, int] = defaultdict(int)
         self.supplies: defaultdict[Asset, int] = defaultdict(int)
-        self.accounts: dict[LedgerCredential, StakeAccount] = {}
         self.pools: dict[str, Pool] = {}
-        self.representatives: dict[LedgerCredential, int] = {}
-        self.proposals: dict[Reference, Proposal] = {}
         self.treasury = 0
         self.donations = 0  # of this epoch, for the treasury of the next (Conway rule EPOCH)
         self.fees = 0
@@ -102,9 +80,8 @@ class Ledger:
         self.snapshots: tuple[dict[str, dict[LedgerCredential, int]], ...] = ({}, {}, {})
         # Stake by pool in the newest snapshot, without rewards.
         self.snapshot_of_outputs: dict[str, int] = {}
-        # The voting power of each pool in this epoch, and the proposals under vote.
+        # The voting power of each pool in this epoch.
         self.voting_stakes: dict[str, int] = {}
-        self.voted_on: dict[Reference, Proposal] = {}
         self.unknown_inputs = 0
         self._undo = Undo({})
         for address, lovelace in genesis_outputs(network, genesis):
@@ -112,6 +89,11 @@ class Ledger:
         self.reserves = parameters.MAX_SUPPLY - sum(map(lovelace_of, self.unspent.values()))
         self._undo = Undo({name: copy(getattr(self, name)) for name in _KEPT_WHOLE})
         self._undos: deque[Undo] = deque(maxlen=parameters.SECURITY_PARAMETER)
+
+    @classmethod
+    def of(cls, chain: Chain) -> Self:
+        """The ledger of a chain before its first block."""
+        return cls(chain.network, chain.genesis, parameters.versions(chain.eras, chain.forks))
 
     def copy(self) -> Self:
         """An independent ledger in the same state. Both share outputs, which never change."""
@@ -126,7 +108,7 @@ class Ledger:
     def rewind(self, length: int) -> None:
         """Return to the state after the first `length` blocks, or to genesis if that is more than 2,160 blocks back."""
         if self.length - length > len(self._undos):
-            vars(self).update(vars(Ledger(self.network, self.genesis)))
+            vars(self).update(vars(Ledger(self.network, self.genesis, self.versions)))
             return
         restored: set[str] = set()
         undo = self._undo
@@ -189,6 +171,7 @@ class Ledger:
             self.epoch = epoch
             self._reap_pools()
             self._return_proposals()
+            self.begin_epoch_of_votes()
             self._open_the_vote()
 
     def count_block(self, issuer: str) -> None:
@@ -228,7 +211,7 @@ class Ledger:
             + sum(map(lovelace_of, self.unspent.values()))
             + sum(account.deposit + account.rewards for account in self.accounts.values())
             + sum(pool.deposit for pool in self.pools.values())
-            + sum(self.representatives.values())
+            + sum(representative.deposit for representative in self.representatives.values())
             + sum(proposal.deposit for proposal in self.proposals.values())
         )
 
@@ -286,6 +269,7 @@ class Ledger:
         """Apply everything except inputs and outputs, in the ledger's order: withdrawals before certificates."""
         for address, value in tx.get("withdrawals", {}).items():
             self._add_reward(addresses.reward_credential(address), -value["ada"]["lovelace"])
+        self.wake_representatives(tx)
         for certificate in tx.get("certificates", ()):
             self._certify(certificate)
         for address, value in tx.get("credits", {}).items():
@@ -314,13 +298,8 @@ class Ledger:
             case {"type": "stakePoolRetirement", "stakePool": {"id": id_, "retirementEpoch": epoch}}:
                 if pool := self.pools.get(id_):
                     self.pools[id_] = msgspec.structs.replace(pool, retiring_epoch=epoch)
-            case {"type": "delegateRepresentativeRegistration", "delegateRepresentative": who, "deposit": deposit}:
-                self.representatives[LedgerCredential(who["from"], who["id"])] = deposit["ada"]["lovelace"]
-            case {"type": "delegateRepresentativeRetirement", "delegateRepresentative": who}:
-                self.representatives.pop(LedgerCredential(who["from"], who["id"]), None)
-                for credential, account in self.accounts.items():
-                    if account.representative == who:
-                        self.accounts[credential] = msgspec.structs.replace(account, representative=None)
+            case {"type": str(kind), "delegateRepresentative": who} if "credential" not in certificate:
+                self.certify_representative(kind, LedgerCredential(who["from"], who["id"]), certificate)
             case {"type": str(kind), "credential": str(hash_), "from": str(origin)}:
                 self._certify_account(kind, LedgerCredential(origin, hash_), certificate)
 
@@ -329,14 +308,15 @@ class Ledger:
             case "stakeCredentialRegistration":
                 self.accounts[credential] = StakeAccount(parameters.STAKE_DEPOSIT)
             case "stakeCredentialDeregistration":
-                self.accounts.pop(credential, None)
+                if account := self.accounts.pop(credential, None):
+                    self.leave_set(account.representative, credential)
             case "stakeDelegation":
                 # An unknown one was registered before the first block.
                 account = self.accounts.get(credential, StakeAccount(parameters.STAKE_DEPOSIT))
                 pool = certificate["stakePool"]["id"] if "stakePool" in certificate else account.pool
-                representative = certificate.get("delegateRepresentative", account.representative)
-                changed = msgspec.structs.replace(account, pool=pool, representative=representative)
-                self.accounts[credential] = changed
+                self.accounts[credential] = msgspec.structs.replace(account, pool=pool)
+                if "delegateRepresentative" in certificate:
+                    self.delegate_vote(credential, certificate["delegateRepresentative"])
 
     def _add_reward(self, credential: LedgerCredential, lovelace: int) -> bool:
         """Change the balance of a reward account; False if the credential is not registered.
@@ -405,6 +385,7 @@ class Ledger:
             account = self.accounts.get(proposal.return_account)
             if account and account.pool in self.voting_stakes:
                 self.voting_stakes[account.pool] += proposal.deposit
+        self.open_vote_of_representatives()
 
     def _return_proposals(self) -> None:
         """Return the deposits of expired proposals."""

@@ -11,7 +11,8 @@ BYRON_EPOCH_SLOTS = 21_600
 class Network(msgspec.Struct, frozen=True):
     """Slots count from 0 at `start_time`: first those of `byron_epochs` Byron epochs, then those of later epochs.
 
-    `eras` are (name, first epoch), as on the public network.
+    `eras` are (name, first epoch), and `forks` (major protocol version, first epoch) within Conway, as on the public
+    network.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Network(msgspec.Struct, frozen=True):
     byron_epochs: int
     epoch_slots: int
     eras: tuple[tuple[str, int], ...]
+    forks: tuple[tuple[int, int], ...]
 
     @property
     def address_tag(self) -> int:
@@ -76,6 +78,7 @@ MAINNET = Network(
         ("babbage", 365),
         ("conway", 507),
     ),
+    ((10, 537), (11, 644)),
 )
 PREVIEW = Network(
     "preview",
@@ -84,6 +87,7 @@ PREVIEW = Network(
     0,
     86_400,
     (("byron", 0), ("shelley", 0), ("allegra", 0), ("mary", 0), ("alonzo", 0), ("babbage", 3), ("conway", 646)),
+    ((10, 743),),
 )
 PREPROD = Network(
     "preprod",
@@ -92,6 +96,7 @@ PREPROD = Network(
     4,
     432_000,
     (("byron", 0), ("shelley", 4), ("allegra", 5), ("mary", 6), ("alonzo", 7), ("babbage", 12), ("conway", 163)),
+    ((10, 181),),
 )
 
 BY_NAME = {network.name: network for network in (MAINNET, PREVIEW, PREPROD)}

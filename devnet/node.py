@@ -10,6 +10,7 @@ from devnet.blocks import Block, Chain, OpenChain
 from devnet.dialect import Dialect
 from devnet.ledger import Ledger
 from devnet.mempool import Dropped, EraSlot, Mempool
+from devnet.parameters import versions
 from devnet.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Node:
         self.injected: deque[bytes] = deque()
         self.mempool = Mempool()
         self._index: dict[str, int] = {}
-        self._ledger = Ledger(chain.network, chain.genesis)
+        self._ledger = Ledger.of(chain)
         self.extend(chain.blocks)
 
     @property
@@ -121,6 +122,8 @@ class Node:
             if ours.id != theirs.id:
                 break
             shared += 1
+        if versions(chain.eras, chain.forks) != self._ledger.versions:
+            self._ledger = Ledger.of(chain)
         self.chain = chain
         self.fork(shared - 1, chain.blocks[shared:], forget=forget)
         return shared - 1

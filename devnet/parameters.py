@@ -12,6 +12,7 @@ STAKE_DEPOSIT = 2_000_000
 POOL_DEPOSIT = 500_000_000
 DREP_DEPOSIT = 500_000_000
 PROPOSAL_DEPOSIT = 100_000_000_000
+DREP_ACTIVITY_EPOCHS = 20
 PROPOSAL_LIFETIME_EPOCHS = 3
 POOL_COST = 170_000_000
 DESIRED_POOLS = 500
@@ -25,8 +26,9 @@ MAX_VALUE_BYTES = 5_000
 MIN_UTXO_DEPOSIT_COEFFICIENT = 4_310
 OUTPUT_OVERHEAD_BYTES = 160  # added to an output's own bytes for its least lovelace
 PROTOCOL_MAJOR = {
-    "byron": 1, "shelley": 2, "allegra": 3, "mary": 4, "alonzo": 6, "babbage": 8, "conway": 10, "dijkstra": 12,
+    "byron": 1, "shelley": 2, "allegra": 3, "mary": 4, "alonzo": 6, "babbage": 8, "conway": 9, "dijkstra": 12,
 }  # fmt: skip
+"""The major version with which each era begins. Conway is also 10 and 11."""
 
 _POOL_THRESHOLDS = {
     "noConfidence": "51/100",
@@ -56,8 +58,17 @@ def ada(lovelace: int) -> Json:
     return {"ada": {"lovelace": lovelace}}
 
 
-def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
-    """The current parameters, as that version of Ogmios returns them for `queryLedgerState/protocolParameters`."""
+def versions(eras: tuple[tuple[str, int], ...], forks: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """(major version, first epoch) in order, from the eras of a chain and the forks within them."""
+    begun = [(first, PROTOCOL_MAJOR[era]) for era, first in eras] + [(first, major) for major, first in forks]
+    return tuple((major, first) for first, major in sorted(begun))
+
+
+def protocol_parameters(era: str, version: tuple[int, int], major: int | None = None) -> Json:
+    """The current parameters, as that version of Ogmios returns them for `queryLedgerState/protocolParameters`.
+
+    `major` is the protocol's version, by default the first of the era.
+    """
     parameters: Json = {
         "minFeeCoefficient": MIN_FEE_COEFFICIENT,
         "minFeeConstant": ada(MIN_FEE_CONSTANT),
@@ -74,7 +85,7 @@ def protocol_parameters(era: str, version: tuple[int, int]) -> Json:
         "minStakePoolCost": ada(POOL_COST),
         "minUtxoDepositConstant": ada(0),
         "minUtxoDepositCoefficient": MIN_UTXO_DEPOSIT_COEFFICIENT,
-        "version": {"major": PROTOCOL_MAJOR[era], "minor": 0},
+        "version": {"major": PROTOCOL_MAJOR[era] if major is None else major, "minor": 0},
     }
     if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["alonzo"]:
         parameters |= _alonzo_parameters() | {"maxValueSize": {"bytes": MAX_VALUE_BYTES}}
@@ -190,5 +201,5 @@ def _conway_parameters() -> Json:
         "governanceActionLifetime": PROPOSAL_LIFETIME_EPOCHS,
         "governanceActionDeposit": ada(PROPOSAL_DEPOSIT),
         "delegateRepresentativeDeposit": ada(DREP_DEPOSIT),
-        "delegateRepresentativeMaxIdleTime": 20,
+        "delegateRepresentativeMaxIdleTime": DREP_ACTIVITY_EPOCHS,
     }

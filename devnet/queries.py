@@ -9,10 +9,11 @@ import msgspec
 
 from devnet import addresses, parameters
 from devnet.addresses import LedgerCredential
-from devnet.ledger import Ledger, StakeAccount
+from devnet.ledger import Ledger
 from devnet.networks import BYRON_EPOCH_SLOTS, BYRON_SLOT_S, Network
 from devnet.node import Node
 from devnet.refusal import Refusal
+from devnet.votes import StakeAccount, whom
 
 Json = dict[str, Any]
 
@@ -160,17 +161,15 @@ def _era_summaries(query: LedgerQuery) -> list[Json]:
 
 
 def _protocol_parameters(query: LedgerQuery) -> Json:
-    return parameters.protocol_parameters(query.era, query.version)
+    chain = query.node.chain
+    begun = [major for major, first in parameters.versions(chain.eras, chain.forks) if first <= query.epoch]
+    return parameters.protocol_parameters(query.era, query.version, max(begun, default=None))
 
 
 def _reward_account_summaries(query: LedgerQuery) -> Any:
     """A list since 6.13, before that an object by credential; `stakePool` was called `delegate` before 6.12."""
     ledger = query.ledger
-    asked = [
-        *(_credential("verificationKey", text) for text in query.params.keys),
-        *(_credential("script", text) for text in query.params.scripts),
-    ]
-    found = {who: ledger.accounts[who] for who in dict.fromkeys(asked) if who in ledger.accounts}
+    found = {who: ledger.accounts[who] for who in _asked_credentials(query) if who in ledger.accounts}
     if query.version >= (6, 13):
         return [
             {"from": who.origin, "credential": who.hash, **_summary(account, "stakePool")}
@@ -178,6 +177,51 @@ def _reward_account_summaries(query: LedgerQuery) -> Any:
         ]
     pool_field = "stakePool" if query.version >= (6, 12) else "delegate"
     return {who.hash: _summary(account, pool_field) for who, account in found.items()}
+
+
+def _asked_credentials(query: LedgerQuery) -> list[LedgerCredential]:
+    """The credentials in the parameters, without duplicates."""
+    asked = [
+        *(_credential("verificationKey", text) for text in query.params.keys),
+        *(_credential("script", text) for text in query.params.scripts),
+    ]
+    return list(dict.fromkeys(asked))
+
+
+def _delegate_representatives(query: LedgerQuery) -> list[Json]:
+    """The predefined representatives and those that are registered, or those of them that are named.
+
+    Their power is that at the beginning of the epoch. Delegators are the accounts that delegate to them or, if there
+    are none, their set, which until protocol 10 may have accounts that have moved on.
+    """
+    if _ERAS.index(query.era) < _ERAS.index("conway"):
+        raise Refusal(2002, "This query isn't available in the current era.")
+    ledger = query.ledger
+    asked = _asked_credentials(query)
+    delegators: dict[str | LedgerCredential, list[LedgerCredential]] = {}
+    for credential, account in ledger.accounts.items():
+        if account.representative is not None:
+            delegators.setdefault(whom(account.representative), []).append(credential)
+    found: list[Json] = [
+        {"type": kind, "stake": parameters.ada(ledger.voting_power[kind])}
+        | {"delegators": _delegators(delegators.get(kind, []))}
+        for kind in ("abstain", "noConfidence")
+    ]
+    for who, known in ledger.representatives.items():
+        if asked and who not in asked:
+            continue
+        summary: Json = {"type": "registered", "from": who.origin, "id": who.hash}
+        summary["mandate"] = {"epoch": ledger.actual_expiry(who)}
+        summary["deposit"] = parameters.ada(known.deposit)
+        summary["stake"] = parameters.ada(ledger.voting_power[who])
+        if known.anchor is not None:
+            summary["metadata"] = known.anchor
+        found.append(summary | {"delegators": _delegators(delegators.get(who) or sorted(known.delegators))})
+    return found
+
+
+def _delegators(accounts: list[LedgerCredential]) -> list[Json]:
+    return [{"from": who.origin, "credential": who.hash} for who in accounts]
 
 
 def _stake_pools(query: LedgerQuery) -> Json:
@@ -264,6 +308,7 @@ LEDGER: dict[str, Callable[[LedgerQuery], Any]] = {
     "queryLedgerState/eraSummaries": _era_summaries,
     "queryLedgerState/protocolParameters": _protocol_parameters,
     "queryLedgerState/rewardAccountSummaries": _reward_account_summaries,
+    "queryLedgerState/delegateRepresentatives": _delegate_representatives,
     "queryLedgerState/stakePools": _stake_pools,
     "queryLedgerState/liveStakeDistribution": _live_stake_distribution,
     "queryLedgerState/governanceProposals": _governance_proposals,

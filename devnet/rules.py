@@ -10,10 +10,11 @@ from typing import Any
 
 from devnet import addresses, parameters
 from devnet.addresses import LedgerCredential
-from devnet.ledger import Asset, Ledger, Reference, lovelace_of
+from devnet.ledger import Asset, Ledger, lovelace_of
 from devnet.networks import Network
 from devnet.refusal import Refusal
 from devnet.submitted import Submitted
+from devnet.votes import Reference
 
 Json = dict[str, Any]
 
@@ -219,6 +220,13 @@ def _rewards(case: Case) -> None:
         raise Refusal(3141, message, {"incompleteWithdrawals": incomplete})
 
 
+def _forbidden_withdrawals(case: Case) -> None:
+    accounts = [addresses.reward_credential(address) for address in case.content.get("withdrawals", {})]
+    if forbidden := [who for who in accounts if case.ledger.may_not_withdraw(who)]:
+        message = "Accounts of keys without a delegate representative can't withdraw."
+        raise Refusal(3150, message, {"marginalizedCredentials": [who.hash for who in forbidden]})
+
+
 def _delegations(case: Case) -> None:
     """Each certificate must be valid after the ones before it."""
     known = dict.fromkeys(case.ledger.accounts)
@@ -252,12 +260,14 @@ def _must_be_empty(case: Case, who: LedgerCredential, withdrawn: set[LedgerCrede
 
 
 def _must_know(case: Case, certificate: Json) -> None:
-    """Refuse a delegation to a pool or a representative that is not registered."""
+    """Refuse a delegation to a pool or, since protocol 10, to a representative that is not registered."""
     pool = certificate.get("stakePool", {}).get("id")
     if pool is not None and pool not in case.ledger.pools:
         raise Refusal(3140, "The stake pool is not registered.", {"unknownStakePool": pool})
     who = certificate.get("delegateRepresentative", {})
-    if who.get("type") == "registered" and LedgerCredential(who["from"], who["id"]) not in case.ledger.representatives:
+    if case.ledger.major < 10 or who.get("type") != "registered":
+        return
+    if LedgerCredential(who["from"], who["id"]) not in case.ledger.representatives:
         message = "The delegate representative is not registered."
         raise Refusal(3153, message, {"unknownDelegateRepresentative": who})
 
@@ -320,6 +330,7 @@ _RULES: tuple[Callable[[Case], None], ...] = (
     _metadata,
     _fee,
     _outputs,
+    _forbidden_withdrawals,
     _rewards,
     _delegations,
     _value,

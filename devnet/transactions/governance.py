@@ -5,7 +5,7 @@ from typing import Any
 from devnet import parameters
 from devnet.addresses import LedgerCredential
 from devnet.draft import Draft, Impossible
-from devnet.parameters import DREP_DEPOSIT, PROPOSAL_DEPOSIT
+from devnet.parameters import DREP_DEPOSIT, PROPOSAL_DEPOSIT, STAKE_DEPOSIT
 from devnet.transactions import TransactionKind
 
 Json = dict[str, Any]
@@ -14,14 +14,10 @@ ADA = 1_000_000
 
 
 def register_representative(draft: Draft) -> Json:
-    strangers = [who for who in draft.cast.representatives if who not in draft.ledger.representatives]
+    strangers = _strangers(draft)
     if not strangers:
         raise Impossible
-    certificate = _certificate("Registration", draft.random.choice(strangers))
-    certificate["deposit"] = parameters.ada(DREP_DEPOSIT)
-    if draft.random.random() < 0.5:
-        certificate["metadata"] = _anchor(draft)
-    draft.certify(certificate, deposit=DREP_DEPOSIT)
+    _register(draft, draft.random.choice(strangers))
     draft.fund(600 * ADA)
     return draft.done()
 
@@ -33,9 +29,12 @@ def update_representative(draft: Draft) -> Json:
 
 
 def retire_representative(draft: Draft) -> Json:
+    """A representative retires, and sometimes registers again at once."""
     who = _representative(draft)
-    refund = draft.ledger.representatives[who]
-    draft.certify(_certificate("Retirement", who) | {"deposit": parameters.ada(refund)}, refund=refund)
+    _retire(draft, who)
+    if draft.random.random() < 0.3:
+        draft.fund(600 * ADA)
+        _register(draft, who)
     return draft.done()
 
 
@@ -44,13 +43,50 @@ def delegate_vote(draft: Draft) -> Json:
     members = list(draft.ledger.accounts)
     if not members:
         raise Impossible
-    staker = draft.random.choice(members)
-    certificate: Json = {"type": "stakeDelegation", "from": staker.origin, "credential": staker.hash}
+    certificate = _vote(draft.random.choice(members), draft.random.choice(_choices(draft)))
     if draft.ledger.pools and draft.random.random() < 0.5:
         certificate["stakePool"] = {"id": draft.random.choice(sorted(draft.ledger.pools))}
-    known = [_registered(who) for who in draft.ledger.representatives]
-    certificate["delegateRepresentative"] = draft.random.choice([{"type": "abstain"}, {"type": "noConfidence"}, *known])
     draft.certify(certificate)
+    return draft.done()
+
+
+def change_mind(draft: Draft) -> Json:
+    """One account or a few delegate their vote back and forth, and a representative retires in between."""
+    members = list(draft.ledger.accounts)
+    if not members:
+        raise Impossible
+    for staker in draft.random.sample(members, min(len(members), 3)):
+        for _ in range(draft.random.randint(1, 3)):
+            draft.certify(_vote(staker, draft.random.choice(_choices(draft))))
+    if draft.ledger.representatives and draft.random.random() < 0.4:
+        _retire(draft, _representative(draft))
+    return draft.done()
+
+
+def stand_and_be_chosen(draft: Draft) -> Json:
+    """A representative registers between two delegations to it; only protocol 9 allows the first."""
+    members, strangers = list(draft.ledger.accounts), _strangers(draft)
+    if not members or not strangers:
+        raise Impossible
+    who = draft.random.choice(strangers)
+    if draft.ledger.major < 10:
+        draft.certify(_vote(draft.random.choice(members), _registered(who)))
+    draft.fund(600 * ADA)
+    _register(draft, who)
+    draft.certify(_vote(draft.random.choice(members), _registered(who)))
+    return draft.done()
+
+
+def join_with_a_vote(draft: Draft) -> Json:
+    """Register a stake credential and delegate its vote, two certificates as Ogmios also shows one that does both."""
+    strangers = [who for who in draft.cast.stakers if who not in draft.ledger.accounts]
+    if not strangers:
+        raise Impossible
+    vote = _vote(draft.random.choice(strangers), draft.random.choice(_choices(draft)))
+    registration = {"type": "stakeCredentialRegistration", "from": vote["from"], "credential": vote["credential"]}
+    draft.certify(registration | {"deposit": parameters.ada(STAKE_DEPOSIT)}, deposit=STAKE_DEPOSIT)
+    draft.certify(vote)
+    draft.fund(5 * ADA)
     return draft.done()
 
 
@@ -70,11 +106,14 @@ def seat_committee(draft: Draft) -> Json:
 
 
 def propose(draft: Draft) -> Json:
-    """One or two proposals, each with a deposit that is returned when the proposal expires."""
+    """One or two proposals, each with a deposit that is returned when the proposal expires.
+
+    Protocol 9 allows few kinds of actions (GOV: isBootstrapAction).
+    """
     actions: list[Json] = [
         {"type": "information"},
+        {"type": "hardForkInitiation", "version": {"major": draft.ledger.major + 1, "minor": 0}},
         {"type": "noConfidence"},
-        {"type": "hardForkInitiation", "version": {"major": 11, "minor": 0}},
         {"type": "constitution", "metadata": _anchor(draft), "guardrails": None},
         {
             "type": "treasuryWithdrawals",
@@ -82,6 +121,8 @@ def propose(draft: Draft) -> Json:
             "guardrails": {"hash": draft.cast.hash_of("guardrails", 0)},
         },
     ]
+    if draft.ledger.major < 10:
+        actions = actions[:2]
     accounts = list(draft.ledger.accounts) or draft.cast.stakers
     for _ in range(draft.random.randint(1, 2)):
         draft.tx.setdefault("proposals", []).append(
@@ -98,14 +139,17 @@ def propose(draft: Draft) -> Json:
 
 
 def vote(draft: Draft) -> Json:
+    """Representatives and pools vote; in protocol 9, representatives only on information (GOV)."""
     if not draft.ledger.proposals:
         raise Impossible
-    transaction, index = draft.random.choice(list(draft.ledger.proposals))
-    who = _representative(draft)
-    issuer = {"role": "delegateRepresentative", "id": who.hash, "from": who.origin}
-    voters: list[Json] = [issuer]
+    (transaction, index), proposal = draft.random.choice(list(draft.ledger.proposals.items()))
+    who, voters = _representative(draft), list[Json]()
+    if draft.ledger.major >= 10 or proposal.content["action"]["type"] == "information":
+        voters.append({"role": "delegateRepresentative", "id": who.hash, "from": who.origin})
     if draft.ledger.pools:
         voters.append({"role": "stakePoolOperator", "id": draft.random.choice(sorted(draft.ledger.pools))})
+    if not voters:
+        raise Impossible
     draft.tx["votes"] = [
         {
             "issuer": voter,
@@ -133,6 +177,33 @@ def update_protocol(draft: Draft) -> Json:
     return draft.done()
 
 
+def _register(draft: Draft, who: LedgerCredential) -> None:
+    certificate = _certificate("Registration", who) | {"deposit": parameters.ada(DREP_DEPOSIT)}
+    if draft.random.random() < 0.5:
+        certificate["metadata"] = _anchor(draft)
+    draft.certify(certificate, deposit=DREP_DEPOSIT)
+
+
+def _retire(draft: Draft, who: LedgerCredential) -> None:
+    refund = draft.ledger.representatives[who].deposit
+    draft.certify(_certificate("Retirement", who) | {"deposit": parameters.ada(refund)}, refund=refund)
+
+
+def _vote(staker: LedgerCredential, representative: Json) -> Json:
+    certificate = {"type": "stakeDelegation", "from": staker.origin, "credential": staker.hash}
+    return certificate | {"delegateRepresentative": representative}
+
+
+def _choices(draft: Draft) -> list[Json]:
+    """Whom an account may choose. Protocol 9 also accepts representatives that are not registered."""
+    known = draft.ledger.representatives if draft.ledger.major >= 10 else draft.cast.representatives
+    return [{"type": "abstain"}, {"type": "noConfidence"}, *map(_registered, known)]
+
+
+def _strangers(draft: Draft) -> list[LedgerCredential]:
+    return [who for who in draft.cast.representatives if who not in draft.ledger.representatives]
+
+
 def _certificate(what: str, who: LedgerCredential) -> Json:
     return {"type": f"delegateRepresentative{what}", "delegateRepresentative": _registered(who)}
 
@@ -157,6 +228,9 @@ KINDS = [
     TransactionKind(update_representative, since="conway"),
     TransactionKind(retire_representative, since="conway"),
     TransactionKind(delegate_vote, since="conway"),
+    TransactionKind(change_mind, since="conway"),
+    TransactionKind(stand_and_be_chosen, since="conway"),
+    TransactionKind(join_with_a_vote, since="conway"),
     TransactionKind(seat_committee, since="conway"),
     TransactionKind(propose, since="conway"),
     TransactionKind(vote, since="conway"),

@@ -386,7 +386,7 @@ class Facade:
             "controlled_amount": str(summary["lovelace"]),
             "withdrawable_amount": "0",
             "pool_id": pool,
-            "drep_id": representative(pools.representatives.get(account)),
+            "drep_id": representative(pools.votes.representatives.get(account)),
         } | dict.fromkeys(("rewards_sum", "withdrawals_sum", "reserves_sum", "treasury_sum"))
         same(path.format(stake_address=account), told, expected)
         addresses = [{"address": address} for address in self.owners.addresses.get(account, [])]
@@ -431,7 +431,7 @@ class Facade:
         delegations, since = pools.delegated.get(account, []), self.registered_in(account)
         yield "delegations", bool(delegations), account in pools.delegations
         yield "other epoch", bool(delegations) and since not in (None, delegations[-1]["active_epoch_no"])
-        yield "representative", pools.representatives.get(account, {}).get("type")
+        yield "representative", pools.votes.representatives.get(account, {}).get("type")
         yield "withdrawals", account in self.withdrawn, used
 
     def traits_of_asset(self, asset: AssetKey) -> Iterator[object]:

@@ -56,7 +56,7 @@ def wallets_forms(address: str) -> list[str]:
 def account_info(chain: Chain, owners: Owners, account: str) -> Json:
     """GET /v1/accounts/:stake_address, without its rewards, which can't be derived from blocks."""
     pool, epoch = chain.pools.delegations.get(account, (None, None))
-    representative = chain.pools.representatives.get(account)
+    representative = chain.pools.votes.representatives.get(account)
     raw = bech32_payload(account)
     return {
         "stake_address": account,

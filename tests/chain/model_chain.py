@@ -13,6 +13,7 @@ from tests.chain.model import Json, Ledger, bech32_payload
 from tests.chain.model_assets import Assets
 from tests.chain.model_blocks import Blocks
 from tests.chain.model_pools import Pools
+from tests.chain.model_votes import FORKS, Forks
 
 SINCE_ALONZO = [era for era, version in PROTOCOL_MAJOR.items() if version >= PROTOCOL_MAJOR["alonzo"]]
 ERAS = tuple((era, 2 * place) for place, era in enumerate(SINCE_ALONZO))
@@ -20,12 +21,12 @@ ERAS = tuple((era, 2 * place) for place, era in enumerate(SINCE_ALONZO))
 
 
 class Chain:
-    """The chain so far. See model.py for the limits of a model."""
+    """The chain so far. See model.py for the limits of a model. `forks` are those of the public network by default."""
 
-    def __init__(self, network: str, genesis: Iterable[Json] = ()) -> None:
+    def __init__(self, network: str, genesis: Iterable[Json] = (), forks: Forks | None = None) -> None:
         self.ledger = Ledger(network, genesis)
         self.assets = Assets(self.ledger)
-        self.pools = Pools(self.ledger)
+        self.pools = Pools(self.ledger, FORKS[network] if forks is None else forks)
         self.blocks = Blocks(self.ledger)
 
     def forward(self, block: Json) -> None:

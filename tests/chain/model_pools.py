@@ -5,6 +5,7 @@ from fractions import Fraction
 from hashlib import blake2b
 
 from tests.chain.model import Json, Ledger, Transaction, bech32, bech32_payload, stake_address, stake_address_of
+from tests.chain.model_votes import Forks, Votes
 
 
 class Pools:
@@ -14,15 +15,15 @@ class Pools:
     pools are reaped and the delegations to them end for good.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, forks: Forks) -> None:
         self.ledger = ledger
+        self.votes = Votes(forks)
         self.epoch = 0
         self.parameters: dict[str, Json] = {}
         self.retiring: dict[str, int] = {}
         self.retired: set[str] = set()
         self.delegations: dict[str, tuple[str, int]] = {}  # stake address -> pool, epoch of the certificate
         self.registered: set[str] = set()
-        self.representatives: dict[str, Json] = {}  # stake address -> its representative
         self.delegated: dict[str, list[Json]] = defaultdict(list)  # stake address -> all its delegations
         self.blocks: dict[str, int] = defaultdict(int)
         self.blocks_in_epoch: dict[tuple[str, int], int] = defaultdict(int)
@@ -32,6 +33,7 @@ class Pools:
         """Cross the boundaries up to an epoch, before the block that opens it is applied."""
         while self.epoch < epoch:
             self.epoch += 1
+            self.votes.enter(self.epoch)
             self.snapshots[self.epoch] = self.live_stakes()
             reaped = {pool for pool, at in self.retiring.items() if at == self.epoch}
             for pool in reaped:
@@ -71,20 +73,13 @@ class Pools:
             self.registered.add(self.account(certificate))
         elif kind == "stakeCredentialDeregistration":
             self.registered.discard(self.account(certificate))
-            self.representatives.pop(self.account(certificate), None)
         elif kind == "stakeDelegation" and "id" in pool:
             self.registered.add(self.account(certificate))  # before the first block, if it was not seen
             at = {"tx_hash": tx.tx_hash, "slot_no": tx.slot, "block_time": self.ledger.clock.time(tx.slot)}
             self.delegated[self.account(certificate)].append(
                 {"pool_id": pool["id"], "active_epoch_no": self.epoch + 2, "transaction": at}
             )
-
-        representative = certificate.get("delegateRepresentative")
-        if kind == "delegateRepresentativeRetirement":
-            kept = {account: each for account, each in self.representatives.items() if each != representative}
-            self.representatives = kept
-        elif representative is not None and "credential" in certificate:
-            self.representatives[self.account(certificate)] = representative
+        self.votes.certify(certificate, self.account(certificate) if "credential" in certificate else "")
 
     def account(self, certificate: Json) -> str:
         script = certificate.get("from") == "script"

@@ -25,8 +25,17 @@ LATE = 0.3  # transactions that wait for another block
 class Given:
     """A chain of given blocks for a node to play; `grow` shows those that are not `visible` at first."""
 
-    def __init__(self, network: Network, genesis: Genesis, blocks: Sequence[Block], visible: int | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        genesis: Genesis,
+        blocks: Sequence[Block],
+        visible: int | None = None,
+        forks: tuple[tuple[int, int], ...] | None = None,
+    ) -> None:
+        """`forks` are those of the public network by default."""
         self.network, self.genesis = network, genesis
+        self.forks = network.forks if forks is None else forks
         self.blocks = list(blocks[:visible])
         self._rest = list(blocks[len(self.blocks) :])
 

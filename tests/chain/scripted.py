@@ -24,6 +24,7 @@ class Scripted:
 
     network = PREVIEW
     eras = ((ERA, 0),)
+    forks: tuple[tuple[int, int], ...] = ((10, 0),)  # (major protocol version, first epoch)
 
     def __init__(self, seed: int = 1, funds: dict[str, int] | None = None) -> None:
         """`funds` exist before the first block, besides the faucet's."""
@@ -31,7 +32,7 @@ class Scripted:
         known = self.cast.genesis
         self.genesis = msgspec.structs.replace(known, shelley_funds=known.shelley_funds | (funds or {}))
         self.blocks: list[Block] = []
-        self.ledger = Ledger(PREVIEW, self.genesis)
+        self.ledger = Ledger.of(self)
         self._headers = Headers(self.cast)
         self._random = Random(seed)
 

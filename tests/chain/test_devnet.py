@@ -28,7 +28,7 @@ from tests.chain.ogmios import VERSIONS, OgmiosClient, client, forward, strange
 NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
     "tip", "epoch", "eraStart", "eraSummaries", "protocolParameters", "stakePools", "liveStakeDistribution",
-    "governanceProposals", "treasuryAndReserves", "utxo",
+    "governanceProposals", "delegateRepresentatives", "treasuryAndReserves", "utxo",
 )  # fmt: skip
 
 

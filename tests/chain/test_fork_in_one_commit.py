@@ -96,7 +96,7 @@ async def test_no_reader_sees_a_fork_without_the_blocks_that_have_arrived(
             shared = next(place for place, (ours, theirs) in enumerate(both) if ours != theirs)
             await db.execute("TRUNCATE public.tips")
             arrivals.blocks = random.randint(0, len(blocks) - shared)
-            node.switch(reordered.Given(generated.network, generated.genesis, blocks))
+            node.switch(given(generated, blocks))
             await reaches(db, node, task)
             tips = [Point(*row) for row in await db.fetch("SELECT slot_no, hash FROM public.tips ORDER BY place")]
             fork, *others = blocks[shared - 1 :]
@@ -112,7 +112,7 @@ async def test_no_reader_sees_a_fork_without_the_blocks_that_have_arrived(
         forked = await dump(db, PREVIEW.schema)
     assert in_one_commit > 10
     arrivals.blocks = 0
-    straight = await straight_dump(db, database_url, reordered.Given(generated.network, generated.genesis, blocks))
+    straight = await straight_dump(db, database_url, given(generated, blocks))
     assert differences(straight, forked) == []
 
 
@@ -176,6 +176,11 @@ async def test_delegations_on_either_side_of_a_fork_are_in_the_lists_of_delegato
     delegated = await db.fetchval("SELECT array_agg(pool_no ORDER BY stake_no) FROM delegation")
     assert len(set(delegated)) == 2, "ann is back in the old pool, and bob is in the new one"
     assert await db.fetchval("SELECT pools FROM public.tips") == delegated
+
+
+def given(generated: Generated, blocks: list[Block]) -> reordered.Given:
+    """A chain of these blocks, with the forks of the generated one."""
+    return reordered.Given(generated.network, generated.genesis, blocks, forks=generated.forks)
 
 
 async def straight_dump(db: asyncpg.Connection, database_url: str, chain: Chain) -> Dump:

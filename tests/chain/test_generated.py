@@ -38,11 +38,12 @@ def generated() -> Generated:
 
 
 def model_of(node: Node) -> Chain:
-    return Chain("preview", genesis_of(node.server.chain.genesis)).feed(node.blocks())
+    return Chain("preview", genesis_of(node.server.chain.genesis), node.server.chain.forks).feed(node.blocks())
 
 
 def test_the_model_and_the_devnet_agree(generated: Generated) -> None:
-    chain = Chain("preview", genesis_of(generated.genesis)).feed(block.decoded() for block in generated.blocks)
+    chain = Chain("preview", genesis_of(generated.genesis), generated.forks)
+    chain.feed(block.decoded() for block in generated.blocks)
     assert {reference: output.lovelace for reference, output in chain.ledger.unspent.items()} == {
         reference: output["value"]["ada"]["lovelace"] for reference, output in generated.ledger.unspent.items()
     }
@@ -115,7 +116,8 @@ def check_told_by_node(caller: Caller, node: Node, dialect: Dialect) -> None:
     path = "/v1/epochs/latest/parameters"
     until("the parameters are read", lambda: caller.get(path)[0] == 200)
     era = node.server.blocks[-1].era
-    assert caller.ok(path)["data"]["ogmios"] == parameters.protocol_parameters(era, (7, 0))
+    major = node.server.ledger_after(len(node.server.blocks) - 1).major
+    assert caller.ok(path)["data"]["ogmios"] == parameters.protocol_parameters(era, (7, 0), major)
     told = caller.ok("/v1/genesis")["data"]
     for name in ("byron", "shelley", "alonzo", "conway", "dijkstra"):
         chain = node.server.chain

@@ -13,9 +13,9 @@ from devnet.addresses import LedgerCredential, raw
 from devnet.blocks import Chain
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
-from devnet.ledger import StakeAccount
 from devnet.server import NodeServer
 from devnet.session import Session
+from devnet.votes import StakeAccount
 from indexer.ledger import comparisons, reader
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames

@@ -30,7 +30,7 @@ class Stage:
     def show(self, chain: Scripted) -> None:
         """Give the node this chain, wait for the index, and compare every pool with the model."""
         self.node.do(self.node.server.switch, chain)
-        model = Chain("preview", genesis_of(chain.genesis)).feed(block.decoded() for block in chain.blocks)
+        model = Chain("preview", genesis_of(chain.genesis), chain.forks).feed(block.decoded() for block in chain.blocks)
         self.ledgerline.reaches("preview", chain.blocks[-1].decoded(), self.process)
         for pool in model.pools.parameters:
             check_pool(self.caller, model, pool)

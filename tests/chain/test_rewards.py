@@ -23,7 +23,8 @@ CONWAY = (("babbage", 0), ("conway", 2))
 class Telling(NodeServer):
     """A node that pays rewards and reports them, but not its snapshots if it `withholds` them.
 
-    It has no ledger state while it is `silent` or before the slot `oldest`, and that of the slot `once` only once.
+    It has no ledger state while it is `silent` or before the slot `oldest`, and none after it has told the pots of the
+    slot `once`.
     """
 
     withholds = False
@@ -38,7 +39,8 @@ class Telling(NodeServer):
             slot = json.loads(bytes(params))["point"]["slot"]
             if self.silent or slot < self.oldest:
                 raise Refusal(2000, "Failed to acquire requested point.", "Point too old.")
-            self.silent = slot == self.once
+        if method == "queryLedgerState/treasuryAndReserves" and session.acquired is not None:
+            self.silent = session.acquired["slot"] == self.once
         return super().query(session, method, params)
 
 
@@ -80,7 +82,7 @@ def unaccounted(ledgerline: Ledgerline, ledger: Ledger) -> int:
     deposits = [
         *(account.deposit for account in ledger.accounts.values()),
         *(pool.deposit for pool in ledger.pools.values()),
-        *ledger.representatives.values(),
+        *(representative.deposit for representative in ledger.representatives.values()),
         *(proposal.deposit for proposal in ledger.proposals.values()),
     ]
     pots = ledger.reserves + ledger.treasury + ledger.donations + ledger.fees + sum(deposits)
