@@ -24,7 +24,7 @@ def of(tx: frames.SubTransaction, era: str) -> list[int | None]:
         return []
     moved = era in _BEFORE_CONWAY and any(_rewards(proposal) for proposal in tx.proposals)
     split = (at for at, (one, following) in enumerate(pairwise(tx.certificates)) if _may_be_one(one, following))
-    sure = 0 if moved else next(split, -1) + 1
+    sure = next(split, -1) + 1  # before Conway no certificate names a deposit
     if not sure and not moved:
         return []
     count = len(tx.certificates)

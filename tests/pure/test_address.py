@@ -28,7 +28,9 @@ hashes = st.binary(min_size=28, max_size=28)
 
 def _sizes(bits: int) -> st.SearchStrategy[int]:
     """Numbers on both sides of the ones that fit."""
-    return st.integers(0, 1 << 80) | st.integers(0, (1 << bits) - 1) | st.integers((1 << bits) - 2, (1 << bits) + 1)
+    fits, edge = st.integers(0, (1 << bits) - 1), st.integers((1 << bits) - 2, (1 << bits) + 1)
+    beyond = st.builds(lambda number, words: number + words * 2**64, fits, st.integers(0, 3))
+    return st.integers(0, 1 << 80) | fits | edge | beyond
 
 
 pointers = st.tuples(_sizes(32), _sizes(16), _sizes(16))

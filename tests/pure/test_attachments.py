@@ -90,7 +90,12 @@ def odd(tree: Any) -> bytes:
     return b"\x1b" + int(tree).to_bytes(8)
 
 
-LANGUAGES = [(SIGNED, [0, KEY]), (ALL, ALL_TREE)]
+LANGUAGES: list[tuple[Json, Any]] = [
+    (SIGNED, [0, KEY]),
+    (ALL, ALL_TREE),
+    *(({"clause": "any", "from": [SIGNED] * count}, [2, [[0, KEY]] * count]) for count in (0, 23, 24, 256)),
+    ({"clause": "any", "from": [{"clause": "all", "from": [SIGNED] * 23}] * 24}, [2, [[1, [[0, KEY]] * 23]] * 24]),
+]
 
 
 @pytest.mark.parametrize("encode", [cbor2.dumps, ledgers, odd])
