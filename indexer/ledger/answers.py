@@ -43,6 +43,16 @@ class Proposal(msgspec.Struct, frozen=True, rename="camel"):
     return_account: str
 
 
+class Representative(msgspec.Struct, frozen=True, rename="camel"):
+    """A representative, without its delegators; those that always vote the same have neither id nor deposit."""
+
+    type: str
+    id: str | None = None
+    origin: str | None = msgspec.field(name="from", default=None)
+    deposit: frames.Lovelace | None = None
+    metadata: frames.Anchor | None = None
+
+
 class OfTransaction(msgspec.Struct, frozen=True):
     id: str
 

@@ -1,4 +1,4 @@
-"""Compare the index with its node once in each epoch, by the table in comparisons.py.
+"""Compare the index with its node once in each epoch, by the table in subjects.py.
 
 A round begins once the rewards of an epoch are read, and compares one batch after another: each in its own snapshot of
 the database, at its tip. It has its own connections to both, so following the tip waits only for one short write at
@@ -12,7 +12,8 @@ import msgspec
 import structlog
 
 from indexer.ledger import comparisons, reader
-from indexer.ledger.comparisons import SUBJECTS, Tally
+from indexer.ledger.comparisons import Tally
+from indexer.ledger.subjects import SUBJECTS
 from indexer.ogmios.connection import Ogmios
 from indexer.store import writer as store
 from shared import schema, sql

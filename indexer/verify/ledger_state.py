@@ -1,4 +1,4 @@
-"""Compare what the index knows of the ledger with its node, by the table in `ledger/comparisons.py`.
+"""Compare what the index knows of the ledger with its node, by the table in `ledger/subjects.py`.
 
 This is possible only at the tip of the index, while the node still has the ledger state of that block. Rewards and
 stakes are compared only once all rewards of the epoch are read.
@@ -7,8 +7,9 @@ stakes are compared only once all rewards of the epoch are read.
 import asyncpg
 
 from indexer.ledger import comparisons
-from indexer.ledger.comparisons import SUBJECTS, Tally
+from indexer.ledger.comparisons import Tally
 from indexer.ledger.reader import NotThere, acquire
+from indexer.ledger.subjects import KINDS, SUBJECTS
 from indexer.ogmios.connection import Ogmios
 from indexer.verify.results import CheckResult, Difference
 from shared.network import Network
@@ -54,7 +55,7 @@ def in_words(found: list[Comparison] | None) -> str:
     if found is None:
         return "not compared: the node no longer has the ledger state of our tip"
     compared = ", ".join(f"{each.compared} of {each.kind}" for each in found)
-    left_out = [kind for kind in comparisons.KINDS if kind not in {each.kind for each in found}]
+    left_out = [kind for kind in KINDS if kind not in {each.kind for each in found}]
     more = f"; not compared: {', '.join(left_out)}" if left_out else ""
     return f"compared: {compared}{more}"
 

@@ -96,7 +96,7 @@ CREATE TABLE node_comparison (
     differences json    NOT NULL
 );
 COMMENT ON TABLE node_comparison IS
-    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/comparisons.py. A rollback to an earlier epoch deletes all rows.';
+    'What was compared with the node''s ledger, once in each epoch, by the kinds of indexer/ledger/subjects.py. A rollback to an earlier epoch deletes all rows.';
 COMMENT ON COLUMN node_comparison.slot_no IS 'Our tip when the last part was compared.';
 COMMENT ON COLUMN node_comparison.differing IS 'How many of the compared values differed.';
 COMMENT ON COLUMN node_comparison.differences IS 'The first of those: an array of objects with a name, our value and the node''s.';

@@ -1,4 +1,4 @@
-"""An indexer of preview in the process of a test."""
+"""An indexer in the process of a test."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,14 +10,16 @@ from devnet.server import NodeServer
 from indexer.blocks.node_warnings import NodeWarnings
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
-from shared.network import PREVIEW
+from shared.network import PREVIEW, Network
 
 
 @asynccontextmanager
-async def following(database_url: str, node: NodeServer) -> AsyncIterator[asyncio.Task[None]]:
-    """An indexer of preview, which stops at the end of the block."""
+async def following(
+    database_url: str, node: NodeServer, network: Network = PREVIEW
+) -> AsyncIterator[asyncio.Task[None]]:
+    """An indexer of a network, which stops at the end of the block."""
     stop = asyncio.Event()
-    follower = Follower(PREVIEW, database_url, node.url, Progress(PREVIEW), NodeWarnings())
+    follower = Follower(network, database_url, node.url, Progress(network), NodeWarnings())
     task = asyncio.create_task(follower.run(stop))
     try:
         yield task

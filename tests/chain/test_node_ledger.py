@@ -16,7 +16,7 @@ from devnet.generator import Generated, Options
 from devnet.server import NodeServer
 from devnet.session import Session
 from devnet.votes import StakeAccount
-from indexer.ledger import comparisons, reader
+from indexer.ledger import reader, subjects
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.verify import ledger_state
@@ -110,7 +110,7 @@ async def test_every_kind_is_compared_with_each_version_and_nothing_differs(
     with Telling(generated, Dialect(version)) as node:
         found = await compared(known[0].database_url, node)
     assert differing(found) == {}
-    assert [each.kind for each in found] == list(comparisons.KINDS)
+    assert [each.kind for each in found] == list(subjects.KINDS)
     assert all(each.compared for each in found), found
     ledger = generated.ledger
     counts = {each.kind: each.compared for each in found}
@@ -132,6 +132,16 @@ def _first(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _without_first(answer: Any) -> Any:
     return answer[1:] if isinstance(answer, list) else {name: answer[name] for name in answer if name != min(answer)}
+
+
+def _registered(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Alter the first registered representative."""
+
+    def altered(answer: Any) -> Any:
+        place = next(place for place, each in enumerate(answer) if each["type"] == "registered")
+        return [*answer[:place], *change(answer[place]), *answer[place + 1 :]]
+
+    return altered
 
 
 def _lovelace(field: str, amount: int) -> Callable[[Any], Any]:
@@ -157,12 +167,23 @@ ALTERED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
         _first(lambda each: each | {"delegateRepresentative": {"type": "noConfidence"}}),
         "noConfidence",
     ),
+    "representative_registration": ("delegateRepresentatives", _registered(lambda _: []), "no"),
+    "representative_deposit": (
+        "delegateRepresentatives",
+        _registered(lambda each: [_lovelace("deposit", 1)(each)]),
+        "500000001",
+    ),
+    "representative_anchor": (
+        "delegateRepresentatives",
+        _registered(lambda each: [each | {"metadata": {"url": "https://example.org/x", "hash": "00" * 32}}]),
+        "https://example.org/x",
+    ),
     "account_deposit": ("rewardAccountSummaries", _first(_lovelace("deposit", 1)), "2000001"),
     "account_rewards": ("rewardAccountSummaries", _first(_lovelace("rewards", 1)), ""),
 }
 
 
-@pytest.mark.parametrize("kind", comparisons.KINDS)
+@pytest.mark.parametrize("kind", subjects.KINDS)
 async def test_a_difference_of_each_kind_is_named_with_both_values(
     known: tuple[Ledgerline, Telling], kind: str
 ) -> None:
@@ -215,7 +236,7 @@ def test_the_indexer_compares_once_in_each_epoch_and_keeps_what_differs(
 
         ledgerline.reaches("preview", node.tip(), process)
         found = comparison(chain.ledger.epoch)
-        assert found.keys() == set(comparisons.KINDS)
+        assert found.keys() == set(subjects.KINDS)
         assert not any(row["differing"] for row in found.values())
         node.do(partial(setattr, node.server, "alter", ALTERED["account_pool"][:2]))
         epoch_no = chain.ledger.epoch

@@ -1,0 +1,133 @@
+"""Figures that the index and its node both know: pots, parameters, genesis configurations and the starts of epochs."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from indexer.blocks.eras import EraSummary
+from indexer.ledger import answers, reader
+from indexer.ledger.comparisons import At, Batch, Kind, Subject, text, whole
+from indexer.ogmios import frames
+from indexer.ogmios.connection import Ogmios
+from shared import sql
+
+_ERA_ENDS_WITHIN_EPOCHS = 5
+_DESIRED_POOLS = "desired_pools of ledger_state"
+
+
+async def _our_pots(at: At, _: int) -> Batch | None:
+    """Reserves and treasury as read in this epoch, in which they do not change."""
+    row = await _pots.one(at.db)
+    known = {} if row is None else {"reserves": row.reserves, "treasury": row.treasury}
+    return Batch({name: lovelace for name, lovelace in known.items() if lovelace is not None}) if at.current else None
+
+
+async def _pots_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, int] | None:
+    pots = await reader.or_none(node, "queryLedgerState/treasuryAndReserves", answers.TreasuryAndReserves)
+    if pots is None:
+        return None
+    return {"reserves": frames.lovelace(pots.reserves), "treasury": frames.lovelace(pots.treasury)}
+
+
+async def _our_parameters(at: At, _: int) -> Batch | None:
+    """Protocol parameters of this epoch by name, and the copy of one of them."""
+    row = await _parameters.one(at.db, at.epoch_no)
+    if row is None or not at.current:
+        return None
+    of_state = {} if row.desired_pools is None else {_DESIRED_POOLS: row.desired_pools}
+    return Batch(msgspec.json.decode(row.parameters) | of_state)
+
+
+async def _parameters_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, Any] | None:
+    answer = await reader.or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
+    if answer is None:
+        return None
+    found: dict[str, Any] = msgspec.json.decode(answers.in_names_of_7(answer))
+    return found | {_DESIRED_POOLS: answers.parameters_of(answer).desired_number_of_stake_pools}
+
+
+async def _our_configurations(at: At, _: int) -> Batch | None:
+    found = {row.era: msgspec.json.decode(row.configuration) for row in await _configurations.all(at.db)}
+    return Batch(found) if at.current else None
+
+
+async def _configurations_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, Any]:
+    """By era; UNSET for one that the node does not tell. NOTE: Ogmios 6 does not know Dijkstra's."""
+    found = {era: await reader.configuration_of(node, era) for era in reader.GENESIS_ERAS}
+    return {era: UNSET if told is None else msgspec.json.decode(told) for era, told in found.items()}
+
+
+def _same_configuration(ours: Any, node: Any) -> bool:
+    """Whether the members that both have are equal. NOTE: Ogmios 7 tells more than Ogmios 6."""
+    if isinstance(ours, dict) and isinstance(node, dict):
+        return all(_same_configuration(ours[name], node[name]) for name in ours.keys() & node.keys())
+    return bool(ours == node)
+
+
+def _show_configuration(ours: Any, node: Any) -> tuple[str, str]:
+    """The members that differ."""
+    if isinstance(ours, dict) and isinstance(node, dict):
+        names = [name for name in ours if name in node and not _same_configuration(ours[name], node[name])]
+        return text({name: ours[name] for name in names}), text({name: node[name] for name in names})
+    return text(ours), text(node)
+
+
+async def _our_epochs(at: At, _: int) -> Batch:
+    """The first slot of each epoch, and its time in seconds since the network's start."""
+    network = at.network
+    found = {}
+    for epoch in range(at.epoch_no + _ERA_ENDS_WITHIN_EPOCHS):
+        slot_no = network.epoch_start(epoch)
+        found[epoch] = [(slot_no, (network.slot_time(slot_no) - network.start_time).total_seconds())]
+    return Batch(found)
+
+
+async def _epochs_of_node(node: Ogmios, _: At, __: list[int]) -> dict[int, Any] | None:
+    """The same for the epochs in which eras begin or end: what all these eras say."""
+    eras = await reader.or_none(node, "queryLedgerState/eraSummaries", list[EraSummary])
+    if eras is None:
+        return None
+    found: dict[int, set[tuple[int, float]]] = {}
+    for bound in (bound for era in eras for bound in (era.start, era.end) if bound is not None):
+        found.setdefault(bound.epoch, set()).add((bound.slot, float(bound.time.seconds)))
+    return {epoch: sorted(starts) for epoch, starts in found.items()}
+
+
+def _named(key: str) -> str:
+    return key
+
+
+FIGURES: tuple[Subject, ...] = (
+    Subject((Kind("epoch_start", whole),), _our_epochs, _epochs_of_node, lambda epoch: f"epoch {epoch}"),
+    Subject(
+        (Kind("genesis_configuration", whole, _show_configuration, _same_configuration),),
+        _our_configurations,
+        _configurations_of_node,
+        _named,
+        None,
+    ),
+    Subject((Kind("protocol_parameter", whole),), _our_parameters, _parameters_of_node, _named, None),
+    Subject((Kind("pot", whole),), _our_pots, _pots_of_node, _named),
+)
+
+
+class _Pots(msgspec.Struct, frozen=True):
+    reserves: int | None
+    treasury: int | None
+
+
+class _Parameters(msgspec.Struct, frozen=True):
+    parameters: str
+    desired_pools: int | None
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    era: str
+    configuration: str
+
+
+_sql = sql.beside(__file__)
+_pots = _sql.query("pots", _Pots)
+_parameters = _sql.query("parameters", _Parameters)
+_configurations = _sql.query("configurations", _Configuration)
