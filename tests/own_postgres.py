@@ -18,9 +18,8 @@ import psutil
 
 from shared.servers.embedded import Postgres
 from shared.servers.os_account import account_of
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
-
-STARTS_WITHIN_S = 30.0
 
 
 class OwnPostgres:
@@ -91,7 +90,7 @@ class OwnPostgres:
                 group=account.group,
                 extra_groups=None if account.user is None else [],
             )
-        deadline = time.monotonic() + STARTS_WITHIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while asyncio.run(self._server.state()) != "up":
             assert self._process.poll() is None and time.monotonic() < deadline, self._server.last_error()
             time.sleep(0.05)
@@ -117,7 +116,7 @@ class OwnPostgres:
     def catches_up_with(self, primary: "OwnPostgres") -> None:
         """Wait until this standby has replayed everything that the primary has written so far."""
         (written,) = primary.execute("SELECT pg_current_wal_lsn()::text")[0]
-        deadline = time.monotonic() + STARTS_WITHIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while not self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{written}'")[0][0]:
             assert time.monotonic() < deadline, self._server.last_error()
             time.sleep(0.02)

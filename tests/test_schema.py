@@ -24,6 +24,7 @@ from indexer.verify import run as verify
 from shared import database, schema, sql
 from shared.ledger import PoolNo
 from shared.network import NETWORKS, PREVIEW
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[1]
 
@@ -423,7 +424,7 @@ async def test_a_migration_waits_for_a_commit_and_a_commit_for_a_migration(
 
 async def _waits_for_a_lock(db: asyncpg.Connection, other: asyncpg.Connection) -> None:
     waits = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not await db.fetchval(waits, other.get_server_pid()):
             await asyncio.sleep(0.02)
 
@@ -442,7 +443,7 @@ async def test_a_migration_ends_a_writer_that_takes_too_long_and_names_it(
     await commit.__aenter__()
     await writer.execute("INSERT INTO genesis_output VALUES (-1, 3, '\\x01', '\\x02')")
     pid = await writer.fetchval("SELECT pg_backend_pid()")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await schema.migrate(newer)
     # asyncpg may meet the end of its session in the middle of a message: an InternalClientError.
     with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)):
@@ -464,7 +465,7 @@ async def test_a_migration_waits_for_other_programs_and_keeps_no_timeout(
         await dump.execute("TABLE partner.schema_version")
         migrating = asyncio.create_task(schema.migrate(newer))
         said = ""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while said.count("waiting") <= schema._MOST_LOOKS:
                 await asyncio.sleep(0.05)
                 said += capsys.readouterr().out

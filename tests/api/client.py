@@ -67,7 +67,7 @@ class Client:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(sent)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):  # less than the 75 s of an idle connection
                 return await reader.read()
         finally:
             writer.close()

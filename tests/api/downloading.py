@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.patience import PATIENCE_S
+
 PARTS = (b"na", b"me\r\n", "zw\u00f6".encode()[:-1], "zw\u00f6lf,\u2028\n".encode()[3:], b"pa", b"rt")
 LINES = ["name\r\n", "zw\u00f6lf,\u2028\n", "partlast"]
 """The sent parts, and their lines: parts end anywhere, lines only at newlines."""
-
-_PATIENCE_S = 10
 
 
 @asynccontextmanager
@@ -33,7 +33,7 @@ async def endless_download() -> AsyncIterator[str]:
         await response.prepare(request)
         for part in PARTS:
             await response.write(part)
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             await went_on.wait()
         if request.query.get("format") == "ndjson":
             assert request.transport is not None

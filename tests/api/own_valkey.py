@@ -9,9 +9,8 @@ from pathlib import Path
 
 import redis
 
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
-
-WITHIN_S = 10.0
 
 
 def binary() -> Path:
@@ -54,7 +53,7 @@ class OwnValkey:
 
     def _run(self, command: list[str]) -> None:
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + WITHIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self.client.ping()

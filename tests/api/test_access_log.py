@@ -17,6 +17,7 @@ from tests.api.chains import Chain
 from tests.api.client import Client, Reply, serving
 from tests.api.partners import BOOTSTRAP_KEY, Partner
 from tests.api.payments import ALICE, pays
+from tests.patience import PATIENCE_S
 
 HISTORY = f"/v1/tx/history/{ALICE}"
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -25,7 +26,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 async def logged(capsys: pytest.CaptureFixture[str], *ids: str) -> list[dict[str, Any]]:
     """The lines of these requests in the access log, once they are written."""
     lines: dict[str, dict[str, Any]] = {}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not lines.keys() >= set(ids):
             await asyncio.sleep(RECORDED_WITHIN_S / 2)
             written = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]

@@ -19,6 +19,7 @@ from api.routes import ROUTES
 from api.services import KEY_CONNECTIONS
 from tests.api.client import Client, serving
 from tests.api.partners import ALL, BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner, partner_of
+from tests.patience import PATIENCE_S
 
 CHECKOUT = Path(__file__).parents[2]
 RECORD_FIELDS = [
@@ -231,7 +232,7 @@ async def test_several_first_calls_with_the_bootstrap_key_at_once_succeed(
 ) -> None:
     """Only one of them makes the record; the others wait for it."""
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         async with db.transaction():
             await db.execute(
                 "INSERT INTO partner.admin_key (is_bootstrap, entity_name, key_prefix, permissions)"
@@ -269,7 +270,9 @@ async def test_keys_are_issued_listed_and_revoked_on_the_command_line(
 ) -> None:
     def keys(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "api", "keys", *arguments]
-        return subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+        )
 
     made = keys("create", "--entity-name", "Terminal", "--permissions", "manage_users,view_usage")
     assert made.returncode == 0, made.stderr

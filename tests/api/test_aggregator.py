@@ -21,6 +21,7 @@ from tests.api.counting import (
     counted,
 )
 from tests.chain.harness import Process
+from tests.patience import PATIENCE_S
 
 
 def batch(credential_id: UUID, offset: int, end: int, spool: str = "s", **sums: int) -> UsageBatch:
@@ -131,7 +132,7 @@ async def test_names_are_forgotten_only_long_after_their_spool(
     (data_dir / "usage" / f"{uuid4().hex}.spool").touch()
     pool = await database.create_pool(database_url, None, most=2)
     async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while await db.fetchval("SELECT count(*) FROM partner.usage_batch") > 2:
                 await asyncio.sleep(0.05)
     rows = await db.fetch("SELECT spool FROM partner.usage_batch ORDER BY 1")

@@ -21,6 +21,7 @@ from tests.api.partners import BOOTSTRAP_KEY, Partner
 from tests.api.payments import ALICE, NOBODY, pays
 from tests.chain.written import POLICY, Written, mints, person, tx
 from tests.chain.written import pays as pays_assets
+from tests.patience import PATIENCE_S
 
 HISTORY = f"/v1/tx/history/{ALICE}"
 
@@ -302,7 +303,7 @@ def test_scripts_may_read_every_documented_header() -> None:
     ],
 )
 async def test_a_connection_that_will_be_closed_says_so(api: Client, sent: bytes, status: bytes) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         head, _, _ = (await api.raw(b"POST /v1/admin/users HTTP/1.1\r\nHost: x\r\n" + sent)).partition(b"\r\n\r\n")
     assert head.split()[1] == status
     assert b"Connection: close" in head

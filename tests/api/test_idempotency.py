@@ -20,6 +20,7 @@ from shared import database
 from tests.api.client import Client, Reply
 from tests.api.partners import BODIES, BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, changeable, everything
 from tests.chain.harness import Process
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
 
 POSTS = [route for route in ROUTES if route.method == "POST" and route.access != "api key"]
@@ -82,7 +83,7 @@ async def until_locked(db: asyncpg.Connection, executing: int, waiting: int) -> 
     """Wait until `executing` requests wait for the audit log, and `waiting` others for these."""
     waits = """SELECT count(*) FILTER (WHERE relation = 'partner.audit_log'::regclass),
         count(*) FILTER (WHERE locktype = 'advisory') FROM pg_locks WHERE NOT granted"""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while tuple(await db.fetchrow(waits)) != (executing, waiting):
             await asyncio.sleep(0.01)
 
@@ -256,7 +257,7 @@ async def test_a_killed_process_leaves_all_or_nothing(
             await until_locked(db, 1, 0)
             if not committed:
                 process.kill()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while committed and not await db.fetchval("SELECT count(*) FROM partner.user_account"):
                 await asyncio.sleep(0)
     finally:

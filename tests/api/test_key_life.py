@@ -18,6 +18,7 @@ from tests.api.client import Client, Reply, serving
 from tests.api.conftest import Use
 from tests.api.minutes import good_key
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner
+from tests.patience import PATIENCE_S
 from tests.processes.relay import TcpRelay
 
 OTHERS = ["10.0.0.0/8", "2001:db8::/32"]
@@ -57,7 +58,7 @@ async def details(partner: Partner, action: str) -> Any:
 async def blocks_another(db: asyncpg.Connection) -> None:
     """Wait until another session waits for a lock of this connection."""
     waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not await db.fetchval(waits):
             await asyncio.sleep(0.02)
 
@@ -178,7 +179,7 @@ async def test_limits_apply_to_the_very_next_request(
     assert (await second.get(CHAIN_PATH, key)).headers["RateLimit-Remaining"] == "97"
     soon = datetime.now(UTC) + timedelta(seconds=0.5)
     await put(partner, credential, "limits", expires_at=soon.isoformat())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while (await second.get(CHAIN_PATH, key)).status != 403:
             await asyncio.sleep(0.05)
     assert datetime.now(UTC) >= soon

@@ -24,6 +24,7 @@ from tests.api.conftest import IssueKey
 from tests.api.minutes import good_key, shorten_minute
 from tests.api.own_valkey import OwnValkey
 from tests.api.partners import BOOTSTRAP_KEY, CHAIN_PATH, NOTHING_INDEXED, Partner, partner_of
+from tests.patience import PATIENCE_S, OwnTime
 from tests.processes.relay import TcpRelay
 
 RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
@@ -172,7 +173,7 @@ async def test_a_key_read_too_long_ago_is_not_cached(redis_url: str) -> None:
         soon_over = KeyLease(key, asked.until_us - (LEASE_S - 2) * 1_000_000, asked.life)
         assert isinstance(await minutes.take(key_hash, soon_over), Verdict)
         assert isinstance(await minutes.take(key_hash), Verdict)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not isinstance(await minutes.take(key_hash), AskPostgres):
                 await asyncio.sleep(0.05)
 
@@ -228,7 +229,7 @@ async def metrics(api: Client) -> bytes:
 
 async def limits_are_shared(api: Client) -> None:
     """Send requests with unknown keys until Valkey is used again."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while b"ledgerline_rate_limits_shared 0.0" in await metrics(api):
             assert (await api.get(CHAIN_PATH, tokens.new_api_key())).status == 403
             await asyncio.sleep(0.05)
@@ -248,9 +249,9 @@ async def test_a_revocation_without_valkey_holds_when_valkey_is_back(
             valkey.kill()
         elif trouble == "frozen":
             valkey.freeze()
-        started = time.monotonic()
+        took = OwnTime()
         await partner.data("DELETE", f"/credentials/{credential['id']}")
-        took_s = time.monotonic() - started
+        took_s = took.seconds
         assert (await api.get(CHAIN_PATH, key)).status == 403
         if trouble == "frozen":
             valkey.thaw()
@@ -389,8 +390,7 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
         async with valkeys.opened(redis_url) as client:
             minutes = SharedLimits(client)
             await minutes.take(bytes(31) + b"1", KeyLease(good_key()))  # begins a life of Valkey's data
-            ends_at = time.monotonic() + 3
-            while time.monotonic() < ends_at:
+            while refused <= 100 or len(admitted) < 13 * limit:  # a full minute later there is room again
                 before = time.monotonic()
                 taken = await minutes.take(bytes(32), KeyLease(key))
                 after = time.monotonic()
@@ -401,11 +401,10 @@ async def test_no_window_admits_more_than_the_limit(redis_url: str, monkeypatch:
                     refused += 1
                 await asyncio.sleep(chance.choice([0, 0, 0.001, 0.01, 0.05]))
 
-    await asyncio.gather(*(ask(seed) for seed in range(4)))
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(*(ask(seed) for seed in range(4)))
     admitted.sort()
     assert all(later[1] - earlier[0] >= window_s for earlier, later in zip(admitted, admitted[limit:], strict=False))
-    assert refused > 100
-    assert len(admitted) >= limit * (3 / window_s - 2), "a full minute later there is room again"
 
 
 async def test_after_retry_after_a_request_is_admitted(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,7 +475,7 @@ async def test_no_minute_of_a_process_admits_more_while_valkey_stops_and_starts(
             relay.close()
             assert await statuses(3) == [NOTHING_INDEXED] * 2 + [429]
             relay.open()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while b"ledgerline_rate_limits_shared 0.0" in await metrics(apart):
                     await asyncio.sleep(0.1)
                     await apart.get(CHAIN_PATH, key)

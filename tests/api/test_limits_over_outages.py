@@ -22,10 +22,10 @@ from tests.api.minutes import good_key, shorten_minute
 from tests.api.own_valkey import OwnValkey
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED
 from tests.conftest import REDIS_DATABASES
+from tests.patience import PATIENCE_S, OwnTime
 from tests.processes.relay import TcpRelay
 
 KEY = bytes(32)
-SETTLED_WITHIN_S = 10.0
 WINDOW_S = 3.0
 
 
@@ -48,7 +48,7 @@ async def processes(url: str, count: int) -> AsyncIterator[list[SharedLimits]]:
             beating = asyncio.create_task(minutes.beat())
             stack.callback(beating.cancel)
             found.append(minutes)
-        async with asyncio.timeout(SETTLED_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while any(minutes.processes != count or not minutes._all_reported for minutes in found):
                 await asyncio.sleep(0.02)
         yield found
@@ -65,7 +65,7 @@ async def served(environment: dict[str, str], count: int) -> AsyncIterator[list[
 
 async def all_know_each_other(url: str, count: int) -> None:
     """Wait until `count` processes have sent two heartbeats since the last of them started."""
-    async with Redis.from_url(url) as client, asyncio.timeout(SETTLED_WITHIN_S):
+    async with Redis.from_url(url) as client, asyncio.timeout(PATIENCE_S):
         for _ in range(2):
             seconds, microseconds = await client.time()
             while await client.zcount("ledgerline:beats", seconds * 1_000_000 + microseconds, "+inf") < count:
@@ -115,20 +115,28 @@ async def test_no_window_admits_more_than_the_limit_when_data_are_lost_at_any_ti
     """
     shorten_minute(monkeypatch, WINDOW_S)
     place, _, first = redis_url.rpartition("/")
-    await asyncio.gather(*(lose_data(f"{place}/{int(first) + seed}", seed) for seed in range(REDIS_DATABASES)))
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(*(lose_data(f"{place}/{int(first) + seed}", seed) for seed in range(REDIS_DATABASES)))
 
 
 async def lose_data(url: str, seed: int) -> None:
-    """Send requests with a key, and empty the database at random; every minute must reach and not exceed the limit."""
+    """Send requests with a key, and empty the database at random; every minute must reach and not exceed the limit.
+
+    What has left the window is granted again, otherwise it never ends.
+    """
     limit, chance = 20, random.Random(seed)
     moments: list[tuple[float, float]] = []
     refused = flushes = 0
     told = KeyLease(good_key(limit))
     ends_at = time.monotonic() + 9
 
+    def goes_on() -> bool:
+        """On a busy machine it takes longer until the limit was met in several minutes and data were lost in them."""
+        return time.monotonic() < ends_at or refused <= 20 or flushes < 3 or len(moments) < limit * 2
+
     async def ask(minutes: SharedLimits, busy: random.Random) -> None:
         nonlocal refused
-        while time.monotonic() < ends_at:
+        while goes_on():
             before = time.monotonic()
             if await admitted(minutes, told):
                 moments.append((before, time.monotonic()))
@@ -138,16 +146,13 @@ async def lose_data(url: str, seed: int) -> None:
 
     async with processes(url, 2 + seed % 2) as found, Redis.from_url(url) as client:
         asking = [asyncio.create_task(ask(minutes, random.Random(chance.random()))) for minutes in found]
-        while time.monotonic() < ends_at:
+        while goes_on():
             await asyncio.sleep(chance.choice([0.05, 0.3, 1, 2]))
             await client.flushdb()
             flushes += 1
         await asyncio.gather(*asking)
         assert not any(minutes.away for minutes in found), seed
     assert not fullest(moments, limit, WINDOW_S), seed
-    assert refused > 20, seed
-    assert flushes >= 3, seed
-    assert len(moments) >= limit * 2, f"{seed}: what has left the window is granted again"
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -170,7 +175,7 @@ async def test_processes_share_the_limit_while_valkey_is_away_and_report_afterwa
         valkey.start()
         await all_know_each_other(valkey.url, count)
         for one in (key, used, scarce):
-            async with asyncio.timeout(SETTLED_WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 assert await ask(one) == [0] * count
         assert (await clients[0].get(CHAIN_PATH, await issue_key(per_minute=1))).status == NOTHING_INDEXED
 
@@ -210,14 +215,14 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
     ):
         silent = SharedLimits(connection)
         await silent._heartbeat()
-        async with asyncio.timeout(SETTLED_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while speaking.processes != 3:
                 await asyncio.sleep(0.02)
         await client.flushdb()
-        started = time.monotonic()
+        took = OwnTime()
         assert isinstance(await speaking.take(KEY), AskPostgres)
         answers = [await speaking.take(KEY, told) for _ in range(5)]
-        assert time.monotonic() - started < rate_limit.HOLD_S + 1
+        assert took.seconds < rate_limit.HOLD_S + 1
         assert [isinstance(taken, Verdict) and taken.admitted for taken in answers] == [True] * 3 + [False] * 2
         refused = answers[-1]
         assert isinstance(refused, Verdict)
@@ -227,7 +232,7 @@ async def test_a_silent_process_delays_others_only_briefly(redis_url: str) -> No
         silent.own.note(told.key.credential_id)
         assert isinstance(taken := await silent.take(KEY, told), Verdict)
         assert (taken.admitted, taken.remaining) == (True, 5)
-        async with asyncio.timeout(SETTLED_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not (isinstance(taken := await speaking.take(KEY, told), Verdict) and taken.remaining == 4):
                 await asyncio.sleep(0.02)
 

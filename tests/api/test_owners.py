@@ -21,6 +21,7 @@ from tests.chain.model import stake_address_of
 from tests.chain.model_chain import Chain as Model
 from tests.chain.model_owners import Owners
 from tests.chain.written import POLICY, Written, hash_of, mints, pays, person, reward_account, tx
+from tests.patience import PATIENCE_S
 
 Json = dict[str, Any]
 COIN, RARE = b"Coin".hex(), b"Rare".hex()
@@ -291,7 +292,7 @@ def unread(api: Client, path: str, key: str) -> socket.socket:
 
 async def until_held(folder: Path, files: int) -> None:
     """Wait until this process has `files` open files in a folder; they have no names."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while sum(parent == folder for parent in held()) != files:
             await asyncio.sleep(0.02)
 

@@ -1,7 +1,6 @@
 """The token registry: its entries are shown, and its faults only make the metadata null."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -18,6 +17,7 @@ from shared.network import PREVIEW
 from tests.api.client import serving
 from tests.api.conftest import IssueKey
 from tests.chain.written import POLICY, Written, mints, pays, person, tx
+from tests.patience import OwnTime
 from tests.ports import free_port
 
 COIN = b"Coin"
@@ -131,9 +131,9 @@ async def test_without_a_registry_metadata_is_null() -> None:
 
 async def test_a_registry_that_is_down_costs_almost_no_time() -> None:
     async with registry.opened(f"http://127.0.0.1:{free_port()}/{{subject}}") as asking:
-        began = time.monotonic()
+        took = OwnTime()
         assert [await metadata(asking, ASSET) for _ in range(20)] == [None] * 20
-        assert time.monotonic() - began < 10
+        assert took.seconds < 10
 
 
 async def test_a_slow_registry_delays_no_request(
@@ -148,9 +148,9 @@ async def test_a_slow_registry_delays_no_request(
         return web.Response()
 
     served.handler = slow
-    began = time.monotonic()
+    took = OwnTime()
     assert [await metadata(asking, ASSET) for _ in range(20)] == [None] * 20
-    assert time.monotonic() - began < 20 * 0.2 + 6, "the others do not even ask"
+    assert took.seconds < 20 * 0.2 + 6, "the others do not even ask"
     assert served.asked.total() == registry.FAILURES_IN_A_ROW
     over.set()
 
@@ -169,9 +169,9 @@ async def test_a_registry_that_sends_slowly_delays_no_request(
         return response
 
     served.handler = drip
-    began = time.monotonic()
+    took = OwnTime()
     assert await metadata(asking, ASSET) is None
-    assert time.monotonic() - began < 20, "it drips for 50 s"
+    assert took.seconds < 20, "it drips for 50 s"
 
 
 async def test_after_a_pause_the_registry_is_queried_again(
@@ -183,7 +183,7 @@ async def test_after_a_pause_the_registry_is_queried_again(
         assert await metadata(asking, ASSET) is None
     assert served.asked.total() == registry.FAILURES_IN_A_ROW
     served.handler = served.says(WHOLE)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):  # less than without the patch
         while (found := await metadata(asking, ASSET)) is None:
             await asyncio.sleep(0.02)
     assert found == AS_METADATA

@@ -16,6 +16,7 @@ from tests.api.chains import Chain
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.payments import ALICE, pays
+from tests.patience import OwnTime
 from tests.processes.relay import TcpRelay
 
 MIB = 1024**2
@@ -242,8 +243,9 @@ async def test_requests_do_not_wait_for_locks_of_the_indexer(
     connection = await database.connect(database_url, PREVIEW)
     async with connection.transaction():
         await connection.execute("LOCK TABLE address_tx IN ACCESS EXCLUSIVE MODE")
-        async with asyncio.timeout(5):
-            reply = await api.get(HISTORY, key)
+        took = OwnTime()
+        reply = await api.get(HISTORY, key)
+        assert took.seconds < database.CHAIN_ANSWER_WITHIN_S / 2
         assert (reply.status, reply.error) == (503, "Network not available")
     await connection.close()
     assert (await api.get(HISTORY, key)).status == 200
@@ -254,7 +256,7 @@ async def test_a_slow_request_is_cancelled_and_the_next_one_is_not(
 ) -> None:
     monkeypatch.setattr(app, "LONGEST_REQUEST_S", 0.3)
     path = "/v1/admin/admin-keys"
-    async with asyncio.timeout(10), db.transaction():
+    async with asyncio.timeout(25), db.transaction():  # less than without the patch
         await db.execute("LOCK TABLE partner.admin_key")
         late = await asyncio.gather(*(api.get(path, ADMIN_KEY) for _ in range(3)))
         assert [(reply.status, reply.error) for reply in late] == [(503, "Request timed out")] * 3

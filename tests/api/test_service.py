@@ -16,6 +16,7 @@ from tests.api.client import Client, serving
 from tests.api.indexers import Indexer, slot_now
 from tests.api.partners import Partner
 from tests.api.payments import ALICE, pays
+from tests.patience import PATIENCE_S
 from tests.processes.relay import TcpRelay
 
 
@@ -283,7 +284,7 @@ async def test_ready_without_database_or_queue(environment: dict[str, str], chai
             assert (await client.get(path)).status == 200
         postgres.open()
         valkey.open()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while (await client.get("/ready")).status != 200 or len(await reasons(client)) > 1:
                 await asyncio.sleep(0.05)
         assert await reasons(client) == ["no indexer is running for preview"]
@@ -324,7 +325,7 @@ async def test_metrics_omit_the_figures_of_a_frozen_database(
     async with serving(environment) as client:
         assert b"ledgerline_chain_slot{" in (await client.get("/metrics")).body
         postgres.freeze()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             shown = (await client.get("/metrics")).body
         assert b"ledgerline_chain_slot{" not in shown
         assert b"ledgerline_requests_total{" in shown

@@ -33,6 +33,7 @@ from tests.api.counting import (
     until_counted,
 )
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED
+from tests.patience import PATIENCE_S
 
 
 def test_a_batch_adds_up_by_credential_and_minute(spools: Spools) -> None:
@@ -110,7 +111,7 @@ spools = Spools(pathlib.Path(sys.argv[1]))
 for _ in range(5):
     spools.count(uuid.uuid4(), 0, 200, 0.1)
 print("written", flush=True)
-time.sleep(60)
+time.sleep(3600)
 """
     folder = data_dir / "usage"
     command = [sys.executable, "-c", writing, str(folder)]
@@ -266,7 +267,7 @@ async def test_a_foreign_file_does_not_stop_other_spools(
     (data_dir / "usage" / f"{shorter}.spool").touch()
     aggregator()
     assert (await api.get(CHAIN_PATH, key)).status == NOTHING_INDEXED
-    await until_counted(db, (0, 1), within_s=30)
+    await until_counted(db, (0, 1))
     assert "the usage folder has unusable files (6)" in (await api.get("/ready")).error
     assert figure((await api.get("/metrics")).body, "ledgerline_usage_unusable_files") == len(strangers) + 1
 
@@ -297,7 +298,7 @@ async def test_requests_after_a_spool_was_truncated_below_its_mark_count(
     aggregator()
     for _ in range(3):
         await api.get(CHAIN_PATH, key)
-    await until_counted(db, (0, 3), within_s=30)
+    await until_counted(db, (0, 3))
     (path,) = (data_dir / "usage").glob("*.spool")
     os.truncate(path, kept_bytes)
     for _ in range(4):
@@ -323,11 +324,11 @@ async def test_usage_lost_in_a_failover_is_added_again(
     aggregator()
     for _ in range(3):
         await api.get(CHAIN_PATH, key)
-    await until_counted(db, (0, 3), within_s=30)
+    await until_counted(db, (0, 3))
     (path,) = (data_dir / "usage").glob("*.spool")
     for lost in ("UPDATE partner.usage_batch SET next_offset = 0", "DELETE FROM partner.usage_batch"):
         await db.execute(f"TRUNCATE partner.usage, partner.usage_day; {lost}")
-        await until_counted(db, (0, 3), within_s=30)  # a batch in progress is queued again after 10 s
+        await until_counted(db, (0, 3))  # a batch in progress is queued again after 10 s
     assert path.exists()
 
 
@@ -353,7 +354,7 @@ async def test_a_spool_is_deleted_when_no_failover_can_lose_its_commit(
     )
     pool = await database.create_pool(database_url, None, most=2)
     async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while await db.fetchval("SELECT closed_at FROM partner.usage_batch WHERE spool = $1", safe.stem) is None:
                 await asyncio.sleep(0.05)
         assert [path.exists() for path in (fresh, safe, unsaid)] == [True, False, True]
@@ -380,7 +381,7 @@ async def test_a_spool_stays_while_the_schema_is_newer(
     closed = "SELECT closed_at IS NOT NULL FROM partner.usage_batch WHERE spool = $1"
     await db.execute("UPDATE partner.schema_version SET version = 9999")
     pool = await database.create_pool(database_url, None, most=2)
-    async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS), asyncio.timeout(30):
+    async with pool, queue.spooling(data_dir, redis_url, pool, ENDPOINTS), asyncio.timeout(PATIENCE_S):
         said = ""
         while "WrongSchema: the database has schema version 9999" not in said:
             said += capsys.readouterr().out

@@ -25,6 +25,7 @@ from tests.api.conftest import IssueKey
 from tests.api.partners import Partner, partner_of
 from tests.api.submitting import SUBMIT, grant, new_key
 from tests.chain.followers import following, reaches
+from tests.patience import PATIENCE_S
 from tests.wallet import ADA, Wallet, id_of
 
 HELD = faucet.OUTPUT_LOVELACE
@@ -255,7 +256,7 @@ async def test_if_the_answer_of_the_node_is_lost_a_block_proves_that_it_was_acce
         assert code_of(await followed.post(tx)) == (503, "node_not_available")
     followed.node.delay_s = 0.0
     monkeypatch.setattr("api.nodes.ANSWER_WITHIN_S", 8.0)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while len(followed.node.mempool.waiting) < 2:
             await asyncio.sleep(0.02)
     assert code_of(await followed.of(id_of(lost))) == (404, "transaction_not_submitted")
@@ -306,7 +307,7 @@ async def test_the_chain_context_resubmits_a_transaction_that_a_fork_removed(
     ]
     sent = followed.node.requests["submitTransaction"]
     await followed.fork(1, forget=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while await followed.state(tx_hash) != "pending":
             await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)

@@ -28,6 +28,7 @@ from shared import redis_url
 from tests import programs
 from tests.api.own_valkey import OwnSentinel, OwnValkey
 from tests.chain.harness import until
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -154,7 +155,7 @@ def test_sentinels_lead_to_the_new_primary(run: Run, watched: tuple[str, list[Ow
             else:
                 getattr(primary, loss)()
                 first.freeze()
-            deadline = asyncio.get_running_loop().time() + 30
+            deadline = asyncio.get_running_loop().time() + PATIENCE_S
             for number in itertools.count():
                 await asyncio.sleep(0.05)
                 with suppress(RedisError, OSError):
@@ -295,7 +296,7 @@ def test_invalid_replies_are_an_error(nonsense: bytes) -> None:
                 await valkey.ping()
                 await valkey.ask(ECHO)
                 assert valkey._link is not None
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE_S):
                     while not valkey._link.lost:
                         await asyncio.sleep(0.01)
 

@@ -11,6 +11,7 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
 from shared.network import PREVIEW, Network
+from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager
@@ -31,7 +32,7 @@ async def following(
 async def reaches(db: asyncpg.Connection, node: NodeServer, task: asyncio.Task[None]) -> None:
     """Wait until the index has the node's tip. Raises the error that ended the indexer."""
     assert node.tip is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not await db.fetchval("SELECT true FROM tip WHERE block_hash = $1", bytes.fromhex(node.tip.id)):
             if task.done():
                 await task

@@ -30,6 +30,7 @@ from devnet.parameters import MAX_SUPPLY
 from devnet.server import NodeServer
 from devnet.session import Session
 from tests.chain.dump import Dump, dump
+from tests.patience import PATIENCE_S, OwnTime
 from tests.ports import free_port
 
 Json = dict[str, Any]
@@ -50,7 +51,7 @@ def blocks_of(path: Path) -> Iterator[Json]:
         yield from map(json.loads, lines)
 
 
-def until(what: str, holds: Callable[[], Any], within_s: float = 60, every_s: float = 0.05) -> Any:
+def until(what: str, holds: Callable[[], Any], within_s: float = PATIENCE_S, every_s: float = 0.05) -> Any:
     """Wait until `holds` returns something true, and return it."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
@@ -79,7 +80,7 @@ class Process:
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def says(self, *words: str, within_s: float = 30) -> None:
+    def says(self, *words: str) -> None:
         """Wait for a line of output with all these words."""
 
         def said() -> bool:
@@ -89,29 +90,31 @@ class Process:
             return False
 
         try:
-            until(f"a line with {words}", said, within_s)
+            until(f"a line with {words}", said)
         except AssertionError as missing:
             raise AssertionError(f"{missing}; the output is: {self.output()[-3000:]}") from None
 
-    def ends(self, within_s: float) -> int:
-        """Wait for its end; returns the exit status."""
+    def ends(self, within_s: float = PATIENCE_S) -> int:
+        """Wait for its end; returns the exit status. Raises subprocess.TimeoutExpired."""
         return self.popen.wait(within_s)
 
-    def stop(self) -> int:
+    def stop(self, within_s: float = 10) -> int:
         """Send SIGTERM: every process of the service ends within 10 s."""
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGTERM)
-        try:
-            return self.popen.wait(10)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise AssertionError(f"alive 10 s after SIGTERM: {self.output()[-3000:]}") from None
+        took = OwnTime(self.popen.pid)
+        while self.popen.poll() is None:
+            if took.seconds > within_s:
+                self.kill()
+                raise AssertionError(f"alive {within_s} s after SIGTERM: {self.output()[-3000:]}")
+            time.sleep(0.05)
+        return self.popen.returncode
 
     def kill(self) -> None:
         """Send SIGKILL to it and its children."""
         if self.popen.poll() is None:
             os.killpg(self.popen.pid, signal.SIGKILL)
-            self.popen.wait(10)
+            self.popen.wait(PATIENCE_S)
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
@@ -216,7 +219,7 @@ class Caller:
     """One keep-alive connection with API keys of one network, used in turn to stay below the rate limits."""
 
     def __init__(self, port: int, keys: list[str]) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         self.port, self.keys = port, keys
         self.asked = 0
 
@@ -269,7 +272,7 @@ class Ledgerline:
         self._started += 1
         return Process(list(args), self.settings, self.directory / f"{self._started}-{args[0]}.log")
 
-    def run(self, *args: str, within_s: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(self, *args: str, within_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
         """Run one of our commands to its end."""
         return subprocess.run(
             [sys.executable, "-m", *args],
@@ -326,7 +329,7 @@ class Ledgerline:
         """The rows of one statement on a network's tables; none until the tables exist."""
         return asyncio.run(query(self.database_url, network, statement))
 
-    def reaches(self, network: str, block: Json, process: Process | None = None, within_s: float = 60) -> None:
+    def reaches(self, network: str, block: Json, process: Process | None = None, within_s: float = PATIENCE_S) -> None:
         """Wait until a block is the tip; fails if the indexer ends."""
 
         def reached() -> bool:

@@ -13,6 +13,7 @@ import msgspec
 from devnet.server import NodeServer
 from tests.chain.harness import blocks_of, recorded
 from tests.chain.shapes import Shapes
+from tests.patience import PATIENCE_S
 
 Json = dict[str, Any]
 
@@ -81,7 +82,7 @@ class OgmiosClient:
         return self.asked
 
     async def receive(self) -> Json:
-        message = await self.socket.receive(timeout=10)
+        message = await self.socket.receive(timeout=PATIENCE_S)
         assert message.type is aiohttp.WSMsgType.TEXT, message
         answer: Json = msgspec.json.decode(message.data)
         return answer

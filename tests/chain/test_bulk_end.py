@@ -16,6 +16,7 @@ from shared.network import PREVIEW
 from tests.chain.followers import following
 from tests.chain.harness import Ledgerline
 from tests.chain.written import ADA, Written, hash_of, mints, pays, person, tx
+from tests.patience import PATIENCE_S
 
 EPOCH = 86_400
 
@@ -133,7 +134,7 @@ async def test_an_end_of_bulk_that_is_resumed_is_reported(
     async with NodeServer(Generated(Options(seed=3), 10)) as node:
         monkeypatch.setattr(finish_bulk, "finalize", endless)
         async with following(database_url, node) as task:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while not await db.fetchval("SELECT finishing FROM partner.leader"):
                     assert not task.done()
                     await asyncio.sleep(0.02)

@@ -24,6 +24,7 @@ from devnet.parameters import MAX_SUPPLY
 from devnet.server import NodeServer
 from tests.chain.harness import ROOT, Json, recorded
 from tests.chain.ogmios import VERSIONS, OgmiosClient, client, forward, strange
+from tests.patience import PATIENCE_S
 
 NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
@@ -326,7 +327,7 @@ async def test_tests_can_drop_connections_and_delay_or_replace_answers(chain: Ge
         assert asyncio.get_running_loop().time() - began >= 0.2
         assert node.connections == 1
         node.drop_connections()
-        assert (await ogmios.socket.receive(timeout=5)).type is aiohttp.WSMsgType.CLOSED
+        assert (await ogmios.socket.receive(timeout=PATIENCE_S)).type is aiohttp.WSMsgType.CLOSED
         assert ogmios.socket.close_code == aiohttp.WSCloseCode.ABNORMAL_CLOSURE
 
 

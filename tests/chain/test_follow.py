@@ -28,6 +28,7 @@ from shared import database, leader, lifecycle, tasks
 from shared.network import PREVIEW
 from tests.chain.dump import Dump, differences, dump
 from tests.chain.followers import following, reaches
+from tests.patience import PATIENCE_S
 
 TERMINATE_OTHERS = """SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()"""
@@ -48,7 +49,7 @@ async def rewards_are_read(db: asyncpg.Connection) -> None:
     complete = (
         "SELECT epoch_no = $1 AND next_stake_no IS NULL AND NOT EXISTS (SELECT FROM reward_due) FROM ledger_state"
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not await db.fetchval(complete, tip_epoch_no):
             await asyncio.sleep(0.02)
 
@@ -135,7 +136,7 @@ async def test_a_wait_for_a_node_behind_the_index_is_not_an_interruption(
     before = interruptions()
     async with NodeServer(Generated(Options(seed=3), 5)) as replaying, following(database_url, replaying):
         logged = ""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while "waiting for the node" not in logged:
                 await asyncio.sleep(0.02)
                 logged += capsys.readouterr().out
@@ -163,7 +164,7 @@ async def test_each_session_has_another_numbering(db: asyncpg.Connection, databa
         async with following(database_url, node) as task:
             await reaches(db, node, task)
         before = await db.fetchval("SELECT numbering FROM tip")
-        async with following(database_url, node) as task, asyncio.timeout(60):
+        async with following(database_url, node) as task, asyncio.timeout(PATIENCE_S):
             while before == await db.fetchval("SELECT numbering FROM tip"):
                 assert not task.done()
                 await asyncio.sleep(0.02)
@@ -177,7 +178,7 @@ async def test_a_standby_that_loses_its_connections_still_takes_over_immediately
     assert await database.try_to_lead(db, PREVIEW)
     before, lost = interruptions(), set[int]()
     async with NodeServer(Generated(Options(seed=3), 5)) as node, following(database_url, node) as task:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while len(lost) < 8:
                 lost.update(row["pid"] for row in await db.fetch(TERMINATE_OTHERS))
                 await asyncio.sleep(0.02)
@@ -208,7 +209,7 @@ async def test_impossible_figures_do_not_stop_following(db: asyncpg.Connection, 
     chain = Generated(Options(seed=3, blocks_per_epoch=20, density=3, eras=(("conway", 0),)), 60)
     async with Nonsense(chain) as node, following(database_url, node) as task:
         await reaches(db, node, task)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not node.requests[f"queryLedgerState/{name}"]:
                 await asyncio.sleep(0.02)
         node.grow(5)
@@ -290,13 +291,13 @@ async def test_a_fault_of_a_background_task_does_not_stop_following(
     monkeypatch.setattr(reader.LedgerReader, "_step", fails)
     async with NodeServer(Generated(Options(seed=3), 10)) as node, following(database_url, node) as task:
         await reaches(db, node, task)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not [failure for failure in tasks.failing() if failure.task == "ledger state"]:
                 await asyncio.sleep(0.02)
         node.grow(5)
         await reaches(db, node, task)
         failing: list[list[str]] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while ["ledger state"] not in failing:
                 failing = [each.failing for each in (await leader.last_heartbeats(db)).values()]
                 await asyncio.sleep(0.1)
@@ -370,12 +371,12 @@ async def test_a_prepared_batch_is_written_before_the_indexer_stops(
         await reaches(db, node, task)
         monkeypatch.setattr(store, "append", slow)
         node.grow(1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await writing.wait()
         stop.set()
         await asyncio.wait((task,), timeout=0.5)  # time for any cancellation to take effect
         free.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await task
         assert node.tip is not None
         assert await db.fetchval("SELECT block_hash FROM tip") == bytes.fromhex(node.tip.id)
@@ -399,7 +400,7 @@ async def test_an_error_in_building_rows_does_not_wait_for_the_writer(
         await reaches(db, node, task)
         monkeypatch.setattr(store, "append", endless)
         node.grow(1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await writing.wait()
             monkeypatch.setattr(rows, "of", wrong)
             node.grow(1)
@@ -419,5 +420,5 @@ async def test_a_failed_assertion_stops_the_indexer(
                 await reaches(db, node, task)
                 monkeypatch.setattr(store, "append", wrong)
                 node.grow(1)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(PATIENCE_S):
                     await asyncio.shield(task)

@@ -24,6 +24,7 @@ from tests.chain.dump import Dump, differences, dump
 from tests.chain.followers import following, reaches
 from tests.chain.scripted import Scripted, delegate, join
 from tests.chain.test_follow import rewards_are_read
+from tests.patience import PATIENCE_S
 
 # The tip of each commit and the pools of all delegators, as readers see them: a deferred trigger fires when everything
 # is written.
@@ -55,7 +56,7 @@ class Arrivals:
         arrived = batches.Incoming.arrived
 
         async def in_time(self_: batches.Incoming, wanted: Callable[[PackedBlock], bool]) -> list[PackedBlock]:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while self_._queue.qsize() < self.blocks:
                     await asyncio.sleep(0.001)
             left = self.blocks

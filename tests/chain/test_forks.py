@@ -96,7 +96,6 @@ class Hardship:
         assert verified.returncode == 0, (verified.stdout, self.story)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", range(4))
 def test_an_index_with_faults_equals_one_without(new_ledgerline: NewLedgerline, seed: int) -> None:
     """At the tip: forks within and across epochs, on chains with every feature."""
@@ -127,7 +126,6 @@ def test_an_index_with_faults_equals_one_without(new_ledgerline: NewLedgerline, 
             hardship.process.kill()
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", [200, 202])
 def test_buckets_of_lists_survive_faults(new_ledgerline: NewLedgerline, seed: int) -> None:
     """Every second number opens a bucket, instead of one in a thousand, so that short lists have buckets."""
@@ -154,7 +152,6 @@ def test_buckets_of_lists_survive_faults(new_ledgerline: NewLedgerline, seed: in
             hardship.process.kill()
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", range(100, 102))
 def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: int) -> None:
     """Far from the tip: killed and disconnected in bulk, forked below the committed blocks, then far below its end."""
@@ -179,7 +176,6 @@ def test_bulk_survives_kills_and_rollbacks(new_ledgerline: NewLedgerline, seed: 
             hardship.process.kill()
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("forked", [False, True])
 def test_each_step_from_bulk_to_live_survives_a_kill(new_ledgerline: NewLedgerline, forked: bool) -> None:
     """Killed as soon as each step is committed; in the second case the node then switches to another chain."""

@@ -9,14 +9,15 @@ import pytest
 from indexer.sync import leading
 from shared import database, leader, schema
 from shared.network import MAINNET, PREVIEW
+from tests.patience import PATIENCE_S
 
 Connect = Callable[[], Awaitable[asyncpg.Connection]]
-SILENT_S = 1.5
+BEAT_EVERY_S, SILENT_S = 0.8, 4.0  # long enough for heartbeats to be in time on busy cores
 
 
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader, "BEAT_EVERY_S", 0.3)
+    monkeypatch.setattr(leader, "BEAT_EVERY_S", BEAT_EVERY_S)
     monkeypatch.setattr(leader, "SILENT_AFTER_S", SILENT_S)
     monkeypatch.setattr(leading, "POLL_S", 0.1)
 
@@ -40,7 +41,7 @@ async def leads(db: asyncpg.Connection) -> leader.Leader | None:
 
 async def seconds_until_led(db: asyncpg.Connection) -> float:
     began = asyncio.get_running_loop().time()
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE_S):
         await leading.take_the_lead(db, PREVIEW)
     return asyncio.get_running_loop().time() - began
 
@@ -100,7 +101,7 @@ async def test_a_session_that_lost_the_lock_is_closed_by_its_heartbeat(connect: 
     await leading.take_the_lead(writer, PREVIEW)
     async with leading.sending_heartbeats(database_url, PREVIEW, writer):
         await writer.execute("SELECT pg_advisory_unlock_all()")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not writer.is_closed():
                 await asyncio.sleep(0.05)
 
@@ -111,7 +112,7 @@ async def test_a_newer_schema_ends_leader_and_standby(connect: Connect, database
     async with leading.sending_heartbeats(database_url, PREVIEW, writer):
         waiting = asyncio.create_task(leading.take_the_lead(standby, PREVIEW))
         await writer.execute("UPDATE partner.schema_version SET version = 9999")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(schema.WrongSchema):
                 await waiting
             while not writer.is_closed():

@@ -52,7 +52,6 @@ def stage(ledgerline: Ledgerline) -> Iterator[Stage]:
         yield Stage(ledgerline, node, caller, process)
 
 
-@pytest.mark.timeout(180)
 def test_a_pool_can_register_again_and_be_rolled_back(stage: Stage, new_ledgerline: NewLedgerline) -> None:
     chain = Scripted()
     steps = life_of(chain)
@@ -187,7 +186,6 @@ class Rewarding(Node):
         self.server = NodeServer(chain)
 
 
-@pytest.mark.timeout(180)
 def test_stakes_equal_the_ledgers_including_rewards(ledgerline: Ledgerline) -> None:
     """Live and active stake of every pool equal the node's, to the lovelace, in every epoch and after forks."""
     chain = Generated(
@@ -241,7 +239,6 @@ class Reticent(NodeServer):
         return super().query(session, method, params)
 
 
-@pytest.mark.timeout(180)
 def test_a_withdrawal_counts_once_even_before_the_node_reports_it(ledgerline: Ledgerline) -> None:
     chain = Scripted()
     ann, pool = chain.cast.stakers[0], chain.cast.pools[0]

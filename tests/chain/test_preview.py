@@ -45,7 +45,7 @@ def served(chain: Chain, node: Node, new_ledgerline: Callable[[], Ledgerline]) -
     """The whole file indexed, and the API in front of it."""
     ledgerline = new_ledgerline()
     with ledgerline.indexing("preview", node.url) as indexer, ledgerline.serving("preview"):
-        ledgerline.reaches("preview", chain.ledger.tip or {}, indexer, within_s=240)
+        ledgerline.reaches("preview", chain.ledger.tip or {}, indexer)
         yield ledgerline
 
 
@@ -184,7 +184,7 @@ def test_pools_are_correct_at_every_epoch_boundary(ledgerline: Ledgerline) -> No
                 node.do(node.server.grow, shown - len(node.server.blocks))
                 model.feed(blocks[fed:shown])
                 fed = shown
-                ledgerline.reaches("preview", blocks[shown - 1], indexer, within_s=120)
+                ledgerline.reaches("preview", blocks[shown - 1], indexer)
                 for pool in model.pools.parameters:
                     check_pool(caller, model, pool)
                 # The node's snapshots, which have no rewards here, would hide errors in ours.
@@ -192,7 +192,5 @@ def test_pools_are_correct_at_every_epoch_boundary(ledgerline: Ledgerline) -> No
 
 
 def test_verify_finds_no_difference_from_history_and_node(served: Ledgerline, node: Node) -> None:
-    run = served.run(
-        "indexer", "verify", "--network", "preview", "--against-node", "--ogmios-url", node.url, within_s=240
-    )
+    run = served.run("indexer", "verify", "--network", "preview", "--against-node", "--ogmios-url", node.url)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -18,6 +18,7 @@ from indexer.ogmios.connection import RollBackward
 from indexer.sync import block_source
 from shared.ledger import Point
 from shared.network import PREVIEW
+from tests.patience import PATIENCE_S
 
 BLOCKS = 120
 
@@ -33,7 +34,7 @@ def apart(node: NodeServer, point: Point | None = None) -> AsyncGenerator[block_
 
 
 async def take(steps: AsyncGenerator[block_source.NodeMessage, None], count: int) -> list[block_source.NodeMessage]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         return [await anext(steps) for _ in range(count)]
 
 

@@ -12,6 +12,7 @@ from devnet.server import NodeServer
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios.record import NotRecorded, record
 from shared.ledger import Point
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ async def node() -> AsyncIterator[NodeServer]:
 async def recorded(node: NodeServer, out: Path, blocks: int, start: Point | None = None) -> None:
     client = await ogmios.connect(node.url)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await record(client, start, 0 if start is None else start.slot_no + 1, blocks, out, lambda _: None)
     finally:
         await client.close()
@@ -32,7 +33,7 @@ async def recorded(node: NodeServer, out: Path, blocks: int, start: Point | None
 async def begun(node: NodeServer, out: Path) -> asyncio.Task[None]:
     """A recording that waits at the node's tip for one more block."""
     task = asyncio.create_task(recorded(node, out, len(node.blocks) + 1))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while node.requests["nextBlock"] < len(node.blocks):
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.2)

@@ -32,7 +32,7 @@ def test_answers_about_a_recorded_chain_are_correct(ledgerline: Ledgerline, file
         ledgerline.indexing(file.network, node.url) as process,
         ledgerline.serving(file.network) as caller,
     ):
-        ledgerline.reaches(file.network, model.tip, process, within_s=90)
+        ledgerline.reaches(file.network, model.tip, process)
         for number, address in enumerate(islice(model.of_address, 3000)):
             if number % 2:
                 check_page(caller, model, "address", address, order="asc", limit=100)

@@ -95,7 +95,6 @@ def off_by(caller: Caller, ledger: Ledger) -> dict[str, int]:
     return {pool: int(told[pool]) - stake for pool, stake in ledger.active_stakes().items()}
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", [5, 6])
 def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed: int) -> None:
     """Blocks with withdrawals and new epochs arrive while rewards are read and stakes are compared."""
@@ -119,7 +118,6 @@ def test_every_comparison_with_a_fast_node_matches(ledgerline: Ledgerline, seed:
     assert [event for event in compared if event["differing"]] == []
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("eras", "withholds"),
     [((("babbage", 0),), False), (CONWAY, False), ((("conway", 0), ("dijkstra", 2)), False), (CONWAY, True)],

@@ -93,7 +93,7 @@ def test_verify_with_a_killed_helper_never_ends_with_status_0(indexed: Ledgerlin
         helpers = [child for child in children if any("spawn_main" in word for word in child.cmdline())]
         time.sleep(0.01)
     helpers[0].kill()
-    assert process.ends(30) == 1, process.output()
+    assert process.ends() == 1, process.output()
     assert "a process that reads history ended, so nothing is verified" in process.output()
 
 
@@ -181,7 +181,7 @@ def test_recorded_blocks_equal_those_of_their_node(
         return (await compared(ledgerline.database_url, to(node), file.network)).results
 
     with Node(file.played()) as node, ledgerline.indexing(file.network, node.url) as process:
-        ledgerline.reaches(file.network, file.blocks()[-1], process, within_s=90)
+        ledgerline.reaches(file.network, file.blocks()[-1], process)
         assert process.stop() == 0
         options = ("--against-node", "--ogmios-url", node.url)
         run = ledgerline.run("indexer", "verify", "--network", file.network, *options)

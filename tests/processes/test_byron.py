@@ -71,7 +71,7 @@ def test_only_one_block_may_share_the_slot_of_a_boundary_block(ledgerline: Ledge
                 node.server.inject(json.dumps(told).encode())
 
             node.do(show_second)
-            assert process.ends(within_s=30) == 1
+            assert process.ends() == 1
             assert "the node sent block" in process.output() and "unique" not in process.output().lower()
         finally:
             process.kill()

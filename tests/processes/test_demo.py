@@ -44,7 +44,7 @@ class Demo:
             assert self.popen.poll() is None, output
             return None
 
-        found: str = until(f"the words {words}", said, within_s=120)
+        found: str = until(f"the words {words}", said)
         return found
 
 
@@ -70,7 +70,6 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
     return found
 
 
-@pytest.mark.timeout(400)
 def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is_named(
     data_dir: Path, tmp_path: Path
 ) -> None:
@@ -89,7 +88,7 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is
     assert "submitted " in paid.stdout and "confirmations: 1" in paid.stdout, paid
     demo.popen.kill()
     demo.popen.wait()
-    until("the end of all processes", lambda: not processes_of(data_dir), within_s=60)
+    until("the end of all processes", lambda: not processes_of(data_dir))
     (left,) = data_dir.glob("demo-*")
 
     demo = Demo(data_dir, tmp_path / "next.out")
@@ -101,7 +100,7 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is
     assert demo.popen.wait(60) == 1
     assert "The indexer was killed by SIGKILL" in demo.output()
     assert list(data_dir.glob("demo-*")) == []
-    until("the end of all processes", lambda: not processes_of(data_dir), within_s=60)
+    until("the end of all processes", lambda: not processes_of(data_dir))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's end")

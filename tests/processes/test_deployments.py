@@ -129,7 +129,6 @@ def of_unit(name: str, instance: str, secrets: Path, data_dir: Path) -> tuple[li
     return [program.rpartition("/")[2], *words], environment
 
 
-@pytest.mark.timeout(400)
 def test_every_service_and_unit_starts_and_ends_in_good_order(secrets: Path, data_dir: Path, tmp_path: Path) -> None:
     """Each runs until it is ready, with the servers' addresses in files, and feeds its watchdog."""
     with Node(preview(30)) as node:

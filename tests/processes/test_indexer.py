@@ -12,6 +12,7 @@ import pytest
 
 from tests.chain.dump import differences
 from tests.chain.harness import Json, Ledgerline, Node, Process, until
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
 from tests.processes.preview import preview
 from tests.processes.relay import TcpRelay
@@ -136,7 +137,7 @@ def test_the_process_that_reads_ahead_ends_with_it(ledgerline: Ledgerline, index
         else:
             os.killpg(process.popen.pid, number)
         assert process.popen.wait(10) == (-signal.SIGKILL if number == signal.SIGKILL else 0)
-        _, left = psutil.wait_procs(helpers, timeout=10)
+        _, left = psutil.wait_procs(helpers, timeout=PATIENCE_S)
         assert not left
         assert "interrupted" not in process.output() and "Traceback" not in process.output()
 

@@ -14,6 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from shared import lifecycle
+from tests.patience import PATIENCE_S
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -55,7 +56,7 @@ def started(body: str, once: str = "") -> subprocess.Popen[str]:
 def test_a_signal_lets_it_finish_and_the_status_is_0(number: signal.Signals) -> None:
     process = started("await stop.wait(); await asyncio.sleep(0.2); print('finished')")
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, "finished\n")
     assert [json.loads(line)["event"] for line in err.splitlines()] == ["process.stopping"]
 
@@ -63,7 +64,7 @@ def test_a_signal_lets_it_finish_and_the_status_is_0(number: signal.Signals) -> 
 def test_work_that_does_not_stop_is_cancelled_with_status_0() -> None:
     process = started(NEVER_STOPS)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert [json.loads(line)["event"] for line in err.splitlines()] == ["process.stopping", "process.cut_short"]
 
@@ -80,7 +81,7 @@ def test_work_that_cannot_be_cancelled_is_abandoned() -> None:
 """
     )
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
 
 
@@ -88,35 +89,37 @@ def test_work_that_cannot_be_cancelled_is_abandoned() -> None:
 def test_a_command_that_was_stopped_has_failed(body: str) -> None:
     process = started(body, once=", once=True")
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert err.splitlines()[-1] == "stopped before it was done"
 
 
 def test_a_second_ctrl_c_does_not_wait() -> None:
-    process = started("lifecycle.STOP_WITHIN_S = 60; await stop.wait(); print('stopping', flush=True); " + NEVER_STOPS)
+    process = started(
+        "lifecycle.STOP_WITHIN_S = 3600; await stop.wait(); print('stopping', flush=True); " + NEVER_STOPS
+    )
     process.send_signal(signal.SIGINT)
     assert process.stdout is not None
     assert process.stdout.readline() == "stopping\n"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
 
 
 def test_a_process_that_waits_for_a_server_can_be_stopped() -> None:
     process = started(WAITS)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert "Traceback" not in err
 
 
 def test_the_status_is_that_of_main_and_errors_propagate() -> None:
     process = started("return 3")
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 3
     process = started("raise RuntimeError('ours')")
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert "RuntimeError: ours" in err
 
@@ -165,10 +168,9 @@ async def test_waiting_is_logged_again_at_intervals(monkeypatch: pytest.MonkeyPa
 async def test_an_attempt_that_hangs_ends_with_the_process() -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().call_later(0.1, stop.set)
-    began_at = time.monotonic()
-    with pytest.raises(lifecycle.Stopped):
-        await lifecycle.wait_for("postgres", lambda: asyncio.sleep(60), stop)
-    assert time.monotonic() - began_at < 10
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(lifecycle.Stopped):
+            await lifecycle.wait_for("postgres", lambda: asyncio.sleep(3_600), stop)
 
 
 async def test_a_bug_is_not_retried() -> None:
@@ -190,13 +192,13 @@ def test_sigterm_during_the_imports_ends_a_process_in_good_order(
         _wait_until_sigterm_is_caught(process.pid)
         time.sleep(after_s)
         process.terminate()
-        _, stderr = process.communicate(timeout=10)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, (after_s, stderr)
 
 
 def _wait_until_sigterm_is_caught(pid: int) -> None:
     """Wait for SIGTERM in the kernel's mask of caught signals."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         (caught,) = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
         if int(caught, 16) >> (signal.SIGTERM - 1) & 1:

@@ -147,7 +147,7 @@ def test_nonsense_is_logged_and_leaves_no_trace(scene: Scene, nonsense: Callable
     # The waiting request gets a new block, the next one the injected answer.
     scene.extend(BUSY - 1, BUSY - 1)
     near = scene.blocks[BUSY - 2 : BUSY + 1]
-    until("the point is named", lambda: complaints(scene.process.output()[said:], near), within_s=20)
+    until("the point is named", lambda: complaints(scene.process.output()[said:], near))
     assert "Traceback" not in scene.process.output()[said:]
     assert scene.has(BUSY - 2) or scene.has(BUSY - 1)
     scene.extend(BUSY, BUSY + 9)

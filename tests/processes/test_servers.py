@@ -23,12 +23,12 @@ from shared import lifecycle, servers, settings
 from shared.servers import embedded
 from shared.servers.supervisor import LOG_BYTES
 from tests.chain.harness import Process
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
 from tests.processes.process_list import processes_of, words_of
 
 CHECKOUT = Path(__file__).parents[2]
 # Generous: a machine that runs tests in parallel is a slow one.
-SOON_S = 30.0
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for whom another account runs the servers")
 
@@ -80,7 +80,7 @@ async def hold(folder: Path) -> AsyncIterator[Hold]:
         )
         started.append(process)
         assert process.stdout is not None
-        line = await asyncio.wait_for(process.stdout.readline(), SOON_S)
+        line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
         return ServerHolder(process, line.decode())
 
     yield one
@@ -313,7 +313,7 @@ async def assert_written(holder: ServerHolder) -> None:
         async with redis.asyncio.Redis.from_url(holder.redis_url) as client:
             return await client.get("kept")
 
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         assert await lifecycle.wait_for("postgres", row, asyncio.Event()) == "row"
         assert await lifecycle.wait_for("valkey", key, asyncio.Event()) == b"key"
 
@@ -333,7 +333,7 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def eventually(holds: Callable[[], bool]) -> None:
-    given_up_at = time.monotonic() + SOON_S
+    given_up_at = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < given_up_at, "it never came true"
         await asyncio.sleep(0.05)

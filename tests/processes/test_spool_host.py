@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from tests.chain.harness import until
+from tests.patience import PATIENCE_S
 from tests.processes.api_process import get, running
 
 
@@ -42,7 +43,7 @@ def test_processes_of_one_machine_share_a_folder_of_spools(environment: dict[str
 
 def reasons(port: int) -> str:
     """The reasons of /ready."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("GET", "/ready")
     answer = json.loads(connection.getresponse().read())
     connection.close()

@@ -50,7 +50,7 @@ def test_an_indexer_and_its_standby_end_without_another_commit(
         assert told.returncode == 0, told.stderr
         node.do(node.server.grow, fresh)
         for process in (leader, standby):
-            assert process.ends(within_s=20) == 1
+            assert process.ends() == 1
             last = process.output().splitlines()[-1]
             assert "follow.refused" in last and REFUSED in last
             assert "Traceback" not in process.output()
@@ -77,14 +77,14 @@ def test_a_resync_during_a_migration_changes_nothing(
             if noticed:
                 newer = f"UPDATE partner.schema_version SET version = {NEWER}"  # noqa: S608 - a number of ours
                 await asyncio.to_thread(ledgerline.rows, "preview", newer)
-                await asyncio.to_thread(resync.ends, 20)
+                await asyncio.to_thread(resync.ends)
             else:
                 await other.execute("UPDATE partner.schema_version SET version = $1", NEWER)
         await other.close()
         return resync
 
     resync = asyncio.run(overtaken())
-    assert resync.ends(within_s=20) == 1
+    assert resync.ends() == 1
     assert resync.output().splitlines()[1:] == [REFUSED]
     assert ledgerline.tip_is("preview", blocks[59])
 

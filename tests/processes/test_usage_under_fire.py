@@ -21,6 +21,7 @@ from api.usage.spool import HEADER_BYTES
 from shared import servers, settings
 from shared.servers.embedded import Postgres, Server, Valkey
 from tests.chain.harness import Process
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
 from tests.processes.process_list import processes_of
 
@@ -29,7 +30,6 @@ REQUESTS = 5_000
 RESTARTS = 6
 # Requests continue during the kills; this is the time to recover from each.
 BETWEEN_KILLS_S = 2.0
-SETTLED_WITHIN_S = 30.0
 BOOTSTRAP_KEY = "iiak_admin_" + "0" * 40
 NOBODY = "addr_test1vrm9x2zsux7va6w892g38tvchnzahvcd9tykqf3ygnmwtaqyfg52x"
 PATHS = (f"/v1/tx/history/{NOBODY}", "/v1/tx/history/nonsense", "/v1/tx/hash/" + "0" * 64)
@@ -106,7 +106,7 @@ def service() -> Iterator[Service]:
         finally:
             for process in (running.api, running.aggregator):
                 process.kill()
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE_S
             while processes_of(Path(name)) and time.monotonic() < deadline:
                 time.sleep(0.1)
             for left in processes_of(Path(name)):
@@ -139,7 +139,7 @@ class ClientConnection:
 
 
 async def test_each_answered_request_is_counted_once_while_processes_are_killed(service: Service) -> None:
-    await until(lambda: ready(service), 60)
+    await until(lambda: ready(service))
     keys = await new_keys(service.port)
     async with servers.running(settings.read({"DATA_DIR": str(service.data_dir)})) as found:
         await play_a_chain(found.database_url)
@@ -165,7 +165,7 @@ async def test_each_answered_request_is_counted_once_while_processes_are_killed(
         assert answered.broken <= CONNECTIONS * len(kills)
         assert answered.authenticated.total() > REQUESTS / 2
 
-        await until(lambda: settled(found.database_url, service), SETTLED_WITHIN_S)
+        await until(lambda: settled(found.database_url, service))
         counted = await requests_in_table(found.database_url)
     for success in (True, False):
         seen = answered.authenticated[success]
@@ -193,9 +193,9 @@ async def call(port: int, keys: list[str], answered: Answered, firing: asyncio.E
                 await asyncio.sleep(0.01)
 
 
-async def until(holds: Callable[[], Awaitable[bool]], within_s: float) -> None:
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait for something to be true."""
-    async with asyncio.timeout(within_s):
+    async with asyncio.timeout(PATIENCE_S):
         while not await holds():
             await asyncio.sleep(0.1)
 
@@ -268,21 +268,21 @@ async def settled(database_url: str, service: Service) -> bool:
 
 async def test_usage_continues_after_ordinary_restarts_of_postgres(service: Service) -> None:
     """A fast shutdown ends connections with any kind of error, including unlisted ones."""
-    await until(lambda: ready(service), 60)
+    await until(lambda: ready(service))
     keys = await new_keys(service.port)
     async with servers.running(settings.read({"DATA_DIR": str(service.data_dir)})) as found:
         await play_a_chain(found.database_url)
         answered, firing = Answered(), asyncio.Event()
         clients = [asyncio.create_task(call(service.port, keys, answered, firing, 0)) for _ in range(CONNECTIONS)]
         for _ in range(RESTARTS):
-            await until(partial(asked_since, answered, answered.authenticated.total() + 200), 30)
+            await until(partial(asked_since, answered, answered.authenticated.total() + 200))
             pid = Postgres(service.data_dir).pid()
             assert pid is not None
             os.kill(pid, signal.SIGINT)
-            await until(partial(has_restarted, service, pid), 30)
+            await until(partial(has_restarted, service, pid))
         firing.set()
         await asyncio.gather(*clients)
-        await until(lambda: settled(found.database_url, service), SETTLED_WITHIN_S)
+        await until(lambda: settled(found.database_url, service))
         counted = await requests_in_table(found.database_url)
         _, _, metrics = await ClientConnection(service.port).ask("GET", "/metrics", "")
     assert answered.authenticated.total() <= counted.total() <= answered.authenticated.total() + answered.broken

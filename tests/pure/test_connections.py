@@ -46,7 +46,7 @@ async def test_a_download_is_not_idle_until_it_is_completely_sent(monkeypatch: p
         await reader.readuntil(until)
         return reader
 
-    async with served(monkeypatch, go_on) as port, asyncio.timeout(5):
+    async with served(monkeypatch, go_on) as port, asyncio.timeout(60):  # less than the 75 s of an idle connection
         download = await opened(b"download", b"first")
         idle = await opened(b"page", b"short")
         last = await opened(b"page", b"short")

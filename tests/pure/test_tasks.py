@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from shared import tasks
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +25,13 @@ async def test_a_task_is_restarted_after_any_end(fault: BaseException | None) ->
                 raise fault
             return
         third.set()
-        await asyncio.sleep(60)
+        await asyncio.sleep(3_600)
 
     async with tasks.background("work", work):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await third.wait()
         assert [failure.task for failure in tasks.failing()] == ["work"]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while tasks.failing():  # until it has run for a while
                 await asyncio.sleep(0.01)
     assert tasks.failing() == []
@@ -45,7 +46,7 @@ async def test_a_failing_task_is_reported_until_it_runs() -> None:
         raise RuntimeError("never")
 
     async with tasks.background("work", work):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await third.wait()
         (failure,) = tasks.failing()
         assert failure.cause == "RuntimeError: never"
@@ -54,7 +55,7 @@ async def test_a_failing_task_is_reported_until_it_runs() -> None:
 async def test_an_exception_of_a_task_does_not_reach_the_block() -> None:
     async def work() -> None:
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(3_600)
         finally:
             raise RuntimeError("at its end")
 
