@@ -1,8 +1,12 @@
 """Programs that some tests need, and that a clone does not install."""
 
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
+
+INSTALL_WITHIN_S = 400  # less than the limit of a whole test
 
 NAMES = {
     "chromium": ("Chromium", "chromium"),
@@ -27,6 +31,18 @@ def found(program: str) -> str:
     if path is None:
         pytest.skip(_reason(program))
     return path
+
+
+def install(*command: str, folder: Path) -> None:
+    """Install packages from an index. Skips the test if that fails, as without a connection."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"needs packages, which {command[0]} has not installed within {INSTALL_WITHIN_S} s")
+    if done.returncode != 0:
+        pytest.skip(f"needs packages, which {command[0]} does not install here: {done.stderr.strip()[-200:]}")
 
 
 def _reason(program: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-RUN_WITHIN_S = 60
+from tests.patience import PATIENCE_S
 
 
 async def runs(program: Path, **facts: str) -> None:
@@ -18,7 +18,7 @@ async def runs(program: Path, **facts: str) -> None:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), RUN_WITHIN_S)
+        output, _ = await asyncio.wait_for(process.communicate(), PATIENCE_S)
     finally:
         if process.returncode is None:
             process.kill()

@@ -13,8 +13,8 @@ import pytest
 from api.openapi import document
 from api.routes import ROUTES
 from tests import programs
+from tests.patience import PATIENCE_S
 
-INSTALL_WITHIN_S, GENERATE_WITHIN_S = 180, 120
 OPERATIONS = {route.operation for route in ROUTES}
 
 
@@ -25,13 +25,6 @@ def openapi_json(tmp_path: Path) -> Path:
     return path
 
 
-def installed(*command: str, folder: Path) -> None:
-    """Install packages from an index; without one the test is skipped."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"{command[0]} installs nothing here: {done.stderr.strip()[-200:]}")
-
-
 def output_of(*command: str, folder: Path) -> str:
     """The output of a generator."""
     done = subprocess.run(
@@ -39,7 +32,7 @@ def output_of(*command: str, folder: Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=GENERATE_WITHIN_S,
+        timeout=PATIENCE_S,
         check=False,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1"},
     )
@@ -51,7 +44,7 @@ def test_openapi_python_client_generates_every_operation(openapi_json: Path, tmp
     # NOTE: in a separate environment, because it requires an older typer than ours.
     venv.create(tmp_path / "venv", with_pip=True)
     scripts = tmp_path / "venv" / "bin"
-    installed(str(scripts / "pip"), "install", "--quiet", "openapi-python-client==0.29.1", folder=tmp_path)
+    programs.install(str(scripts / "pip"), "install", "--quiet", "openapi-python-client==0.29.1", folder=tmp_path)
     shown = output_of(
         str(scripts / "openapi-python-client"),
         "generate",
@@ -73,7 +66,7 @@ def test_openapi_python_client_generates_every_operation(openapi_json: Path, tmp
 def test_generators_for_typescript_generate_every_operation(openapi_json: Path, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"name": "generated", "private": true, "type": "module"}')
     packages = ("openapi-typescript@7.13.0", "@hey-api/openapi-ts@0.99.0", "typescript@5.9.3")
-    installed("npm", "install", "--silent", "--no-audit", "--no-fund", *packages, folder=tmp_path)
+    programs.install("npm", "install", "--silent", "--no-audit", "--no-fund", *packages, folder=tmp_path)
     scripts = tmp_path / "node_modules" / ".bin"
 
     shown = output_of(str(scripts / "openapi-typescript"), str(openapi_json), "-o", "types.ts", folder=tmp_path)
