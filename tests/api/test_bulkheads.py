@@ -84,8 +84,10 @@ async def test_connections_are_lent_in_the_order_of_the_requests(database_url: s
 
 
 async def test_a_partner_with_many_credentials_delays_neither_other_partners_nor_ready(
-    api: Client, partner: Partner, rival: Partner, db: asyncpg.Connection
+    api: Client, partner: Partner, rival: Partner, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """On a busy machine they may take longer, but are answered before most of the partner's requests that wait."""
+    monkeypatch.setattr("api.health._ANSWER_WITHIN_S", PATIENCE_S)
     await fill(db, partner, days=10)
     user = await rival.user()
     period = "&start_date=2000-01-01"  # which adds up days: the most expensive of all lists
@@ -93,9 +95,10 @@ async def test_a_partner_with_many_credentials_delays_neither_other_partners_nor
         loading = [asyncio.create_task(partner.get(f"/usage?limit=1{query}")) for _ in range(40)]
         for path in ("/ready", f"/v1/admin/users/{user['id']}", "/v1/admin/usage", "/ready"):
             await asyncio.sleep(0.1)
-            took = OwnTime()
+            took, waiting = OwnTime(), [each for each in loading if not each.done()]
             reply = await api.get(path, rival.admin_key)
-            assert took.seconds < FAST_S, (path, query)
+            still_waiting = sum(not each.done() for each in waiting)
+            assert took.seconds < FAST_S or still_waiting > len(waiting) / 2, (path, query, still_waiting)
             assert reply.status == (503 if path == "/ready" else 200)
             assert path != "/ready" or reply.error == "Not ready: no network is available yet"
         for task in loading:
