@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -165,7 +165,8 @@ class OwnPostgres:
         assert self._process is not None
         whole = psutil.Process(self._process.pid)
         for process in (whole, *whole.children(recursive=True)):
-            process.send_signal(number)
+            with suppress(psutil.NoSuchProcess):  # the session of one that has just ended
+                process.send_signal(number)
 
 
 @contextmanager
