@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from devnet.generator import Generated, Options
+from devnet.generator import Generated, Options, options_of
 from devnet.server import NodeServer
 from indexer.ledger import comparisons
 from indexer.ledger.subjects import KINDS
 from indexer.ogmios import connection as ogmios
-from indexer.store import votes
+from indexer.store import eras, votes
 from indexer.verify import ledger_state
 from shared import database
 from shared.address import show_stake
@@ -106,3 +106,18 @@ async def test_without_a_rule_the_comparison_names_the_account(
     differing = {each.kind: {named.name for named in each.differences} for each in found if each.differing}
     assert differing.keys() == {"account_representative"}
     assert show_stake(raw(staker_of([*CASES].index(case) + 1))) in differing["account_representative"]
+
+
+async def test_without_the_rule_for_vouchers_the_comparison_names_their_addresses(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = "is_redeem_address(raw)"
+    assert part in eras._drop_outputs.text
+    monkeypatch.setattr(eras._drop_outputs, "text", eras._drop_outputs.text.replace(part, "false"))
+    chain = Generated(options_of("preprod", seed=3, blocks_per_epoch=4, density=3), 1)
+    first_of_allegra = dict(chain.eras)["allegra"]
+    found = await differences_at_each_boundary(database_url, chain, first_of_allegra, lambda *_: None)
+    wrong = [each for each in found if not each.startswith(f"epoch {first_of_allegra}, genesis_output of ")]
+    assert (len(found) > 0, wrong) == (True, [])
+    lost = set(chain.cast.voucher_addresses)
+    assert {each.split(" of ")[1].split(" ")[0] for each in found} <= lost
