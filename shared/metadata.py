@@ -18,7 +18,8 @@ REFERENCE_PREFIX = label_prefix(100)
 
 USER_LABELS = (222, 333, 444)
 _PREFIX_BYTES = len(REFERENCE_PREFIX)
-IMAGE_SCHEMES = ("ipfs://", "https://", "data:")
+IMAGE_SCHEMES = ("ipfs://", "https://", "ar://", "data:")
+"""The beginnings of an image's URI that CIP-68 allows."""
 _NESTED_KEY = b"721"
 _MOST_DECIMALS = 255
 

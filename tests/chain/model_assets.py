@@ -147,7 +147,7 @@ def text_of(value: Any) -> str | None:
 def described(entry: dict[Any, Any], fields: tuple[str, ...]) -> Json:
     texts = {name: text_of(entry.get(name)) for name in fields}
     image = texts.get("image") or ""
-    texts["image"] = image if image.startswith(("ipfs://", "https://", "data:")) else None
+    texts["image"] = image if image.startswith(("ipfs://", "https://", "ar://", "data:")) else None
     return {name: text for name, text in texts.items() if text is not None}
 
 
