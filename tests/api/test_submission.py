@@ -64,7 +64,7 @@ async def sandbox(
 ) -> AsyncIterator[Sandbox]:
     key = await issue_key()
     await grant(db, *SCOPES)
-    generated = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
+    generated = Generated(Options(seed=8, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
     chain = await database.connect(environment["DATABASE_URL"], PREVIEW)
     async with (
         NodeServer(generated, dialect=Dialect(request.param)) as node,

@@ -40,7 +40,7 @@ class Devnet(msgspec.Struct):
 
 @asynccontextmanager
 async def running(version: tuple[int, int]) -> AsyncIterator[Devnet]:
-    chain = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
+    chain = Generated(Options(seed=8, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
     async with NodeServer(chain, dialect=Dialect(version)) as node, client(node) as ogmios:
         found = await ogmios.ask("queryLedgerState/utxo", addresses=[faucet.address(0)])
         assert len(found) == faucet.OUTPUTS
@@ -188,7 +188,7 @@ async def test_a_fork_returns_transactions_to_the_mempool_or_drops_them(devnet: 
 
 
 async def test_pycardano_builds_a_payment_on_the_devnets_ogmios() -> None:
-    chain = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
+    chain = Generated(Options(seed=8, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
     async with NodeServer(chain, dialect=Dialect((6, 14))) as node:
         wallet, port = Wallet.of_faucet(), int(node.url.rpartition(":")[2])
 
