@@ -11,6 +11,7 @@ import cbor2
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _PREFIXES = ("addr", "addr_test", "stake", "stake_test", "stake_vkh", "script", "pool")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_POINTER_BITS = (32, 16, 16)  # of the slot, the transaction's index and the certificate's
 _GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
 
@@ -44,9 +45,15 @@ def base_address(address_tag: int, payment: LedgerCredential, stake: LedgerCrede
 
 
 def pointer_address(address_tag: int, payment: LedgerCredential, pointer: tuple[int, int, int]) -> str:
-    """An address whose stake part points to a certificate by slot, transaction and index. Invalid pointers exist."""
+    """An address whose stake part points to a certificate by slot, transaction and index, as nodes show it.
+
+    Wallets wrote any numbers. A node that reads a block replaces a pointer that does not fit into 32, 16 and 16 bits
+    with zeros (`mkPtrNormalized` in the ledger's `Credential.hs`), so no chain shows such a pointer.
+    """
+    fits = all(number < 1 << bits for number, bits in zip(pointer, _POINTER_BITS, strict=True))
     header = (4 | payment.is_script) << 4 | address_tag
-    return _payment(address_tag, header, payment.hash + b"".join(map(_variable_length, pointer)).hex())
+    tail = b"".join(map(_variable_length, pointer if fits else (0, 0, 0)))
+    return _payment(address_tag, header, payment.hash + tail.hex())
 
 
 def enterprise_address(address_tag: int, payment: LedgerCredential) -> str:
@@ -83,6 +90,36 @@ def shown(content: bytes) -> str:
     if kind in (14, 15):
         return _bech32("stake" if address_tag else "stake_test", content)
     return _bech32("addr" if address_tag else "addr_test", content)
+
+
+def must_be_payable(content: bytes) -> None:
+    """Raises ValueError if these bytes are not an address to which an output may be in Conway.
+
+    See `fromCborRigorousBothAddr` in the ledger's `Address.hs`: nothing may follow an address, and the numbers of a
+    pointer must fit. Earlier eras allowed both.
+    """
+    if content[:1] == b"\x82":
+        payload, checksum = cbor2.loads(content)
+        if zlib.crc32(payload.value) != checksum:
+            raise ValueError("the checksum of a Byron address is wrong")
+        return
+    if not content or content[0] & 0b1000_1100:
+        raise ValueError("the header of an address is invalid")
+    match content[0] >> 4 & 6:
+        case 4:
+            fits = _is_pointer(content[29:])
+        case 6:
+            fits = len(content) == 29
+        case _:
+            fits = len(content) == 57
+    if not fits:
+        raise ValueError("an address is too long or too short, or its pointer is invalid")
+
+
+def must_be_account(content: bytes) -> None:
+    """Raises ValueError if these bytes are not a stake address."""
+    if len(content) != 29 or content[0] & 0b1110_1110 != 0b1110_0000:
+        raise ValueError("not a stake address")
 
 
 def byron_address(magic: int | None, key: bytes, path: bytes = b"") -> str:
@@ -171,6 +208,21 @@ def _variable_length(number: int) -> bytes:
     while number := number >> 7:
         digits.append(number & 0x7F | 0x80)
     return bytes(reversed(digits))
+
+
+def _is_pointer(tail: bytes) -> bool:
+    """Whether these bytes are three numbers that fit. The first byte of each may be padding of zeros."""
+    digits = iter(tail)
+    for bits in _POINTER_BITS:
+        number, more, count = 0, True, 0
+        while more:
+            digit = next(digits, None)
+            if digit is None:
+                return False
+            number, more, count = number << 7 | digit & 0x7F, digit > 0x7F, count + 1
+        if number >= 1 << bits or count > -(-bits // 7):
+            return False
+    return next(digits, None) is None
 
 
 @lru_cache(maxsize=100_000)

@@ -7,7 +7,7 @@ from typing import Any
 import cbor2
 import msgspec
 
-from devnet import addresses, bodies, parameters
+from devnet import addresses, bodies, cbor, parameters
 from devnet.addresses import LedgerCredential
 from devnet.cast import Cast
 from devnet.dialect import plain
@@ -122,8 +122,9 @@ class Draft:
         """Attach metadata: each label with its CBOR and, if it has any, its plain JSON."""
         shown = {}
         for label, value in labels.items():
-            shown[str(label)] = {"cbor": cbor2.dumps(value).hex()}
-            if (said := plain(value)) is not None:
+            content = cbor2.dumps(value)
+            shown[str(label)] = {"cbor": content.hex()}
+            if (said := plain(cbor.read(content))) is not None:
                 shown[str(label)]["json"] = said
         self.tx["metadata"] = {"hash": addresses.blake2b_256(cbor2.dumps(labels)), "labels": shown}
 

@@ -1,16 +1,15 @@
 """The mempool: submitted transactions in order, and those that are in blocks by now."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
-from devnet import parameters
+from devnet import parameters, rules
 from devnet.ledger import Ledger
 from devnet.refusal import Refusal
-
-if TYPE_CHECKING:
-    from devnet.submitted import Submitted
+from devnet.submitted import Submitted
 
 Json = dict[str, Any]
 
@@ -49,26 +48,34 @@ class Mempool:
     def size_bytes(self) -> int:
         return sum(tx.size for tx in self.waiting.values())
 
-    def submit(self, tx: "Submitted", ledger: Ledger, moment: EraSlot) -> None:
+    def submit(self, tx: Submitted, ledger: Ledger, moment: EraSlot) -> None:
         """Accept a transaction. Raises Refusal if it breaks a rule of the ledger, or if there is no room.
 
         A chain that is not on time may make its next block later than `moment`; the transaction can expire first.
         """
-        from devnet import rules
+        self.check(tx, ledger, moment)
+        self.waiting[tx.id] = tx
+        self.version += 1
 
+    def check(self, tx: Submitted, ledger: Ledger, moment: EraSlot) -> None:
+        """Raises Refusal if `submit` would."""
         if self.size_bytes + tx.size > CAPACITY_BYTES:
             raise Refusal(3997, "The mempool is full.", {"error": f"more than {CAPACITY_BYTES} bytes would be waiting"})
+        with self.applied(ledger, moment):
+            rules.check(tx, ledger, moment.era, moment.slot)
+
+    @contextmanager
+    def applied(self, ledger: Ledger, moment: EraSlot) -> Iterator[None]:
+        """In the context, the ledger is as it will be after the transactions that wait."""
         length = ledger.length
         try:
             ledger.begin_era(moment.era)
             ledger.enter(moment.slot)
             for waiting in self.waiting.values():
                 ledger.apply_transaction(waiting.content)
-            rules.check(tx, ledger, moment.era, moment.slot)
+            yield
         finally:
             ledger.rewind(length)
-        self.waiting[tx.id] = tx
-        self.version += 1
 
     def offer(self, ledger: Ledger, era: str, slot: int) -> Iterator[Json]:
         """The transactions for the next block; each is checked after the previous one was applied."""
@@ -114,9 +121,7 @@ class Mempool:
         ledger.rewind(length)
         return dropped
 
-    def _broken(self, tx: "Submitted", ledger: Ledger, moment: EraSlot) -> Refusal | None:
-        from devnet import rules
-
+    def _broken(self, tx: Submitted, ledger: Ledger, moment: EraSlot) -> Refusal | None:
         try:
             rules.check(tx, ledger, moment.era, moment.slot)
         except Refusal as refusal:

@@ -1,16 +1,14 @@
 """Mempool monitoring: the snapshot that a client has acquired, and the queries about it."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from devnet.mempool import CAPACITY_BYTES
 from devnet.node import Node
 from devnet.refusal import Refusal
-
-if TYPE_CHECKING:
-    from devnet.submitted import Submitted
+from devnet.submitted import Submitted
 
 METHODS = ("acquireMempool", "nextTransaction", "hasTransaction", "sizeOfMempool", "releaseMempool")
 

@@ -1,22 +1,26 @@
 """The node: its selected chain, which grows and forks on demand, its ledger and its mempool."""
 
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import structlog
 
 from devnet.blocks import Block, Chain, OpenChain
+from devnet.case import Case
 from devnet.dialect import Dialect
 from devnet.ledger import Ledger
 from devnet.mempool import Dropped, EraSlot, Mempool
 from devnet.parameters import versions
 from devnet.refusal import Refusal
-
-if TYPE_CHECKING:
-    from devnet.submitted import Submitted
+from devnet.submitted import Submitted
+from devnet.votes import Reference
 
 log = structlog.get_logger()
+
+Json = dict[str, Any]
 
 
 class NodeClient(Protocol):
@@ -91,12 +95,26 @@ class Node:
             self.extend(self.chain.grow(1, self.mempool.offer))
         return count
 
-    def submit(self, tx: "Submitted") -> None:
-        """Accept a transaction for the next block. Raises Refusal if the ledger does not allow it now."""
-        if not isinstance(self.chain, OpenChain):
-            raise Refusal(3997, "The mempool is closed.", {"error": "this node's chain accepts no transactions"})
+    def submit(self, tx: Submitted) -> None:
+        """Accept a transaction for the next block. Raises Refusal if the ledger does not allow it now.
+
+        Its Plutus scripts are not run: see `devnet.submission`.
+        """
+        self._refuse_if_closed()
         self.mempool.submit(tx, self.ledger_after(len(self.blocks) - 1), self._moment())
         self._tell_of_mempool()
+
+    def check(self, tx: Submitted) -> None:
+        """Raises Refusal if `submit` would."""
+        self._refuse_if_closed()
+        self.mempool.check(tx, self.ledger_after(len(self.blocks) - 1), self._moment())
+
+    @contextmanager
+    def case_of(self, tx: Submitted, additional: dict[Reference, Json]) -> Iterator[Case]:
+        """A transaction in the ledger after those that wait, with additional outputs; valid in the context."""
+        ledger, moment = self.ledger_after(len(self.blocks) - 1), self._moment()
+        with self.mempool.applied(ledger, moment):
+            yield Case(tx, ledger, moment.era, moment.slot, additional)
 
     def fork(self, ancestor: int, blocks: list[Block], *, forget: bool = False) -> None:
         """Replace every block above the one at index `ancestor` (-1 for all) with others.
@@ -159,6 +177,10 @@ class Node:
             self._ledger.rewind(index + 1)
         self._ledger.advance(self.blocks, index + 1)
         return self._ledger
+
+    def _refuse_if_closed(self) -> None:
+        if not isinstance(self.chain, OpenChain):
+            raise Refusal(3997, "The mempool is closed.", {"error": "this node's chain accepts no transactions"})
 
     def _moment(self) -> EraSlot:
         """The era and slot of the next block: now on a chain that is on time, otherwise right after the tip."""

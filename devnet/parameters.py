@@ -1,6 +1,10 @@
 """Protocol parameters and genesis configurations, with the values of the public networks where they matter."""
 
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from devnet.blocks import Genesis
 from devnet.networks import Network
@@ -16,6 +20,7 @@ DREP_ACTIVITY_EPOCHS = 20
 PROPOSAL_LIFETIME_EPOCHS = 3
 POOL_COST = 170_000_000
 DESIRED_POOLS = 500
+PLEDGE_INFLUENCE = "3/10"
 RETIREMENT_BOUND_EPOCHS = 18
 SECURITY_PARAMETER = 2_160
 MIN_FEE_CONSTANT = 155_381
@@ -25,10 +30,24 @@ MAX_BLOCK_BODY_BYTES = 90_112
 MAX_VALUE_BYTES = 5_000
 MIN_UTXO_DEPOSIT_COEFFICIENT = 4_310
 OUTPUT_OVERHEAD_BYTES = 160  # added to an output's own bytes for its least lovelace
+MAX_TRANSACTION_UNITS = {"memory": 14_000_000, "cpu": 10_000_000_000}
+UNIT_PRICES = {"memory": "577/10000", "cpu": "721/10000000"}
+MAX_COLLATERAL_INPUTS = 3
+COLLATERAL_PERCENTAGE = 150
+MAX_REFERENCE_SCRIPTS_BYTES = 204_800
+REFERENCE_SCRIPT_PRICE = 15  # lovelace per byte, in the first range
+REFERENCE_SCRIPT_RANGE_BYTES = 25_600
+REFERENCE_SCRIPT_MULTIPLIER = Fraction(6, 5)
 PROTOCOL_MAJOR = {
     "byron": 1, "shelley": 2, "allegra": 3, "mary": 4, "alonzo": 6, "babbage": 8, "conway": 9, "dijkstra": 12,
 }  # fmt: skip
 """The major version with which each era begins. Conway is also 10 and 11."""
+
+CONSTITUTION = {
+    "metadata": {"url": "https://example.org/constitution.txt", "hash": "00" * 32},
+    "guardrails": {"hash": "fa24fb305126805cf2164c161d852a0e7330cf988f1fe558cf7d4a64"},
+}
+COMMITTEE_QUORUM = "2/3"
 
 _POOL_THRESHOLDS = {
     "noConfidence": "51/100",
@@ -46,16 +65,33 @@ _DREP_THRESHOLDS = {
     },
     "treasuryWithdrawals": "67/100",
 }  # fmt: skip
-_COST_MODELS = {"plutus:v1": [205_665, 812, 1, 1, 1_000], "plutus:v2": [205_665, 812, 1, 1, 1_000]}
-_COST_MODEL_OF_CONWAY = {"plutus:v3": [100_788, 420, 1, 1, 1_000]}
-_REFERENCE_SCRIPTS = {"base": 15.0, "range": 25_600, "multiplier": 1.2}
-_UNITS = {"memory": 14_000_000, "cpu": 10_000_000_000}
+# The cost models of mainnet with protocols 10 and 11, by major version: those of the epoch 544, and those of the
+# governance action gov_action1eqhnsdyf3exhp5mqt7sdjtl7xy69wqg8tvg854psns2jt72cra3qqrcnr8r.
+_COST_MODELS = msgspec.json.decode(
+    (Path(__file__).parent / "cost_models.json").read_bytes(), type=dict[int, dict[str, list[int]]]
+)
+_COSTS_OF_PROTOCOL_9 = 251  # of PlutusV3, before its functions on bits
 _BLOCK_UNITS = {"memory": 62_000_000, "cpu": 20_000_000_000}
-_PRICES = {"memory": "577/10000", "cpu": "721/10000000"}
+_REFERENCE_SCRIPTS = {
+    "base": float(REFERENCE_SCRIPT_PRICE),
+    "range": REFERENCE_SCRIPT_RANGE_BYTES,
+    "multiplier": float(REFERENCE_SCRIPT_MULTIPLIER),
+}
 
 
 def ada(lovelace: int) -> Json:
     return {"ada": {"lovelace": lovelace}}
+
+
+def cost_models(major: int) -> dict[str, list[int]]:
+    """The cost models of a protocol version by language, in the form of their list in updates.
+
+    Their values changed with protocols 9, 10 and 11. Earlier protocols have here those of protocol 9.
+    """
+    models = _COST_MODELS[11 if major >= 11 else 10]
+    languages = 3 if major >= 9 else 2 if major >= 7 else 1
+    found = {f"plutus:v{no}": models[f"plutus:v{no}"] for no in range(1, languages + 1)}
+    return found | {"plutus:v3": found["plutus:v3"][:_COSTS_OF_PROTOCOL_9]} if major == 9 else found
 
 
 def versions(eras: tuple[tuple[str, int], ...], forks: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
@@ -69,6 +105,7 @@ def protocol_parameters(era: str, version: tuple[int, int], major: int | None = 
 
     `major` is the protocol's version, by default the first of the era.
     """
+    major = PROTOCOL_MAJOR[era] if major is None else major
     parameters: Json = {
         "minFeeCoefficient": MIN_FEE_COEFFICIENT,
         "minFeeConstant": ada(MIN_FEE_CONSTANT),
@@ -79,20 +116,20 @@ def protocol_parameters(era: str, version: tuple[int, int], major: int | None = 
         "stakePoolDeposit": ada(POOL_DEPOSIT),
         "stakePoolRetirementEpochBound": RETIREMENT_BOUND_EPOCHS,
         "desiredNumberOfStakePools": DESIRED_POOLS,
-        "stakePoolPledgeInfluence": "3/10",
+        "stakePoolPledgeInfluence": PLEDGE_INFLUENCE,
         "monetaryExpansion": "3/1000",
         "treasuryExpansion": "1/5",
         "minStakePoolCost": ada(POOL_COST),
         "minUtxoDepositConstant": ada(0),
         "minUtxoDepositCoefficient": MIN_UTXO_DEPOSIT_COEFFICIENT,
-        "version": {"major": PROTOCOL_MAJOR[era] if major is None else major, "minor": 0},
+        "version": {"major": major, "minor": 0},
     }
     if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["alonzo"]:
-        parameters |= _alonzo_parameters() | {"maxValueSize": {"bytes": MAX_VALUE_BYTES}}
+        parameters |= _alonzo_parameters(major) | {"maxValueSize": {"bytes": MAX_VALUE_BYTES}}
     if PROTOCOL_MAJOR[era] >= PROTOCOL_MAJOR["conway"]:
         size = "maxReferenceScriptsSizePerTransaction" if version >= (7, 0) else "maxReferenceScriptsSize"
-        parameters |= _conway_parameters() | {"minFeeReferenceScripts": _REFERENCE_SCRIPTS, size: {"bytes": 204_800}}
-        parameters["plutusCostModels"] = _COST_MODELS | _COST_MODEL_OF_CONWAY
+        parameters |= _conway_parameters()
+        parameters |= {"minFeeReferenceScripts": _REFERENCE_SCRIPTS, size: {"bytes": MAX_REFERENCE_SCRIPTS_BYTES}}
     return parameters
 
 
@@ -106,16 +143,17 @@ def genesis_configuration(era: str, network: Network, genesis: Genesis, version:
         case "alonzo":
             return {
                 "era": "alonzo",
-                "updatableParameters": _alonzo_parameters() | {"maxValueSize": {"bytes": MAX_VALUE_BYTES}},
+                "updatableParameters": _alonzo_parameters(PROTOCOL_MAJOR["alonzo"])
+                | {"maxValueSize": {"bytes": MAX_VALUE_BYTES}},
             }
         case "conway":
             return _conway(version)
         case "dijkstra" if version >= (7, 0):
             return {
                 "era": "dijkstra",
-                "maxReferenceScriptsSizePerTransaction": {"bytes": 204_800},
+                "maxReferenceScriptsSizePerTransaction": {"bytes": MAX_REFERENCE_SCRIPTS_BYTES},
                 "maxReferenceScriptsSizePerBlock": {"bytes": 1_048_576},
-                "minFeeReferenceScripts": {"range": 25_600, "multiplier": 1.2},
+                "minFeeReferenceScripts": {"range": REFERENCE_SCRIPT_RANGE_BYTES, "multiplier": 1.2},
             }
         case _:
             return None
@@ -166,29 +204,26 @@ def _conway(version: tuple[int, int]) -> Json:
     parameters = _conway_parameters()
     if version >= (7, 0):
         parameters |= {
-            "plutusCostModels": _COST_MODEL_OF_CONWAY,
+            "plutusCostModels": {"plutus:v3": cost_models(9)["plutus:v3"]},
             "minFeeReferenceScripts": _REFERENCE_SCRIPTS,
         }
     return {
         "era": "conway",
-        "constitution": {
-            "metadata": {"url": "https://example.org/constitution.txt", "hash": "00" * 32},
-            "guardrails": {"hash": "fa24fb305126805cf2164c161d852a0e7330cf988f1fe558cf7d4a64"},
-        },
-        "constitutionalCommittee": {"members": [], "quorum": "2/3"},
+        "constitution": CONSTITUTION,
+        "constitutionalCommittee": {"members": [], "quorum": COMMITTEE_QUORUM},
         "updatableParameters": parameters,
     }
 
 
-def _alonzo_parameters() -> Json:
+def _alonzo_parameters(major: int) -> Json:
     return {
         "minUtxoDepositCoefficient": MIN_UTXO_DEPOSIT_COEFFICIENT,
-        "collateralPercentage": 150,
-        "plutusCostModels": _COST_MODELS,
-        "maxCollateralInputs": 3,
+        "collateralPercentage": COLLATERAL_PERCENTAGE,
+        "plutusCostModels": cost_models(major),
+        "maxCollateralInputs": MAX_COLLATERAL_INPUTS,
         "maxExecutionUnitsPerBlock": _BLOCK_UNITS,
-        "maxExecutionUnitsPerTransaction": _UNITS,
-        "scriptExecutionPrices": _PRICES,
+        "maxExecutionUnitsPerTransaction": MAX_TRANSACTION_UNITS,
+        "scriptExecutionPrices": UNIT_PRICES,
     }
 
 

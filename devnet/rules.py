@@ -5,16 +5,15 @@ others. For the rules that the devnet has, the order here is the same.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from devnet import addresses, parameters
+from devnet import addresses, parameters, script_rules
 from devnet.addresses import LedgerCredential
+from devnet.case import Case, whose
 from devnet.ledger import Asset, Ledger, lovelace_of
-from devnet.networks import Network
 from devnet.refusal import Refusal
 from devnet.submitted import Submitted
-from devnet.votes import Reference
 
 Json = dict[str, Any]
 
@@ -22,49 +21,14 @@ _ADA: Asset = ("ada", "lovelace")
 _ERAS = ("conway", "dijkstra")
 
 
-class Case:
-    """A transaction, and the ledger, era and slot in which it is checked."""
-
-    def __init__(self, tx: Submitted, ledger: Ledger, era: str, slot: int) -> None:
-        self.tx, self.ledger, self.era, self.slot = tx, ledger, era, slot
-        self.content = tx.content
-
-    @property
-    def network(self) -> Network:
-        return self.ledger.network
-
-    @property
-    def certificates(self) -> list[Json]:
-        certificates: list[Json] = self.content.get("certificates", [])
-        return certificates
-
-    @property
-    def spent(self) -> list[Json]:
-        """The outputs that it spends; `_inputs` has checked that they exist."""
-        return [self.ledger.unspent[reference] for reference in references(self.content["inputs"])]
-
-    def needed(self) -> Iterator[LedgerCredential]:
-        """The credentials that must approve: of inputs, withdrawals, certificates, policies, and extra signatories."""
-        yield from (addresses.payment_part(output["address"]) for output in self.spent)
-        yield from (addresses.reward_credential(address) for address in self.content.get("withdrawals", {}))
-        for certificate in self.certificates:
-            if certificate["type"] != "stakeCredentialRegistration" or "deposit" in certificate:
-                yield _whose(certificate)
-        yield from (LedgerCredential("script", policy) for policy in self.content.get("mint", {}))
-        yield from (
-            LedgerCredential("verificationKey", hash_) for hash_ in self.content.get("requiredExtraSignatories", ())
-        )
-
-
 def check(tx: Submitted, ledger: Ledger, era: str, slot: int) -> None:
-    """Raises Refusal if the transaction breaks a rule in this state of the ledger."""
+    """Raises Refusal if the transaction breaks a rule in this state of the ledger.
+
+    Plutus scripts are not run: whether they succeed is checked once, when the transaction is submitted.
+    """
     case = Case(tx, ledger, era, slot)
-    for rule in _RULES:
+    for rule in (*_RULES, *_RULES_OF_VALID) if tx.is_valid else _RULES:
         rule(case)
-
-
-def references(inputs: list[Json]) -> list[Reference]:
-    return [(source["transaction"]["id"], source["index"]) for source in inputs]
 
 
 def _era(case: Case) -> None:
@@ -75,8 +39,6 @@ def _era(case: Case) -> None:
 
 def _refuse_unsupported(case: Case) -> None:
     """Refuse features that a node supports and the devnet does not."""
-    if case.tx.runs_plutus:
-        raise _unexpected("this devnet has no Plutus evaluator: it accepts no transaction with redeemers or scripts")
     if case.tx.unsupported is not None:
         raise _unexpected(f"this devnet accepts no transaction with {case.tx.unsupported}")
 
@@ -100,11 +62,7 @@ def _inputs(case: Case) -> None:
     both = [each for each in case.content.get("references", ()) if each in case.content["inputs"]]
     if both:
         raise Refusal(3164, "Outputs are both spent and referred to.", {"conflictingReferences": both})
-    named = [*case.content["inputs"], *case.content.get("references", ())]
-    unknown = [
-        each for each, reference in zip(named, references(named), strict=True) if reference not in case.ledger.unspent
-    ]
-    if unknown:
+    if unknown := case.unknown("inputs", "references", "collaterals"):
         message = "The transaction contains unknown output references as inputs: spent already, or never produced."
         raise Refusal(3117, message, {"unknownOutputReferences": unknown})
 
@@ -123,7 +81,7 @@ def _network(case: Case) -> None:
     message = "Something in the transaction belongs to another network."
     if case.tx.network_id not in (None, expected):
         raise Refusal(3124, message, {"expectedNetwork": kind, "discriminatedType": "transaction"})
-    paid = [output["address"] for output in case.content["outputs"]]
+    paid = [output["address"] for output in _declared(case)]
     for what, found in (("address", paid), ("rewardAccount", [*case.content.get("withdrawals", ())])):
         foreign = [address for address in found if addresses.network_of(address) not in (None, expected)]
         if foreign:
@@ -138,36 +96,6 @@ def _signatures(case: Case) -> None:
     needed = {who.hash for who in case.needed() if not who.is_script}
     if missing := sorted(needed - case.tx.signers):
         raise Refusal(3101, "Some signatures are missing.", {"missingSignatories": missing})
-
-
-def _scripts(case: Case) -> None:
-    """Native scripts come as witnesses. Those of reference inputs would need their CBOR, which the devnet lacks."""
-    needed = {who.hash for who in case.needed() if who.is_script}
-    if missing := sorted(needed - case.tx.scripts.keys()):
-        raise Refusal(3102, "Some script witnesses are missing.", {"missingScripts": missing})
-    if extraneous := sorted(case.tx.scripts.keys() - needed):
-        raise Refusal(3104, "The transaction has scripts that it does not need.", {"extraneousScripts": extraneous})
-    failing = sorted(hash_ for hash_, script in case.tx.scripts.items() if not _agrees(script, case.tx))
-    if failing:
-        raise Refusal(3103, "Some native scripts fail.", {"failingNativeScripts": failing})
-
-
-def _agrees(script: Json, tx: Submitted) -> bool:
-    """Whether a native script allows a transaction, by its signatures and its validity interval."""
-    match script:
-        case {"clause": "signature", "from": key}:
-            return key in tx.signers
-        case {"clause": "all", "from": parts}:
-            return all(_agrees(part, tx) for part in parts)
-        case {"clause": "any", "from": parts}:
-            return any(_agrees(part, tx) for part in parts)
-        case {"clause": "some", "from": parts, "atLeast": least}:
-            return sum(_agrees(part, tx) for part in parts) >= int(least)
-        case {"clause": "after", "slot": slot}:
-            return tx.invalid_before is not None and tx.invalid_before >= int(slot)
-        case {"slot": slot}:
-            return tx.invalid_after is not None and tx.invalid_after <= int(slot)
-    raise AssertionError(f"no clause of a native script: {script}")
 
 
 def _metadata(case: Case) -> None:
@@ -186,16 +114,22 @@ def _metadata(case: Case) -> None:
 
 def _fee(case: Case) -> None:
     paid = lovelace_of({"value": case.content["fee"]})
-    least = parameters.MIN_FEE_CONSTANT + parameters.MIN_FEE_COEFFICIENT * case.tx.size
+    least = parameters.MIN_FEE_CONSTANT + parameters.MIN_FEE_COEFFICIENT * case.tx.size + script_rules.fee(case)
     if paid < least:
         data = {"minimumRequiredFee": parameters.ada(least), "providedFee": parameters.ada(paid)}
         raise Refusal(3122, "Insufficient fee: it must cover the minimum that the protocol requires.", data)
 
 
+def _declared(case: Case) -> list[Json]:
+    """Its outputs, and what it returns of its collateral."""
+    returned = [case.content["collateralReturn"]] if "collateralReturn" in case.content else []
+    return [*case.content["outputs"], *returned]
+
+
 def _outputs(case: Case) -> None:
     poor: list[Json] = []
     large: list[Json] = []
-    sizes = zip(case.content["outputs"], case.tx.output_sizes, case.tx.value_sizes, strict=True)
+    sizes = zip(_declared(case), case.tx.output_sizes, case.tx.value_sizes, strict=True)
     for output, size, value_size in sizes:
         least = (parameters.OUTPUT_OVERHEAD_BYTES + size) * parameters.MIN_UTXO_DEPOSIT_COEFFICIENT
         if lovelace_of(output) < least:
@@ -232,7 +166,7 @@ def _delegations(case: Case) -> None:
     known = dict.fromkeys(case.ledger.accounts)
     withdrawn = {addresses.reward_credential(address) for address in case.content.get("withdrawals", ())}
     for certificate in case.certificates:
-        who = _whose(certificate)
+        who = whose(certificate)
         kind = certificate["type"]
         if kind == "stakeCredentialRegistration":
             if who in known:
@@ -297,13 +231,9 @@ def _value(case: Case) -> None:
         raise Refusal(3123, "In and out value not conserved: the transaction must balance exactly.", data)
 
 
-def _whose(certificate: Json) -> LedgerCredential:
-    return LedgerCredential(certificate["from"], certificate["credential"])
-
-
 def _deposit(ledger: Ledger, certificate: Json) -> int:
     """The deposit that a registration takes, or that a deregistration returns."""
-    account = ledger.accounts.get(_whose(certificate))
+    account = ledger.accounts.get(whose(certificate))
     return parameters.STAKE_DEPOSIT if account is None else account.deposit
 
 
@@ -325,13 +255,18 @@ _RULES: tuple[Callable[[Case], None], ...] = (
     _inputs,
     _size,
     _network,
+    script_rules.integrity,
     _signatures,
-    _scripts,
+    script_rules.scripts,
+    script_rules.redeemers,
+    script_rules.datums,
     _metadata,
+    script_rules.collateral,
+    script_rules.units,
+    script_rules.reference_scripts,
     _fee,
     _outputs,
-    _forbidden_withdrawals,
-    _rewards,
-    _delegations,
     _value,
 )
+# A transaction whose scripts fail withdraws and certifies nothing (Conway rule LEDGER).
+_RULES_OF_VALID = (_forbidden_withdrawals, _rewards, _delegations)

@@ -1,52 +1,57 @@
-"""Reads a submitted transaction with pycardano, and converts it to Ogmios' JSON under its own id.
+"""Reads a submitted transaction, and converts it to Ogmios' JSON under its own id.
 
-NOTE: pycardano takes a second to import, so only the first submission imports this module.
+Everything is read from the transaction's own bytes (`devnet.cbor`), so that nothing is lost: the order of certificates,
+the bytes of datums and scripts. What the ledger's decoders refuse in Conway is refused here: equal items of a set,
+equal keys of a map, pointers beyond their bounds.
 """
 
-import io
-import os
 from typing import Any
 
-import cbor2
 import msgspec
 
-from devnet import addresses, parameters
+from devnet import addresses, cbor, certificates, parameters, witnesses
+from devnet.cbor import Item
 from devnet.dialect import plain
 from devnet.refusal import Refusal
-
-os.environ.setdefault("CBOR_C_EXTENSION", "1")  # pycardano's default decoder is slower
-
-import pycardano
-from pycardano.crypto.bip32 import BIP32ED25519PublicKey
+from devnet.witnesses import Redeemer, Witnesses
 
 Json = dict[str, Any]
-Body = dict[int, Any]  # by the keys of `transaction_body` in the CDDL
+Body = dict[int, Item]  # by the keys of `transaction_body` in the CDDL
 
 _ERAS_NAMED = {
     6: ("shelley", "allegra", "mary", "alonzo", "babbage", "conway"),
     7: ("alonzo", "babbage", "conway", "dijkstra"),
 }
+_FIELDS = {*range(6), 7, 8, 9, 11, *range(13, 23)}  # `transaction_body` in Conway's CDDL
+_NOT_EMPTY = {4, 5, 9, 13, 14, 18, 19, 20, 22}
 _AUXILIARY_DATA = 259  # its tag since Alonzo
+_CBOR = 24  # the tag of CBOR in bytes
 _INLINE = 1
 
 
 class Submitted(msgspec.Struct, frozen=True):
     """A transaction as it was submitted.
 
-    `content` is its JSON as Ogmios 7 writes it. `signers` are the hashes of the keys that signed it, `forged` the keys
-    whose signatures are invalid. `scripts` are its native scripts by hash. `unsupported` names its
-    features that the devnet does not support, if any. `output_sizes` and `value_sizes` are the sizes in bytes of its
-    outputs and of their values.
+    `content` is its JSON as Ogmios 7 writes it. `certificates` are those in it, grouped as in the body, of which some
+    become two. `signers` are the hashes of the keys that signed it, `forged` the keys whose signatures are invalid.
+    `scripts` are its scripts by hash. `unsupported` names its features that the devnet does not support, if any.
+    `output_sizes` and `value_sizes` are the sizes in bytes of its outputs and of their values, with the output that
+    returns collateral last. `size` is its own, as the ledger counts it: without the validity flag. `redeemers_cbor` and
+    `datums_cbor` are what the hash of script integrity is made of.
     """
 
     id: str
     cbor: bytes
+    size: int
     content: Json
+    certificates: tuple[list[Json], ...]
     network_id: int | None
     signers: frozenset[str]
     forged: tuple[str, ...]
     scripts: dict[str, Json]
-    runs_plutus: bool
+    redeemers: tuple[Redeemer, ...]
+    redeemers_cbor: bytes | None
+    datums_cbor: bytes | None
     unsupported: str | None
     output_sizes: tuple[int, ...]
     value_sizes: tuple[int, ...]
@@ -54,9 +59,13 @@ class Submitted(msgspec.Struct, frozen=True):
     metadata: str | None
 
     @property
-    def size(self) -> int:
-        """Bytes as the ledger counts them: without the validity flag."""
-        return len(self.cbor) - 1
+    def is_valid(self) -> bool:
+        """Whether it says that its scripts succeed."""
+        return bool(self.content["spends"] == "inputs")
+
+    @property
+    def runs_plutus(self) -> bool:
+        return bool(self.redeemers) or not self.is_valid
 
     @property
     def invalid_before(self) -> int | None:
@@ -72,10 +81,10 @@ class Submitted(msgspec.Struct, frozen=True):
         return slot
 
 
-def read(cbor: bytes, version: tuple[int, int]) -> Submitted:
+def read(content: bytes, version: tuple[int, int]) -> Submitted:
     """Parse a transaction. Raises Refusal, as that version of Ogmios words it, if these bytes are not one."""
     try:
-        return _read(cbor)
+        return _read(content)
     except Refusal:
         raise
     except Exception as cause:
@@ -85,269 +94,203 @@ def read(cbor: bytes, version: tuple[int, int]) -> Submitted:
         raise Refusal(-32602, message, dict.fromkeys(names, reason)) from cause
 
 
-def _read(cbor: bytes) -> Submitted:
-    known = pycardano.Transaction.from_cbor(cbor)
-    body_bytes, witness_bytes, _, auxiliary_bytes = _parts(cbor)
-    body: Body = cbor2.loads(body_bytes)
-    witnesses = cbor2.loads(witness_bytes)
-    id_ = addresses.blake2b_256(body_bytes)
-    keys = [(key, signature) for key, signature in witnesses.get(0, ())]
-    byron = [tuple(witness) for witness in witnesses.get(2, ())]
-    scripts = {_script_hash(script): _native(script) for script in witnesses.get(1, ())}
-    outputs = [_output(output) for output in body[1]]
-    metadata, labels = _metadata(auxiliary_bytes)
-    content: Json = {
-        "id": id_,
-        "spends": "inputs" if known.valid else "collaterals",
-        "inputs": _references(body[0]),
-        "outputs": outputs,
-        "fee": parameters.ada(body[2]),
-        "validityInterval": _validity(body),
-        "signatories": _signatories(keys, byron),
-        **_optional(body, known),
-    }
-    if scripts:
-        content["scripts"] = {hash_: {"language": "native", "json": script} for hash_, script in scripts.items()}
-    if metadata is not None:
-        content["metadata"] = {"hash": metadata, "labels": labels}
-    content["cbor"] = cbor.hex()
+def _read(content: bytes) -> Submitted:
+    parts = cbor.read(content).items()
+    if len(parts) != 4:
+        raise ValueError("a transaction is an array of four items")
+    whole_body, whole_witnesses, valid, auxiliary = parts
+    body = _body(whole_body)
+    id_ = addresses.blake2b_256(whole_body.cbor)
+    witnessed = witnesses.read(whole_witnesses, id_)
+    outputs = (*body[1].items(), *([body[16]] if 16 in body else []))
+    certified = tuple(map(certificates.shown, body[4].distinct())) if 4 in body else ()
+    metadata, labels, auxiliary_scripts = _metadata(auxiliary)
     declared = body.get(7)
     return Submitted(
         id=id_,
-        cbor=cbor,
-        content=content,
-        network_id=body.get(15),
-        signers=_signers(keys, byron),
-        forged=_forged([*keys, *byron], id_),
-        scripts=scripts,
-        runs_plutus=not known.valid or any(witnesses.get(key) for key in (3, 5, 6, 7)),
+        cbor=content,
+        size=1 + len(whole_body.cbor) + len(whole_witnesses.cbor) + len(auxiliary.cbor),
+        content={
+            "id": id_,
+            "spends": "inputs" if valid.flag() else "collaterals",
+            "inputs": _references(body[0]),
+            "outputs": [_output(output) for output in body[1].items()],
+            "fee": parameters.ada(body[2].number()),
+            "validityInterval": _validity(body),
+            **_optional(body, certified),
+            **_witnessed(witnessed, auxiliary_scripts),
+            **({} if metadata is None else {"metadata": {"hash": metadata, "labels": labels}}),
+            "cbor": content.hex(),
+        },
+        certificates=certified,
+        network_id=body[15].number() if 15 in body else None,
+        signers=witnessed.signers,
+        forged=witnessed.forged,
+        scripts=witnessed.scripts,
+        redeemers=witnessed.redeemers,
+        redeemers_cbor=witnessed.redeemers_cbor,
+        datums_cbor=witnessed.datums_cbor,
         unsupported=_unsupported(body),
-        output_sizes=tuple(len(cbor2.dumps(output)) for output in body[1]),
-        value_sizes=tuple(len(cbor2.dumps(_value_of(output))) for output in body[1]),
-        declared_metadata=None if declared is None else declared.hex(),
+        output_sizes=tuple(len(output.cbor) for output in outputs),
+        value_sizes=tuple(len(cbor.definite(_value_of(output))) for output in outputs),
+        declared_metadata=None if declared is None else declared.octets().hex(),
         metadata=metadata,
     )
 
 
-def _parts(cbor: bytes) -> list[bytes]:
-    """The original bytes of a transaction's four items: the id is the hash of the body as it was sent."""
-    if cbor[:1] not in (b"\x84", b"\x9f"):
-        raise ValueError("a transaction is an array of four items")
-    file = io.BytesIO(cbor)
-    file.seek(1)
-    decoder, parts = cbor2.CBORDecoder(file), []
-    for _ in range(4):
-        start = file.tell()
-        decoder.decode()
-        parts.append(cbor[start : file.tell()])
-    if cbor[file.tell() :] != (b"\xff" if cbor[:1] == b"\x9f" else b""):
-        raise ValueError("bytes after the transaction")
-    return parts
+def _body(whole: Item) -> Body:
+    """The body's fields. Conway's decoder knows no others, and refuses those that may be left out and are empty."""
+    body = whole.fields()
+    if unknown := sorted(body.keys() - _FIELDS):
+        raise ValueError(f"unknown fields of the body: {unknown}")
+    for key in _NOT_EMPTY & body.keys():
+        content = body[key].content(cbor.SET) if body[key].tag == cbor.SET else body[key]
+        if not content.value:
+            raise ValueError(f"field {key} of the body must not be empty")
+    return body
+
+
+def _witnessed(found: Witnesses, auxiliary_scripts: dict[str, Json]) -> Json:
+    """The signatures, scripts, datums and redeemers; maps are sorted by their keys, as the ledger has them.
+
+    Ogmios shows the scripts of the auxiliary data among them, though they witness nothing.
+    """
+    shown: Json = {"signatories": list(found.signatories)}
+    if scripts := auxiliary_scripts | found.scripts:
+        shown["scripts"] = dict(sorted(scripts.items()))
+    if found.datums:
+        shown["datums"] = dict(sorted(found.datums.items()))
+    if found.redeemers:
+        shown["redeemers"] = [redeemer.shown() for redeemer in found.redeemers]
+    return shown
 
 
 def _validity(body: Body) -> dict[str, int]:
     """The bounds of the slots in which it is valid, if it has any."""
     bounds = (("invalidBefore", 8), ("invalidAfter", 3))
-    return {name: body[key] for name, key in bounds if body.get(key) is not None}
+    return {name: body[key].number() for name, key in bounds if key in body}
 
 
-def _signatories(keys: list[tuple[bytes, bytes]], byron: list[tuple[Any, ...]]) -> list[Json]:
-    return [
-        *({"key": key.hex(), "signature": signature.hex()} for key, signature in keys),
-        *(_bootstrap(*witness) for witness in byron),
-    ]
-
-
-def _signers(keys: list[tuple[bytes, bytes]], byron: list[tuple[Any, ...]]) -> frozenset[str]:
-    """The hashes of the keys that have signed it."""
-    return frozenset([addresses.blake2b_224(key) for key, _ in keys] + [_byron_root(*witness) for witness in byron])
-
-
-def _forged(witnesses: list[tuple[Any, ...]], id_: str) -> tuple[str, ...]:
-    """The keys whose signatures are invalid for this transaction."""
-    return tuple(key.hex() for key, signature, *_ in witnesses if not _signs(key, signature, id_))
-
-
-def _signs(key: bytes, signature: bytes, id_: str) -> bool:
-    try:
-        BIP32ED25519PublicKey(key, b"").verify(signature, bytes.fromhex(id_))
-    except Exception:  # noqa: BLE001 - libsodium's wrapper raises several kinds
-        return False
-    return True
-
-
-def _optional(body: Body, known: Any) -> Json:
+def _optional(body: Body, certified: tuple[list[Json], ...]) -> Json:
     """The fields that not every transaction has."""
     found: Json = {}
-    if certificates := list(known.transaction_body.certificates or ()):
-        found["certificates"] = [shown for each in certificates for shown in _certificates(each)]
-    if body.get(5):
-        found["withdrawals"] = {addresses.shown(who): parameters.ada(lovelace) for who, lovelace in body[5].items()}
-    if body.get(9):
+    if certified:
+        found["certificates"] = [shown for each in certified for shown in each]
+    if 5 in body:
+        found["withdrawals"] = _withdrawals(body[5])
+    if 9 in body:
         found["mint"] = _assets(body[9])
-    if body.get(14):
-        found["requiredExtraSignatories"] = sorted(hash_.hex() for hash_ in body[14])
-    if body.get(18):
-        found["references"] = _references(body[18])
-    if body.get(13):
+    if 11 in body:
+        found["scriptIntegrityHash"] = body[11].octets().hex()
+    if 13 in body:
         found["collaterals"] = _references(body[13])
-    if body.get(15) is not None:
-        found["network"] = "mainnet" if body[15] else "testnet"
-    if body.get(22):
-        found["treasury"] = {"donation": parameters.ada(body[22])}
+    if 14 in body:
+        found["requiredExtraSignatories"] = sorted(hash_.octets().hex() for hash_ in body[14].distinct())
+    if 15 in body:
+        found["network"] = "mainnet" if body[15].number() else "testnet"
+    if 16 in body:
+        found["collateralReturn"] = _output(body[16])
+    if 17 in body:
+        found["totalCollateral"] = parameters.ada(body[17].number())
+    if 18 in body:
+        found["references"] = _references(body[18])
+    treasury = {
+        name: parameters.ada(body[key].number()) for name, key in (("value", 21), ("donation", 22)) if key in body
+    }
+    if treasury:
+        found["treasury"] = treasury
     return found
 
 
 def _unsupported(body: Body) -> str | None:
     """Features of the transaction that a node supports and the devnet does not."""
-    names = {6: "updates of the protocol", 19: "votes", 20: "proposals", 21: "statements of the treasury's value"}
-    found = [name for key, name in names.items() if body.get(key)]
+    names = {19: "votes", 20: "proposals", 21: "statements of the treasury's value"}
+    found = [name for key, name in names.items() if key in body]
     return ", ".join(found) or None
 
 
-def _references(inputs: Any) -> list[Json]:
-    """References in the ledger's order. cbor2 reads a tagged set as an unordered set."""
-    return [{"transaction": {"id": id_.hex()}, "index": index} for id_, index in sorted(map(tuple, inputs))]
+def _withdrawals(withdrawals: Item) -> Json:
+    """Lovelace by stake address, in the ledger's order: scripts come before keys, as in its type `Credential`."""
+    found = {who.octets(): lovelace.number() for who, lovelace in withdrawals.entries()}
+    for who in found:
+        addresses.must_be_account(who)
+    in_order = sorted(found, key=lambda who: (not who[0] & 0x10, who[1:]))
+    return {addresses.shown(who): parameters.ada(found[who]) for who in in_order}
 
 
-def _output(output: Any) -> Json:
+def _references(inputs: Item) -> list[Json]:
+    """References in the ledger's order, which is that of redeemers' indexes, too."""
+    found = sorted((id_.octets(), index.number()) for id_, index in (each.items() for each in inputs.distinct()))
+    return [{"transaction": {"id": id_.hex()}, "index": index} for id_, index in found]
+
+
+def _output(output: Item) -> Json:
     """An output, as a list (Shelley to Alonzo) or as a map (since Babbage)."""
-    value = _value_of(output)
-    lovelace, assets = (value, {}) if isinstance(value, int) else value
-    if isinstance(output, list):
-        shown: Json = {"address": addresses.shown(output[0])}
-        if len(output) > 2:
-            shown["datumHash"] = output[2].hex()
-    else:
-        shown = {"address": addresses.shown(output[0])}
-        if output.get(2):
-            form, datum = output[2]
-            shown |= {"datum": datum.value.hex()} if form == _INLINE else {"datumHash": datum.hex()}
-        if output.get(3):
-            shown["script"] = _script(cbor2.loads(output[3].value))
-    return shown | {"value": parameters.ada(lovelace) | _assets(assets)}
+    if output.kind == "list":
+        address, value, *hash_ = output.items()
+        shown: Json = {"address": _address(address), "value": _value(value)}
+        return shown | ({"datumHash": hash_[0].octets().hex()} if hash_ else {})
+    fields = output.fields()
+    shown = {"address": _address(fields[0]), "value": _value(fields[1])}
+    if 2 in fields:
+        form, datum = fields[2].items()
+        is_inline = form.number() == _INLINE
+        shown |= {"datum": datum.content(_CBOR).octets().hex()} if is_inline else {"datumHash": datum.octets().hex()}
+    if 3 in fields:
+        shown["script"] = witnesses.script(cbor.read(fields[3].content(_CBOR).octets()))
+    return shown
 
 
-def _value_of(output: Any) -> Any:
-    return output[1]
+def _address(item: Item) -> str:
+    content = item.octets()
+    addresses.must_be_payable(content)
+    return addresses.shown(content)
 
 
-def _assets(assets: Any) -> Json:
-    """Quantities by policy and name, without those that are zero."""
-    found = {
-        policy.hex(): {name.hex(): quantity for name, quantity in names.items() if quantity}
-        for policy, names in assets.items()
-    }
-    return {policy: names for policy, names in found.items() if names}
+def _value_of(output: Item) -> Item:
+    return output.items()[1] if output.kind == "list" else output.fields()[1]
 
 
-def _script(script: Any) -> Json:
-    kind, content = script
-    if kind == 0:
-        return {"language": "native", "json": _native(content)}
-    return {"language": f"plutus:v{kind}", "cbor": content.hex()}
+def _value(value: Item) -> Json:
+    if value.kind == "int":
+        return parameters.ada(value.number())
+    lovelace, assets = value.items()
+    return parameters.ada(lovelace.number()) | _assets(assets)
 
 
-def _script_hash(script: Any) -> str:
-    return addresses.blake2b_224(b"\0" + cbor2.dumps(script))
+def _assets(assets: Item) -> Json:
+    """Quantities by policy and name, in the ledger's order."""
+    return dict(sorted((policy.octets().hex(), _quantities(names)) for policy, names in assets.entries()))
 
 
-def _native(script: Any) -> Json:
-    """A native script in Ogmios' JSON."""
-    match list(script):
-        case [0, bytes(key)]:
-            return {"clause": "signature", "from": key.hex()}
-        case [1 | 2 as kind, parts]:
-            return {"clause": "all" if kind == 1 else "any", "from": [_native(part) for part in parts]}
-        case [3, int(least), parts]:
-            return {"clause": "some", "atLeast": least, "from": [_native(part) for part in parts]}
-        case [4 | 5 as kind, int(slot)]:
-            return {"clause": "after" if kind == 4 else "before", "slot": slot}
-        case _:
-            raise ValueError("not a native script")
-
-
-def _certificates(certificate: Any) -> list[Json]:
-    """A certificate in Ogmios' form: one that registers and delegates becomes two.
-
-    NOTE: pycardano leaves the certificates of a tagged set as lists.
-    """
-    fields = certificate if isinstance(certificate, list | tuple) else certificate.to_primitive()
-    kind, rest = fields[0], list(fields[1:])
-    if kind not in _CERTIFICATES:
-        raise Refusal(3998, f"Unrecognized certificate type {kind}: this devnet has certificates of stake only.")
-    origin, hash_ = rest.pop(0)
-    whose = {"from": "script" if origin else "verificationKey", "credential": _bytes(hash_).hex()}
-    registers, pool, representative, deposit = _CERTIFICATES[kind]
-    delegation: Json = {"type": "stakeDelegation", **whose}
-    if pool:
-        delegation["stakePool"] = {"id": addresses.pool_of_hash(_bytes(rest.pop(0)))}
-    if representative:
-        delegation["delegateRepresentative"] = _representative(rest.pop(0))
-    found: list[Json] = []
-    if registers:
-        stated = {"deposit": parameters.ada(rest.pop(0))} if deposit else {}
-        found.append({"type": f"stakeCredential{registers}", **whose, **stated})
-    if pool or representative:
-        found.append(delegation)
+def _quantities(names: Item) -> dict[str, int]:
+    found = dict(sorted((name.octets().hex(), quantity.number()) for name, quantity in names.entries()))
+    if not all(found.values()):
+        raise ValueError("a quantity of an asset is zero")
+    if not found:
+        raise ValueError("a policy has no assets")
     return found
 
 
-# Certificates by their numbers in the CDDL: their effect on the registration, and whether they name a pool, a
-# representative and a deposit.
-_CERTIFICATES = {
-    0: ("Registration", False, False, False),
-    1: ("Deregistration", False, False, False),
-    2: ("", True, False, False),
-    7: ("Registration", False, False, True),
-    8: ("Deregistration", False, False, True),
-    9: ("", False, True, False),
-    10: ("", True, True, False),
-    11: ("Registration", True, False, True),
-    12: ("Registration", False, True, True),
-    13: ("Registration", True, True, True),
-}
-
-
-def _representative(drep: Any) -> Json:
-    kind, *hash_ = drep
-    if kind == 2:
-        return {"type": "abstain"}
-    if kind == 3:
-        return {"type": "noConfidence"}
-    origin = "script" if kind else "verificationKey"
-    return {"id": _bytes(hash_[0]).hex(), "from": origin, "type": "registered"}
-
-
-def _bytes(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else bytes(value.payload)
-
-
-def _bootstrap(key: bytes, signature: bytes, chain_code: bytes, attributes: bytes) -> Json:
-    return {
-        "key": key.hex(),
-        "signature": signature.hex(),
-        "chainCode": chain_code.hex(),
-        "addressAttributes": attributes.hex(),
-    }
-
-
-def _byron_root(key: bytes, _signature: bytes, chain_code: bytes, attributes: bytes) -> str:
-    return addresses.byron_root(key + chain_code, cbor2.loads(attributes))
-
-
-def _metadata(cbor: bytes) -> tuple[str | None, Json]:
-    """The hash of the auxiliary data and the metadata by label; (None, {}) if there is none."""
-    auxiliary = cbor2.loads(cbor)
-    if auxiliary is None:
-        return None, {}
-    if isinstance(auxiliary, cbor2.CBORTag) and auxiliary.tag == _AUXILIARY_DATA:
-        auxiliary = auxiliary.value.get(0, {})
-    elif isinstance(auxiliary, list):
-        auxiliary = auxiliary[0]
+def _metadata(auxiliary: Item) -> tuple[str | None, Json, dict[str, Json]]:
+    """The hash of the auxiliary data, the metadata by label and the scripts by hash; nothing if there is none."""
+    if auxiliary.is_null:
+        return None, {}, {}
+    content: Item | None = auxiliary
+    scripts: dict[str, Json] = {}
+    if auxiliary.tag == _AUXILIARY_DATA:
+        fields = auxiliary.content(_AUXILIARY_DATA).fields()
+        content = fields.get(0)
+        scripts = witnesses.scripts(
+            {language: fields[key] for language, key in enumerate(range(1, 5)) if key in fields}
+        )
+    elif auxiliary.kind == "list":
+        content, natives = auxiliary.items()
+        scripts = witnesses.scripts({0: natives})
     labels: Json = {}
-    for label, value in auxiliary.items():
-        labels[str(label)] = {"cbor": cbor2.dumps(value).hex()}
+    entries = {} if content is None else content.fields()
+    for label, value in sorted(entries.items()):
+        labels[str(label)] = shown = {"cbor": cbor.definite(value).hex()}
         if (said := plain(value)) is not None:
-            labels[str(label)]["json"] = said
-    return addresses.blake2b_256(cbor), labels
+            shown["json"] = said
+    return addresses.blake2b_256(auxiliary.cbor), labels, scripts

@@ -25,7 +25,6 @@ from tests.api.client import Client, Reply, serving
 from tests.api.conftest import IssueKey
 from tests.api.submitting import EVALUATE, SUBMIT, grant, new_key
 from tests.chain.written import Written
-from tests.pure.test_transaction_cbor import VALID
 from tests.wallet import ADA, Wallet, id_of
 
 HELD = faucet.OUTPUT_LOVELACE
@@ -170,22 +169,6 @@ async def test_mutations_reach_the_node_only_if_they_have_the_shape_of_transacti
     for tx, code in zip(mutations, codes, strict=True):
         assert code in by_us or is_shaped(tx), tx.hex()
         assert code != "invalid_transaction" or not is_transaction(tx), tx.hex()
-
-
-@pytest.mark.parametrize("sandbox", [(7, 0)], indirect=True)
-async def test_what_only_a_node_can_read_reaches_it_by_every_path(sandbox: Sandbox) -> None:
-    cbor, facade = {"Content-Type": "application/cbor"}, "/blockfrost/api/v0"
-    for number, (name, tx) in enumerate(VALID.items(), 1):
-        replies = [await sandbox.send(form, path) for path in (SUBMIT, EVALUATE) for form in (tx, tx.hex())]
-        for path, data in (("/tx/submit", tx), ("/utils/txs/evaluate", tx.hex().encode())):
-            replies.append(await sandbox.api.call("POST", facade + path, sandbox.key, data=data, headers=cbor))
-        body = {"cbor": tx.hex(), "additionalUtxoSet": []}
-        path = facade + "/utils/txs/evaluate/utxos"
-        replies.append(await sandbox.api.call("POST", path, sandbox.key, json=body))
-        codes = {reply.headers.get("Error-Code") for reply in replies}
-        assert not codes & {"invalid_transaction", "foreign_transaction", "transaction_not_signed"}, name
-        assert sandbox.node.requests["submitTransaction"] == 3 * number, name
-        assert sandbox.node.requests["evaluateTransaction"] == 4 * number, name
 
 
 def mutated(tx: bytearray, dice: random.Random) -> bytes:

@@ -238,9 +238,16 @@ NAMED = {
         "UPDATE script SET language = 3 - language WHERE ctid = (SELECT min(ctid) FROM script WHERE language > 0)",
         "hash of script",
     ),
+    # Of the scripts that no output carries, and of those that one does: history alone finds the latter.
     "a script that a later transaction showed first": (
-        "UPDATE script SET tx_id = (SELECT max(tx_id) FROM tx) WHERE ctid = (SELECT min(ctid) FROM script)",
+        "UPDATE script SET tx_id = (SELECT max(tx_id) FROM tx) WHERE ctid = (SELECT min(s.ctid) FROM script s"
+        " WHERE NOT EXISTS (SELECT FROM tx WHERE position(s.hash IN attached) > 0))",
         "tx_id of script",
+    ),
+    "a script of an output that a later transaction showed first": (
+        "UPDATE script SET tx_id = (SELECT max(tx_id) FROM tx) WHERE ctid = (SELECT min(s.ctid) FROM script s"
+        " WHERE EXISTS (SELECT FROM tx WHERE position(s.hash IN attached) > 0))",
+        "a row by tx_id",
     ),
     "a reference script that an output lacks": (
         "UPDATE tx SET attached = NULL WHERE tx_id = (SELECT max(tx_id) FROM tx WHERE attached IS NOT NULL"

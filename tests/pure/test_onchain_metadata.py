@@ -54,13 +54,3 @@ def test_the_parts_of_a_datum_keep_their_bytes(head: str, form: str) -> None:
         (b"\x41a", b"\xc2\x41\x01"),
     ]
     assert plutus_data.pairs_of(datum) is None and plutus_data.fields_of(fields[0]) is None
-
-
-def test_a_deep_part_of_a_datum_hides_no_other_part() -> None:
-    """A field that is nested too deeply to be shown is legal, as is a deep value in the map."""
-    deep = b"\x9f" * 5_000 + b"\xff" * 5_000
-    entries = cbor2.dumps({b"name": b"a", b"image": b"b"})
-    datum = b"\xd8\x79\x83" + entries + b"\x01" + deep
-    assert plutus_data.fields_of(datum) == [entries, b"\x01", deep]
-    assert onchain_metadata.of_datum(datum, label_prefix(222) + b"name") is not None
-    assert plutus_data.pairs_of(b"\xa1\x41a" + deep) == [(b"\x41a", deep)]

@@ -1,0 +1,297 @@
+"""The devnet runs Plutus scripts as a node does: it evaluates them, and refuses a transaction that misstates them."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+import pycardano
+import pytest
+from pycardano import (
+    ExecutionUnits,
+    PlutusV1Script,
+    PlutusV2Script,
+    PlutusV3Script,
+    Redeemer,
+    TransactionBuilder,
+    TransactionOutput,
+    UTxO,
+    Value,
+)
+
+from devnet import addresses, evaluation, outputs, parameters, submitted
+from devnet.case import references
+from devnet.dialect import Dialect
+from devnet.evaluation import Evaluable
+from devnet.generator import Generated, Options
+from devnet.networks import MAINNET
+from devnet.server import NodeServer
+from devnet.submitted import Submitted
+from devnet.votes import Reference
+from tests.chain.harness import blocks_of, recorded
+from tests.chain.ogmios import OgmiosClient, client, strange
+from tests.wallet import ADA, Wallet, id_of
+
+Json = dict[str, Any]
+Script = Any  # of PlutusV1, V2 or V3
+
+# `(lam x y z ())` and `(lam x y z (error))` for PlutusV1 and V2, `(lam x ())` and `(lam x (error))` for V3.
+SUCCEEDS = "4d01000033222220051200120011"
+FAILS = "46010000222601"
+SUCCEEDS_V3 = "450101002499"
+FAILS_V3 = "450101002601"
+GOOD: list[Script] = [
+    PlutusV1Script(bytes.fromhex(SUCCEEDS)),
+    PlutusV2Script(bytes.fromhex(SUCCEEDS)),
+    PlutusV3Script(bytes.fromhex(SUCCEEDS_V3)),
+]
+BAD: list[Script] = [
+    PlutusV1Script(bytes.fromhex(FAILS)),
+    PlutusV2Script(bytes.fromhex(FAILS)),
+    PlutusV3Script(bytes.fromhex(FAILS_V3)),
+]
+# Each language's costs of two constants and three functions, or one, by the cost models: 100 and 16000 a step.
+UNITS = {1: (1_700, 256_100), 2: (1_700, 256_100), 3: (500, 64_100)}
+DATUM = 42
+
+needs_node_js = pytest.mark.skipif(
+    shutil.which("npm") is None, reason="needs Node.js and npm, which evaluate Plutus scripts"
+)
+
+
+class Devnet(msgspec.Struct):
+    """A running devnet with a client, and pycardano's view of it."""
+
+    node: NodeServer
+    ogmios: OgmiosClient
+    context: Any
+    wallet: Wallet = msgspec.field(default_factory=Wallet.of_faucet)
+    told: list[Json] = []
+
+    async def ask(self, method: str, tx: Any, **params: Any) -> Any:
+        answer = await self.ogmios.ask(method, transaction={"cbor": tx.to_cbor_hex()}, **params)
+        part = "error" if isinstance(answer, dict) and "code" in answer else "result"
+        self.told.append({"jsonrpc": "2.0", "method": method, part: answer, "id": None})
+        return answer
+
+    async def build(self, build: Any) -> Any:
+        return await asyncio.to_thread(build)
+
+    async def lock(self, script: Script, **output: Any) -> UTxO:
+        """An unspent output of 20 ada at a script's address."""
+        address = pycardano.Address(pycardano.plutus_script_hash(script), network=pycardano.Network.TESTNET)
+        return await self.pay(TransactionOutput(address, 20 * ADA, **output))
+
+    async def pay(self, output: TransactionOutput) -> UTxO:
+        def build() -> Any:
+            builder = TransactionBuilder(self.context)
+            builder.add_input_address(self.wallet.address)
+            builder.add_output(output)
+            return builder.build_and_sign([self.wallet.key], self.wallet.address)
+
+        tx = await self.build(build)
+        assert "transaction" in await self.ask("submitTransaction", tx)
+        self.node.grow()
+        return UTxO(pycardano.TransactionInput(tx.id, 0), output)
+
+    def builder(self) -> TransactionBuilder:
+        builder = TransactionBuilder(self.context)
+        builder.add_input_address(self.wallet.address)
+        return builder
+
+    async def spend(self, held: UTxO, units: tuple[int, int] | None = None, **more: Any) -> Any:
+        """A signed transaction that spends an output of a script, with these units or those that the node tells."""
+
+        def build() -> Any:
+            builder = self.builder()
+            redeemer = Redeemer(7, ExecutionUnits(*units)) if units else Redeemer(7)
+            builder.add_script_input(held, redeemer=redeemer, **more)
+            return builder.build_and_sign([self.wallet.key], self.wallet.address)
+
+        return await self.build(build)
+
+    def in_tip(self) -> dict[str, Json]:
+        return {tx["id"]: tx for tx in self.node.blocks[-1].decoded()["transactions"]}
+
+
+@pytest.fixture
+async def devnet() -> AsyncIterator[Devnet]:
+    chain = Generated(Options(seed=3, density=2, eras=(("conway", 0),), faucet=True, blocks_per_epoch=40), 60)
+    async with NodeServer(chain, dialect=Dialect((6, 14))) as node, client(node) as ogmios:
+        port = int(node.url.rpartition(":")[2])
+        devnet = Devnet(node, ogmios, await asyncio.to_thread(pycardano.OgmiosChainContext, "127.0.0.1", port))
+        yield devnet
+        assert strange((6, 14), devnet.told) == {}
+
+
+@needs_node_js
+@pytest.mark.parametrize("version", [1, 2, 3])
+async def test_pycardano_spends_from_a_plutus_script(devnet: Devnet, version: int) -> None:
+    """It asks the devnet for the units, and hashes the cost models that the devnet tells."""
+    script = GOOD[version - 1]
+    stored = {"datum_hash": pycardano.datum_hash(DATUM)} if version == 1 else {"datum": DATUM}
+    held = await devnet.lock(script, **stored)
+    told: dict[str, Any] = {"datum": DATUM} if version == 1 else {}
+    tx = await devnet.spend(held, script=script, **told)
+    memory, cpu = UNITS[version]
+    index = sorted((bytes(each.transaction_id), each.index) for each in tx.transaction_body.inputs).index(
+        (bytes(held.input.transaction_id), 0)
+    )
+    validator_ = {"purpose": "spend", "index": index}
+    assert await devnet.ask("evaluateTransaction", tx) == [
+        {"validator": validator_, "budget": {"memory": memory, "cpu": cpu}}
+    ]
+    assert await devnet.ask("submitTransaction", tx) == {"transaction": {"id": id_of(tx)}}
+    devnet.node.grow()
+    shown = devnet.in_tip()[id_of(tx)]
+    assert [(each["validator"], each["redeemer"]) for each in shown["redeemers"]] == [(validator_, "07")]
+    assert shown.get("datums", {}) == ({addresses.blake2b_256(b"\x18\x2a"): "182a"} if version == 1 else {})
+    assert [each["language"] for each in shown["scripts"].values()] == [f"plutus:v{version}"]
+
+
+@needs_node_js
+async def test_a_script_of_another_output_spends_and_mints(devnet: Devnet) -> None:
+    script, policy = GOOD[2], GOOD[1]
+    stored = await devnet.pay(TransactionOutput(devnet.wallet.address, 20 * ADA, script=script))
+    held = await devnet.lock(script)
+    minted = pycardano.MultiAsset.from_primitive({bytes(pycardano.plutus_script_hash(policy)): {b"T": 5}})
+
+    def build() -> Any:
+        builder = devnet.builder()
+        builder.add_script_input(held, script=stored, redeemer=Redeemer(1))
+        builder.add_minting_script(policy, redeemer=Redeemer(2))
+        builder.mint = minted
+        builder.add_output(TransactionOutput(devnet.wallet.address, Value(2 * ADA, minted)))
+        return builder.build_and_sign([devnet.wallet.key], devnet.wallet.address)
+
+    tx = await devnet.build(build)
+    assert {each["validator"]["purpose"] for each in await devnet.ask("evaluateTransaction", tx)} == {"spend", "mint"}
+    assert "transaction" in await devnet.ask("submitTransaction", tx)
+
+
+@needs_node_js
+@pytest.mark.parametrize("version", [1, 2, 3])
+async def test_a_failing_script_is_named_and_costs_the_collateral(devnet: Devnet, version: int) -> None:
+    script = BAD[version - 1]
+    stored = {"datum_hash": pycardano.datum_hash(DATUM)} if version == 1 else {"datum": DATUM}
+    held = await devnet.lock(script, **stored)
+    told: dict[str, Any] = {"datum": DATUM} if version == 1 else {}
+    tx = await devnet.spend(held, (100_000, 10**8), script=script, **told)
+    refused = await devnet.ask("evaluateTransaction", tx)
+    assert refused["code"] == 3010
+    assert [(each["validator"]["purpose"], each["error"]["code"]) for each in refused["data"]] == [("spend", 3012)]
+    refused = await devnet.ask("submitTransaction", tx)
+    assert (refused["code"], refused["data"]["declaredSpending"]) == (3136, "inputs")
+    tx.valid = False
+    assert "transaction" in await devnet.ask("submitTransaction", tx)
+    devnet.node.grow()
+    assert devnet.in_tip()[id_of(tx)]["spends"] == "collaterals"
+    reference = (str(held.input.transaction_id), held.input.index)
+    ledger = devnet.node.ledger_after(len(devnet.node.blocks) - 1)
+    assert reference in ledger.unspent, "its inputs are not spent"
+    assert all((str(each.transaction_id), each.index) not in ledger.unspent for each in tx.transaction_body.collateral)
+
+
+@needs_node_js
+async def test_units_below_those_used_and_a_false_statement_are_refused(devnet: Devnet) -> None:
+    held = await devnet.lock(GOOD[2])
+    memory, cpu = UNITS[3]
+    for units in ((memory - 1, cpu), (memory, cpu - 1)):
+        refused = await devnet.ask("submitTransaction", await devnet.spend(held, units, script=GOOD[2]))
+        assert (refused["code"], refused["data"]["declaredSpending"]) == (3136, "inputs")
+        assert f"uses {memory} of memory and {cpu} of cpu" in refused["data"]["mismatchReason"]
+    tx = await devnet.spend(held, (memory, cpu), script=GOOD[2])
+    tx.valid = False
+    assert await devnet.ask("submitTransaction", tx) == {
+        "code": 3136,
+        "message": "The transaction states another outcome of its Plutus scripts than they have.",
+        "data": {"declaredSpending": "collaterals", "mismatchReason": "all scripts succeed"},
+    }
+    tx.valid = True
+    assert "transaction" in await devnet.ask("submitTransaction", tx)
+
+
+@needs_node_js
+async def test_the_failing_one_of_several_scripts_is_named(devnet: Devnet) -> None:
+    good, bad = await devnet.lock(GOOD[2]), BAD[2]
+    minted = pycardano.MultiAsset.from_primitive({bytes(pycardano.plutus_script_hash(bad)): {b"T": 5}})
+
+    def build() -> Any:
+        builder = devnet.builder()
+        builder.add_script_input(good, script=GOOD[2], redeemer=Redeemer(1, ExecutionUnits(10**5, 10**8)))
+        builder.add_minting_script(bad, redeemer=Redeemer(2, ExecutionUnits(10**5, 10**8)))
+        builder.mint = minted
+        builder.add_output(TransactionOutput(devnet.wallet.address, Value(2 * ADA, minted)))
+        return builder.build_and_sign([devnet.wallet.key], devnet.wallet.address)
+
+    refused = await devnet.ask("evaluateTransaction", await devnet.build(build))
+    assert [each["validator"] for each in refused["data"]] == [{"purpose": "mint", "index": 0}]
+
+
+@needs_node_js
+async def test_outputs_that_are_not_on_the_chain_can_be_added(devnet: Devnet) -> None:
+    held = await devnet.lock(GOOD[2])
+    tx = await devnet.spend(held, script=GOOD[2])
+    added = {
+        "transaction": {"id": "cd" * 32},
+        "index": 3,
+        "address": str(held.output.address),
+        "value": {"ada": {"lovelace": 5 * ADA}},
+    }
+    elsewhere = pycardano.TransactionInput.from_primitive(["cd" * 32, 3])
+    tx.transaction_body.reference_inputs = [elsewhere]
+    assert (await devnet.ask("evaluateTransaction", tx))["code"] == 3004
+    assert len(await devnet.ask("evaluateTransaction", tx, additionalUtxo=[added])) == 1
+    known = added | {"transaction": {"id": str(held.input.transaction_id)}, "index": 0}
+    assert (await devnet.ask("evaluateTransaction", tx, additionalUtxo=[added, known]))["code"] == 3002
+    assert (await devnet.ask("evaluateTransaction", tx, additionalUtxo=[added | {"address": 5}]))["code"] == -32602
+
+
+async def test_without_node_js_the_answer_says_what_is_missing(devnet: Devnet, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = await devnet.lock(GOOD[2])
+    tx = await devnet.spend(held, (500, 64_100), script=GOOD[2])
+    monkeypatch.setattr("devnet.evaluation.shutil.which", lambda _program: None)
+    reason = "Plutus scripts are evaluated by Node.js, and there is no program 'node' here"
+    refused = await devnet.ask("evaluateTransaction", tx)
+    assert (refused["code"], refused["data"]) == (3004, {"reason": reason})
+    refused = await devnet.ask("submitTransaction", tx)
+    assert (refused["code"], refused["data"]) == (3997, {"error": reason})
+    payment = devnet.wallet.payment((str(held.input.transaction_id), 1), 10, 5 * ADA)
+    assert await devnet.ask("evaluateTransaction", payment) == []
+
+
+@needs_node_js
+async def test_recorded_transactions_use_no_more_units_than_they_have_paid_for() -> None:
+    """Those of mainnet whose inputs the recording has, with the cost models of their time."""
+    evaluated = 0
+    for tx, used in islice(resolved("mainnet-conway"), 3):
+        found = await evaluation.evaluate(
+            Evaluable(
+                transaction=tx.cbor,
+                redeemers=tuple(redeemer.pointer for redeemer in tx.redeemers),
+                outputs=tuple((outputs.reference(source), outputs.encoded(output)) for source, output in used.items()),
+                cost_models=tuple(parameters.cost_models(9).values()),
+                network=MAINNET,
+            )
+        )
+        assert found.keys() == {redeemer.pointer for redeemer in tx.redeemers}
+        for redeemer in tx.redeemers:
+            units = found[redeemer.pointer]
+            assert units.memory == redeemer.memory
+            assert redeemer.cpu * 0.7 < units.cpu <= redeemer.cpu
+        evaluated += 1
+    assert evaluated == 3
+
+
+def resolved(name: str) -> Iterator[tuple[Submitted, dict[Reference, Json]]]:
+    """The recorded transactions with redeemers whose outputs are known, and those outputs."""
+    known: dict[Reference, Json] = {}
+    for block in blocks_of(recorded(f"{name}.jsonl.xz")):
+        for tx in block.get("transactions", ()):
+            used = references([*tx["inputs"], *tx.get("references", ())])
+            if "redeemers" in tx and all(reference in known for reference in used):
+                read = submitted.read(bytes.fromhex(tx["cbor"]), (7, 0))
+                yield read, {reference: known[reference] for reference in used}
+            known |= {(tx["id"], index): output for index, output in enumerate(tx["outputs"])}
