@@ -33,6 +33,29 @@ class Pool(msgspec.Struct, frozen=True):
     next_parameters: Json | None = None
 
 
+class RewardPot(msgspec.Struct, frozen=True):
+    """What the end of an epoch distributes: the fees of the epoch, and incentives from the reserves."""
+
+    fees: int
+    incentives: int
+
+    @property
+    def tax(self) -> int:
+        """The treasury's part."""
+        return (self.fees + self.incentives) // 5
+
+    @property
+    def rewards(self) -> int:
+        """The pools' part. What they do not get goes back to the reserves."""
+        return self.fees + self.incentives - self.tax
+
+    def shares(self, made: Counter[str], members: dict[str, dict[LedgerCredential, int]]) -> dict[str, int]:
+        """The rewards by pool, in proportion to its blocks; none for pools without members."""
+        counted = {pool: count for pool, count in sorted(made.items()) if members.get(pool)}
+        total = sum(counted.values())
+        return {pool: self.rewards * count // total for pool, count in counted.items()}
+
+
 class Undo(msgspec.Struct):
     """The previous state of the part of the ledger that a block changed."""
 
@@ -47,7 +70,7 @@ class Undo(msgspec.Struct):
 _KEPT_WHOLE = (
     "era", "epoch", "treasury", "donations", "reserves", "vouchers", "fees", "accounts", "pools", "representatives",
     "dormant_epochs", "proposals", "blocks_made", "snapshots", "snapshot_of_outputs", "voting_stakes", "voting_power",
-    "voted_on", "unknown_inputs", "outputs_produced",
+    "voted_on", "committee", "unknown_inputs", "outputs_produced",
 )  # fmt: skip
 
 
@@ -82,6 +105,8 @@ class Ledger(Votes):
         self.snapshot_of_outputs: dict[str, int] = {}
         # The voting power of each pool in this epoch.
         self.voting_stakes: dict[str, int] = {}
+        # What members of the constitutional committee have declared, in Ogmios' JSON: a delegate, or that they resign.
+        self.committee: dict[LedgerCredential, Json] = {}
         self.unknown_inputs = 0
         self._undo = Undo({})
         for address, lovelace in genesis_outputs(network, genesis):
@@ -193,6 +218,10 @@ class Ledger(Votes):
             self._apply_rest(part)
         self.fees += tx["fee"]["ada"]["lovelace"] if "fee" in tx else spent - produced
 
+    def reward_pot(self) -> RewardPot:
+        """What the end of this epoch distributes, if it comes now."""
+        return RewardPot(self.fees, self.reserves * MONETARY_EXPANSION // 1_000_000)
+
     def active_stakes(self) -> dict[str, int]:
         """Stake by pool that is active in this epoch: the snapshot from two boundaries ago."""
         return {pool: sum(members.values()) for pool, members in self.snapshots[1].items()}
@@ -300,6 +329,11 @@ class Ledger(Votes):
                     self.pools[id_] = msgspec.structs.replace(pool, retiring_epoch=epoch)
             case {"type": str(kind), "delegateRepresentative": who} if "credential" not in certificate:
                 self.certify_representative(kind, LedgerCredential(who["from"], who["id"]), certificate)
+            case {"type": "constitutionalCommitteeDelegation", "member": who, "delegate": delegate}:
+                self.committee[LedgerCredential(who["from"], who["id"])] = delegate
+            case {"type": "constitutionalCommitteeRetirement", "member": who}:
+                anchor = {"metadata": certificate["metadata"]} if "metadata" in certificate else {}
+                self.committee[LedgerCredential(who["from"], who["id"])] = {"status": "resigned", **anchor}
             case {"type": str(kind), "credential": str(hash_), "from": str(origin)}:
                 self._certify_account(kind, LedgerCredential(origin, hash_), certificate)
 
@@ -345,16 +379,16 @@ class Ledger(Votes):
         """Pay the delegators of pools that made blocks, in proportion to stake: a rough form of Cardano's rewards. Pay
         the treasury its share, and the donations of the epoch.
         """
-        made, self.blocks_made = self.blocks_made, Counter()
-        made = Counter({pool: count for pool, count in made.items() if self.snapshots[1].get(pool)})
-        pot = self.reserves * MONETARY_EXPANSION // 1_000_000 + self.fees
-        self.reserves -= pot - self.fees
+        pot = self.reward_pot()
+        shares = pot.shares(self.blocks_made, self.snapshots[1])
+        self.blocks_made = Counter()
+        self.reserves -= pot.incentives
         self.fees = 0
-        self.treasury += (tax := pot // 5) + self.donations
+        self.treasury += pot.tax + self.donations
         self.donations = 0
-        left = pot - tax
-        for pool, count in sorted(made.items()):
-            share, members = (pot - tax) * count // made.total(), self.snapshots[1][pool]
+        left = pot.rewards
+        for pool, share in shares.items():
+            members = self.snapshots[1][pool]
             stake = sum(members.values())
             for credential, lovelace in members.items():
                 reward = share * lovelace // stake if stake else 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from devnet import addresses, parameters
+from devnet import addresses, parameters, provenance
 from devnet.addresses import LedgerCredential
 from devnet.ledger import Ledger
 from devnet.networks import BYRON_EPOCH_SLOTS, BYRON_SLOT_S, Network
@@ -78,7 +78,8 @@ def answer(node: Node, acquired: Any, method: str, params: msgspec.Raw) -> Any:
     query = LedgerQuery(node, _params.decode(params), len(node.blocks) - 1)
     if method in NETWORK:
         return NETWORK[method](query)
-    if method not in LEDGER:
+    first, end = _VERSIONS.get(method, ((6, 0), (99, 0)))
+    if method not in LEDGER or not first <= query.version < end:
         raise Refusal(-32601, "Invalid request: unknown method in 'method' (beware names are case-sensitive).")
     if acquired is not None:
         index = node.index_of(acquired)
@@ -231,8 +232,8 @@ def _stake_pools(query: LedgerQuery) -> Json:
     """
     ledger = query.ledger
     include_stake = query.params.include_stake
-    if include_stake and _ERAS.index(query.era) < _ERAS.index("conway"):
-        raise Refusal(2002, "This query isn't available in the current era.")
+    if include_stake:
+        _since_conway(query)
     asked = query.params.stake_pools
     known: dict[str, Json] = {id_: dict(pool.parameters) for id_, pool in ledger.pools.items()}
     if include_stake:
@@ -259,8 +260,7 @@ def _live_stake_distribution(query: LedgerQuery) -> Json:
 
 def _governance_proposals(query: LedgerQuery) -> list[Json]:
     """The proposals under vote in this epoch: those that existed when it began. Votes are omitted."""
-    if _ERAS.index(query.era) < _ERAS.index("conway"):
-        raise Refusal(2002, "This query isn't available in the current era.")
+    _since_conway(query)
     asked = query.params.proposals
     return [
         {
@@ -275,6 +275,42 @@ def _governance_proposals(query: LedgerQuery) -> list[Json]:
     ]
 
 
+def _constitution(query: LedgerQuery) -> Json:
+    """That of the genesis: this chain enacts no proposal."""
+    _since_conway(query)
+    return parameters.CONSTITUTION
+
+
+def _constitutional_committee(query: LedgerQuery) -> Json:
+    """The genesis has no members, so that the ledger recognises none of those that have declared something."""
+    _since_conway(query)
+    return {
+        "members": [
+            {"id": who.hash, "from": who.origin, "status": "unrecognized", "delegate": delegate}
+            for who, delegate in query.ledger.committee.items()
+        ],
+        "quorum": parameters.COMMITTEE_QUORUM,
+    }
+
+
+def _proposed_protocol_parameters(_query: LedgerQuery) -> list[Json]:
+    """Updates by genesis keys, which this chain has none of."""
+    return []
+
+
+def _rewards_provenance(query: LedgerQuery) -> Json:
+    return provenance.rewards(query.ledger) if query.version >= (6, 13) else provenance.performances(query.ledger)
+
+
+def _stake_pools_performances(query: LedgerQuery) -> Json:
+    return provenance.performances(query.ledger)
+
+
+def _since_conway(query: LedgerQuery) -> None:
+    if _ERAS.index(query.era) < _ERAS.index("conway"):
+        raise Refusal(2002, "This query isn't available in the current era.")
+
+
 def _utxo(query: LedgerQuery) -> list[Json]:
     """Unspent outputs: those named, those at the addresses named, or all."""
     ledger, params = query.ledger, query.params
@@ -287,7 +323,8 @@ def _utxo(query: LedgerQuery) -> list[Json]:
         ]
     else:
         found = list(ledger.unspent)
-    return [{"transaction": {"id": id_}, "index": index, **ledger.unspent[id_, index]} for id_, index in found]
+    output = query.node.dialect.output
+    return [{"transaction": {"id": id_}, "index": index, **output(ledger.unspent[id_, index])} for id_, index in found]
 
 
 def _treasury_and_reserves(query: LedgerQuery) -> Json:
@@ -314,6 +351,16 @@ LEDGER: dict[str, Callable[[LedgerQuery], Any]] = {
     "queryLedgerState/governanceProposals": _governance_proposals,
     "queryLedgerState/treasuryAndReserves": _treasury_and_reserves,
     "queryLedgerState/utxo": _utxo,
+    "queryLedgerState/constitution": _constitution,
+    "queryLedgerState/constitutionalCommittee": _constitutional_committee,
+    "queryLedgerState/proposedProtocolParameters": _proposed_protocol_parameters,
+    "queryLedgerState/rewardsProvenance": _rewards_provenance,
+    "queryLedgerState/stakePoolsPerformances": _stake_pools_performances,
+}
+# The versions that have a query, if not all do: the first, and the first that no longer does.
+_VERSIONS = {
+    "queryLedgerState/proposedProtocolParameters": ((6, 0), (6, 14)),
+    "queryLedgerState/stakePoolsPerformances": ((6, 13), (99, 0)),
 }
 _KNOWN_IN_BYRON = {f"queryLedgerState/{name}" for name in ("tip", "epoch", "eraStart", "eraSummaries")}
 

@@ -29,7 +29,8 @@ from tests.patience import PATIENCE_S
 NETWORK_QUERIES = ("startTime", "tip", "blockHeight")
 LEDGER_QUERIES = (
     "tip", "epoch", "eraStart", "eraSummaries", "protocolParameters", "stakePools", "liveStakeDistribution",
-    "governanceProposals", "delegateRepresentatives", "treasuryAndReserves", "utxo",
+    "governanceProposals", "delegateRepresentatives", "treasuryAndReserves", "utxo", "constitution",
+    "constitutionalCommittee", "rewardsProvenance", "stakePoolsPerformances",
 )  # fmt: skip
 
 
@@ -44,6 +45,7 @@ def test_the_devnet_has_every_query_of_the_indexer_and_all_are_compared_with_ogm
     assert len(asked) > 8
     assert asked <= queries.NETWORK.keys() | queries.LEDGER.keys()
     compared = {*NETWORK_QUERIES, *LEDGER_QUERIES, "genesisConfiguration", "rewardAccountSummaries"}
+    compared.add("proposedProtocolParameters")  # of versions before 6.14
     assert {name.partition("/")[2] for name in (*queries.NETWORK, *queries.LEDGER)} == compared
 
 
@@ -343,19 +345,20 @@ async def test_versions_differ_in_empty_fields(chain: Generated, version: tuple[
 
 
 async def test_flags_select_the_forms_of_metadata_and_cbor(chain: Generated) -> None:
-    content = next(
-        block.content for block in chain.blocks for tx in block.decoded()["transactions"]
-        if "61284" in tx.get("metadata", {"labels": {}})["labels"]
-    )  # fmt: skip
+    def of(tx: Json) -> Json:
+        return dict(tx.get("metadata", {"labels": {}})["labels"])
+
+    content = next(b.content for b in chain.blocks if any("8" in of(tx) for tx in b.decoded()["transactions"]))
     bare = msgspec.json.decode(Dialect(transaction_cbor=False, metadata_cbor=False).block(content))["transactions"]
     assert not any("cbor" in tx for tx in bare)
-    said = [tx["metadata"]["labels"] for tx in bare if "metadata" in tx]
-    assert not any("61285" in labels for labels in said), "bytes have no plain JSON"
+    said = next(of(tx) for tx in bare if "8" in of(tx))
+    assert said["7"]["json"].keys() == {"kept", "14"}, "an entry whose key is bytes has no plain JSON"
+    assert said["7"].keys() == {"json"}
+    assert said["8"].keys() == {"cbor"}, "a list with bytes has no plain JSON, so it has its CBOR"
     detailed = msgspec.json.decode(Dialect(metadata_cbor=False, detailed=True).block(content))["transactions"]
-    labels = next(
-        tx["metadata"]["labels"] for tx in detailed if "61284" in tx.get("metadata", {"labels": {}})["labels"]
-    )
-    assert labels["61284"]["json"]["map"][0]["v"].keys() == {"bytes"}
+    labels = next(of(tx) for tx in detailed if "8" in of(tx))
+    assert labels["7"]["json"]["map"][0]["k"].keys() == {"bytes"}
+    assert labels["7"].keys() == labels["8"].keys() == {"json"}
 
 
 @pytest.mark.parametrize("name", ["mainnet-byron-from-genesis", "mainnet-conway", "mainnet-conway-defaults"])
