@@ -77,7 +77,12 @@ class TreasuryAndReserves(msgspec.Struct, frozen=True):
     reserves: frames.Lovelace
 
 
+class ProtocolVersion(msgspec.Struct, frozen=True):
+    major: int
+
+
 class Parameters(msgspec.Struct, frozen=True, rename="camel"):
+    version: ProtocolVersion
     desired_number_of_stake_pools: int
     stake_pool_deposit: frames.Lovelace
     stake_credential_deposit: frames.Lovelace | None = None

@@ -8,30 +8,20 @@ ledger state of its last 2,160 blocks; for older ones the epochs in shared/netwo
 
 from collections.abc import Awaitable, Callable
 
-import msgspec
 import structlog
 
+from indexer.ledger import answers
 from indexer.ledger.reader import NotThere, acquire
 from indexer.ogmios.connection import Ogmios, Refused
+from indexer.store.votes import FORK
 from shared.ledger import Point
 from shared.network import Network
 
 log = structlog.get_logger()
 
-FORK = 10
-"""The major version whose fork made the sets of delegators of representatives anew (HARDFORK, Conway)."""
-
 Connect = Callable[[], Awaitable[Ogmios]]
 _BEFORE_CONWAY = {"byron", "shelley", "allegra", "mary", "alonzo", "babbage"}
 _FIRST_MAJOR_OF_CONWAY = 9
-
-
-class _Version(msgspec.Struct, frozen=True):
-    major: int
-
-
-class _Parameters(msgspec.Struct, frozen=True):
-    version: _Version
 
 
 async def forked_to(network: Network, era: str, point: Point, connect: Connect) -> int | None:
@@ -42,7 +32,8 @@ async def forked_to(network: Network, era: str, point: Point, connect: Connect) 
     if era in _BEFORE_CONWAY:
         return None
     epoch_no = network.epoch_of(point.slot_no)
-    expected = FORK if epoch_no >= network.protocol_10_epoch else _FIRST_MAJOR_OF_CONWAY
+    later = era != "conway" or epoch_no >= network.protocol_10_epoch
+    expected = FORK if later else _FIRST_MAJOR_OF_CONWAY
     told = await _told(point, connect)
     if told is not None and (told < FORK) != (expected < FORK):
         log.warning("protocol.unexpected", network=network.name, epoch_no=epoch_no, major=told, expected=expected)
@@ -67,5 +58,5 @@ async def _told(point: Point, connect: Connect) -> int | None:
 async def version_at(node: Ogmios, point: Point) -> int:
     """The major version in the node's ledger state at a point. Raises NotThere, Refused and frames.Unreadable."""
     await acquire(node, point)
-    parameters: _Parameters = await node.call("queryLedgerState/protocolParameters", _Parameters)
+    parameters: answers.Parameters = await node.call("queryLedgerState/protocolParameters", answers.Parameters)
     return parameters.version.major

@@ -28,7 +28,7 @@ from indexer.ledger import answers
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios, Refused
-from indexer.store import epochs
+from indexer.store import epochs, votes
 from indexer.store import writer as store
 from shared import address, database, packed, schema, sql
 from shared.ledger import Point, PoolNo, StakeNo, TxId, tx_id_of
@@ -107,6 +107,7 @@ class LedgerReader:
             if await store.holds(self._writer, point):
                 if parameters is not None:
                     await _store_parameters.run(self._writer, epoch_no, answers.in_names_of_7(parameters).decode())
+                    await self._compare_version(answers.parameters_of(parameters).version.major, epoch_no)
                 await _insert_epoch.run(
                     self._writer,
                     point.slot_no,
@@ -115,6 +116,14 @@ class LedgerReader:
                     None if treasury is None else frames.lovelace(treasury.reserves),
                     None if treasury is None else frames.lovelace(treasury.treasury),
                 )
+
+    async def _compare_version(self, major: int, epoch_no: int) -> None:
+        """Report it if the index has not the rules of the node's protocol version (docs/decisions/0054)."""
+        forked = await votes.forked(self._writer)
+        if forked != (major >= votes.FORK):
+            log.warning(
+                "protocol.contradicted", network=self._network.name, epoch_no=epoch_no, major=major, forked=forked
+            )
 
     async def _new_configurations(self, node: Ogmios, db: asyncpg.Connection) -> dict[str, str]:
         """The genesis configurations that are not stored yet, by era, as JSON."""

@@ -13,6 +13,9 @@ import msgspec
 from indexer.rows.staking import Fork, Staking
 from shared import sql
 
+FORK = 10
+"""The major version whose fork made the sets of delegators of representatives anew (HARDFORK, Conway)."""
+
 
 async def forked(db: sql.Connection) -> bool:
     """Whether the rules of protocol 10 apply at our tip."""

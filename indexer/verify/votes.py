@@ -13,6 +13,7 @@ from indexer.ledger import protocol
 from indexer.ledger.reader import NotThere
 from indexer.ogmios.connection import Ogmios
 from indexer.store import writer as store
+from indexer.store.votes import FORK
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
 from shared import sql
 from shared.ledger import Point, tx_id_of
@@ -149,7 +150,7 @@ async def check_fork(db: asyncpg.Connection, node: Ogmios, network: Network) -> 
     assert position is not None, "verify has looked"
     found = []
     now = await _version_or_none(node, *msgspec.structs.astuple(position.point))
-    if now is not None and (now >= protocol.FORK) != (fork is not None):
+    if now is not None and (now >= FORK) != (fork is not None):
         found.append(Difference("protocol_fork", None, str(fork and fork.major), str(now)))
     if fork is not None:
         around = await _around.one(db, network.epoch_start(fork.epoch_no), network.epoch_start(fork.epoch_no + 1))
@@ -158,7 +159,7 @@ async def check_fork(db: asyncpg.Connection, node: Ogmios, network: Network) -> 
         before = await _version_or_none(node, around.last_slot_no, around.last_hash)
         if around.first_slot_no is None or (first is not None and first != fork.major):
             found.append(Difference(f"major of protocol_fork {fork.epoch_no}", None, str(fork.major), str(first)))
-        if before is not None and before >= protocol.FORK:
+        if before is not None and before >= FORK:
             found.append(Difference(f"version before protocol_fork {fork.epoch_no}", None, "9 or less", str(before)))
     return CheckResult("protocol_fork", found)
 
