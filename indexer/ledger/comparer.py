@@ -2,7 +2,8 @@
 
 A round begins once the rewards of an epoch are read, and compares one batch after another: each in its own snapshot of
 the database, at its tip. It has its own connections to both, so following the tip waits only for one short write at
-the end of a round. A restart repeats the round. A round that an epoch's end overtakes is given up.
+the end of a round. A restart repeats the round. A round that an epoch's end overtakes is given up. What a node answers
+unreadably, or not in time, is left out of the round: to ask again would only load the node.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import structlog
 from indexer.ledger import comparisons, reader
 from indexer.ledger.comparisons import Tally
 from indexer.ledger.subjects import SUBJECTS
+from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios
 from indexer.store import writer as store
 from shared import schema, sql
@@ -45,23 +47,24 @@ class NodeComparer:
 
     async def _step(self, node: Ogmios, db: asyncpg.Connection) -> bool:
         """Compare the next batch at our tip; False if there is nothing to compare now."""
+        tip = await _tip.one(db)
+        if tip is None or tip.compared_epoch_no == self._network.epoch_of(tip.slot_no):
+            return False
         async with db.transaction(isolation="repeatable_read", readonly=True):
             at = await comparisons.at_tip(db, self._network)
             if at is None or not at.read:
                 return False
-            last = await _last.one(db)
-            if last is not None and last.epoch_no == at.epoch_no:
-                return False
             if self._round is None or self._round.epoch_no != at.epoch_no:
                 self._round = _Round(at.epoch_no)
-            if not await self._round.compare(node, at):
+            if not self._round.is_complete and not await self._round.compare(node, at):
                 return False
-        if self._round.subject_no == len(SUBJECTS):
-            await self._store(at.position.point, self._round.tally.comparisons(at.epoch_no))
-            self._round = None
-        return True
+        if not self._round.is_complete:
+            return True
+        found, self._round = self._round.tally.comparisons(at.epoch_no), None
+        await self._store(at.position.point, at.epoch_no, found)
+        return bool(found)  # if a node answers nothing at all, it is asked again after the next block
 
-    async def _store(self, point: Point, found: list[Comparison]) -> None:
+    async def _store(self, point: Point, epoch_no: int, found: list[Comparison]) -> None:
         """Replace the last comparison, unless the point at which it ended is no longer in our chain, and log it."""
         async with self._turn, schema.commit(self._writer):
             if not await store.holds(self._writer, point):
@@ -77,7 +80,7 @@ class NodeComparer:
         tell(
             "ledger_state.compared",
             network=self._network.name,
-            epoch_no=found[0].epoch_no,
+            epoch_no=epoch_no,
             slot_no=point.slot_no,
             compared={each.kind: each.compared for each in found},
             differing=differing,
@@ -94,31 +97,48 @@ class _Round:
 
     def __init__(self, epoch_no: int) -> None:
         self.epoch_no = epoch_no
-        self.subject_no, self._first = 0, 0
+        self._subject_no, self._first = 0, 0
         self.tally = Tally()
 
+    @property
+    def is_complete(self) -> bool:
+        return self._subject_no == len(SUBJECTS)
+
     async def compare(self, node: Ogmios, at: comparisons.At) -> bool:
-        """Compare the next batch; False if the index does not know it yet. Raises reader.NotThere."""
-        subject = SUBJECTS[self.subject_no]
+        """Compare the next batch; False if the index does not know it yet. Raises reader.NotThere and the errors of a
+        lost connection.
+        """
+        subject = SUBJECTS[self._subject_no]
         batch = await subject.ours(at, self._first)
         if batch is None:
             return False
         await reader.acquire(node, at.position.point)
-        theirs = await subject.node(node, at, list(batch.found))
+        try:
+            theirs = await comparisons.ask_node(subject, node, at, list(batch.found))
+        except frames.Unreadable as cause:
+            log.warning("ledger_state.unreadable", network=at.network.name, cause=str(cause))
+            theirs = None
+        except TimeoutError:
+            self._next_subject()
+            raise  # the answer may still come, so this connection is of no more use
         if theirs is not None:
             self.tally.compare(subject, at, batch.found, theirs)
         if theirs is None or batch.then is None:
-            self.subject_no, self._first = self.subject_no + 1, 0
+            self._next_subject()
         else:
             self._first = batch.then
         return True
 
+    def _next_subject(self) -> None:
+        self._subject_no, self._first = self._subject_no + 1, 0
 
-class _Last(msgspec.Struct, frozen=True):
-    epoch_no: int
+
+class _Tip(msgspec.Struct, frozen=True):
+    slot_no: int
+    compared_epoch_no: int | None
 
 
 _sql = sql.beside(__file__)
-_last = _sql.query("last", _Last)
+_tip = _sql.query("tip", _Tip)
 _forget = _sql.command("forget")
 _store = _sql.command("store")

@@ -1,8 +1,8 @@
 -- The comparison with the node in each epoch.
 
--- name: last
--- The epoch of the last comparison; the last one compares the epochs' starts, too, so it has a row at least.
-SELECT epoch_no FROM node_comparison LIMIT 1
+-- name: tip
+-- Our tip and the epoch of the last comparison, asked after every block.
+SELECT slot_no, (SELECT epoch_no FROM node_comparison LIMIT 1) AS compared_epoch_no FROM tip
 
 -- name: forget
 DELETE FROM node_comparison

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from indexer.ledger import deposits
+from indexer.ogmios import frames
 from indexer.ogmios.connection import Ogmios
 from indexer.store import writer as store
 from shared import sql
@@ -66,7 +67,8 @@ class Subject(msgspec.Struct, frozen=True):
     """One sort of thing.
 
     `ours` reads a batch in a snapshot; None if the index does not know it yet. `node` asks for the same things and
-    returns those that it has by key; None if it refuses the question. A thing that one side lacks is `absent`.
+    returns those that it has by key; None if it refuses the question. Ask by `ask_node`. A thing that one side lacks is
+    `absent`.
     """
 
     kinds: tuple[Kind, ...]
@@ -112,6 +114,14 @@ class Tally:
         named.append(difference)
         named.sort(key=lambda each: each.name)  # the order of a set changes
         del named[MOST_NAMED:]
+
+
+async def ask_node(subject: Subject, node: Ogmios, at: At, keys: list[Any]) -> dict[Any, Any] | None:
+    """What the node has of these things. Raises frames.Unreadable, also for values that no ledger has."""
+    try:
+        return await subject.node(node, at, keys)
+    except (ValueError, LookupError, ArithmeticError) as error:
+        raise frames.Unreadable(f"{subject.kinds[0].name}: {type(error).__name__}: {error}") from error
 
 
 async def at_tip(db: asyncpg.Connection, network: Network, sample: float = 100.0) -> At | None:

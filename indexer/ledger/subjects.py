@@ -133,12 +133,9 @@ async def _pools_of_node(node: Ogmios, at: At, _: list[bytes]) -> dict[bytes, Po
     pools = await reader.or_none(node, "queryLedgerState/stakePools", dict[str, frames.StakePool])
     if pools is None:
         return None
-    try:
-        return {
-            parse_pool_id(id_): Pool(True, _in_one_form(parameters_of(pool, at.network))) for id_, pool in pools.items()
-        }
-    except ValueError as error:
-        raise frames.Unreadable(f"stake pools: {error}") from error
+    return {
+        parse_pool_id(id_): Pool(True, _in_one_form(parameters_of(pool, at.network))) for id_, pool in pools.items()
+    }
 
 
 def _in_one_form(parameters: packed.PoolParameters) -> packed.PoolParameters:
@@ -189,15 +186,12 @@ async def _representatives_of_node(node: Ogmios, _: At, __: list[bytes]) -> dict
     if answer is None:
         return None
     found = {}
-    try:
-        for each in answer:
-            credential = party_of(frames.Party(each.id, each.origin, each.type))
-            if each.type == "registered" and credential is not None and each.deposit is not None:
-                url = each.metadata
-                anchor = None if url is None else (url.url.encode(), bytes.fromhex(url.hash))
-                found[credential] = Representative(True, frames.lovelace(each.deposit), anchor)
-    except ValueError as error:
-        raise frames.Unreadable(f"representatives: {error}") from error
+    for each in answer:
+        credential = party_of(frames.Party(each.id, each.origin, each.type))
+        if each.type == "registered" and credential is not None and each.deposit is not None:
+            url = each.metadata
+            anchor = None if url is None else (url.url.encode(), bytes.fromhex(url.hash))
+            found[credential] = Representative(True, frames.lovelace(each.deposit), anchor)
     return found
 
 

@@ -34,7 +34,7 @@ async def compare(db: asyncpg.Connection, node: Ogmios, network: Network, sample
             first: int | None = 0
             while first is not None:
                 batch = await subject.ours(at, first)
-                theirs = None if batch is None else await subject.node(node, at, list(batch.found))
+                theirs = None if batch is None else await comparisons.ask_node(subject, node, at, list(batch.found))
                 if batch is None or theirs is None:
                     break
                 tally.compare(subject, at, batch.found, theirs)

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 
+import asyncpg
 import pytest
 
 from devnet.addresses import LedgerCredential, raw
@@ -17,6 +18,7 @@ from devnet.server import NodeServer
 from devnet.session import Session
 from devnet.votes import StakeAccount
 from indexer.ledger import reader, subjects
+from indexer.ledger.comparer import NodeComparer
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.verify import ledger_state
@@ -26,6 +28,7 @@ from shared.network_state import Comparison
 from tests.chain.fixtures import NewLedgerline
 from tests.chain.harness import Ledgerline, Node, until
 from tests.chain.scripted import Scripted, delegate, join, leave, retire
+from tests.patience import PATIENCE_S
 
 EPOCH = 86_400
 ERAS = (("babbage", 0), ("conway", 2))
@@ -250,6 +253,101 @@ def test_the_indexer_compares_once_in_each_epoch_and_keeps_what_differs(
         for named in json.loads(row["differences"]):
             assert named["name"].startswith("stake_test1") and named["node"] == STRANGER != named["ours"]
         process.says("ledger_state.compared", "account_pool of stake_test1", STRANGER)
+
+
+@contextmanager
+def altered(node: Telling, query: str, change: Callable[[Any], Any]) -> Iterator[None]:
+    node.do(setattr, node.server, "alter", (query, change))
+    try:
+        yield
+    finally:
+        node.do(setattr, node.server, "alter", None)
+
+
+@asynccontextmanager
+async def comparing(url: str, node: Node) -> AsyncIterator[tuple[Callable[[], Awaitable[bool]], asyncpg.Connection]]:
+    """One step of an indexer's comparison, which has made none yet, and the connection with which it reads."""
+    db, writer = [await database.connect(url, PREVIEW) for _ in range(2)]
+    connection = await ogmios.connect(node.url)
+    try:
+        await db.execute("DELETE FROM node_comparison")
+        comparer = NodeComparer(PREVIEW, node.url, url, writer, asyncio.Lock())
+        yield partial(comparer._step, connection, db), db
+    finally:
+        await connection.close()
+        await db.close()
+        await writer.close()
+
+
+async def test_a_block_of_an_epoch_that_is_compared_costs_one_statement(known: tuple[Ledgerline, Telling]) -> None:
+    async with comparing(known[0].database_url, known[1]) as (step, db):
+        while await step():
+            pass
+        asked = list[str]()
+        db.add_query_logger(lambda each: asked.append(each.query))
+        assert not await step()
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "change", "lost"),
+    [
+        ("stakePools", _first(lambda pool: pool | {"margin": "1/0"}), "pool_"),
+        ("rewardAccountSummaries", _first(lambda each: each | {"stakePool": {"id": "pool1x"}}), "account_"),
+        ("utxo", _first(lambda output: output | {"transaction": {"id": "x"}}), "genesis_output"),
+        ("utxo", _first(lambda output: output | {"transaction": {"id": "00" * 32}}), "genesis_output"),
+        ("delegateRepresentatives", _registered(lambda each: [each | {"id": "x"}]), "representative_"),
+    ],
+)
+async def test_what_can_not_be_read_is_left_out_and_nothing_else(
+    known: tuple[Ledgerline, Telling], query: str, change: Callable[[Any], Any], lost: str
+) -> None:
+    with altered(known[1], query, change):
+        async with comparing(known[0].database_url, known[1]) as (step, db):
+            while await step():
+                pass
+            kinds = [row["kind"] for row in await db.fetch("SELECT kind FROM node_comparison")]
+    assert sorted(kinds) == sorted(kind for kind in subjects.KINDS if not kind.startswith(lost))
+
+
+@pytest.mark.parametrize(
+    ("query", "lost"), [("delegateRepresentatives", "representative_"), ("rewardAccountSummaries", "account_")]
+)
+async def test_what_the_node_does_not_answer_in_time_is_not_asked_again(
+    known: tuple[Ledgerline, Telling], monkeypatch: pytest.MonkeyPatch, query: str, lost: str
+) -> None:
+    asked, call = list[str](), ogmios.Ogmios.call
+
+    async def answered(connection: ogmios.Ogmios, method: str, kind: Any, **params: object) -> Any:
+        asked.append(method)
+        if method == f"queryLedgerState/{query}":
+            raise TimeoutError(method)
+        return await call(connection, method, kind, **params)
+
+    monkeypatch.setattr(ogmios.Ogmios, "call", answered)
+    async with comparing(known[0].database_url, known[1]) as (step, db):
+        with pytest.raises(TimeoutError):
+            while await step():
+                pass
+        while await step():
+            pass
+        kinds = [row["kind"] for row in await db.fetch("SELECT kind FROM node_comparison")]
+    assert asked.count(f"queryLedgerState/{query}") == 1
+    assert sorted(kinds) == sorted(kind for kind in subjects.KINDS if not kind.startswith(lost))
+
+
+async def test_a_node_that_answers_nothing_is_asked_once_for_each_block(
+    known: tuple[Ledgerline, Telling], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreadable(_: ogmios.Ogmios, method: str, *__: Any, **___: object) -> None:
+        if method != "acquireLedgerState":
+            raise frames.Unreadable(method)
+
+    monkeypatch.setattr(ogmios.Ogmios, "call", unreadable)
+    async with comparing(known[0].database_url, known[1]) as (step, _):
+        async with asyncio.timeout(PATIENCE_S):
+            while await step():
+                pass
 
 
 @pytest.mark.parametrize("version", [(6, 11), (6, 12), (6, 14), (7, 0)])
