@@ -117,15 +117,18 @@ def _readings(script: frames.Script) -> Sequence[HashedScript]:
 
 @lru_cache(maxsize=4_096)
 def _encodings(json: bytes) -> Sequence[HashedScript]:
-    """The usual encodings of a native script that the node sends as JSON only; none if it has an unknown clause.
+    """The usual encodings of a native script that the node sends as JSON only; none if it has an unknown clause, or is
+    nested too deep.
 
     Most libraries write the length of every list. The ledger's encoder, and so cardano-cli, leaves out that of a list
     with more than 23 items (cardano-ledger `variableListLenEncoding`). Mints repeat their scripts, hence the cache.
     """
-    tree = _tree(msgspec.json.decode(json)) if json else None
-    if tree is None:
+    try:
+        tree = _tree(msgspec.json.decode(json)) if json else None
+        bodies = () if tree is None else dict.fromkeys((cbor2.dumps(tree), _ledgers(tree)))
+    except RecursionError:  # scripts may nest some thousand levels
         return ()
-    return tuple((NATIVE, body) for body in dict.fromkeys((cbor2.dumps(tree), _ledgers(tree))))
+    return tuple((NATIVE, body) for body in bodies)
 
 
 def _ledgers(tree: Any) -> bytes:

@@ -98,6 +98,26 @@ LANGUAGES: list[tuple[Json, Any]] = [
 ]
 
 
+@pytest.mark.parametrize("levels", [100, 250, 300, 400, 480, 5_000])
+def test_a_native_script_may_nest_deeper_than_our_stack(levels: int) -> None:
+    """A transaction of 16 kB has room for 5,000 levels. Its bytes are found without a walk over the JSON."""
+    text = '{"clause":"all","from":[' * levels + json.dumps(SIGNED) + "]}" * levels
+    script = frames.Script("native", json=msgspec.Raw(text))
+    body = b"\x82\x01\x81" * levels + cbor2.dumps([0, KEY])
+    digest = script_hash_of(NATIVE, body)
+    for cbor, known in ((sent(carrying(body), witnesses=b"\xa1\x01\x81" + body), True), ({}, levels <= 100)):
+        plain = tx(output(script=native(None)), **cbor)
+        [holder] = plain.outputs
+        outputs = [msgspec.structs.replace(holder, script=script)]
+        declared = msgspec.structs.replace(plain, outputs=outputs, scripts={digest.hex(): script})
+        found = attachments.of(declared, outputs)
+        if known:
+            assert found.scripts == {digest: (NATIVE, body)}
+            assert found.attached == [Attached(0, None, inline=False, script_hash=digest)]
+        else:
+            assert found.scripts in ({}, {digest: (NATIVE, body)})
+
+
 @pytest.mark.parametrize("encode", [cbor2.dumps, ledgers, odd])
 @pytest.mark.parametrize(("clause", "tree"), LANGUAGES)
 def test_a_native_script_without_bytes_is_that_of_the_cbor(clause: Json, tree: Any, encode: Any) -> None:
