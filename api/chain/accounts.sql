@@ -33,8 +33,6 @@ WHERE tip.phase = 'live'
 -- name: addresses
 -- A page of the addresses of an account in the order of their first use, which is that of their numbers, and one row beyond
 -- the page; $2 limit, $3 offset, $4 the address after which to continue, or null.
--- NOTE: in indexes that 0.1.0 began, addresses that were new in one batch are in the order of their bytes, and some have a
--- number without being in use, because their blocks were rolled back.
 -- NOTE: the offset looks up each address before the page, which takes about 5 ms for each thousand. A cursor costs the same at
 -- any depth.
 WITH passed AS MATERIALIZED (
