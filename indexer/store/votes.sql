@@ -8,7 +8,7 @@ INSERT INTO protocol_fork (epoch_no, major) VALUES ($1, $2)
 
 -- name: end_by_fork
 -- Before the first transaction of an epoch, which has at least the tx_id $1, end the delegations to representatives that are
--- not registered. An index that does not begin at the origin keeps those to representatives that it knows nothing of.
+-- not registered. An index that does not begin at the origin keeps those to representatives that it has not seen retire.
 -- Cost: once in a chain, one pass over all delegations.
 INSERT INTO vote_delegation (tx_id, stake_no, place, kind)
 SELECT $1, stake_no, -1, 'fork'
@@ -16,7 +16,8 @@ FROM represented
 WHERE length(representative) = 29
   AND NOT EXISTS (SELECT FROM registered_representative r WHERE r.representative = represented.representative)
   AND ((SELECT first_block_no = 0 FROM tip)
-       OR EXISTS (SELECT FROM representative_event e WHERE e.representative = represented.representative))
+       OR EXISTS (SELECT FROM representative_event e
+                  WHERE e.representative = represented.representative AND e.kind = 'retirement'))
 
 -- name: end_by_retirement
 -- At the retirement of representative $1 at tx_id $2 and place $3, end the delegations of the accounts in its set.

@@ -351,3 +351,31 @@ async def test_bulk_has_the_votes_that_a_live_index_has(
         await reaches(db, node, task)
         await agree(db, chain)
         assert await db.fetch("SELECT epoch_no FROM protocol_fork") == [(FORK,)]
+
+
+async def test_who_registered_before_the_first_block_is_registered_at_the_fork(
+    db: asyncpg.Connection, database_url: str
+) -> None:
+    """Of one representative the index knows an update, of one nothing, and of one that it has retired."""
+    chain = Forking()
+    updated, unknown, retired = [LedgerCredential("verificationKey", digit * 56) for digit in "456"]
+    stakers = dict(zip((updated, unknown, retired), chain.cast.stakers, strict=False))
+    chain.block(0, [stand(told_of(retired)), resign(told_of(retired))])
+    for who, staker in stakers.items():
+        chain.block(len(chain.blocks), [join(staker), vote(staker, told_of(who))])
+    update = {"type": "delegateRepresentativeUpdate", "delegateRepresentative": told_of(updated)}
+    chain.block(10, [stand(told_of(updated)), update])
+    async with NodeServer(chain) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+    await db.execute("DELETE FROM representative_event WHERE kind = 'registration'")
+    await db.execute("UPDATE tip SET first_block_no = 1")
+    chain.block(FORK * EPOCH)
+    async with NodeServer(chain) as node, following(database_url, node) as task:
+        await reaches(db, node, task)
+    assert (await indexed(db)).keys() == {raw(stakers[updated]), raw(stakers[unknown])}
+    async with db.transaction(isolation="repeatable_read", readonly=True):
+        assert (await votes.check(db, PREVIEW, from_origin=False)).differences == []
+
+
+def told_of(who: LedgerCredential) -> Json:
+    return {"type": "registered", "from": who.origin, "id": who.hash}
