@@ -1,7 +1,7 @@
 """Datums and scripts of a transaction: those attached to its outputs, and those among its witnesses. Pure."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import cbor2
@@ -32,7 +32,8 @@ def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int
     Outputs are numbered from `first_index`. Raises ValueError for invalid hex.
     """
     datums = {hash_bytes(given): bytes.fromhex(body) for given, body in tx.datums.items()} if tx.datums else {}
-    scripts = _witnessed(tx) if tx.scripts else {}
+    sent = _Sent(tx)
+    scripts = _witnessed(tx, sent) if tx.scripts else {}
     attached = []
     for index, output in enumerate(outputs, first_index):
         datum, script = output.datum, output.script
@@ -45,7 +46,7 @@ def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int
             datums[datum_hash] = body
         elif output.datum_hash is not None:
             datum_hash = hash_bytes(output.datum_hash)
-        if script is not None and (read := _referred(script, tx, index)) is not None:
+        if script is not None and (read := _referred(script, sent, index)) is not None:
             script_hash = script_hash_of(*read)
             scripts[script_hash] = read
         if datum_hash is not None or script_hash is not None:
@@ -53,7 +54,7 @@ def of(tx: frames.SubTransaction, outputs: list[frames.Output], first_index: int
     return Attachments(attached, datums, scripts)
 
 
-def _witnessed(tx: frames.SubTransaction) -> dict[bytes, HashedScript]:
+def _witnessed(tx: frames.SubTransaction, sent: "_Sent") -> dict[bytes, HashedScript]:
     """The scripts among the witnesses and in the auxiliary data, by the hash that the node gives.
 
     One is left out if none of the bytes that it may have has this hash.
@@ -64,12 +65,12 @@ def _witnessed(tx: frames.SubTransaction) -> dict[bytes, HashedScript]:
         read = next((each for each in _readings(script) if script_hash_of(*each) == given), None)
         if read is not None:
             found[given] = read
-        elif _lacks_bytes(script) and (body := _native_scripts(tx).get(given)) is not None:
+        elif _lacks_bytes(script) and (body := sent.witnessed.get(given)) is not None:
             found[given] = NATIVE, body
     return found
 
 
-def _referred(script: frames.Script, tx: frames.SubTransaction, index: int) -> HashedScript | None:
+def _referred(script: frames.Script, sent: "_Sent", index: int) -> HashedScript | None:
     """The script of an output; None if its language or its bytes are unknown (docs/decisions/0058).
 
     Nothing gives the hash of a reference script. One that the node sends as JSON only is taken from the transaction's
@@ -78,28 +79,47 @@ def _referred(script: frames.Script, tx: frames.SubTransaction, index: int) -> H
     readings = _readings(script)
     if not _lacks_bytes(script):
         return next(iter(readings), None)
-    if tx.sent is not None:
-        try:
-            body = transaction_cbor.native_reference_script(tx.sent, index)
-        except ValueError:  # CBOR of another shape, as of an era to come
-            return None
+    if sent.cbor is not None:
+        body = sent.referred.get(index)
         return None if body is None else (NATIVE, body)
-    named = _named(tx)
-    return next((each for each in readings if script_hash_of(*each) in named), None)
+    return next((each for each in readings if script_hash_of(*each) in sent.named), None)
 
 
-def _named(tx: frames.SubTransaction) -> set[bytes]:
-    """The hashes of scripts that a transaction has: among its witnesses, policies, and the addresses that it pays."""
-    owners = [address.parts_of(address.of_node(output.address)) for output in tx.outputs]
-    paid = [each for parts in owners for each in (parts.payment, parts.stake) if each is not None]
-    return {bytes.fromhex(text) for text in (*tx.scripts, *tx.mint)} | {each.hash for each in paid}
+class _Sent:
+    """What tells the bytes of a transaction's native scripts. Each part is read once, if a script needs it.
 
+    CBOR of another shape, as of an era to come, has no scripts.
+    """
 
-def _native_scripts(tx: frames.SubTransaction) -> dict[bytes, bytes]:
-    try:
-        return {} if tx.sent is None else transaction_cbor.native_scripts(tx.sent)
-    except ValueError:  # CBOR of another shape, as of an era to come
-        return {}
+    def __init__(self, tx: frames.SubTransaction) -> None:
+        self._tx = tx
+
+    @cached_property
+    def cbor(self) -> bytes | None:
+        return self._tx.sent
+
+    @cached_property
+    def witnessed(self) -> dict[bytes, bytes]:
+        """The native scripts among the witnesses and in the auxiliary data, by hash."""
+        try:
+            return {} if self.cbor is None else transaction_cbor.native_scripts(self.cbor)
+        except ValueError:
+            return {}
+
+    @cached_property
+    def referred(self) -> dict[int, bytes]:
+        """The native scripts of outputs, by the output's index."""
+        try:
+            return {} if self.cbor is None else transaction_cbor.native_reference_scripts(self.cbor)
+        except ValueError:
+            return {}
+
+    @cached_property
+    def named(self) -> set[bytes]:
+        """The hashes of scripts that it has: among its witnesses, policies, and the addresses that it pays."""
+        owners = [address.parts_of(address.of_node(output.address)) for output in self._tx.outputs]
+        paid = [each for parts in owners for each in (parts.payment, parts.stake) if each is not None]
+        return {bytes.fromhex(text) for text in (*self._tx.scripts, *self._tx.mint)} | {each.hash for each in paid}
 
 
 def _lacks_bytes(script: frames.Script) -> bool:

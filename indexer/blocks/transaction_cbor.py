@@ -25,12 +25,25 @@ def certificate_types(transaction: bytes) -> list[int]:
     return [_number(transaction, _first(transaction, at)) for at, _ in cbor.parts_of(transaction, certificates)]
 
 
-def native_reference_script(transaction: bytes, output_index: int) -> bytes | None:
-    """The native script of an output, None if the output has none. The collateral return comes after the outputs."""
+def native_reference_scripts(transaction: bytes) -> dict[int, bytes]:
+    """The native scripts of outputs by the output's index. The collateral return comes after the outputs."""
     body = _body(transaction)
-    outputs = _value(transaction, body, _OUTPUTS)
-    found = [] if outputs is None else [at for at, _ in cbor.parts_of(transaction, outputs)]
-    output = found[output_index] if output_index < len(found) else _value(transaction, body, _COLLATERAL_RETURN)
+    outputs, returned = _value(transaction, body, _OUTPUTS), _value(transaction, body, _COLLATERAL_RETURN)
+    starts = [] if outputs is None else [at for at, _ in cbor.parts_of(transaction, outputs)]
+    found = {index: _native_reference(transaction, at) for index, at in enumerate((*starts, returned))}
+    return {index: script for index, script in found.items() if script is not None}
+
+
+def native_scripts(transaction: bytes) -> dict[bytes, bytes]:
+    """The native scripts among the witnesses and in the auxiliary data, by hash."""
+    _, (witnesses, _), *_, (auxiliary, _) = cbor.parts_of(transaction)
+    lists = _value(transaction, witnesses, _NATIVE_WITNESSES), _auxiliary_scripts(transaction, auxiliary)
+    scripts = [transaction[slice(*span)] for at in lists if at is not None for span in cbor.parts_of(transaction, at)]
+    return {script_hash_of(NATIVE, script): script for script in scripts}
+
+
+def _native_reference(transaction: bytes, output: int | None) -> bytes | None:
+    """The native script of the output that begins at `output`; None without an output or such a script."""
     if output is None or not _is_map(transaction, output):
         return None
     reference = _value(transaction, output, _REFERENCE_SCRIPT)
@@ -41,14 +54,6 @@ def native_reference_script(transaction: bytes, output_index: int) -> bytes | No
         raise ValueError("a reference script is not a tagged byte string")
     (language, _), content = cbor.parts_of(tagged.value)
     return tagged.value[slice(*content)] if _number(tagged.value, language) == NATIVE else None
-
-
-def native_scripts(transaction: bytes) -> dict[bytes, bytes]:
-    """The native scripts among the witnesses and in the auxiliary data, by hash."""
-    _, (witnesses, _), *_, (auxiliary, _) = cbor.parts_of(transaction)
-    lists = _value(transaction, witnesses, _NATIVE_WITNESSES), _auxiliary_scripts(transaction, auxiliary)
-    scripts = [transaction[slice(*span)] for at in lists if at is not None for span in cbor.parts_of(transaction, at)]
-    return {script_hash_of(NATIVE, script): script for script in scripts}
 
 
 def _auxiliary_scripts(transaction: bytes, at: int) -> int | None:

@@ -1,13 +1,14 @@
 """Datums and scripts of a transaction: the outputs that contain them, and those that are left out."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import cbor2
 import msgspec
 import pytest
 
-from indexer.blocks import attachments, effects
+from indexer.blocks import attachments, effects, transaction_cbor
 from indexer.ogmios import frames
 from shared import address
 from shared.ledger import NATIVE, datum_hash_of, script_hash_of
@@ -96,6 +97,33 @@ LANGUAGES: list[tuple[Json, Any]] = [
     *(({"clause": "any", "from": [SIGNED] * count}, [2, [[0, KEY]] * count]) for count in (0, 23, 24, 256)),
     ({"clause": "any", "from": [{"clause": "all", "from": [SIGNED] * 23}] * 24}, [2, [[1, [[0, KEY]] * 23]] * 24]),
 ]
+
+
+def test_the_cbor_of_a_transaction_is_walked_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many native scripts it has whose bytes are not the usual ones: 16 kB have room for 2,000."""
+    walks: list[bytes] = []
+
+    def counted(walk: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+        def counting(sent: bytes) -> Any:
+            walks.append(sent)
+            return walk(sent)
+
+        return counting
+
+    for name in ("native_scripts", "native_reference_scripts"):
+        monkeypatch.setattr(transaction_cbor, name, counted(getattr(transaction_cbor, name)))
+    bodies = [odd([4, slot]) for slot in range(50)]
+    clauses = [native({"clause": "after", "slot": slot}) for slot in range(50)]
+    hashes = [script_hash_of(NATIVE, body) for body in bodies]
+    listed = b"\xd9\x01\x03\xa1\x01\x9f" + b"".join(bodies) + b"\xff"
+    found = of(
+        *(output(script=clause) for clause in clauses),
+        scripts={digest.hex(): clause for digest, clause in zip(hashes, clauses, strict=True)},
+        **sent(*map(carrying, bodies), auxiliary=listed),
+    )
+    assert found.scripts == {digest: (NATIVE, body) for digest, body in zip(hashes, bodies, strict=True)}
+    assert [each.script_hash for each in found.attached] == hashes
+    assert len(walks) == 2
 
 
 @pytest.mark.parametrize("levels", [100, 250, 300, 400, 480, 5_000])
