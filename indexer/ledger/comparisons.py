@@ -24,6 +24,9 @@ from shared.network_state import Comparison, Difference
 MOST_NAMED = 5
 """The most differences of one kind that are named."""
 
+MOST_LETTERS = 200
+"""The most letters that are shown of a value that differs: protocol parameters have lists of thousands."""
+
 
 class At(msgspec.Struct, frozen=True):
     """A snapshot of the index, which stays open while it is used.
@@ -98,7 +101,7 @@ class Tally:
                     continue
                 compared += 1
                 if not kind.same(left, right):
-                    self._add(kind.name, Difference(subject.name(key), *kind.show(left, right)))
+                    self._add(kind.name, Difference(subject.name(key), *excerpts(*kind.show(left, right))))
             self._compared[kind.name] = self._compared.get(kind.name, 0) + compared
 
     def comparisons(self, epoch_no: int) -> list[Comparison]:
@@ -135,6 +138,16 @@ async def at_tip(db: asyncpg.Connection, network: Network, sample: float = 100.0
     read = current and state.complete_epoch_no == epoch_no and state.next_stake_no is None
     changed = await deposits.changed(db)
     return At(db, network, position, epoch_no, current, read, read and not state.due, changed, sample)
+
+
+def excerpts(ours: str, node: str) -> tuple[str, str]:
+    """Both values; of long ones what begins shortly before the first difference."""
+    pairs = enumerate(zip(ours, node, strict=False))
+    place = next((place for place, (one, other) in pairs if one != other), min(len(ours), len(node)))
+    begin = max(0, place - MOST_LETTERS // 4) if max(len(ours), len(node)) > MOST_LETTERS else 0
+    end = begin + MOST_LETTERS
+    one, other = (f"{'…' if begin else ''}{each[begin:end]}{'…' if len(each) > end else ''}" for each in (ours, node))
+    return one, other
 
 
 def whole(thing: Any) -> Any:
