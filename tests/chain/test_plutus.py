@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -298,3 +299,30 @@ def resolved(name: str) -> Iterator[tuple[Submitted, dict[Reference, Json]]]:
                 read = submitted.read(bytes.fromhex(tx["cbor"]), (7, 0))
                 yield read, {reference: known[reference] for reference in used}
             known |= {(tx["id"], index): output for index, output in enumerate(tx["outputs"])}
+
+
+MACHINES = """
+const { getHeapStatistics } = require("node:v8");
+const heap = getHeapStatistics().heap_size_limit / 2 ** 20;
+if (process.argv[2] === "scalus") {
+  %s
+} else {
+  process.stdout.write(JSON.stringify({ error: `Spend[0] over budget, with ${heap} MiB` }));
+}
+"""
+
+
+@needs_node_js
+@pytest.mark.parametrize("end", ["process.exit(3);", "setInterval(() => {}, 1000);"])
+async def test_aikens_machine_answers_if_scalus_dies(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a script that never ends, whether time or memory runs out first. Either machine's heap has a bound."""
+    (tmp_path / "evaluate.cjs").write_text(MACHINES % end)
+    monkeypatch.setattr(evaluation, "_FOLDER", tmp_path)
+    monkeypatch.setattr(evaluation, "_install", lambda: None)
+    case = Evaluable(b"", (("spend", 0), ("mint", 0)), (), ([], [], []), MAINNET)
+    with pytest.raises(evaluation.Failed) as failed:
+        await evaluation.evaluate(case)
+    assert failed.value.pointer == ("spend", 0)
+    said, heap, _ = failed.value.error.rsplit(" ", 2)
+    assert said == "over budget, with"
+    assert float(heap) < 1_024
