@@ -250,7 +250,8 @@ async def test_outputs_that_are_not_on_the_chain_can_be_added(devnet: Devnet) ->
     assert len(await devnet.ask("evaluateTransaction", tx, additionalUtxo=[added])) == 1
     known = added | {"transaction": {"id": str(held.input.transaction_id)}, "index": 0}
     assert (await devnet.ask("evaluateTransaction", tx, additionalUtxo=[added, known]))["code"] == 3002
-    assert (await devnet.ask("evaluateTransaction", tx, additionalUtxo=[added | {"address": 5}]))["code"] == -32602
+    malformed = {"transaction": {"cbor": tx.to_cbor_hex()}, "additionalUtxo": [added | {"address": 5}]}
+    assert (await devnet.ogmios.ask("evaluateTransaction", **malformed))["code"] == -32602
 
 
 async def test_without_node_js_the_answer_says_what_is_missing(devnet: Devnet, monkeypatch: pytest.MonkeyPatch) -> None:
