@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import asyncpg
+import hypothesis
 import psutil
 import pytest
 import redis
@@ -36,6 +37,9 @@ _PREFIX = "ledgertest-"  # and the process
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder for all temporary files; the workers of a parallel run find it in their environment."""
+    # Hypothesis measures examples against the clock otherwise, and fails on a busy machine.
+    hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+    hypothesis.settings.load_profile("busy")
     gc.set_threshold(100_000, 50, 1_000)  # the collector would repeatedly scan the models of whole chains
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some hundred processes are started: compile their modules once
     if not hasattr(config, "workerinput"):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import cbor2
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.cbor import ARRAY, BYTES, MAP, UNSIGNED, Malformed, Reader, end_of, parts_of, unsigned
@@ -14,7 +14,6 @@ from tests.pure.cbor_items import chunked, head, items, widths
 DEEP = 40_000
 
 
-@settings(deadline=None)
 @given(items, st.binary(max_size=3))
 def test_an_item_is_skipped_to_its_last_byte_and_not_beyond(item: bytes, rest: bytes) -> None:
     assert Reader(item + rest).skip() == item
@@ -28,7 +27,6 @@ spliced = st.tuples(items, st.binary(max_size=4), st.integers(0, 60)).map(
 )
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=30) | spliced)
 @example(b"\xf8\x00")
 @example(b"\x82\x00\xff")
@@ -54,7 +52,6 @@ def test_what_cbor2_reads_is_well_formed(data: bytes) -> None:
         assert "is a break" in str(refused) or "a simple value" in str(refused)
 
 
-@settings(deadline=None)
 @given(st.lists(items, max_size=5), st.booleans())
 def test_elements_and_pairs_are_those_of_cbor2(some: list[bytes], indefinite: bool) -> None:
     whole = b"\x9f" + b"".join(some) + b"\xff" if indefinite else head(ARRAY, len(some), 0) + b"".join(some)
@@ -68,7 +65,6 @@ def test_elements_and_pairs_are_those_of_cbor2(some: list[bytes], indefinite: bo
         reader.end()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), widths, st.binary(max_size=300))
 def test_numbers_and_byte_strings_have_the_values_of_cbor2(number: int, width: int, content: bytes) -> None:
     assert Reader(head(UNSIGNED, number, width)).unsigned("it") == number == cbor2.loads(head(UNSIGNED, number, width))
@@ -110,7 +106,6 @@ def test_a_refusal_names_the_field_what_was_expected_and_what_was_found() -> Non
         reader.end()
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=3), st.lists(items, max_size=5), st.sampled_from([b"", b"\xd9\x01\x02"]), st.booleans())
 def test_parts_are_found_at_their_places(before: bytes, some: list[bytes], tag: bytes, indefinite: bool) -> None:
     content = b"".join(some)

@@ -13,7 +13,7 @@ import cbor2
 import msgspec
 import pytest
 from cbor2 import CBORTag
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from api import transaction_cbor
@@ -238,7 +238,6 @@ def test_a_transaction_of_another_network_is_refused(fields: dict[int, Any]) -> 
     assert code_of(written(sub(fields))) == "foreign_transaction"
 
 
-@settings(deadline=None)
 @given(st.sampled_from([FAUCET, byron(PATH | MAGIC)]), st.sampled_from([ON_MAINNET, byron(PATH), byron({})]))
 def test_all_outputs_belong_to_the_network_of_the_key(test: bytes, main: bytes) -> None:
     for form in (lambda raw: [raw, 5], lambda raw: {0: raw, 1: [5, {HASH: {b"": 1}}], 3: CBORTag(24, b"\0")}):
@@ -300,7 +299,6 @@ def test_a_refusal_names_what_was_expected() -> None:
         assert message_of(sent).startswith(prefix + said)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.integers(26, 2**64 - 1), items, max_size=4), items, items)
 def test_whatever_the_service_need_not_know_goes_to_the_node(
     fields: dict[int, bytes], value: bytes, aux: bytes
@@ -317,7 +315,6 @@ def test_whatever_the_service_need_not_know_goes_to_the_node(
         assert found.signed
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60) | st.tuples(st.sampled_from(list(VALID.values())), st.integers(0, 2**32)).map(mutated))
 def test_any_bytes_are_read_or_refused(sent: bytes) -> None:
     assert code_of(sent) in ("", "invalid_transaction", "foreign_transaction")
