@@ -142,7 +142,6 @@ class _AccountRow(msgspec.Struct, frozen=True):
 
 
 class _AddressRow(ListRow, frozen=True):
-    placed: bool
     raw: bytes | None  # null in the row of an empty page
 
 
@@ -203,14 +202,15 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ac
 
 
 async def addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress, PlacePaging]:
-    """List the addresses of a stake account that were ever used, in the order of their first use."""
+    """List the addresses of a stake account that were ever used, in the order of their first use.
+
+    A fork may undo the first use of the address that a cursor names. It then comes after all that are used.
+    """
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
-    passed = None if asked.cursor is None else _passed(asked.cursor, ask.network)
+    passed = None if asked.cursor is None else _passed(asked.cursor, raw, ask.network)
     async with ask.connection() as db:
         rows = await addresses_pages[asked.order].all(db, raw, asked.limit, asked.offset, passed)
     last_updated = tip_of(rows).last_updated(ask.network)
-    if not rows[0].placed:
-        raise owners.wrong_cursor()
     found = [row.raw for row in rows[: asked.limit] if row.raw is not None]
     data = [AccountAddress(text) for text in address.show_all(found)]
     return ChainPage(
@@ -288,11 +288,15 @@ async def withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal
     )
 
 
-def _passed(cursor: str, network: Network) -> bytes:
+def _passed(cursor: str, account: bytes, network: Network) -> bytes:
+    """The address of the account that a cursor names."""
     try:
-        return address.parse(cursor, network)
+        raw = address.parse(cursor, network)
     except (address.ForeignAddress, address.InvalidAddress) as cause:
         raise owners.wrong_cursor() from cause
+    if address.stake_of(raw) != account:
+        raise owners.wrong_cursor()
+    return raw
 
 
 def _shown(row: _WithdrawalRow, tx_id: int, network: Network) -> AccountWithdrawal:

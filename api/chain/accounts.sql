@@ -32,7 +32,7 @@ WHERE tip.phase = 'live'
 
 -- name: addresses
 -- A page of the addresses of an account in the order of their first use, which is that of their numbers, and one row beyond
--- the page; $2 limit, $3 offset, $4 the address after which to continue, or null.
+-- the page; $2 limit, $3 offset, $4 the address after which to continue, or null. An unused one comes last.
 -- NOTE: the offset looks up each address before the page, which takes about 5 ms for each thousand. A cursor costs the same at
 -- any depth.
 WITH passed AS MATERIALIZED (
@@ -40,14 +40,13 @@ WITH passed AS MATERIALIZED (
 ), page AS (
     SELECT address_no, raw FROM address
     WHERE stake_no = (SELECT stake_no FROM stake WHERE raw = $1)
-      AND address_no {after} coalesce((SELECT address_no FROM passed), {edge})
+      AND address_no {after} CASE WHEN $4 IS NULL THEN {edge} ELSE coalesce((SELECT address_no FROM passed), 2147483647) END
       AND (EXISTS (SELECT FROM address_tx WHERE address_tx.address_no = address.address_no AND chunk = 0)
            OR EXISTS (SELECT FROM utxo WHERE utxo.address_no = address.address_no))
     ORDER BY address_no {order}
     LIMIT $2::bigint + 1 OFFSET $3
 )
-SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, $4::bytea IS NULL OR EXISTS (SELECT FROM passed) AS placed,
-       page.raw
+SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, page.raw
 FROM tip
 LEFT JOIN page ON true
 WHERE tip.phase = 'live'
