@@ -19,8 +19,7 @@ _DESIRED_POOLS = "desired_pools of ledger_state"
 async def _our_pots(at: At, _: int) -> Batch | None:
     """Reserves and treasury as read in this epoch, in which they do not change."""
     row = await _pots.one(at.db)
-    known = {} if row is None else {"reserves": row.reserves, "treasury": row.treasury}
-    return Batch({name: lovelace for name, lovelace in known.items() if lovelace is not None}) if at.current else None
+    return Batch(msgspec.structs.asdict(row)) if at.current and row is not None else None
 
 
 async def _pots_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, int] | None:
@@ -35,8 +34,8 @@ async def _our_parameters(at: At, _: int) -> Batch | None:
     row = await _parameters.one(at.db, at.epoch_no)
     if row is None or not at.current:
         return None
-    of_state = {} if row.desired_pools is None else {_DESIRED_POOLS: row.desired_pools}
-    return Batch(msgspec.json.decode(row.parameters) | of_state)
+    stored: dict[str, Any] = {} if row.parameters is None else msgspec.json.decode(row.parameters)
+    return Batch(stored | {_DESIRED_POOLS: row.desired_pools})
 
 
 async def _parameters_of_node(node: Ogmios, _: At, __: list[str]) -> dict[str, Any] | None:
@@ -59,17 +58,17 @@ async def _configurations_of_node(node: Ogmios, _: At, __: list[str]) -> dict[st
 
 
 def _same_configuration(ours: Any, node: Any) -> bool:
-    """Whether the members that both have are equal. NOTE: Ogmios 7 tells more than Ogmios 6."""
+    """Whether we have each member that the node tells. NOTE: Ogmios 6 tells less than Ogmios 7."""
     if isinstance(ours, dict) and isinstance(node, dict):
-        return all(_same_configuration(ours[name], node[name]) for name in ours.keys() & node.keys())
+        return all(name in ours and _same_configuration(ours[name], node[name]) for name in node)
     return bool(ours == node)
 
 
 def _show_configuration(ours: Any, node: Any) -> tuple[str, str]:
     """The members that differ."""
     if isinstance(ours, dict) and isinstance(node, dict):
-        names = [name for name in ours if name in node and not _same_configuration(ours[name], node[name])]
-        return text({name: ours[name] for name in names}), text({name: node[name] for name in names})
+        names = [name for name in node if name not in ours or not _same_configuration(ours[name], node[name])]
+        return text({name: ours[name] for name in names if name in ours}), text({name: node[name] for name in names})
     return text(ours), text(node)
 
 
@@ -118,7 +117,7 @@ class _Pots(msgspec.Struct, frozen=True):
 
 
 class _Parameters(msgspec.Struct, frozen=True):
-    parameters: str
+    parameters: str | None
     desired_pools: int | None
 
 

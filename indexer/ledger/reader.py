@@ -86,7 +86,7 @@ class LedgerReader:
             return False
         await acquire(node, position.point)
         if begins:
-            await self._begin_epoch(node, db, position.point, epoch_no)
+            await self._begin_epoch(node, position.point, epoch_no)
         elif due:
             await self._read_rewards(node, position.point, due, None)
         elif state is not None and state.next_stake_no is not None:
@@ -97,13 +97,14 @@ class LedgerReader:
                 await self._end_epoch(node, db, position.point, epoch_no, state.complete_epoch_no)
         return True
 
-    async def _begin_epoch(self, node: Ogmios, db: asyncpg.Connection, point: Point, epoch_no: int) -> None:
+    async def _begin_epoch(self, node: Ogmios, point: Point, epoch_no: int) -> None:
         treasury = await or_none(node, "queryLedgerState/treasuryAndReserves", answers.TreasuryAndReserves)
         parameters = await or_none(node, "queryLedgerState/protocolParameters", msgspec.Raw)
-        configurations = await self._new_configurations(node, db)
+        configurations = {era: await configuration_of(node, era) for era in GENESIS_ERAS}
         async with self._turn, schema.commit(self._writer):
             for era, configuration in configurations.items():
-                await _store_configuration.run(self._writer, era, configuration)
+                if configuration is not None:
+                    await _store_configuration.run(self._writer, era, configuration)
             if await store.holds(self._writer, point):
                 if parameters is not None:
                     await _store_parameters.run(self._writer, epoch_no, answers.in_names_of_7(parameters).decode())
@@ -124,12 +125,6 @@ class LedgerReader:
             log.warning(
                 "protocol.contradicted", network=self._network.name, epoch_no=epoch_no, major=major, forked=forked
             )
-
-    async def _new_configurations(self, node: Ogmios, db: asyncpg.Connection) -> dict[str, str]:
-        """The genesis configurations that are not stored yet, by era, as JSON."""
-        stored = {row.era for row in await _configured.all(db)}
-        found = {era: await configuration_of(node, era) for era in GENESIS_ERAS if era not in stored}
-        return {era: configuration for era, configuration in found.items() if configuration is not None}
 
     async def _read_rewards(
         self, node: Ogmios, point: Point, accounts: "list[_RewardAccount]", next_stake_no: StakeNo | None
@@ -397,10 +392,6 @@ class _State(msgspec.Struct, frozen=True):
     complete_epoch_no: int | None
 
 
-class _Configured(msgspec.Struct, frozen=True):
-    era: str
-
-
 class _RewardAccount(msgspec.Struct, frozen=True):
     stake_no: StakeNo
     raw: bytes
@@ -433,7 +424,6 @@ class _Extra(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _state = _sql.query("state", _State)
-_configured = _sql.query("configured", _Configured)
 _store_configuration = _sql.command("store_configuration")
 _store_parameters = _sql.command("store_parameters")
 _insert_epoch = _sql.command("insert_epoch")

@@ -3,12 +3,11 @@
 -- name: state
 SELECT epoch_no, next_stake_no, complete_epoch_no FROM ledger_state
 
--- name: configured
--- The eras whose genesis configuration is stored.
-SELECT era FROM genesis_configuration
-
 -- name: store_configuration
-INSERT INTO genesis_configuration (era, configuration) VALUES ($1, $2::text::json) ON CONFLICT (era) DO NOTHING
+-- Again in each epoch, since a later Ogmios tells more of it.
+INSERT INTO genesis_configuration AS stored (era, configuration) VALUES ($1, $2::text::json)
+ON CONFLICT (era) DO UPDATE SET configuration = excluded.configuration
+WHERE stored.configuration::text <> excluded.configuration::text
 
 -- name: store_parameters
 INSERT INTO epoch_parameters (epoch_no, parameters) VALUES ($1, $2::text::json)
