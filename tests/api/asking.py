@@ -406,9 +406,9 @@ async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Su
     source = next(iter(node.chain.ledger.wallets[str(wallet.address)]))
     submit = "POST /v1/tx/submit"
     to_mainnet = pycardano.Address(wallet.address.payment_part, network=pycardano.Network.MAINNET)
-    unsigned, plutus, payment = (wallet.payment(source, held, 5 * ADA) for _ in range(3))
+    unsigned, payment = (wallet.payment(source, held, 5 * ADA) for _ in range(2))
     unsigned.transaction_witness_set = pycardano.TransactionWitnessSet()
-    plutus.transaction_witness_set.plutus_v2_script = [pycardano.PlutusV2Script(bytes.fromhex(_PLUTUS))]
+    nothing = wallet.payment(("ab" * 32, 0), held, ADA)
 
     def pays(lovelace: int, **changes: Any) -> Any:
         return wallet.body(source, [pycardano.TransactionOutput(wallet.address, lovelace)], **changes)
@@ -419,7 +419,7 @@ async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Su
         ("transaction_not_signed", unsigned),
         ("transaction_expired", wallet.payment(source, held, ADA, ttl=_LAST_SLOT)),
         ("signatures_refused", wallet.signed(pays(held), key=Wallet.numbered(2).key)),
-        ("inputs_not_unspent", wallet.payment(("ab" * 32, 0), held, ADA)),
+        ("inputs_not_unspent", nothing),
         ("outside_validity_interval", wallet.payment(source, held, ADA, validity_start=10**9)),
         ("fee_too_small", wallet.signed(pays(held - 9, fee=9))),
         ("value_not_conserved", wallet.signed(pays(held))),
@@ -430,7 +430,7 @@ async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Su
     large, raw = payment.to_cbor() + bytes(16_384), {"Content-Type": "application/cbor"}
     await asking.refused("transaction_too_large", "submit_transaction", submit, key, data=large, headers=raw)
     evaluate = "POST /v1/tx/evaluate"
-    await asking.refused("evaluation_failed", "evaluate_transaction", evaluate, key, {"cbor": plutus.to_cbor_hex()})
+    await asking.refused("evaluation_failed", "evaluate_transaction", evaluate, key, {"cbor": nothing.to_cbor_hex()})
     good = {"cbor": payment.to_cbor_hex()}
     await asking.ok("evaluate_transaction", evaluate, key, good)
     sent = await asking.ok("submit_transaction", submit, key, good)
@@ -449,7 +449,6 @@ async def _ask_to_submit(asking: Recorder, key: str, node: NodeServer, about: Su
     node.delay_s = 0.0
 
 
-_PLUTUS = "4e4d01000033222220051200120011"  # the always-succeeding script of Plutus' examples
 _OF_MAINNET = "addr1vx2fxv2umyhttkxyxp8x0dlpdt3k6cwng5pxj3jhsydzers66hrl8"  # of CIP-19
 _MISTYPED = "asset1rjklcrnsdzqp65wjgrg55sy9723kw09mlgvlc4"
 
