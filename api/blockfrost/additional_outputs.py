@@ -57,7 +57,7 @@ class AdditionalOutputs(Kind[tuple[Json, ...]]):
         super().__init__(expected, schema)
 
     def of_json(self, value: object) -> tuple[Json, ...]:
-        """Raises Refusal, which names the member that is wrong, or ValueError if the whole is no array of pairs."""
+        """Raises Refusal, which names the member that is wrong, or ValueError if the whole is not an array of pairs."""
         if not isinstance(value, list) or len(value) > MOST:
             raise ValueError(value)
         pairs = _converted(value, list[tuple[_Input, _Output]], "")
@@ -107,8 +107,8 @@ def _value(given: Json, at: str) -> Json:
     return value
 
 
-_HEX_NAME = "is no asset name: expected at most 64 hex digits"
-_UNIT = "is no asset: expected a policy of 56 hex digits and, after a dot, the name in at most 64, if it is not empty"
+_HEX_NAME = "is not an asset name: expected at most 64 hex digits"
+_UNIT = "is not an asset: expected a policy of 56 hex digits and, after a dot, the name in at most 64, unless empty"
 
 
 def _quantity(given: object, at: str) -> int:
