@@ -33,7 +33,7 @@ class Forgetful(NodeServer):
 @pytest.fixture(scope="module")
 def chain() -> Generated:
     eras = (("babbage", 0), ("conway", 1), ("dijkstra", 6))
-    return Generated(Options(seed=2, blocks_per_epoch=4, density=1, eras=eras, era_epochs=5, forks=((10, FORK),)), 27)
+    return Generated(Options(seed=2, blocks_per_epoch=4, density=1, eras=eras, era_epochs=5, forks=((10, FORK),)), 30)
 
 
 async def told(chain: Generated, oldest: int) -> dict[int, int | None]:
