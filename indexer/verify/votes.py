@@ -11,7 +11,7 @@ import msgspec
 
 from indexer.ledger import protocol
 from indexer.ledger.reader import NotThere
-from indexer.ogmios.connection import Ogmios
+from indexer.ogmios.connection import Ogmios, Refused
 from indexer.store import writer as store
 from indexer.store.votes import FORK
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
@@ -169,7 +169,7 @@ async def _version_or_none(node: Ogmios, slot_no: int | None, block_hash: bytes 
         return None
     try:
         return await protocol.version_at(node, Point(slot_no, block_hash))
-    except NotThere:
+    except (NotThere, Refused):  # it is too old, or in Byron, which has no such parameters
         return None
 
 
