@@ -589,7 +589,11 @@ class Ledgerline(Http):
         order: Literal["asc", "desc"] | None = None,
         cursor: str | None = None,
     ) -> types.AccountAddressPage:
-        """List the addresses of a stake account that were ever used, in the order of their first use."""
+        """List the addresses of a stake account that were ever used, in the order of their first use.
+
+        A fork may undo the first use of the address that a cursor names. It then comes after all that are
+        used.
+        """
         answer: types.AccountAddressPage = self.call(
             "GET",
             "/v1/accounts/{stake_address}/addresses",

@@ -877,7 +877,11 @@ export class Ledgerline extends Http {
     return this.call(operations.getAccount, { stake_address: stakeAddress }, {}, call);
   }
 
-  /** List the addresses of a stake account that were ever used, in the order of their first use. */
+  /**
+   * List the addresses of a stake account that were ever used, in the order of their first use.
+   *
+   * A fork may undo the first use of the address that a cursor names. It then comes after all that are used.
+   */
   listAccountAddresses(
     stakeAddress: string,
     options: ListAccountAddressesOptions = {},
