@@ -4,6 +4,7 @@ Anybody can write either, so content that can't be read is ignored: no input rai
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 import cbor2
@@ -42,7 +43,7 @@ class Described:
     def __init__(self, extra: Extra) -> None:
         self._policies = _label(extra)
 
-    def entry(self, policy_id: bytes, asset_name: bytes) -> dict[Any, Any] | None:
+    def entry(self, policy_id: bytes, asset_name: bytes) -> Mapping[Any, Any] | None:
         """The metadata of an asset, None if it is not named or its entry is not a map.
 
         By CIP-25, policies and names are text in version 1 and bytes in version 2. On the chain every form, hex
@@ -63,11 +64,11 @@ def of_datum(datum: bytes, policy_id: bytes, asset_name: bytes) -> Metadata | No
     The datum is a constructor with metadata, version and extra. Issuers omit the latter two and use any constructor
     number. Under the key "721" the metadata describes several assets (version 4).
     """
-    content: dict[Any, Any] | None = None
+    content: Mapping[Any, Any] | None = None
     match _fields(_read_cbor(datum)):
-        case [dict(first), *_]:
+        case [Mapping() as first, *_]:
             nested = first.get(_NESTED_KEY)
-            of_many = isinstance(nested, dict)
+            of_many = isinstance(nested, Mapping)
             content = _entry(_entry(nested, policy_id), asset_name[_PREFIX_BYTES:]) if of_many else first
     if content is None:
         return None
@@ -101,7 +102,7 @@ def _fields(content: Any) -> Any:
     return None
 
 
-def _metadata(entry: dict[Any, Any], *, ticker: str | None = None, decimals: int | None = None) -> Metadata:
+def _metadata(entry: Mapping[Any, Any], *, ticker: str | None = None, decimals: int | None = None) -> Metadata:
     image = _text(entry.get("image"))
     return Metadata(
         name=_text(entry.get("name")),
@@ -132,9 +133,9 @@ def _text(value: object) -> str | None:
         return None
 
 
-def _entry(entries: dict[Any, Any] | None, key: bytes) -> dict[Any, Any] | None:
+def _entry(entries: Mapping[Any, Any] | None, key: bytes) -> Mapping[Any, Any] | None:
     """The map under a key that is bytes, UTF-8 text, or hex in either case."""
-    if not isinstance(entries, dict):
+    if not isinstance(entries, Mapping):
         return None
     for form in (key, _text(key), key.hex()):
         if form in entries:
@@ -142,10 +143,10 @@ def _entry(entries: dict[Any, Any] | None, key: bytes) -> dict[Any, Any] | None:
             break
     else:
         found = next((entries[form] for form in entries if isinstance(form, str) and form.lower() == key.hex()), None)
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, Mapping) else None
 
 
-def _label(extra: Extra) -> dict[Any, Any] | None:
+def _label(extra: Extra) -> Mapping[Any, Any] | None:
     """The content of label 721, in either form that the node sends."""
     if _CIP25_LABEL in extra.metadata_cbor:
         content = _read_cbor(extra.metadata_cbor[_CIP25_LABEL])
@@ -157,7 +158,7 @@ def _label(extra: Extra) -> dict[Any, Any] | None:
             return None
     else:
         return None
-    return content if isinstance(content, dict) else None
+    return content if isinstance(content, Mapping) else None
 
 
 def _read_cbor(data: bytes) -> Any:

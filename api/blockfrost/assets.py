@@ -1,5 +1,6 @@
 """`/assets`: an asset, its holders, transactions and mints, and the assets of a policy."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -162,7 +163,7 @@ async def of_policy(ask: ChainAsk[PolicyPage]) -> list[Supplied]:
     return [Supplied(amounts.unit_of(policy_id, each.asset_name), each.total_supply) for each in page.data]
 
 
-def _plain(cip25: dict[Any, Any] | None) -> Any:
+def _plain(cip25: Mapping[Any, Any] | None) -> Any:
     if cip25 is None:
         return None
     try:

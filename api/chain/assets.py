@@ -322,7 +322,7 @@ async def one(db: Connection, asset: AssetId, network: Network) -> Asset | None:
     return _asset_in(row, asset, _on_chain(asset, row, "auto"), network)
 
 
-async def described(db: Connection, asset: AssetId) -> tuple[bytes | None, dict[Any, Any] | None]:
+async def described(db: Connection, asset: AssetId) -> tuple[bytes | None, Mapping[Any, Any] | None]:
     """The present datum of an asset's reference token (CIP-68), and its CIP-25 metadata as its transaction has it, in a
     snapshot. Either is None if there is none.
     """

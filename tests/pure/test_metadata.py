@@ -1,6 +1,7 @@
 """CIP-25 and CIP-68 as specified and as found on the chain: one test for each unusual case."""
 
 import json
+from types import MappingProxyType
 from typing import Any
 
 import cbor2
@@ -351,3 +352,14 @@ def test_the_reference_token_of_a_user_token() -> None:
 @pytest.mark.parametrize("name", [b"", NAME, bytes.fromhex("000643b0") + NAME, bytes.fromhex("000de141") + NAME])
 def test_other_tokens_have_no_reference_token(name: bytes) -> None:
     assert metadata.reference_name(name) is None
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_datum_whose_maps_and_lists_cannot_be_changed(monkeypatch: pytest.MonkeyPatch, nested: bool) -> None:
+    """cbor2 6 makes such ones of all maps and lists below a tag."""
+    described: Any = MappingProxyType({b"name": (b"Space", b"Bud"), b"image": b"ipfs://test"})
+    if nested:
+        described = MappingProxyType({b"721": MappingProxyType({POLICY: MappingProxyType({NAME: described})})})
+    datum = cbor2.CBORTag(121, (described, 1))
+    monkeypatch.setattr("cbor2.loads", lambda _: datum)
+    assert metadata.of_datum(b"", POLICY, NFT) == Metadata(name="SpaceBud", image="ipfs://test", decimals=0)
