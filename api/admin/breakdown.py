@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -244,10 +245,10 @@ def _line(credential: _UsedRow, row: _ExportRow) -> ExportedUsage:
 
 
 async def _csv_lines(parts: AsyncIterator[list[ExportedUsage]]) -> AsyncIterator[bytes]:
-    yield _csv([ExportedUsage.__struct_fields__])
+    yield csv_of([ExportedUsage.__struct_fields__])
     async for lines in parts:
         if lines:
-            yield _csv([list(msgspec.to_builtins(line).values()) for line in lines])
+            yield csv_of([list(msgspec.to_builtins(line).values()) for line in lines])
 
 
 async def _json_lines(parts: AsyncIterator[list[ExportedUsage]]) -> AsyncIterator[bytes]:
@@ -257,15 +258,20 @@ async def _json_lines(parts: AsyncIterator[list[ExportedUsage]]) -> AsyncIterato
             yield encoder.encode_lines(lines)
 
 
-def _csv(rows: Sequence[Sequence[object]]) -> bytes:
-    """RFC 4180. Text that a spreadsheet would take for a formula gets an apostrophe as prefix."""
+def csv_of(rows: Sequence[Sequence[object]]) -> bytes:
+    """Lines of CSV (RFC 4180). Text that a spreadsheet would take for a formula gets an apostrophe as prefix."""
     text = io.StringIO()
     csv.writer(text).writerows([[_harmless(value) for value in row] for row in rows])
     return text.getvalue().encode()
 
 
 def _harmless(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
+
+
+# NOTE: anywhere in a text, since spreadsheets may split at other characters than commas. Some ignore white space and
+# quotes before a formula, or take full-width signs for plain ones.
+_FORMULA = re.compile(r"""(^|[,;|\t\r\n])(?=[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def _figures(row: _PartRow | _ExportRow) -> tuple[int, float, float, float, float]:
