@@ -1,6 +1,7 @@
 """Partners under test: one-line calls with an admin key."""
 
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
@@ -71,6 +72,24 @@ async def partner_of(api: Client, entity_name: str, permissions: list[str] | Non
         "POST", "/admin-keys", {"entity_name": entity_name, "permissions": permissions or ALL}
     )
     return Partner(api, made["key"], made["admin_key"])
+
+
+async def an_account(partner: Partner, db: asyncpg.Connection) -> list[UUID]:
+    """The ids of an account with rows in every table, and of its credential."""
+    user = (
+        await partner.call("POST", "/users", {"name": "x"}, headers={"Idempotency-Key": "a key of 16 or more"})
+    ).body
+    user_id = user["data"]["id"]
+    credential, _ = await partner.issued({"id": user_id})
+    await partner.data("POST", f"/credentials/{credential['id']}/rotate", {"overlap_seconds": 600})
+    await db.execute(
+        """
+        INSERT INTO partner.submitted_tx (network_id, accepted, user_account_id, tx_hash, cbor)
+        VALUES (1, true, $1, '', '')
+        """,
+        UUID(user_id),
+    )
+    return [UUID(user_id), UUID(credential["id"])]
 
 
 def counts(usage: dict[str, Any]) -> tuple[int, int, int]:
