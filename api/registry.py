@@ -35,6 +35,9 @@ USABLE_S = 86_400
 
 FAILURES_IN_A_ROW = 3
 PAUSE_S = 30
+NO_ENTRY_STATUSES = (404, 204)
+"""What registries answer for a subject without an entry; that of the Cardano Foundation answers 204."""
+
 MOST_LOOK_UPS = 16
 MOST_ANSWER_BYTES = 256 * 1024
 MOST_CACHED_BYTES = 32 * 1024 * 1024
@@ -132,13 +135,13 @@ class Registry:
         return Result(found)
 
     async def _fetch(self, url: str) -> bytes | None:
-        """The body of the registry's answer, None for 404. Raises Unavailable or InvalidEntry for other failures."""
+        """The body of the registry's answer, None if it has no entry. Raises Unavailable or InvalidEntry otherwise."""
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if (trace := request_id.traceparent.get()) is not None:
             headers["traceparent"] = trace
         # NOTE: following a redirect would let the registry send our request to any host.
         async with self._session.get(url, headers=headers, allow_redirects=False) as response:
-            if response.status == 404:
+            if response.status in NO_ENTRY_STATUSES:
                 return None
             if response.status >= 500 or response.status == 429:
                 raise Unavailable(f"status {response.status}")

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from api import registry
-from api.registry import InvalidEntry, Registry
+from api.registry import InvalidEntry, Registry, Result
 from shared import database
 from shared.metadata import Metadata
 from shared.network import PREVIEW
@@ -117,10 +117,14 @@ async def test_an_old_entry_is_looked_up_again(
     assert await metadata(asking, ASSET) == Metadata(name="Changed", decimals=0)
 
 
-async def test_an_unknown_asset_is_cached_as_absent(asking: Registry, served: Served) -> None:
-    served.handler = served.says({"error": "not found"}, status=404)
-    assert await metadata(asking, ASSET) is None
-    assert await metadata(asking, ASSET) is None
+@pytest.mark.parametrize("status", registry.NO_ENTRY_STATUSES)
+async def test_an_unknown_asset_is_cached_as_absent(asking: Registry, served: Served, status: int) -> None:
+    async def without_a_body(_: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    served.handler = without_a_body
+    assert await asking.look_up(ASSET) == Result()
+    assert await asking.look_up(ASSET) == Result()
     assert served.asked.total() == 1
 
 
