@@ -1,17 +1,22 @@
-"""`python -m api check`: try the servers of the API and of the usage aggregator."""
+"""`python -m api check`: try the servers of the API and of the usage aggregator, and its nodes."""
 
+import asyncio
+import importlib
 from functools import partial
 
 import aiohttp
 from redis.asyncio import Redis
 
+from api.nodes import NodeConnection
+from api.registry import NO_ENTRY_STATUSES
 from shared import redis_url, trials
+from shared.network import Network, by_name
 from shared.servers import Servers
 from shared.settings import Settings, masked
 from shared.trials import Trial
 
 _NO_SUBJECT = "00" * 28
-"""An asset that no registry knows: 404 is the expected answer."""
+"""An asset that no registry knows."""
 
 
 async def servers(settings: Settings, running: Servers) -> int:
@@ -22,6 +27,12 @@ async def servers(settings: Settings, running: Servers) -> int:
         for number, url in enumerate(settings.read_database_urls, 1)
     ]
     named.append(("valkey", partial(_valkey, url=running.redis_url)))
+    if settings.ogmios_urls:
+        importlib.import_module("ogmios.client")  # takes seconds, which are not the node's
+    named += [
+        (f"ogmios of {name}", partial(_ogmios, network=by_name[name], url=url))
+        for name, url in settings.ogmios_urls.items()
+    ]
     if settings.token_registry_url is not None:
         named.append(("token registry", partial(_registry, url=settings.token_registry_url)))
     return await trials.run(named)
@@ -49,6 +60,23 @@ async def _valkey(trial: Trial, url: str) -> None:
                 trial.defects.append(f"{option} is {value}, expected {expected}")
 
 
+async def _ogmios(trial: Trial, network: Network, url: str) -> None:
+    await trials.ogmios(trial, url)
+    node = NodeConnection(url)
+    try:
+        await trial.round_trip(lambda: asyncio.to_thread(node.tip_slot_no))
+        began = await asyncio.to_thread(node.start_time)
+        if began != network.start_time:
+            trial.defects.append(f"its network began {began}, {network.name} began {network.start_time}")
+            return
+        trial.facts["network"] = f"{network.name}, by the time at which it began"
+        slot_no = await asyncio.to_thread(node.tip_slot_no)
+        if slot_no >= 0:
+            trial.tip(network, slot_no)
+    finally:
+        node.close()
+
+
 async def _registry(trial: Trial, url: str) -> None:
     trial.facts["address"] = masked(url).strip("'")
 
@@ -58,5 +86,6 @@ async def _registry(trial: Trial, url: str) -> None:
 
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
         await trial.round_trip(ask)
-    if trial.facts["status"] not in ("200", "404"):
-        trial.defects.append(f"status {trial.facts['status']} for an unknown subject, expected 404")
+    if trial.facts["status"] not in ("200", *map(str, NO_ENTRY_STATUSES)):
+        expected = " or ".join(map(str, NO_ENTRY_STATUSES))
+        trial.defects.append(f"status {trial.facts['status']} for an unknown subject, expected {expected}")

@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -71,6 +72,10 @@ class NodeConnection:
         """The slot of the last block of the node's chain, -1 if it has none. Raises NodeAway."""
         tip = self._ask("queryNetwork/tip")
         return -1 if tip == "origin" else int(tip["slot"])
+
+    def start_time(self) -> datetime:
+        """When the node's network began. Raises NodeAway."""
+        return datetime.fromisoformat(self._ask("queryNetwork/startTime"))
 
     def close(self) -> None:
         """Disconnect, if it is connected."""

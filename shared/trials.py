@@ -7,13 +7,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit, urlunsplit
 
+import aiohttp
 import asyncpg
 import msgspec
 import typer
 
 from shared import database, schema, sql
-from shared.network import NETWORKS
+from shared.network import NETWORKS, Network
 from shared.settings import Settings, effective, masked
 from shared.version import VERSION
 
@@ -48,6 +50,18 @@ class Trial(msgspec.Struct):
         self.facts["clock"] = f"{abs(ahead_s):.3f} s {'ahead of' if ahead_s >= 0 else 'behind'} this machine"
         if abs(ahead_s) > MOST_CLOCK_DIFFERENCE_S:
             self.defects.append(f"the clocks differ by {abs(ahead_s):.1f} s: synchronise both")
+
+    def tip(self, network: Network, slot_no: int) -> None:
+        """Note how old the node's last block is."""
+        age_s = time.time() - network.slot_time(slot_no).timestamp()
+        self.facts["clock"] = f"its tip, slot {slot_no}, is {age_s:,.0f} s old by the clock of this machine"
+        if age_s < -MOST_CLOCK_DIFFERENCE_S:
+            self.defects.append("its tip lies in the future: synchronise the clocks")
+
+
+class _Health(msgspec.Struct, frozen=True, rename="camel"):
+    version: str | None = None
+    network_synchronization: float | None = None
 
 
 class _Server(msgspec.Struct, frozen=True):
@@ -123,6 +137,24 @@ async def postgres(trial: Trial, url: str, *, replica: bool = False) -> None:
             trial.defects.append(
                 f"its schema is newer than {schema.VERSION}, the newest that this program knows: upgrade the program"
             )
+
+
+async def ogmios(trial: Trial, url: str) -> None:
+    """Note the address of Ogmios and what it says of itself over HTTP, unless a proxy hides that."""
+    trial.facts["address"] = masked(url).strip("'")
+    parts = urlsplit(url)
+    scheme, path = parts.scheme.replace("ws", "http", 1), f"{parts.path.rstrip('/')}/health"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(urlunsplit((scheme, parts.netloc, path, "", ""))) as response,
+    ):
+        try:
+            health = msgspec.json.decode(await response.read(), type=_Health)
+        except msgspec.DecodeError:
+            health = _Health()
+    trial.facts["version"] = health.version or "unknown: /health is not available"
+    if health.network_synchronization is not None:
+        trial.facts["synchronised"] = f"{health.network_synchronization:.2%}"
 
 
 @asynccontextmanager

@@ -1,13 +1,9 @@
 """`python -m indexer check`: try the servers of an indexer."""
 
 import asyncio
-import time
 from functools import partial
-from urllib.parse import urlsplit, urlunsplit
 
-import aiohttp
 import asyncpg
-import msgspec
 
 from indexer.blocks import effects, eras, genesis, node_warnings, packed_block
 from indexer.ogmios import connection as ogmios
@@ -17,17 +13,10 @@ from shared import database, trials
 from shared.ledger import Point
 from shared.network import Network
 from shared.servers import Servers
-from shared.settings import masked
 from shared.trials import Trial
 
 _BLOCKS_READ = 300
 _READ_WITHIN_S = 3.0
-
-
-class _Health(msgspec.Struct, frozen=True, rename="camel"):
-    version: str | None = None
-    network: str | None = None
-    network_synchronization: float | None = None
 
 
 async def servers(running: Servers, nodes: dict[Network, str]) -> int:
@@ -41,39 +30,19 @@ async def servers(running: Servers, nodes: dict[Network, str]) -> int:
 
 
 async def _ogmios(trial: Trial, network: Network, url: str, database_url: str) -> None:
-    trial.facts["address"] = masked(url).strip("'")
-    health = await _health(url)
-    trial.facts["version"] = health.version or "unknown: /health is not available"
+    await trials.ogmios(trial, url)
     node = await ogmios.connect(url)
     try:
         _, tip = await node.intersect([])
         await trial.round_trip(lambda: node.call("queryNetwork/startTime", str))
         if tip is not None:
-            age_s = time.time() - network.slot_time(tip.slot).timestamp()
-            trial.facts["clock"] = f"its tip, slot {tip.slot}, is {age_s:,.0f} s old by the clock of this machine"
-            if age_s < -trials.MOST_CLOCK_DIFFERENCE_S:
-                trial.defects.append("its tip lies in the future: synchronise the clocks")
-        if health.network_synchronization is not None:
-            trial.facts["synchronised"] = f"{health.network_synchronization:.2%}"
+            trial.tip(network, tip.slot)
         await eras.check(node, network)
         await genesis.load(node, network)
         trial.facts["network"] = f"{network.name}, with its genesis and eras"
         await _try_flags(trial, node, network, await _start(database_url, network))
     finally:
         await node.close()
-
-
-async def _health(url: str) -> _Health:
-    """The health that Ogmios reports over HTTP; empty if a proxy hides it."""
-    parts = urlsplit(url)
-    address = urlunsplit(
-        (parts.scheme.replace("ws", "http", 1), parts.netloc, f"{parts.path.rstrip('/')}/health", "", "")
-    )
-    async with aiohttp.ClientSession() as session, session.get(address) as response:
-        try:
-            return msgspec.json.decode(await response.read(), type=_Health)
-        except msgspec.DecodeError:
-            return _Health()
 
 
 async def _start(database_url: str, network: Network) -> list[Point]:

@@ -116,13 +116,16 @@ def test_a_file_that_cannot_be_written_is_named(ledgerline: Ledgerline, tmp_path
 
 
 def test_a_check_tries_each_server_and_shows_no_secret(ledgerline: Ledgerline) -> None:
-    ledgerline.settings |= {"BOOTSTRAP_ADMIN_KEY": "iiak_admin_" + "5" * 40, "OGMIOS_URL_PREPROD": "ws://127.0.0.1:1"}
-    of_api = ledgerline.run("api", "check")
-    assert of_api.returncode == 0, of_api.stdout + of_api.stderr
-    assert "all 2 passed" in of_api.stdout
+    ledgerline.settings |= {"BOOTSTRAP_ADMIN_KEY": "iiak_admin_" + "5" * 40}
     with Node(Generated(options_of("preview"), 60), dialect=Dialect(metadata_cbor=False)) as node:
         ledgerline.settings["OGMIOS_URL_PREVIEW"] = node.url
+        of_api = ledgerline.run("api", "check")
+        ledgerline.settings["OGMIOS_URL_PREPROD"] = "ws://127.0.0.1:1"
         of_indexer = ledgerline.run("indexer", "check")
+    assert of_api.returncode == 0, of_api.stdout + of_api.stderr
+    assert "all 3 passed" in of_api.stdout
+    for fact in ("v6.14.0", "preview, by the time at which it began"):
+        assert fact in of_api.stdout.partition("\nogmios of preview\n")[2]
     assert of_indexer.returncode == 1
     assert "2 of 3 failed" in of_indexer.stdout
     of_node = of_indexer.stdout.partition("\nogmios of preview\n")[2].partition("\nogmios of preprod\n")
@@ -138,10 +141,15 @@ def test_a_check_tries_each_server_and_shows_no_secret(ledgerline: Ledgerline) -
 
 def test_a_check_names_the_fault_of_a_server(ledgerline: Ledgerline) -> None:
     with Node(preview(30)) as node:
-        command = ("indexer", "check", "--network", "preprod", "--ogmios-url", node.url)
-        told = ledgerline.run(*command)
+        told = ledgerline.run("indexer", "check", "--network", "preprod", "--ogmios-url", node.url)
+        ledgerline.settings |= {"OGMIOS_URL_PREPROD": node.url, "OGMIOS_URL_MAINNET": "ws://127.0.0.1:1"}
+        of_api = ledgerline.run("api", "check")
     assert told.returncode == 1
     assert "WrongNetwork: the node's network began" in told.stdout
+    assert of_api.returncode == 1
+    assert "2 of 4 failed" in of_api.stdout
+    assert "its network began 2022-10-25 00:00:00+00:00, preprod began 2022-06-01" in of_api.stdout
+    assert "Connect" in of_api.stdout.partition("\nogmios of mainnet\n")[2].partition("\nogmios of")[0]
 
 
 def test_a_resync_that_removes_much_asks_first(ledgerline: Ledgerline) -> None:
