@@ -13,14 +13,11 @@ from shared.network_state import Comparison, IndexState, NetworkState, RollbackD
 
 
 async def network_states(services: Services) -> list[NetworkState]:
-    """Every network with an index or a heartbeat, including retired ones. The cost does not grow with the chain."""
+    """Every network that is known, including retired ones. The cost does not grow with the chain."""
     heartbeats = await _heartbeats(services)
     found = [(network, await _index(services, network)) for network in NETWORKS]
-    return [
-        _of(services, network, index, heartbeats)
-        for network, index in found
-        if index is not None or heartbeats[network.network_id].beat_age_s is not None
-    ]
+    states = [_of(services, network, index, heartbeats) for network, index in found]
+    return [state for state in states if state.known]
 
 
 async def of(services: Services, network: Network) -> NetworkState:

@@ -19,14 +19,14 @@ commands = typer.Typer(help="List networks, and retire one that has no indexer o
 
 @commands.command("list")
 def listed(embedded: EmbeddedOption = False) -> None:
-    """Show each network with an index or an indexer: its phase, its last block, its indexer and its node."""
+    """Show each network with an index, or that an indexer has led: phase, last block, indexer and node."""
 
     async def read(db: asyncpg.Connection) -> list[NetworkState]:
         return [await _state(db, network) for network in NETWORKS]
 
     table = Table("network", "state", "block", "age", "indexer", "node")
     for found in on_database(read, create=embedded):
-        if not found.retired and found.phase == "empty" and found.beat_age_s is None:
+        if not found.known:
             continue
         table.add_row(
             found.network,
@@ -56,7 +56,7 @@ def retire(
         found = await _state(db, network)
         if found.indexer_running:
             return f"an indexer is running for {name}: stop it first"
-        if found.phase == "empty" and found.indexer_version is None:
+        if not found.known:
             return f"{name} has no index, and no indexer has served it"
         await leader.retire(db, network)
         return None

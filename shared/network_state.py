@@ -131,6 +131,11 @@ class NetworkState(msgspec.Struct, frozen=True):
     last_rollback_blocks: int | None
     pools_stake_mismatch: int | None
 
+    @property
+    def known(self) -> bool:
+        """Whether the network has an index, or an indexer has led it."""
+        return self.phase != "empty" or self.indexer_version is not None
+
 
 async def index_state(db: sql.Connection) -> IndexState | None:
     """The state of the index of this connection's network, None if nothing is indexed."""
@@ -161,7 +166,7 @@ def of(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, rea
         retired=heartbeat.retired,
         ready=of_index["phase"] == "live" and recent and not heartbeat.retired,
         sync_progress=_progress(index, heartbeat),
-        sync_left_s=_rounded(heartbeat.sync_left_s) if heartbeat.alive else None,
+        sync_left_s=_left_s(index, heartbeat),
         node=node,
         node_connected=heartbeat.alive and heartbeat.node_connected,
         node_since=heartbeat.node_since,
@@ -215,7 +220,8 @@ def _indexer_reasons(state: NetworkState) -> Iterator[str]:
 def _index_reasons(state: NetworkState) -> Iterator[str]:
     name = state.network
     if state.phase == "empty":
-        yield f"nothing is indexed for {name} yet"
+        unwanted = f" (if it never should be: python -m api networks retire {name})"
+        yield f"nothing is indexed for {name} yet{unwanted if state.known and not state.indexer_running else ''}"
     elif state.phase != "live":
         yield f"{name} is syncing{_how_far(state)}"
     elif not state.ready:
@@ -320,6 +326,12 @@ def _progress(index: IndexState | None, heartbeat: LastHeartbeat) -> float | Non
     if not heartbeat.node_block_no:
         return None
     return 0.0 if index is None else round(min(index.block_no / heartbeat.node_block_no, 1.0), 6)
+
+
+def _left_s(index: IndexState | None, heartbeat: LastHeartbeat) -> int | None:
+    """The time that is left by the last heartbeat, unless the index has reached the node's tip since."""
+    at_tip = index is not None and is_at_tip(heartbeat.node_block_no or 0, index.block_no)
+    return None if at_tip or not heartbeat.alive else _rounded(heartbeat.sync_left_s)
 
 
 class _Comparison(msgspec.Struct, frozen=True):

@@ -68,7 +68,8 @@ class Progress:
         while now - self._recent[0][0] > _WINDOW_S and len(self._recent) > 2:
             self._recent.popleft()
         rate = self._rate(now)
-        left = duration((node_block_no - block_no) / rate) if rate else "?"
+        left_s = self.left_s(node_block_no)
+        left = "?" if left_s is None else duration(left_s)
         epoch_no = self._network.epoch_of(tip.slot_no)
         if self._bar is not None:
             total = max(node_block_no, block_no, 1)

@@ -76,6 +76,15 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
         ["the background task ledger state of the indexer of preview fails"],
     ),
     "nothing is indexed yet": (of(None), "followed", False, ["nothing is indexed for preview yet"]),
+    "an indexer ran once, against a wrong node": (
+        of(None, leading=False, refused="its node is on another network"),
+        "unknown",
+        False,
+        [
+            "no indexer is running for preview (the last one stopped because its node is on another network)",
+            "nothing is indexed for preview yet (if it never should be: python -m api networks retire preview)",
+        ],
+    ),
     "the first sync": (
         of(behind(50_000, 1_000, "bulk"), sync_left_s=4_320.0),
         "followed",
@@ -95,6 +104,12 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
 def test_each_fault_is_distinguished_from_the_others(fault: str) -> None:
     found, node, ready, reasons = FAULTS[fault]
     assert (found.node, found.ready, network_state.reasons(found)) == (node, ready, reasons)
+
+
+@pytest.mark.parametrize("blocks", [0, 9, 10])
+def test_no_time_is_left_once_the_index_has_reached_the_tip_of_the_last_heartbeat(blocks: int) -> None:
+    found = of(behind(15, blocks), sync_left_s=1.2)
+    assert found.sync_left_s == (1 if blocks == 10 else None)
 
 
 def test_no_lag_is_reported_to_a_node_that_is_not_heard() -> None:

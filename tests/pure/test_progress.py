@@ -18,3 +18,4 @@ def test_a_line_a_minute_at_the_tip(monkeypatch: pytest.MonkeyPatch, behind: int
             shown.advance(Point(block_no * 20, b"\0" * 32), block_no, block_no + behind, 1, 0)
             now += 5.0
     assert len(logged) == lines
+    assert (logged[-1]["left"] == "?") == (lines == 10), "at the tip, a rate says nothing of what is left"
