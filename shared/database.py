@@ -1,6 +1,7 @@
 """Connections to Postgres: a search path per network, and a single writer per network."""
 
 import asyncio
+import math
 import os
 import socket
 from collections import defaultdict
@@ -9,7 +10,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from shared import hosts
+from shared import hosts, libpq
 from shared.network import Network
 
 # The errors of Postgres; `shared.lifecycle.UNREACHABLE` adds those of Valkey.
@@ -230,12 +231,15 @@ async def _end(attempts: list[asyncio.Task[asyncpg.Connection]]) -> list[Excepti
 
 async def _open(url: str, options: dict[str, Any]) -> asyncpg.Connection:
     """A connection that fails soon after its host has vanished, even while it only waits for an answer."""
-    connection = await asyncpg.connect(url, **options)
+    how = libpq.connecting(url)
+    if how.within_s is not None:
+        options = options | {"timeout": min(how.within_s, options.get("timeout", math.inf))}
+    connection = await asyncpg.connect(how.url, **options)
     # NOTE: a private name of asyncpg, whose public names do not give access to the socket.
     link = connection._transport.get_extra_info("socket")
     if link.family != socket.AF_UNIX:
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _GIVE_UP_A_VANISHED_HOST.items():
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, how.keepalive)
+        for name, value in {**_GIVE_UP_A_VANISHED_HOST, **how.tcp}.items():
             if hasattr(socket, name):  # some exist on Linux only
                 link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return connection

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 import redis
 
-from shared import hosts, redis_url
+from shared import hosts, libpq, redis_url
 from shared.network import NETWORKS
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -168,7 +168,7 @@ def masked(url: str) -> str:
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
-        return "***" if "@" in url else repr(url)
+        return "***" if "@" in url or "=" in url else repr(url)
     host, slash, after = rest.partition("/")
     user, at, address = host.rpartition("@")
     if "@" in after or "@" in user or any(sign in host for sign in "?#"):
@@ -186,9 +186,12 @@ def _named(cause: Exception) -> str:
 def _parsed(name: str, text: str, parse: Callable[[str], Value], expected: str, show: Callable[[str], str]) -> Value:
     try:
         return parse(text)
-    except (ValueError, OSError):
-        # NOTE: without the cause, because the texts of ValueErrors quote the value.
-        raise SettingsError(f"{name} is {show(text)}, expected {expected}") from None
+    except libpq.Unsupported as cause:
+        raise SettingsError(f"{name} is {show(text)}, expected {cause}") from None
+    except (ValueError, OSError) as cause:
+        # NOTE: without the text of a ValueError, which may quote the value.
+        why = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
+        raise SettingsError(f"{name} is {show(text)}, expected {expected}{why}") from None
 
 
 def _content(path: str) -> str:
@@ -203,26 +206,14 @@ def _url(text: str, *schemes: str) -> str:
 
 
 def _postgres_url(text: str) -> str:
-    """Checks the parameters of the connection; others are left to Postgres."""
+    """Checks the parameters that libpq knows; others are settings of the session, which Postgres checks."""
     each = hosts.each(text)
     for url in each:
         if len(each) > 1:
             _with_host(url)
         _url(url, "postgresql", "postgres")
-    parameters = parse_qs(urlsplit(each[0]).query)
-    for name, known in _POSTGRES_CHOICES.items():
-        if not {value.replace("_", "-") for value in parameters.get(name, [])} <= known:
-            raise ValueError
-    verifies = parameters.get("sslmode", [""])[-1].startswith("verify")
-    if verifies and not all(Path(path).is_file() for path in parameters.get("sslrootcert", [])):
-        raise ValueError
+    libpq.check(text)
     return text
-
-
-_POSTGRES_CHOICES = {
-    "sslmode": {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"},
-    "target_session_attrs": {"any", "primary", "standby", "read-write", "read-only", "prefer-standby"},
-}
 
 
 def _postgres_urls(text: str) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from indexer.snapshot.manifest import SnapshotRefused
-from shared import hosts
+from shared import libpq
 
 _DEBIAN = Path("/usr/lib/postgresql")
 
@@ -69,53 +69,18 @@ def connection(url: str) -> tuple[str, dict[str, str]]:
     parts = urlsplit(url)
     login, at, host = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
-    known, session = dict[str, str](), list[str]()
-    secret = unquote(password)
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if name == "password":
-            secret = secret or value
-        elif name in _LIBPQ:
-            known[_LIBPQ[name]] = value
-        else:
-            session.append(f"-c {name}={_escaped(value)}")
-    if len(hosts.each(url)) > 1:
-        known.setdefault("target_session_attrs", "read-write")
+    known, session = libpq.for_programs(url)
+    secret = unquote(password) or known.get("password", "")
+    known.pop("password", None)
     environment = {"PGPASSWORD": secret} if secret else {}
     if session:
-        environment["PGOPTIONS"] = " ".join(session)
+        environment["PGOPTIONS"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in session.items())
     query = f"?{urlencode(known, quote_via=quote)}" if known else ""
     return f"{parts.scheme}://{user}{at}{host}{parts.path}{query}", environment
 
 
 def _escaped(value: str) -> str:
     return re.sub(r"([\\\s])", r"\\\1", value)
-
-
-_LIBPQ = {"database": "dbname"} | {
-    name: name
-    for name in (
-        "host",
-        "port",
-        "dbname",
-        "user",
-        "passfile",
-        "sslmode",
-        "sslcert",
-        "sslkey",
-        "sslpassword",
-        "sslrootcert",
-        "sslcrl",
-        "sslnegotiation",
-        "ssl_min_protocol_version",
-        "ssl_max_protocol_version",
-        "target_session_attrs",
-        "krbsrvname",
-        "gsslib",
-        "options",
-        "application_name",
-    )
-}
-"""Parameters of an address that libpq and asyncpg share, with libpq's name."""
 
 
 async def _run(program: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:

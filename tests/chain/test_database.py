@@ -1,6 +1,9 @@
-"""The writer's lock, and its timely release."""
+"""The writer's lock, its timely release, and connections by addresses made for libpq."""
 
 import asyncio
+import socket
+
+import pytest
 
 from shared import database
 from shared.network import PREVIEW
@@ -22,3 +25,23 @@ async def test_a_long_statement_of_a_killed_writer_releases_the_lock(database_ur
         while not await database.try_to_lead(standby, PREVIEW):
             await asyncio.sleep(0.1)
     await standby.close()
+
+
+async def test_an_address_with_parameters_of_libpq_connects_as_libpq_would(database_url: str) -> None:
+    given = "connect_timeout=5&keepalives=1&keepalives_idle=71&keepalives_interval=72&keepalives_count=9"
+    others = "channel_binding=prefer&load_balance_hosts=random&gssencmode=disable&client_encoding=UTF8&sslcompression=0"
+    db = await database.connect(f"{database_url}{'&' if '?' in database_url else '?'}{given}&{others}")
+    link = db._transport.get_extra_info("socket")
+    names = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
+    assert [link.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in names] == [71, 72, 9]
+    await db.close()
+
+
+async def test_connect_timeout_ends_an_attempt() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/l?connect_timeout=1&sslmode=disable"
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        with pytest.raises(TimeoutError):
+            await database.connect(url)
+        assert loop.time() - began_at < database.CONNECT_WITHIN_S

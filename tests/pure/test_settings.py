@@ -76,7 +76,7 @@ def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
         ({"API_PORT_FILE": str(port)}, f"API_PORT in {port} is 'http', expected a port from 1 to 65535"),
         (
             {"API_PORT_FILE": str(tmp_path / "none")},
-            f"API_PORT_FILE is '{tmp_path}/none', expected a text file that can be read",
+            f"API_PORT_FILE is '{tmp_path}/none', expected a text file that can be read: No such file or directory",
         ),
         (
             {"API_PORT_FILE": str(port), "API_PORT": "80"},
@@ -152,7 +152,24 @@ def test_an_empty_variable_counts_as_unset() -> None:
         (
             "DATABASE_URL",
             "postgresql://db/ledger?sslmode=bogus",
-            "DATABASE_URL is 'postgresql://db/ledger?***', expected postgresql://user:password@host:port/database",
+            "DATABASE_URL is 'postgresql://db/ledger?***', expected an address with "
+            "sslmode=disable or allow or prefer or require or verify-ca or verify-full",
+        ),
+        (
+            "DATABASE_URL",
+            "postgresql://u:hush@db/ledger?channel_binding=require",
+            "DATABASE_URL is 'postgresql://u:***@db/ledger?***', "
+            "expected an address with channel_binding=disable or prefer",
+        ),
+        (
+            "DATABASE_URL",
+            "postgresql://db/ledger?scram_client_key=hush",
+            "DATABASE_URL is 'postgresql://db/ledger?***', expected an address without scram_client_key",
+        ),
+        (
+            "DATABASE_URL",
+            "host=db password=hush",
+            "DATABASE_URL is ***, expected postgresql://user:password@host:port/database",
         ),
         (
             "DATABASE_URL",
