@@ -74,8 +74,8 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
     return Settings(
         database_url=take("DATABASE_URL", _postgres_url, postgres, masked),
         read_database_urls=take("READ_DATABASE_URL", _postgres_urls, f"{postgres}, several with commas", masked) or (),
-        replica_lag_s=take("REPLICA_LAG_S", _seconds, "seconds, more than 0", repr) or 10.0,
-        ready_lag_s=take("READY_LAG_S", _seconds, "seconds, more than 0", repr) or 300.0,
+        replica_lag_s=take("REPLICA_LAG_S", _seconds, _SECONDS, repr) or 10.0,
+        ready_lag_s=take("READY_LAG_S", _seconds, _SECONDS, repr) or 300.0,
         redis_url=take("REDIS_URL", _redis_url, _REDIS_URL, masked),
         ogmios_urls={
             network.name: url
@@ -134,6 +134,7 @@ _UNSET = "(unset)"
 _BOOTSTRAP, _SECRET = "BOOTSTRAP_ADMIN_KEY", "(not shown)"
 _SWITCH = ("on", "off")
 _REDIS_URL = "redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel:// and an address"
+_SECONDS = "seconds in decimal digits, more than 0 and less than 1000000000"
 _DAYS = "a number of days from 1 to 36500"
 OGMIOS_URL = "ws:// or wss:// and the address of Ogmios"
 

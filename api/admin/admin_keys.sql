@@ -1,13 +1,14 @@
 -- name: admin_keys
--- Newest first, ties by id.
+-- Newest first, ties by id. Until a bootstrap key is used, its record is only that of the command line.
 SELECT id, entity_name, key_prefix, permissions, is_bootstrap, created_at, last_used_at,
        revoked_at IS NOT NULL AS revoked, revoked_at
 FROM partner.admin_key
+WHERE NOT is_bootstrap OR key_hash IS NOT NULL
 ORDER BY created_at DESC, id DESC
 LIMIT $1 OFFSET $2
 
 -- name: admin_key_count
-SELECT count(*) AS total FROM partner.admin_key
+SELECT count(*) AS total FROM partner.admin_key WHERE NOT is_bootstrap OR key_hash IS NOT NULL
 
 -- name: create
 INSERT INTO partner.admin_key (entity_name, permissions, key_prefix, key_hash)

@@ -7,18 +7,22 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from api import errors, tokens
+from api import errors, network_states, tokens
 from api.admin import audit
 from api.admin.users import LONGEST_SEARCH, NO_METADATA, Metadata, Name
 from api.answers import Answer, Confirmation, Instant, Issued, Json, Page, Paging, Total
 from api.ask import AdminAsk, Nothing
 from api.parameters import Body, Choice, Flag, Id, Integer, Moment, Offset, Question, Text
+from api.services import Services
+from api.shared_reading import in_time
 from shared import schema, sql
+from shared.network import Network, by_id
 
 LONGEST_DESCRIPTION = 2_000
 HIGHEST_LIMIT = 10_000
 LONGEST_OVERLAP_S = 30 * 86_400
 LONGEST_EXPIRY_DAYS = 3_650
+_STATES_WITHIN_S = 1.0
 NETWORK_ID_EXPECTED = "network_id is required (0=Mainnet, 1=Preview, 2=Preprod)"
 
 CredentialId = Annotated[UUID, Id("Invalid credential ID format")]
@@ -193,8 +197,18 @@ async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCr
             network_id=new.network_id,
         )
         credential = await _changed(ask, db, made.id)
-    issued = IssuedCredential(credential, api_key)
-    return Confirmation(data=issued, message="Credential created. Store the API key now: it is not shown again")
+    unserved = await _unserved(ask.services, by_id[new.network_id])
+    message = f"Credential created. Store the API key now: it is not shown again{unserved}"
+    return Confirmation(data=IssuedCredential(credential, api_key), message=message)
+
+
+async def _unserved(services: Services, network: Network) -> str:
+    """What to add about a network whose chain requests are refused for now; "" if it is live, or if that is unknown."""
+    reading = services.shared_readings.get("networks", lambda: network_states.network_states(services))
+    states = await in_time(reading, _STATES_WITHIN_S, "credential.without_network_states")
+    if states is None or any(each.network == network.name and each.phase == "live" for each in states):
+        return ""
+    return f". Chain requests of {network.name} are answered with 503 until it is available"
 
 
 async def listed(ask: AdminAsk[CredentialFilter, None]) -> Page[Credential, Paging]:

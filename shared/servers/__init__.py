@@ -77,8 +77,11 @@ async def running(
 
 
 def has_embedded_database(settings: Settings) -> bool:
-    """Whether DATA_DIR contains an embedded database, running or not."""
-    return SERVERS["postgres"](settings.data_dir).folder.exists()
+    """Whether DATA_DIR contains an embedded database, running or not. Raises ServersError if that can't be seen."""
+    try:
+        return SERVERS["postgres"](settings.data_dir).folder.exists()
+    except OSError as cause:
+        raise unusable_data_dir(settings.data_dir, cause) from cause
 
 
 def database_in_words(settings: Settings) -> str:

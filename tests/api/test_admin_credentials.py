@@ -8,7 +8,10 @@ import asyncpg
 import pytest
 
 from api import tokens
+from tests.api.chains import Chain
+from tests.api.indexers import slot_now
 from tests.api.partners import CHAIN_PATH, NOTHING_INDEXED, NOWHERE, Partner
+from tests.api.payments import ALICE, pays
 
 FIELDS = [
     "id",
@@ -42,6 +45,19 @@ REVOKED_FIELDS = [
     "revoked_at",
 ]
 NETWORK_ID = "network_id is required (0=Mainnet, 1=Preview, 2=Preprod)"
+
+
+async def test_a_key_of_a_network_that_is_not_served_says_so(partner: Partner, chain: Chain) -> None:
+    user = await partner.user()
+    body = {"name": "k", "user_account_id": user["id"]}
+
+    async def told(network_id: int) -> str:
+        message: str = (await partner.call("POST", "/credentials", body | {"network_id": network_id})).body["message"]
+        return message.removeprefix("Credential created. Store the API key now: it is not shown again")
+
+    await chain.append(slot_now(), pays("a", ALICE))
+    unserved = ". Chain requests of mainnet are answered with 503 until it is available"
+    assert [await told(network_id) for network_id in (1, 0)] == ["", unserved]
 
 
 async def test_the_key_is_shown_once_and_only_its_hash_is_stored(partner: Partner, db: asyncpg.Connection) -> None:

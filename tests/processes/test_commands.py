@@ -81,6 +81,18 @@ def test_a_one_off_command_creates_no_database_unasked(tmp_path: Path) -> None:
     made = alone.run("api", "keys", "create", "--entity-name", "x", "--embedded")
     assert made.returncode == 0, made.stderr
     assert f"database: the embedded one in {tmp_path}/data/postgres" in made.stderr
+    listed = json.loads(alone.run("api", "keys", "list", "--json").stdout)
+    assert [each["entity_name"] for each in listed] == ["x"], "no bootstrap key, which has never been used"
+
+
+def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path: Path) -> None:
+    # NOTE: too long a path, since permissions don't stop root, as which the tests may run.
+    folder = f"{tmp_path}/{'/'.join(['x' * 100] * 50)}"[:4_090].rstrip("/")
+    alone = Ledgerline("", "", tmp_path)
+    alone.settings["DATA_DIR"] = folder
+    told = alone.run("api", "migrate")
+    assert (told.returncode, len(told.stderr.splitlines())) == (2, 1), told.stderr
+    assert told.stderr.startswith(f"DATA_DIR={folder} can't be used: ")
 
 
 def test_every_command_line_shows_its_version() -> None:
