@@ -14,14 +14,14 @@ signal.signal(
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import structlog
 import typer
 from dramatiq import cli as dramatiq
 
 from api import caller, check, database, keys, networks, processes
-from shared import lifecycle, schema, trials
+from shared import command, lifecycle, schema, trials
 from shared import log as logs
 from shared import settings as environment
 from shared.command import EmbeddedOption, VersionOption, name_database
@@ -106,11 +106,16 @@ def check_servers(embedded: EmbeddedOption = False) -> None:
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def worker(context: typer.Context) -> None:
     """Run the usage aggregator with the options of `dramatiq api.worker`. Dramatiq's log lines use LOG_FORMAT."""
+    parser = dramatiq.make_argument_parser()  # type: ignore[no-untyped-call] # it has no hints
+    parser.error = _refuse
+    arguments = parser.parse_args([AGGREGATOR, "--skip-logging", *context.args])
     _settings()
     logs.started("usage aggregator")
-    parser = dramatiq.make_argument_parser()  # type: ignore[no-untyped-call] # it has no hints
-    arguments = parser.parse_args([AGGREGATOR, "--skip-logging", *context.args])
     raise typer.Exit(dramatiq.main(arguments))  # type: ignore[no-untyped-call] # nor has this
+
+
+def _refuse(wrong: str) -> NoReturn:
+    raise typer.Exit(lifecycle.fail(wrong))
 
 
 def _settings() -> Settings:
@@ -141,4 +146,4 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 if __name__ == "__main__":
-    commands()
+    command.run(commands)

@@ -17,6 +17,7 @@ from devnet.dialect import Dialect
 from devnet.generator import Generated, Options, options_of, options_until_now
 from devnet.ledger import genesis_outputs
 from devnet.server import NodeServer
+from shared import command
 from shared.command import VersionOption
 
 commands = typer.Typer(
@@ -99,7 +100,7 @@ def _generated(options: Options, blocks: int, on_time: bool) -> Generated:
     if not on_time:
         return Generated(options, blocks)
     if networks.BY_NAME[options.network].byron_epochs:
-        raise typer.BadParameter(f"works only with preview, not with {options.network}", param_hint="--on-time")
+        raise typer.BadParameter("given, which works only with preview", param_hint="--on-time")
     chain = Generated(options_until_now(options, blocks), blocks)
     chain.on_time = True
     chain.grow()
@@ -133,15 +134,15 @@ async def _serve(node: NodeServer, blocks_per_s: float, fork_every: int, host: s
 
 def _version(text: str) -> tuple[int, int]:
     if text not in _VERSIONS:
-        raise typer.BadParameter(f"{text} is not one of {', '.join(_VERSIONS)}", param_hint="--ogmios")
+        raise typer.BadParameter(f"{text!r}, expected one of {', '.join(_VERSIONS)}", param_hint="--ogmios")
     return _VERSIONS[text]
 
 
 def _network(name: str) -> networks.Network:
     if name not in networks.BY_NAME:
-        raise typer.BadParameter(f"{name} is not one of {', '.join(networks.BY_NAME)}", param_hint="--network")
+        raise typer.BadParameter(f"{name!r}, expected one of {', '.join(networks.BY_NAME)}", param_hint="--network")
     return networks.BY_NAME[name]
 
 
 if __name__ == "__main__":
-    commands()
+    command.run(commands)

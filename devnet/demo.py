@@ -33,7 +33,7 @@ from devnet.blocks import Block
 from devnet.control import FORK_DEPTH
 from devnet.generator import Generated, options_of, options_until_now
 from devnet.server import NodeServer
-from shared import lifecycle, log, servers, settings
+from shared import command, lifecycle, log, servers, settings
 
 NETWORK, NETWORK_ID = "preview", 1
 BLOCKS = 3_000
@@ -223,12 +223,12 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
 
     bootstrap_key, port = f"iiak_admin_{secrets.token_hex(20)}", free_port(ours.api_port)
     of_api = {"BOOTSTRAP_ADMIN_KEY": bootstrap_key, f"OGMIOS_URL_{NETWORK.upper()}": node.url}
-    for name, command, environment in (
+    for name, words, environment in (
         ("indexer", ("indexer", "run", "--network", NETWORK, "--ogmios-url", node.url), {}),
         ("API", ("api", "--host", "127.0.0.1", "--port", str(port)), of_api),
         ("worker", ("dramatiq", "api.worker", "--processes", "1", "--threads", "2"), {}),
     ):
-        await stack.enter_async_context(demo.running(name, *command, **environment))
+        await stack.enter_async_context(demo.running(name, *words, **environment))
     stack.callback(console.print, "\nStopping the worker, the API, the indexer, the servers and the chain ...")
     api = ApiClient(await stack.enter_async_context(aiohttp.ClientSession()), f"http://127.0.0.1:{port}")
     with console.status("Starting the API"):
@@ -413,10 +413,14 @@ def from_here(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
+commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@commands.command()
 def run(blocks: Annotated[int, typer.Option(min=100, help="Blocks of the chain at the start.")] = BLOCKS) -> None:
     """Run the whole service on a generated chain, and print keys and requests to try, until Ctrl-C."""
     raise typer.Exit(uvloop.run(main(blocks)))
 
 
 if __name__ == "__main__":
-    typer.run(run)
+    command.run(commands)

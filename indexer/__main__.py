@@ -42,7 +42,7 @@ from indexer.sync.progress import Progress
 from indexer.sync.signals import Signals, served
 from indexer.verify import ledger_state, rounds
 from indexer.verify.results import MOST_SHOWN
-from shared import database, lifecycle, network_state, schema, servers, service_manager, settings, trials
+from shared import command, database, lifecycle, network_state, schema, servers, service_manager, settings, trials
 from shared import log as logging
 from shared.command import EmbeddedOption, VersionOption, name_database
 from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER
@@ -64,7 +64,7 @@ def _any_command(_version: VersionOption = False) -> None:
 
 def _network(name: str) -> Network:
     if name not in by_name:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(by_name)}")
+        raise typer.BadParameter(f"{name!r}, expected one of {', '.join(by_name)}")
     return by_name[name]
 
 
@@ -566,4 +566,4 @@ def _run_on_database(
 
 
 if __name__ == "__main__":
-    commands()
+    command.run(commands)

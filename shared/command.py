@@ -1,11 +1,12 @@
-"""Options of all command lines: `--version`, and which database a one-off command uses."""
+"""All command lines: how they run, `--version`, and which database a one-off command uses."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
-from shared import schema, servers
+from shared import lifecycle, schema, servers
 from shared.settings import Settings
 from shared.version import VERSION
 
@@ -25,6 +26,33 @@ EmbeddedOption = Annotated[
     bool, typer.Option("--embedded", help="Create an embedded database in DATA_DIR if there is none.")
 ]
 """An option of one-off commands: without DATABASE_URL they use an embedded database, but don't create one unasked."""
+
+
+def run(commands: typer.Typer) -> NoReturn:
+    """Run a command line and end the process. A wrong argument gets one line, as a wrong setting does, and status 2."""
+    try:
+        status = commands(standalone_mode=False)
+    except TyperException as wrong:
+        print(_in_one_line(wrong), end="", file=sys.stderr)
+        sys.exit(lifecycle.WRONG)
+    except typer.Abort:
+        print("aborted", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(status)
+
+
+def _in_one_line(wrong: TyperException) -> str:
+    """The refusal of an argument, which names its value; nothing after help, which has been printed.
+
+    The message of a BadParameter of ours begins with the value. Typer leaves it out.
+    """
+    text = wrong.format_message()
+    if isinstance(wrong, typer.BadParameter) and wrong.message:
+        name = wrong.param_hint or (wrong.param.get_error_hint().strip("'") if wrong.param else "an argument")
+        found: Any = getattr(wrong.__cause__, "errors", list)()  # of Typer's own check
+        value = f"{found[0]['input']!r}: " if found else ""
+        text = f"{name} is {value}{wrong.message}"
+    return f"{' '.join(text.split())}\n" if text else ""
 
 
 def name_database(settings: Settings) -> None:

@@ -22,6 +22,9 @@ Answer = TypeVar("Answer")
 STOP_WITHIN_S = 7.0  # of the 10 s that an operator may count on; closing connections takes part of the rest
 _CLOSE_WITHIN_S = 1.5
 LONGEST_PAUSE_S = 5.0
+WRONG = 2
+"""The exit status of a process that can't start, because a setting, an argument or a server is wrong."""
+
 REMIND_EVERY_S = 10.0
 
 UNREACHABLE: tuple[type[Exception], ...] = (
@@ -172,7 +175,7 @@ async def unless_stopped(
 def fail(message: object) -> int:
     """Print one line on standard error; returns the exit status of a process that can't start."""
     print(message, file=sys.stderr)
-    return 2
+    return WRONG
 
 
 def consume_error(ended: asyncio.Future[Any]) -> None:
