@@ -41,6 +41,7 @@ NEW_BLOCK_EVERY_S = 2.0
 FORK_EVERY = 15
 READY_WITHIN_S = 180.0
 ASK_EVERY_S = 0.02
+LOOK_FOR_MAKE_EVERY_S = 0.5
 LINES_OF_BLOCKS = 3  # on a terminal of 24 lines, everything above them then stays visible
 
 NO_OTHER_SERVERS = {"DATABASE_URL": "", "READ_DATABASE_URL": "", "REDIS_URL": "", "LOG_FORMAT": "console"}
@@ -184,6 +185,8 @@ async def main(blocks: int) -> int:
     log.configure("error", "console")
     try:
         async with AsyncExitStack() as stack:
+            if "MAKELEVEL" in os.environ:
+                stack.callback(asyncio.create_task(end_with_parent(os.getppid(), stop)).cancel)
             folder = await stack.enter_async_context(new_folder(ours.data_dir))
             await play(Demo(folder, stop), stack, msgspec.structs.replace(ours, data_dir=folder.path), blocks)
     except lifecycle.Stopped:
@@ -192,6 +195,13 @@ async def main(blocks: int) -> int:
     except (DemoFailed, servers.ServersError) as failure:
         console.print(str(failure), style="red", markup=False)
     return 1
+
+
+async def end_with_parent(parent: int, stop: asyncio.Event) -> None:
+    """Set `stop` when `make` is gone: after kill -9 it can't pass on a signal, and nobody could stop the demo."""
+    while os.getppid() == parent:
+        await asyncio.sleep(LOOK_FOR_MAKE_EVERY_S)
+    stop.set()
 
 
 @asynccontextmanager

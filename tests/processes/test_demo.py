@@ -14,16 +14,18 @@ from tests.chain.harness import ROOT, until
 from tests.ports import free_port
 from tests.processes.process_list import words_of
 
+DEMO = (sys.executable, "-m", "devnet.demo", "--blocks", "300")
+
 
 class Demo:
     """A demo with its own DATA_DIR, and its output."""
 
-    def __init__(self, data_dir: Path, log: Path) -> None:
+    def __init__(self, data_dir: Path, log: Path, *command: str) -> None:
         self._log = log
         outside = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         with log.open("wb") as output:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "devnet.demo", "--blocks", "300"],
+                command or DEMO,
                 cwd=ROOT,
                 env={**outside, "DATA_DIR": str(data_dir), "API_PORT": str(free_port())},
                 stdout=output,
@@ -101,6 +103,16 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is
     assert "The indexer was killed by SIGKILL" in demo.output()
     assert list(data_dir.glob("demo-*")) == []
     until("the end of all processes", lambda: not processes_of(data_dir))
+
+
+def test_a_demo_ends_after_its_make_was_killed(data_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(f"demo:\n\t@{' '.join(DEMO)}\n")
+    demo = Demo(data_dir, tmp_path / "demo.out", "make", "-f", str(tmp_path / "Makefile"))
+    demo.says("Press Ctrl-C to stop")
+    demo.popen.kill()
+    demo.popen.wait()
+    until("the end of all processes", lambda: not processes_of(data_dir))
+    assert list(data_dir.glob("demo-*")) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's end")
