@@ -8,7 +8,7 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote
@@ -73,8 +73,9 @@ _LOOK_EVERY_S = 1.0
 class Api:
     """Answers requests by the table of routes."""
 
-    def __init__(self, services: Services, routes: Iterable[Route]) -> None:
+    def __init__(self, services: Services, routes: Sequence[Route]) -> None:
         self._services = services
+        metrics.expect(routes)
         self._router = Router(routes)
         # Parsing is a tenth of a request's Python, clients repeat their URLs, and a URL always asks the same.
         self._find = remembering(self._router.find)

@@ -40,6 +40,11 @@ _BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*) *")  # RFC 6750, sect
 _BEARER_OF_API_KEY = re.compile(rf"(?i:bearer) +({tokens.API_KEY_PATTERN}) *")
 
 _refused = Counter("ledgerline_callers_refused", "Requests refused for their key, by kind of key.", ("key", "reason"))
+_REASONS = {
+    "api": ("missing", "invalid", "expired", "inactive", "ip", "scope"),
+    "admin": ("missing", "invalid", "permission"),
+}
+_refused_for = {(key, why): _refused.labels(key, why) for key, reasons in _REASONS.items() for why in reasons}
 _limited = Counter("ledgerline_rate_limited", "Requests refused for exceeding the rate limit.")
 _quota_exceeded = Counter("ledgerline_quota_exceeded", "Requests refused for exceeding the quota.")
 _shared = Gauge(
@@ -360,5 +365,5 @@ async def _partner_key(db: sql.Connection, token: str) -> AdminKey | None:
 
 def _refusal(key: str, reason: str, refusal: Refusal) -> Refusal:
     """Count the refusal and return it."""
-    _refused.labels(key, reason).inc()
+    _refused_for[key, reason].inc()
     return refusal

@@ -62,6 +62,7 @@ async def background(name: str, work: Callable[[], Awaitable[None]]) -> AsyncIte
     No exception of `work` reaches the block.
     """
     task = _Task(name)
+    _failures.labels(name)
     running = asyncio.create_task(_keep_running(task, work), name=name)
     _tasks.append(task)
     try:

@@ -9,6 +9,7 @@ import pytest
 
 from api import metrics
 from api.blockfrost.shape import ROOT
+from api.routes import EVERY_ROUTE
 from shared import database, leader, network_state, schema, tasks, version
 from shared.network import PREVIEW
 from tests.api.chains import Chain
@@ -311,6 +312,23 @@ async def test_metrics_count_requests_by_route_and_status(api: Client, chain: Ch
     assert b'ledgerline_indexer_running{network="preview"} 0.0\n' in reply.body
     for private in (ALICE, key, key[:13]):
         assert private.encode() not in reply.body
+
+
+async def test_counters_that_alerts_and_dashboards_name_begin_at_0(api: Client) -> None:
+    """A counter that appears with its first event has no increase that Prometheus could see."""
+    deploy = Path(__file__).parents[2] / "deploy"
+    files = (deploy / "prometheus" / "alerts.yml", *(deploy / "grafana" / "dashboards").glob("*.json"))
+    named = {name for file in files for name in re.findall(r"ledgerline_[a-z_]+_total", file.read_text())}
+    shown = (await api.get("/metrics")).body.decode()
+    of_api = {name for name in named if not name.startswith("ledgerline_indexer_")}
+    assert len(of_api) > 5
+    assert [name for name in of_api if not re.search(rf"^{name}[ {{]", shown, flags=re.MULTILINE)] == []
+    for route in EVERY_ROUTE:
+        for status in (route.status, 500, 503):
+            labels = f'method="{route.method}",route="{route.path}",status="{status}"'
+            assert f"ledgerline_requests_total{{{labels}}} " in shown
+    assert 'ledgerline_task_failures_total{task="deadlines"} ' in shown
+    assert 'ledgerline_callers_refused_total{key="admin",reason="permission"} ' in shown
 
 
 async def test_metrics_omit_the_figures_of_a_frozen_database(
