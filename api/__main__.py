@@ -14,13 +14,16 @@ signal.signal(
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import structlog
 import typer
 from dramatiq import cli as dramatiq
 
+from api import backup as backups
 from api import caller, check, database, keys, networks, processes
+from api.database import on_database
 from shared import command, lifecycle, schema, trials
 from shared import log as logs
 from shared import settings as environment
@@ -88,6 +91,27 @@ def migrate(embedded: EmbeddedOption = False) -> None:
         return 0
 
     raise typer.Exit(_run(main, once=True))
+
+
+@commands.command()
+def backup(
+    out: Annotated[Path, typer.Option(help="Folder to write; it must be empty or not exist.")],
+    embedded: EmbeddedOption = False,
+) -> None:
+    """Copy partner data to a folder: admin keys, accounts, credentials, usage, audit. The service may be running."""
+    made = on_database(lambda db: backups.take(db, out), create=embedded, migrate=False)
+    typer.echo(f"{made}, in {out}")
+
+
+@commands.command()
+def restore(
+    folder: Annotated[Path, typer.Option("--from", help="Folder of the backup.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Delete the partner data in the database first.")] = False,
+    embedded: EmbeddedOption = False,
+) -> None:
+    """Fill the database with the partner data of a backup. Stop all other processes first."""
+    made = on_database(lambda db: backups.restore(db, folder, replace=replace), create=embedded)
+    typer.echo(f"restored {made}")
 
 
 @commands.command("check")

@@ -33,8 +33,8 @@ from indexer.blocks.node_warnings import NodeWarnings
 from indexer.ogmios import connection as ogmios
 from indexer.ogmios import frames
 from indexer.ogmios import record as recording
-from indexer.snapshot import manifest, take
 from indexer.snapshot import restore as restoring
+from indexer.snapshot import take
 from indexer.store import finish_bulk
 from indexer.store import writer as store
 from indexer.sync import check, follow, leading, status
@@ -45,6 +45,7 @@ from indexer.verify.results import MOST_SHOWN
 from shared import command, database, lifecycle, network_state, schema, servers, service_manager, settings, trials
 from shared import log as logging
 from shared.command import EmbeddedOption, VersionOption, name_database
+from shared.copies import CopyRefused
 from shared.ledger import HIGHEST_SLOT, SECURITY_PARAMETER
 from shared.network import Network, by_name
 
@@ -481,7 +482,7 @@ class _CommandFailed(Exception):
 _REFUSALS = (
     _CommandFailed,
     *rounds.INCOMPLETE,
-    manifest.SnapshotRefused,
+    CopyRefused,
     schema.WrongSchema,
     genesis.WrongNetwork,
     recording.NotRecorded,

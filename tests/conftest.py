@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -114,10 +114,23 @@ def template_database(session_servers: servers.Servers, finish: Finish) -> Itera
 @pytest.fixture
 def database_url(session_servers: servers.Servers, template_database: str, finish: Finish) -> Iterator[str]:
     """A new database with our schema, for one test."""
+    with _new_database(session_servers.database_url, template_database, finish) as url:
+        yield url
+
+
+@pytest.fixture
+def another_database_url(session_servers: servers.Servers, template_database: str, finish: Finish) -> Iterator[str]:
+    """Another one."""
+    with _new_database(session_servers.database_url, template_database, finish) as url:
+        yield url
+
+
+@contextmanager
+def _new_database(server_url: str, template: str, finish: Finish) -> Iterator[str]:
     name = f"ledgerline_test_{uuid4().hex}"
-    finish(_execute(session_servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template_database}"))
-    yield _with_database(session_servers.database_url, name)
-    finish(_execute(session_servers.database_url, f"DROP DATABASE {name} WITH (FORCE)"))
+    finish(_execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}"))
+    yield _with_database(server_url, name)
+    finish(_execute(server_url, f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 @pytest.fixture

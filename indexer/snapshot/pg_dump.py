@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from indexer.snapshot.manifest import SnapshotRefused
 from shared import libpq
+from shared.copies import CopyRefused
 
 _DEBIAN = Path("/usr/lib/postgresql")
 
@@ -19,11 +19,11 @@ _DEBIAN = Path("/usr/lib/postgresql")
 def find(server_major: int) -> Path:
     """The installed pg_dump whose version is closest to the server's and not below it: pg_dump refuses newer servers.
 
-    Raises SnapshotRefused if there is none.
+    Raises CopyRefused if there is none.
     """
     fitting = [(major, path) for path in _installed() if (major := _major(path)) >= server_major]
     if not fitting:
-        raise SnapshotRefused(
+        raise CopyRefused(
             f"no pg_dump of PostgreSQL {server_major} or newer is installed: "
             f"install the package postgresql-client-{server_major}"
         )
@@ -33,7 +33,7 @@ def find(server_major: int) -> Path:
 async def dump(program: Path, url: str, out: Path, *, schema: str, snapshot: str, jobs: int) -> None:
     """Dump a schema of the database at `url`, as an exported snapshot sees it, to the folder `out`.
 
-    Raises SnapshotRefused if pg_dump fails. Ends pg_dump if cancelled.
+    Raises CopyRefused if pg_dump fails. Ends pg_dump if cancelled.
     """
     address, environment = connection(url)
     await _run(
@@ -84,7 +84,7 @@ def _escaped(value: str) -> str:
 
 
 async def _run(program: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-    """The standard output of a program. Raises SnapshotRefused if it fails."""
+    """The standard output of a program. Raises CopyRefused if it fails."""
     process = await asyncio.create_subprocess_exec(
         program,
         *arguments,
@@ -101,7 +101,7 @@ async def _run(program: Path, *arguments: str, environment: Mapping[str, str] | 
             process.terminate()
             await process.wait()
     if process.returncode != 0:
-        raise SnapshotRefused(f"{program.name} failed: {_reason(said.decode(errors='replace'))}")
+        raise CopyRefused(f"{program.name} failed: {_reason(said.decode(errors='replace'))}")
     return output.decode()
 
 

@@ -5,40 +5,39 @@ Each table is filled in a separate commit, and the tip comes last: until then th
 """
 
 import asyncio
-import gzip
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import asyncpg
 import msgspec
 
 from indexer.snapshot import manifest
-from indexer.snapshot.manifest import Manifest, SnapshotRefused
+from indexer.snapshot.manifest import Manifest
 from indexer.snapshot.take import Tell, tables_of_chain
 from indexer.store import indexes
 from indexer.store import writer as store
-from shared import database, leader, schema
+from shared import copies, database, leader, schema
+from shared.copies import CopyRefused
 from shared.network import Network
 
-_CHUNK_BYTES = 1 << 18
 _INDEX_MEMORY_MB = 1_024  # for all connections together
 
 
 async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Path, jobs: int, tell: Tell) -> Manifest:
     """Fill a network's empty index from the snapshot in a folder.
 
-    `db` is the connection that leads the network, `url` the address of the same database. Raises SnapshotRefused before
+    `db` is the connection that leads the network, `url` the address of the same database. Raises CopyRefused before
     anything is written if the snapshot is damaged or does not fit.
     """
-    snapshot = manifest.read(folder)
+    snapshot = copies.read(folder, Manifest, "snapshot")
     _refuse_unfit(snapshot, network)
     sources = _sources(snapshot, folder / manifest.DUMP)
     await _refuse_other_tables(db, sources)
     if await store.position(db) is not None:
-        raise SnapshotRefused(f"{network.name} is not empty: `resync --from-slot 0` empties it")
+        raise CopyRefused(f"{network.name} is not empty: `resync --from-slot 0` empties it")
     size_bytes = sum(file.size_bytes for file in snapshot.files.values())
-    await manifest.check(folder, snapshot, _adding_up("checksums", size_bytes, tell))
+    await copies.check(folder / manifest.DUMP, snapshot.files, _adding_up("checksums", size_bytes, tell))
     added_up = _adding_up("rows and indexes", size_bytes, tell)
     await _fill_all(db, url, network, [source for source in sources if source.table != "tip"], jobs, added_up)
     async with schema.commit(db):
@@ -46,7 +45,7 @@ async def restore(db: asyncpg.Connection, url: str, network: Network, folder: Pa
         await store.forget_verification(db, network)
         position = await store.position(db)
         if position is None or position.point != snapshot.point:
-            raise SnapshotRefused(f"the tip in {folder / manifest.DUMP} is not that of the manifest")
+            raise CopyRefused(f"the tip in {folder / manifest.DUMP} is not that of the manifest")
     return snapshot
 
 
@@ -61,12 +60,8 @@ class _DataFile(msgspec.Struct, frozen=True):
 
 def _refuse_unfit(snapshot: Manifest, network: Network) -> None:
     if snapshot.network != network.name:
-        raise SnapshotRefused(f"the snapshot is for {snapshot.network}, expected {network.name}")
-    if snapshot.schema_version != schema.VERSION:
-        raise SnapshotRefused(
-            f"the snapshot has schema version {snapshot.schema_version}, expected {schema.VERSION}: "
-            f"restore it with version {snapshot.program_version} of this program"
-        )
+        raise CopyRefused(f"the snapshot is for {snapshot.network}, expected {network.name}")
+    copies.refuse_other_schema(snapshot, "snapshot")
 
 
 def _sources(snapshot: Manifest, dump: Path) -> list[_DataFile]:
@@ -86,7 +81,7 @@ async def _refuse_other_tables(db: asyncpg.Connection, sources: list[_DataFile])
     """
     held = {source.table: set(source.columns) for source in sources}
     if held != {table.name: set(table.columns) for table in await tables_of_chain.all(db)}:
-        raise SnapshotRefused(f"the snapshot does not have the tables of schema version {schema.VERSION}")
+        raise CopyRefused(f"the snapshot does not have the tables of schema version {schema.VERSION}")
 
 
 async def _fill_all(
@@ -123,9 +118,7 @@ async def _fill_all(
 async def _refuse_other_leader(db: asyncpg.Connection, network: Network, leader_pid: int) -> None:
     current = (await leader.leaders(db)).get(network.network_id)
     if current is None or current.backend_pid != leader_pid:
-        raise SnapshotRefused(
-            f"another process has taken the lead of {network.name}: stop its indexer, and restore again"
-        )
+        raise CopyRefused(f"another process has taken the lead of {network.name}: stop its indexer, and restore again")
 
 
 async def _fill(db: asyncpg.Connection, source: _DataFile, add: Callable[[int], None]) -> None:
@@ -134,18 +127,8 @@ async def _fill(db: asyncpg.Connection, source: _DataFile, add: Callable[[int], 
     async with indexes.rebuilt(db, source.table):
         # Rows of a table that this commit has emptied can be frozen immediately, which leaves nothing to vacuum.
         await db.copy_to_table(
-            source.table, source=_rows(source.path, add), columns=source.columns, format="text", freeze=True
+            source.table, source=copies.rows(source.path, add), columns=source.columns, format="text", freeze=True
         )
-
-
-async def _rows(path: Path, add: Callable[[int], None]) -> AsyncIterator[bytes]:
-    """The contents of a file, unpacked; `add` is called with numbers of packed bytes."""
-    with path.open("rb") as packed, gzip.open(packed) as rows:
-        read = 0
-        while chunk := await asyncio.to_thread(rows.read, _CHUNK_BYTES):
-            yield chunk
-            add(packed.tell() - read)
-            read = packed.tell()
 
 
 def _adding_up(step: str, of: int, tell: Tell) -> Callable[[int], None]:

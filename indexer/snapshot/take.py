@@ -1,7 +1,6 @@
 """Take a snapshot: pg_dump in parallel, beside a running indexer, at one consistent point."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -11,9 +10,10 @@ import asyncpg
 import msgspec
 
 from indexer.snapshot import manifest, pg_dump
-from indexer.snapshot.manifest import DumpFile, Manifest, SnapshotRefused, TableFile, Tip
+from indexer.snapshot.manifest import Manifest, Tip
 from indexer.store import writer as store
-from shared import schema, sql
+from shared import copies, schema, sql
+from shared.copies import CopiedFile, CopyRefused, TableFile
 from shared.network import Network
 from shared.version import VERSION
 
@@ -27,25 +27,14 @@ async def take(db: asyncpg.Connection, url: str, network: Network, out: Path, jo
     """Write a snapshot of a network's index to the folder `out`, which is empty or does not exist.
 
     `db` is a connection to the network with no other user, `url` the address of the same database. If the call fails,
-    the folder is removed. Raises SnapshotRefused.
+    the folder is removed. Raises CopyRefused.
     """
-    _make(out)
+    copies.make_folder(out)
     try:
-        return manifest.write(out, await _dumped(db, url, network, out / manifest.DUMP, jobs, tell))
+        return copies.write(out, await _dumped(db, url, network, out / manifest.DUMP, jobs, tell))
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
-
-
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()):
-            raise SnapshotRefused(f"{out} is not empty")
-        if not os.access(out, os.W_OK):
-            raise SnapshotRefused(f"{out} can't be written to")
-    except OSError as cause:
-        raise SnapshotRefused(f"{out} can't be used: {cause.strerror}") from cause
 
 
 async def _dumped(db: asyncpg.Connection, url: str, network: Network, dump: Path, jobs: int, tell: Tell) -> Manifest:
@@ -56,15 +45,15 @@ async def _dumped(db: asyncpg.Connection, url: str, network: Network, dump: Path
         await schema.check(db)
         position = await store.position(db)
         if position is None:
-            raise SnapshotRefused(f"nothing is indexed for {network.name}")
+            raise CopyRefused(f"nothing is indexed for {network.name}")
         if position.is_bulk:
-            raise SnapshotRefused(f"{network.name} is in bulk: wait until its first sync is complete")
+            raise CopyRefused(f"{network.name} is in bulk: wait until its first sync is complete")
         tables = await tables_of_chain.all(db)
         snapshot: str = await db.fetchval("SELECT pg_export_snapshot()")
         work = pg_dump.dump(program, url, dump, schema=network.schema, snapshot=snapshot, jobs=jobs)
         await _watched(db, work, sum(table.row_count for table in tables), tell)
     return Manifest(
-        format=manifest.FORMAT,
+        format=copies.FORMAT,
         network=network.name,
         made_at=datetime.now(UTC).replace(microsecond=0),
         program_version=VERSION,
@@ -98,7 +87,7 @@ async def _watched(db: asyncpg.Connection, work: Coroutine[None, None, None], ro
         await asyncio.gather(dumping, return_exceptions=True)
 
 
-async def _files(dump: Path, tables: list["Table"], named: dict[str, str], tell: Tell) -> dict[str, DumpFile]:
+async def _files(dump: Path, tables: list["Table"], named: dict[str, str], tell: Tell) -> dict[str, CopiedFile]:
     """The files of a dump with their checksums; `named` has the table of each file with rows."""
     columns = {table.name: table.columns for table in tables}
     assert sorted(named.values()) == sorted(columns), "pg_dump writes a file for each table"
@@ -114,7 +103,7 @@ async def _files(dump: Path, tables: list["Table"], named: dict[str, str], tell:
     for path, size_bytes in sizes.items():
         name = named.get(path.name)
         table = None if name is None else TableFile(name, columns[name])
-        files[path.name] = DumpFile(size_bytes, await manifest.sha256(path, add), table)
+        files[path.name] = CopiedFile(size_bytes, await copies.sha256(path, add), table)
     return files
 
 

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from indexer.snapshot import manifest
-from indexer.snapshot.manifest import Manifest, SnapshotRefused
+from indexer.snapshot.manifest import Manifest
 from indexer.snapshot.restore import restore
 from indexer.snapshot.take import take
 from indexer.store import writer as store
 from indexer.verify import record
 from indexer.verify import run as verify
-from shared import database
+from shared import copies, database
+from shared.copies import CopyRefused
 from shared.network import MAINNET, PREVIEW
 from tests.chain.dump import differences, dump
 from tests.chain.written import Written, mints, pays, person, tx
@@ -113,13 +114,13 @@ async def snapshot(database_url: str, db: asyncpg.Connection, tmp_path: Path) ->
 async def test_one_changed_byte_in_any_file_is_refused_by_the_files_name(
     database_url: str, db: asyncpg.Connection, snapshot: Path
 ) -> None:
-    files = [snapshot / manifest.NAME, *(snapshot / manifest.DUMP).iterdir()]
+    files = [snapshot / copies.MANIFEST, *(snapshot / manifest.DUMP).iterdir()]
     assert len(files) > 30
     for path in files:
         content = path.read_bytes()
         place = len(content) // 2
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
-        with pytest.raises(SnapshotRefused, match=f"^{path} is damaged: "):
+        with pytest.raises(CopyRefused, match=f"^{path} is damaged: "):
             await restored(db, database_url, snapshot)
         path.write_bytes(content)
     assert await db.fetchval("SELECT count(*) FROM tx") == 0
@@ -133,37 +134,37 @@ async def test_missing_longer_and_foreign_files_are_refused(
     toc = snapshot / manifest.DUMP / "toc.dat"
     content = toc.read_bytes()
     toc.unlink()
-    with pytest.raises(SnapshotRefused, match=f"^{toc} is missing$"):
+    with pytest.raises(CopyRefused, match=f"^{toc} is missing$"):
         await restored(db, database_url, snapshot)
     toc.write_bytes(content + b"\0")
-    with pytest.raises(SnapshotRefused, match=f"^{toc} is damaged: it has {len(content) + 1} bytes"):
+    with pytest.raises(CopyRefused, match=f"^{toc} is damaged: it has {len(content) + 1} bytes"):
         await restored(db, database_url, snapshot)
     toc.write_bytes(content)
     (toc.parent / "other").touch()
-    with pytest.raises(SnapshotRefused, match=f"^{toc.parent / 'other'} is not in the manifest$"):
+    with pytest.raises(CopyRefused, match=f"^{toc.parent / 'other'} is not in the manifest$"):
         await restored(db, database_url, snapshot)
-    (snapshot / manifest.NAME).unlink()
-    with pytest.raises(SnapshotRefused, match=r"manifest.json is missing: .* holds no complete snapshot$"):
+    (snapshot / copies.MANIFEST).unlink()
+    with pytest.raises(CopyRefused, match=r"manifest.json is missing: .* holds no complete snapshot$"):
         await restored(db, database_url, snapshot)
 
 
 async def test_a_snapshot_that_does_not_fit_is_refused(
     database_url: str, db: asyncpg.Connection, snapshot: Path
 ) -> None:
-    with pytest.raises(SnapshotRefused, match=r"^the snapshot is for preview, expected mainnet$"):
+    with pytest.raises(CopyRefused, match=r"^the snapshot is for preview, expected mainnet$"):
         await restore(db, database_url, MAINNET, snapshot, 2, lambda *_: None)
-    fitting = manifest.read(snapshot)
+    fitting = copies.read(snapshot, Manifest, "snapshot")
     for change, refusal in (
         ({"schema_version": 5}, "^the snapshot has schema version 5, expected "),
         ({"format": 2}, "manifest.json has format 2, this program reads format 1$"),
         ({"files": {}}, "^the snapshot does not have the tables of schema version "),
     ):
-        manifest.write(snapshot, msgspec.structs.replace(fitting, **change))
-        with pytest.raises(SnapshotRefused, match=refusal):
+        copies.write(snapshot, msgspec.structs.replace(fitting, **change))
+        with pytest.raises(CopyRefused, match=refusal):
             await restored(db, database_url, snapshot)
-    manifest.write(snapshot, fitting)
+    copies.write(snapshot, fitting)
     await Written(db).append(10, tx("other", pays(person("x"))))
-    with pytest.raises(SnapshotRefused, match=r"^preview is not empty: `resync --from-slot 0` empties it$"):
+    with pytest.raises(CopyRefused, match=r"^preview is not empty: `resync --from-slot 0` empties it$"):
         await restored(db, database_url, snapshot)
 
 
@@ -191,7 +192,7 @@ async def test_a_restore_that_has_lost_the_lead_goes_no_further(
     database_url: str, db: asyncpg.Connection, snapshot: Path
 ) -> None:
     other = await database.connect(database_url, PREVIEW)
-    with pytest.raises(SnapshotRefused, match=r"^another process has taken the lead of preview"):
+    with pytest.raises(CopyRefused, match=r"^another process has taken the lead of preview"):
         await restored(other, database_url, snapshot)
     await other.close()
     assert await db.fetchval("SELECT count(*) FROM tx") == 0
@@ -200,15 +201,15 @@ async def test_a_restore_that_has_lost_the_lead_goes_no_further(
 async def test_an_index_that_is_not_live_and_a_folder_with_contents_are_refused(
     database_url: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
-    with pytest.raises(SnapshotRefused, match=r"^nothing is indexed for preview$"):
+    with pytest.raises(CopyRefused, match=r"^nothing is indexed for preview$"):
         await taken(database_url, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     await Written(db, bulk=True).append(10, tx("a", pays(person("x"))))
-    with pytest.raises(SnapshotRefused, match=r"^preview is in bulk: "):
+    with pytest.raises(CopyRefused, match=r"^preview is in bulk: "):
         await taken(database_url, tmp_path / "new")
     (tmp_path / "file").touch()
-    with pytest.raises(SnapshotRefused, match=f"^{tmp_path} is not empty$"):
+    with pytest.raises(CopyRefused, match=f"^{tmp_path} is not empty$"):
         await taken(database_url, tmp_path)
     assert (tmp_path / "file").exists()
-    with pytest.raises(SnapshotRefused, match=r"file can't be used: File exists$"):
+    with pytest.raises(CopyRefused, match=r"file can't be used: File exists$"):
         await taken(database_url, tmp_path / "file")

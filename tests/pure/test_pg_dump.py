@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from indexer.snapshot import pg_dump
-from indexer.snapshot.manifest import SnapshotRefused
+from shared.copies import CopyRefused
 
 
 def program(folder: Path, version: str) -> Path:
@@ -27,7 +27,7 @@ def test_if_no_version_is_new_enough_one_line_names_the_package(
 ) -> None:
     monkeypatch.setattr(pg_dump, "_installed", lambda: iter([program(tmp_path, "15.9")]))
     with pytest.raises(
-        SnapshotRefused,
+        CopyRefused,
         match=r"^no pg_dump of PostgreSQL 17 or newer is installed: install the package postgresql-client-17$",
     ):
         pg_dump.find(17)
