@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from api import tokens
 from api.admin import admin_keys
 from api.admin.admin_keys import AdminKeyRecord
 from api.caller import PERMISSIONS
 from api.database import on_database
 from api.errors import Refusal
-from shared import lifecycle, schema
+from shared import lifecycle, schema, settings
 from shared.command import EmbeddedOption
 
 commands = typer.Typer(help="Issue, list and revoke admin keys.", no_args_is_help=True)
@@ -70,12 +71,15 @@ def listed(
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(records), indent=2))
     else:
-        show(records)
+        show(records, settings.read().bootstrap_admin_key)
 
 
-def show(records: list[AdminKeyRecord]) -> None:
-    """Print a table with a line for each key; on a terminal that is too narrow for it, several lines for each."""
-    rows = [_COLUMNS, *map(_cells, records)]
+def show(records: list[AdminKeyRecord], bootstrap_key: str | None = None) -> None:
+    """Print a table with a line for each key; on a terminal that is too narrow for it, several lines for each.
+
+    `bootstrap_key` is the one that is set here: the record is of the last one that was used.
+    """
+    rows = [_COLUMNS, *(_cells(record, bootstrap_key) for record in records)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     needed = sum(widths) + 2 * (len(widths) - 1)
     if sys.stdout.isatty() and needed > Console().width:
@@ -95,8 +99,10 @@ def _show_narrow(rows: list[tuple[str, ...]]) -> None:
         typer.echo(f"{number}  {prefix}…\n    {name}\n    {permissions}\n    created {created}, {state}")
 
 
-def _cells(record: AdminKeyRecord) -> tuple[str, ...]:
-    permissions = "bootstrap" if record.is_bootstrap else ",".join(record.permissions)
+def _cells(record: AdminKeyRecord, bootstrap_key: str | None) -> tuple[str, ...]:
+    is_set = bootstrap_key is not None and tokens.admin_prefix_of(bootstrap_key) == record.key_prefix
+    of_bootstrap = "bootstrap" if is_set else "bootstrap, but BOOTSTRAP_ADMIN_KEY is another key here, or unset"
+    permissions = of_bootstrap if record.is_bootstrap else ",".join(record.permissions)
     times = map(_time, (record.created_at, record.last_used_at, record.revoked_at))
     name = "".join(letter if letter.isprintable() else "?" for letter in record.entity_name)
     return (str(record.id), record.key_prefix, *times, name, permissions)

@@ -344,3 +344,7 @@ def test_a_list_of_keys_fits_a_narrow_terminal(
     for changed, state in ((used, "last used 2026-01-03T00:00:00Z"), (revoked, "revoked 2026-01-04T00:00:00Z")):
         keys.show([changed])
         assert capsys.readouterr().out.splitlines()[-1].endswith(f"created 2026-01-02T00:00:00Z, {state}")
+    bootstrap = msgspec.structs.replace(record, is_bootstrap=True, key_prefix=tokens.admin_prefix_of(BOOTSTRAP_KEY))
+    for key, shown_as in ((BOOTSTRAP_KEY, "bootstrap"), (None, "bootstrap, but BOOTSTRAP_ADMIN_KEY is another key")):
+        keys.show([bootstrap], key)
+        assert capsys.readouterr().out.splitlines()[2].strip().startswith(shown_as)
