@@ -180,6 +180,11 @@ _OF_INDEXER: Sequence[tuple[str, str, gauges.Value]] = (
     ("indexer_running", "1 while an indexer is running", lambda each: each.indexer_running),
     ("indexer_beat_age_seconds", "Age of the indexer's last heartbeat", lambda each: each.beat_age_s),
     (
+        "indexer_lock_wait_seconds",
+        "How long a commit of the indexer has waited for a lock of another session",
+        lambda each: (each.lock_wait_s or 0) if each.indexer_running else None,
+    ),
+    (
         "pools_stake_mismatch",
         "Pools whose live stake differed from the node's at the last comparison",
         lambda each: each.pools_stake_mismatch,

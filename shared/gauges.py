@@ -8,7 +8,15 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
 
 from shared import schema, version
-from shared.network_state import DEEPER, ROLLBACK_DEPTHS, Comparison, NetworkState, NodeState, Phase, RollbackDepth
+from shared.network_state import (
+    ROLLBACK_BOUNDS,
+    ROLLBACK_DEPTHS,
+    Comparison,
+    NetworkState,
+    NodeState,
+    Phase,
+    RollbackDepth,
+)
 
 Value = Callable[[NetworkState], float | None]
 """The value of a gauge; if it is unknown (None), the gauge is omitted."""
@@ -72,7 +80,7 @@ def rollbacks(name: str, depths: Iterable[tuple[str, Iterable[RollbackDepth]]]) 
     family = HistogramMetricFamily(name, "Blocks that a rollback of the node undid", labels=["network"])
     for network, rows in depths:
         by_depth = {row.blocks_at_most: row for row in rows}
-        of_depths = [by_depth.get(depth) for depth in (*ROLLBACK_DEPTHS, DEEPER)]
+        of_depths = [by_depth.get(depth) for depth in ROLLBACK_BOUNDS]
         counts = accumulate(0 if row is None else row.rollbacks for row in of_depths)
         bounds = (*(f"{depth}.0" for depth in ROLLBACK_DEPTHS), "+Inf")
         family.add_metric(

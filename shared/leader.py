@@ -57,7 +57,8 @@ class LastHeartbeat(msgspec.Struct, frozen=True):
     """The last heartbeat of a network's leader; without any, most fields are None.
 
     `leading` is true while the session that sent it leads. `node_since` is when the node was connected or lost.
-    `refused` says why the leader stopped by itself. `retired` is true if the network has no indexer on purpose. `now`
+    `refused` says why the leader stopped by itself. `lock_wait_s` is how long its commit has waited for a lock that
+    another session holds, None if it does not. `retired` is true if the network has no indexer on purpose. `now`
     is the database's clock when this was read.
     """
 
@@ -75,6 +76,7 @@ class LastHeartbeat(msgspec.Struct, frozen=True):
     sync_left_s: float | None
     finishing: bool
     refused: str | None
+    lock_wait_s: float | None
     now: datetime
 
     @property

@@ -11,19 +11,22 @@ WHERE held.locktype = 'advisory' AND held.granted AND held.classid = $1 AND held
   AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 
 -- name: last_heartbeats
--- One row per network: its leader's last heartbeat, and whether the session that sent it still leads.
+-- One row per network: its leader's last heartbeat, and whether the session that sent it still leads. A session waits for one
+-- lock at a time.
 SELECT network.id AS network_id, retired.network_id IS NOT NULL AS retired, held.pid IS NOT NULL AS leading,
        extract(epoch FROM clock_timestamp() - leader.beat_at)::float8 AS beat_age_s,
        coalesce(leader.failing, '{}') AS failing, leader.version, coalesce(leader.node_connected, false) AS node_connected,
        leader.node_since, leader.node_slot_no, leader.node_block_no,
        extract(epoch FROM clock_timestamp() - leader.node_moved_at)::float8 AS node_unmoved_s,
-       leader.sync_left_s, coalesce(leader.finishing, false) AS finishing, leader.refused, clock_timestamp() AS now
+       leader.sync_left_s, coalesce(leader.finishing, false) AS finishing, leader.refused,
+       extract(epoch FROM clock_timestamp() - awaited.waitstart)::float8 AS lock_wait_s, clock_timestamp() AS now
 FROM (VALUES (0::bigint), (1::bigint), (2::bigint)) AS network (id)
 LEFT JOIN partner.leader ON leader.network_id = network.id
 LEFT JOIN partner.retired_network retired ON retired.network_id = network.id
 LEFT JOIN pg_locks held
     ON held.locktype = 'advisory' AND held.granted AND held.classid = $1 AND held.objid::bigint = network.id AND held.objsubid = 2
     AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND held.pid = leader.backend_pid
+LEFT JOIN pg_locks awaited ON awaited.pid = held.pid AND NOT awaited.granted
 
 -- name: beat
 -- Record a heartbeat of the session $3, if it holds the lock of network $2 and the schema has version $5. The node's tip is

@@ -22,10 +22,12 @@ NodeState = Literal["followed", "syncing", "stalled", "lost", "unknown"]
 ROLLBACK_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 500, SECURITY_PARAMETER)
 """The upper bounds, in blocks, by which rollbacks are counted; the last is the longest that Cardano allows."""
 DEEPER = 2**31 - 1
-"""The bound of all deeper ones."""
+"""The bound of all deeper ones, which earlier versions followed."""
+ROLLBACK_BOUNDS = (*ROLLBACK_DEPTHS, DEEPER)
 
 _IN_STEP_S = 120  # Ogmios and Kupo call a tip of this age synchronised
 _AT_TIP_BLOCKS = 10
+_LONG_LOCK_WAIT_S = 3
 
 
 class IndexState(msgspec.Struct, frozen=True):
@@ -90,10 +92,11 @@ class NetworkState(msgspec.Struct, frozen=True):
     last heard, and `node_tip_unmoved_s` the time since it changed.
 
     `indexer_running` is true while an indexer of this network sends heartbeats; `beat_age_s` is the age of the last
-    one, and `failing_tasks` lists its background tasks that were failing then. `refused` says why the last indexer has
-    stopped by itself. `ready` is true if chain requests are answered from a block that is recent enough (READY_LAG_S).
-    `retired` networks have no indexer on purpose. `pools_stake_mismatch` is the number of pools whose live stake
-    differed from the node's at the last comparison (one per epoch).
+    one, and `failing_tasks` lists its background tasks that were failing then. `lock_wait_s` is how long its commit has
+    waited for a lock that another session of the database holds, null if it does not wait. `refused` says why the last
+    indexer has stopped by itself. `ready` is true if chain requests are answered from a block that is recent enough
+    (READY_LAG_S). `retired` networks have no indexer on purpose. `pools_stake_mismatch` is the number of pools whose
+    live stake differed from the node's at the last comparison (one per epoch).
     """
 
     network: str
@@ -125,6 +128,7 @@ class NetworkState(msgspec.Struct, frozen=True):
     indexer_version: str | None
     beat_age_s: float | None
     failing_tasks: list[str]
+    lock_wait_s: int | None
     refused: str | None
     rollbacks: int
     last_rollback_at: Instant | None
@@ -180,6 +184,7 @@ def of(network: Network, index: IndexState | None, heartbeat: LastHeartbeat, rea
         indexer_version=heartbeat.version,
         beat_age_s=round(heartbeat.beat_age_s, 1) if heartbeat.leading and heartbeat.beat_age_s is not None else None,
         failing_tasks=heartbeat.failing if heartbeat.leading else [],
+        lock_wait_s=_rounded(heartbeat.lock_wait_s),
         refused=None if heartbeat.leading else heartbeat.refused,
         **of_index,
         **(_NO_LAG if node in ("lost", "unknown") else _lag(network, index, heartbeat)),
@@ -219,6 +224,9 @@ def _indexer_reasons(state: NetworkState) -> Iterator[str]:
 
 def _index_reasons(state: NetworkState) -> Iterator[str]:
     name = state.network
+    if (state.lock_wait_s or 0) >= _LONG_LOCK_WAIT_S and state.lag_slots:
+        waits = f"has waited {duration(state.lock_wait_s or 0)} for a lock that another session of the database holds"
+        yield f"a commit of the indexer of {name} {waits}, and the node is {state.lag_blocks} blocks ahead"
     if state.phase == "empty":
         unwanted = f" (if it never should be: python -m api networks retire {name})"
         yield f"nothing is indexed for {name} yet{unwanted if state.known and not state.indexer_running else ''}"

@@ -139,6 +139,7 @@ class Signals:
             sync_left_s=report.sync_left_s,
             finishing=report.finishing,
             refused=None,
+            lock_wait_s=None,
             now=now,
         )
         phase = "live" if self._phase is Phase.LIVE else "bulk"

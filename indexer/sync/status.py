@@ -47,6 +47,7 @@ async def of(db: asyncpg.Connection, network: Network, ready_lag_s: float) -> di
             "version": state.indexer_version,
             "beat_age_s": state.beat_age_s,
             "failing_tasks": state.failing_tasks,
+            "lock_wait_s": state.lock_wait_s,
             "refused": state.refused,
         },
         "state": state.phase,

@@ -61,6 +61,7 @@ async def test_ready_shows_each_network_that_is_indexed(api: Client, chain: Chai
         "indexer_version": version.VERSION,
         "failing_tasks": ["ledger state"],
         "refused": None,
+        "lock_wait_s": None,
         "rollbacks": 0,
         "last_rollback_at": None,
         "last_rollback_blocks": None,

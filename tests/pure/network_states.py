@@ -26,6 +26,7 @@ LEAD = LastHeartbeat(
     sync_left_s=None,
     finishing=False,
     refused=None,
+    lock_wait_s=None,
     now=PREVIEW.slot_time(NOW_SLOT),
 )
 INDEX = IndexState("live", NOW_SLOT - 15, 4_000)

@@ -56,6 +56,17 @@ FAULTS: dict[str, tuple[NetworkState, str, bool, list[str]]] = {
         False,
         ["the last block of preview is 1 h 06 min old: 95.0% of the blocks, about 1 min 05 s left"],
     ),
+    "a commit waits for a lock": (
+        of(behind(75, 3), lock_wait_s=12.4),
+        "followed",
+        True,
+        [
+            "a commit of the indexer of preview has waited 12 s for a lock that another session of the database holds, "
+            "and the node is 3 blocks ahead"
+        ],
+    ),
+    "a commit has waited for a moment": (of(behind(75, 3), lock_wait_s=1.0), "followed", True, []),
+    "a commit waits that is not of a block": (of(lock_wait_s=12.4), "followed", True, []),
     "the indexer was killed": (
         of(behind(400), leading=False),
         "unknown",

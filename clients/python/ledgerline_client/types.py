@@ -1530,10 +1530,12 @@ class NetworkState(TypedDict):
     of the node's tip as last heard, and `node_tip_unmoved_s` the time since it changed.
 
     `indexer_running` is true while an indexer of this network sends heartbeats; `beat_age_s` is the age of
-    the last one, and `failing_tasks` lists its background tasks that were failing then. `refused` says why
-    the last indexer has stopped by itself. `ready` is true if chain requests are answered from a block that
-    is recent enough (READY_LAG_S). `retired` networks have no indexer on purpose. `pools_stake_mismatch` is
-    the number of pools whose live stake differed from the node's at the last comparison (one per epoch).
+    the last one, and `failing_tasks` lists its background tasks that were failing then. `lock_wait_s` is how
+    long its commit has waited for a lock that another session of the database holds, null if it does not
+    wait. `refused` says why the last indexer has stopped by itself. `ready` is true if chain requests are
+    answered from a block that is recent enough (READY_LAG_S). `retired` networks have no indexer on purpose.
+    `pools_stake_mismatch` is the number of pools whose live stake differed from the node's at the last
+    comparison (one per epoch).
     """
 
     network: str
@@ -1565,6 +1567,7 @@ class NetworkState(TypedDict):
     indexer_version: str | None
     beat_age_s: float | None
     failing_tasks: list[str]
+    lock_wait_s: int | None
     refused: str | None
     rollbacks: int
     last_rollback_at: str | None
@@ -1644,6 +1647,7 @@ class NetworkStatus(TypedDict):
     indexer_version: str | None
     beat_age_s: float | None
     failing_tasks: list[str]
+    lock_wait_s: int | None
     refused: str | None
     rollbacks: int
     last_rollback_at: str | None

@@ -1394,10 +1394,11 @@ export interface Ready {
  * the node's tip as last heard, and `node_tip_unmoved_s` the time since it changed.
  *
  * `indexer_running` is true while an indexer of this network sends heartbeats; `beat_age_s` is the age of the
- * last one, and `failing_tasks` lists its background tasks that were failing then. `refused` says why the last
- * indexer has stopped by itself. `ready` is true if chain requests are answered from a block that is recent
- * enough (READY_LAG_S). `retired` networks have no indexer on purpose. `pools_stake_mismatch` is the number of
- * pools whose live stake differed from the node's at the last comparison (one per epoch).
+ * last one, and `failing_tasks` lists its background tasks that were failing then. `lock_wait_s` is how long its
+ * commit has waited for a lock that another session of the database holds, null if it does not wait. `refused`
+ * says why the last indexer has stopped by itself. `ready` is true if chain requests are answered from a block
+ * that is recent enough (READY_LAG_S). `retired` networks have no indexer on purpose. `pools_stake_mismatch` is
+ * the number of pools whose live stake differed from the node's at the last comparison (one per epoch).
  */
 export interface NetworkState {
   network: string;
@@ -1429,6 +1430,7 @@ export interface NetworkState {
   indexer_version: string | null;
   beat_age_s: number | null;
   failing_tasks: Array<string>;
+  lock_wait_s: number | null;
   refused: string | null;
   rollbacks: number;
   last_rollback_at: string | null;
@@ -1504,6 +1506,7 @@ export interface NetworkStatus {
   indexer_version: string | null;
   beat_age_s: number | null;
   failing_tasks: Array<string>;
+  lock_wait_s: number | null;
   refused: string | null;
   rollbacks: number;
   last_rollback_at: string | null;
