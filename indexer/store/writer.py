@@ -36,7 +36,6 @@ MAX_UNDONE_BLOCKS = 5_000
 """How many blocks one commit undoes. A longer rollback is several commits, each of which leaves a valid chain."""
 
 _HASHES_AT_ONCE = 10_000
-_DEPTHS = (*network_state.ROLLBACK_DEPTHS, network_state.DEEPER)
 
 
 class IndexPosition(msgspec.Struct, frozen=True):
@@ -93,8 +92,8 @@ async def position(db: sql.Connection) -> IndexPosition | None:
 
 
 async def points(db: sql.Connection) -> list[Point]:
-    """Points of our chain to offer to a node, newest first."""
-    return await _points.all(db)
+    """Points of our chain to offer to a node, newest first; one is as deep as a node can roll back."""
+    return await _points.all(db, ledger.SECURITY_PARAMETER)
 
 
 # Forward --------------------------------------------------------------------------------------------------------------
@@ -377,33 +376,9 @@ async def _delete(
     return changed, {row.pool_no for row in deleted if row.pool_no is not None and row.slot_no is None}
 
 
-async def rollback_to_origin(db: asyncpg.Connection, network: Network) -> int:
-    """Empty every table of the chain, because the node's chain shares no block with ours.
-
-    Returns the number of blocks, which is counted in rollback_depth.
-    """
-    index = await position(db)
-    assert index is not None, "nothing is indexed"
-    depth = index.block_no - index.first_block_no + 1
-    async with schema.commit(db):
-        await _note_all_submitted(db, network)
-        await erase(db)
-        await _count_depth(db, depth)
-    return depth
-
-
 async def _count_depth(db: asyncpg.Connection, blocks: int) -> None:
     """Count one rollback by the node. Runs inside its commit."""
-    await _count_rollback.run(db, next(most for most in _DEPTHS if blocks <= most), blocks)
-
-
-async def _note_all_submitted(db: asyncpg.Connection, network: Network) -> None:
-    """Mark all submitted transactions in blocks as rolled back. They are few compared with those of the chain."""
-    last = b""
-    while submitted := await _submitted_after.all(db, network.network_id, last, _HASHES_AT_ONCE):
-        last = submitted[-1].hash
-        indexed = await _indexed.all(db, [row.hash for row in submitted])
-        await _note_rolled_back.run(db, network.network_id, [row.hash for row in indexed])
+    await _count_rollback.run(db, next(most for most in network_state.ROLLBACK_BOUNDS if blocks <= most), blocks)
 
 
 async def _note_submitted(db: asyncpg.Connection, network: Network, first_tx_id: int) -> None:
@@ -552,10 +527,6 @@ class _Removed(msgspec.Struct, frozen=True):
     hash: bytes
 
 
-class _Hash(msgspec.Struct, frozen=True):
-    hash: bytes
-
-
 class _Submitted(msgspec.Struct, frozen=True):
     any: bool
 
@@ -576,8 +547,6 @@ _add_datums = _sql.command("add_datums")
 _add_scripts = _sql.command("add_scripts")
 _any_submitted = _sql.query("any_submitted", _Submitted)
 _removed = _sql.query("removed", _Removed)
-_submitted_after = _sql.query("submitted_after", _Hash)
-_indexed = _sql.query("indexed", _Hash)
 _note_rolled_back = _sql.command("note_rolled_back")
 _delete_staged = _sql.command("delete_staged")
 _delete_blocks = _sql.query("delete_blocks", _DeletedRow)

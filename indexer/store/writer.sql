@@ -7,7 +7,7 @@ SELECT slot_no, block_hash, block_no, first_block_no, tx_count, phase, finalize_
 FROM tip
 
 -- name: points
--- Points of our chain, newest first: dense near the tip, with distances that double towards the origin.
+-- Points of our chain, newest first: dense near the tip, with distances that double towards the origin, and one $1 blocks back.
 -- Within a slot, the block is newer than the epoch boundary block, and has the higher number.
 SELECT slot_no, hash AS block_hash
 FROM (
@@ -16,6 +16,8 @@ FROM (
     UNION
     SELECT b.slot_no, b.block_no, b.hash
     FROM tip, generate_series(4, 24) AS power, LATERAL (SELECT * FROM block WHERE block_no = tip.block_no - (1 << power)) b
+    UNION
+    SELECT b.slot_no, b.block_no, b.hash FROM tip JOIN block b ON b.block_no = tip.block_no - $1
     UNION
     SELECT e.slot_no, e.block_no, e.hash FROM (SELECT * FROM epoch_boundary_block ORDER BY slot_no DESC LIMIT 3) e
     UNION
@@ -108,14 +110,6 @@ SELECT EXISTS (SELECT FROM partner.submitted_tx WHERE network_id = $1) AS any
 -- name: removed
 -- The next $2 transactions with a tx_id from $1 on.
 SELECT tx_id, hash FROM tx WHERE tx_id >= $1 ORDER BY tx_id LIMIT $2
-
--- name: submitted_after
--- The next $3 hashes of transactions that were submitted to network $1, after the hash $2.
-SELECT DISTINCT tx_hash AS hash FROM partner.submitted_tx WHERE network_id = $1 AND tx_hash > $2 ORDER BY tx_hash LIMIT $3
-
--- name: indexed
--- The indexed ones of these transactions. Costs a look-up for each.
-SELECT tx.hash FROM unnest($1::bytea[]) AS wanted (hash) JOIN tx ON tx.hash = wanted.hash
 
 -- name: note_rolled_back
 -- Mark the submitted ones of these transactions as rolled back. Costs a look-up for each.

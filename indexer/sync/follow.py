@@ -31,7 +31,7 @@ from indexer.sync.continuity import NotFollowing
 from indexer.sync.phase import Phase
 from indexer.sync.pipeline import Pipeline
 from indexer.sync.progress import Progress
-from indexer.sync.session import NodeBehind, NodeSession, OutdatedSession
+from indexer.sync.session import NodeBehind, NodeSession, OutdatedSession, RollbackTooDeep
 from shared import database, leader, lifecycle, schema, tasks
 from shared.network import Network
 from shared.settings import masked
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
-FATAL = (value_check.Unbalanced, NotFollowing, genesis.WrongNetwork, schema.WrongSchema)
+FATAL = (value_check.Unbalanced, NotFollowing, RollbackTooDeep, genesis.WrongNetwork, schema.WrongSchema)
 """Errors after which the indexer must not continue on its own: it stops, and logs its position."""
 
 _PLAIN = (
@@ -56,11 +56,10 @@ _PLAIN = (
 
 
 class Outcome(Enum):
-    """Why a chase returned: the first batch of an empty index is staged, bulk has ended, or the index is erased."""
+    """Why a chase returned: the first batch of an empty index is staged, or bulk has ended."""
 
     BULK_BEGAN = auto()
     BULK_ENDED = auto()
-    ERASED = auto()
 
 
 async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.Connect) -> Outcome:
@@ -77,8 +76,7 @@ async def chase(opened: NodeSession, pipeline: Pipeline, connect: block_source.C
         while True:
             match await incoming.next():
                 case RollBackward(point):
-                    if not await pipeline.backward(point, incoming.arrived):
-                        return Outcome.ERASED
+                    await pipeline.backward(point, incoming.arrived)
                 case Batch() as batch if phase.ends_bulk(batch, pipeline.phase):
                     await pipeline.finish_bulk()
                     return Outcome.BULK_ENDED
@@ -138,7 +136,7 @@ class Follower(msgspec.Struct, frozen=True):
     async def _sessions(self, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event) -> str:
         """Run one node session after another on the same database connections: a new one when bulk begins or ends.
 
-        Returns the reason to reopen all connections: the index is erased, or the node is behind it.
+        Returns the reason to reopen all connections: the node is behind the index.
         """
         while True:
             async with self._node(stop) as node:
@@ -147,8 +145,6 @@ class Follower(msgspec.Struct, frozen=True):
                 )
                 if isinstance(outcome, NodeBehind):
                     return str(outcome)
-                if outcome is Outcome.ERASED:
-                    return "the node rolled back to the origin"
 
     async def _session(
         self, node: ogmios.Ogmios, writer: asyncpg.Connection, reader: asyncpg.Connection, stop: asyncio.Event
@@ -259,6 +255,7 @@ _PUBLIC_REASONS: tuple[tuple[type[Exception], str], ...] = (
     (genesis.WrongNetwork, "its node is on another network"),
     (value_check.Unbalanced, "a transaction does not balance"),
     (NotFollowing, "the node's chain does not continue ours"),
+    (RollbackTooDeep, "the node's chain differs from ours more deeply than a node can roll back"),
     (schema.WrongSchema, "a newer program has migrated the database"),
     (AssertionError, "the program has a fault, see the indexer's log"),
 )

@@ -32,7 +32,7 @@ from indexer.sync.batches import Batch
 from indexer.sync.continuity import LastBlock, NotFollowing, followed_by, last_of
 from indexer.sync.phase import Phase
 from indexer.sync.progress import Progress
-from indexer.sync.session import NodeSession, OutdatedSession
+from indexer.sync.session import NodeSession, OutdatedSession, check_depth
 from shared import lifecycle
 from shared.ledger import Point, tx_id_of
 
@@ -54,7 +54,7 @@ class Pipeline:
 
     `writer` is the connection with the network's lock; while it commits a batch, `reader` looks up the next. Other
     users of `writer` must hold `turn`. `on_commit` is called after blocks are written or rolled back, and when bulk
-    has ended, but not if the index is erased. `connect` opens further connections to the session's node.
+    has ended. `connect` opens further connections to the session's node.
     """
 
     def __init__(
@@ -148,23 +148,19 @@ class Pipeline:
             await self._prepare(blocks, before)
             before = last_of(blocks)
 
-    async def backward(self, point: Point | None, arrived: Arrived) -> bool:
+    async def backward(self, point: Point | None, arrived: Arrived) -> None:
         """Wait until prepared batches are written, then roll back to `point`. Blocks of the other fork that have
         `arrived` before the commit are written in it, up to the end of the epoch.
 
-        Returns False if that erased the index: open a new session then. Raises NotFollowing for a point that we do not
-        have, and all that `forward` raises.
+        Raises NotFollowing for a point that we do not have, RollbackTooDeep, and all that `forward` raises.
         """
         if self._tip is None or point == self._tip.point:
-            return True  # NOTE: Ogmios' first answer after an intersection is a rollback to that point
+            return  # NOTE: Ogmios' first answer after an intersection is a rollback to that point
         tip = self._tip.point
         async with self._exclusively():
-            if point is None:
-                depth = await store.rollback_to_origin(self._writer, self._session.network)
-                self._progress.signals.rolled_back(depth)
-                return False
-            if not await store.holds(self._writer, point):
+            if point is not None and not await store.holds(self._writer, point):
                 raise NotFollowing(f"the node rolled back to {point}, which is not on our chain; our tip is {tip}")
+            point = await check_depth(self._writer, self._session.network, point)
             began, replacement = time.perf_counter(), None
 
             async def replace(last: store.OurBlock) -> store.Replacement | None:
@@ -189,7 +185,6 @@ class Pipeline:
         self._on_commit()
         if replacement is not None:
             self._report(replacement, time.perf_counter() - began)
-        return True
 
     async def _replacement(self, last: LastBlock, arrived: Arrived) -> _Prepared | None:
         """The rows of blocks that have arrived and follow `last` in its epoch, None if there are none.

@@ -47,8 +47,19 @@ class OutdatedSession(Exception):
     """A block takes deposits that only a change by governance after the session opened can explain."""
 
 
+class RollbackTooDeep(Exception):
+    """Following the node would discard blocks that no node of this chain rolls back."""
+
+    def __init__(self, network: Network, where: str, slot_no: int) -> None:
+        super().__init__(
+            f"{where}; nodes of one chain roll back {SECURITY_PARAMETER:,} blocks at most. Nothing was removed. "
+            "Connect to a node of our chain or, to discard our blocks and follow this one, run "
+            f"`python -m indexer resync --network {network.name} --from-slot {slot_no} --yes`"
+        )
+
+
 class NodeBehind(msgspec.Struct, frozen=True):
-    """The node's tip is lower than ours, and following the node would roll back more than SECURITY_PARAMETER blocks.
+    """The node's tip is lower than ours, and following the node would raise RollbackTooDeep.
 
     It is probably still replaying its chain.
     """
@@ -68,7 +79,7 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
 
     An empty index gets the genesis, any other a new numbering. If the index is finishing, the remaining steps are run.
 
-    Raises genesis.WrongNetwork, and the errors of the node and the database.
+    Raises genesis.WrongNetwork, RollbackTooDeep, and the errors of the node and the database.
     """
     await eras.check(node, network)
     configured = await lifecycle.wait_for(
@@ -88,9 +99,12 @@ async def open_session(node: ogmios.Ogmios, network: Network, writer: asyncpg.Co
             index_phase = Phase.LIVE
     point, node_tip = await node.intersect(await store.points(writer))
     if position is not None:
-        behind = await _behind(writer, position, point, node_tip)
-        if behind is not None:
-            return behind
+        try:
+            await check_depth(writer, network, point)
+        except RollbackTooDeep:
+            if node_tip is None or node_tip.height < position.block_no:
+                return NodeBehind(node_tip, position.block_no)
+            raise
     deposits = await _deposits(node, configured)  # after node_tip, so that they are not older than its epoch
     log.info("follow.intersected", network=network.name, at="the origin" if point is None else str(point))
     return NodeSession(network, node, point, node_tip, index_phase, deposits)
@@ -113,15 +127,20 @@ async def _deposits(node: ogmios.Ogmios, configured: genesis.Genesis) -> Deposit
     return msgspec.structs.replace(first, changed=last != first)
 
 
-async def _behind(
-    db: asyncpg.Connection, position: store.IndexPosition, point: Point | None, node_tip: frames.NodePoint | None
-) -> NodeBehind | None:
-    """Detect a node that is still replaying its chain, so that it does not make us discard ours."""
-    node_block_no = -1 if node_tip is None else node_tip.height
-    common = -1 if point is None else (await store.our_block(db, point)).block_no
-    if node_block_no < position.block_no and position.block_no - common > SECURITY_PARAMETER:
-        return NodeBehind(node_tip, position.block_no)
-    return None
+async def check_depth(db: asyncpg.Connection, network: Network, common: Point | None) -> Point:
+    """The last block that the node's chain and ours share, None for the origin, if following the node is safe.
+
+    Raises RollbackTooDeep if it would discard all blocks, or more than SECURITY_PARAMETER.
+    """
+    position = await store.position(db)
+    assert position is not None, "something is indexed"
+    if common is None:
+        raise RollbackTooDeep(network, f"the node shares no block with our chain up to block {position.block_no:,}", 0)
+    depth = position.block_no - (await store.our_block(db, common)).block_no
+    if depth > SECURITY_PARAMETER:
+        where = f"the last block that the node shares with us is {common}, {depth:,} blocks below our tip"
+        raise RollbackTooDeep(network, where, common.slot_no)
+    return common
 
 
 def _height(tip: frames.NodePoint | None) -> str:

@@ -24,7 +24,8 @@ from indexer.store import writer as store
 from indexer.sync import batches, leading, phase, session
 from indexer.sync.follow import Follower
 from indexer.sync.progress import Progress
-from shared import database, leader, lifecycle, tasks
+from indexer.sync.session import RollbackTooDeep
+from shared import database, leader, ledger, lifecycle, tasks
 from shared.network import PREVIEW
 from tests.chain.dump import Dump, differences, dump
 from tests.chain.followers import following, reaches
@@ -144,18 +145,54 @@ async def test_a_wait_for_a_node_behind_the_index_is_not_an_interruption(
     assert interruptions() == before
 
 
-async def test_a_rollback_to_the_origin_starts_over_and_is_observed(db: asyncpg.Connection, database_url: str) -> None:
-    def observed() -> float:
-        return REGISTRY.get_sample_value("ledgerline_indexer_rollback_blocks_sum", {"network": "preview"}) or 0.0
-
+@pytest.mark.parametrize("common, slot_no", [(-1, 0), (5, None)])
+async def test_a_longer_chain_that_parts_too_deep_stops_the_indexer_and_removes_nothing(
+    db: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, common: int, slot_no: int | None
+) -> None:
+    """In a session, and when one opens. A parting that is as deep as a node can roll back is followed."""
     chain = Generated(Options(seed=3), 30)
-    async with NodeServer(chain) as node, following(database_url, node) as task:
+    depth = len(chain.blocks) - 1 - max(common, 0)
+    refusal = f"--network preview --from-slot {chain.blocks[common].slot if slot_no is None else slot_no} --yes"
+    monkeypatch.setattr(ledger, "SECURITY_PARAMETER", depth)
+    monkeypatch.setattr(session, "SECURITY_PARAMETER", depth - 1)
+    async with NodeServer(chain) as node:
+        with pytest.raises(RollbackTooDeep, match=refusal):
+            async with following(database_url, node) as task:
+                await reaches(db, node, task)
+                before = await dump(db, PREVIEW.schema)
+                node.switch(chain.fork(common, seed=4, blocks=40))
+                await task
+    async with NodeServer(chain.fork(common, seed=4, blocks=40)) as other:
+        with pytest.raises(RollbackTooDeep, match=refusal):
+            async with following(database_url, other) as task:
+                await task
+        assert differences(before, await dump(db, PREVIEW.schema)) == []
+        assert await db.fetchval("SELECT refused FROM partner.leader WHERE network_id = 1") == (
+            "the node's chain differs from ours more deeply than a node can roll back"
+        )
+        if common >= 0:
+            monkeypatch.setattr(session, "SECURITY_PARAMETER", depth)
+            async with following(database_url, other) as task:
+                await reaches(db, other, task)
+
+
+async def test_a_commit_that_waits_for_a_lock_is_told(db: asyncpg.Connection, database_url: str) -> None:
+    async def waits() -> float | None:
+        return (await leader.last_heartbeats(db))[PREVIEW.network_id].lock_wait_s
+
+    async with NodeServer(Generated(Options(seed=3), 5)) as node, following(database_url, node) as task:
         await reaches(db, node, task)
-        before = observed()
-        node.switch(chain.fork(-1, seed=4, blocks=40))
-        await reaches(db, node, task)
-        assert observed() == before + 30
-        assert await db.fetchval("SELECT count(*) FROM block") == 40
+        assert await waits() is None
+        holder = await database.connect(database_url, PREVIEW)
+        async with asyncio.timeout(PATIENCE_S):
+            async with holder.transaction():
+                await holder.execute("LOCK TABLE tx")
+                node.grow()
+                while not await waits():
+                    await asyncio.sleep(0.02)
+            while await waits():
+                await asyncio.sleep(0.02)
+        await holder.close()
 
 
 async def test_each_session_has_another_numbering(db: asyncpg.Connection, database_url: str) -> None:

@@ -141,13 +141,6 @@ async def test_a_rollback_by_the_node_is_noted_for_submitted_transactions_at_no_
     await written.append(20, removed)
     await store.rollback(db, PREVIEW, await at(db, 10), by_node=True)
     assert await rolled_back() == [(PREVIEW.network_id, removed["id"])]
-    await written.append(20, removed)
-    statements.clear()
-    with db.query_logger(lambda statement: statements.append(statement.query)):
-        await store.rollback_to_origin(db, PREVIEW)
-    assert store._removed.text not in statements, "what was submitted is looked up, not the whole chain"
-    assert await rolled_back() == sorted((PREVIEW.network_id, each["id"]) for each in (kept, removed))
-    assert await store.position(db) is None
     await db.close()
 
 
@@ -169,19 +162,15 @@ async def test_a_rollback_of_several_commits_is_counted_once_with_its_whole_dept
     await db.close()
 
 
-async def test_a_rollback_to_the_origin_is_counted_and_no_count_is_ever_lost(database_url: str) -> None:
+async def test_no_count_of_rollbacks_is_ever_lost(database_url: str) -> None:
     db = await database.connect(database_url, PREVIEW)
     written = Written(db)
     for slot_no in range(10, 80, 10):
         await written.append(slot_no)
     await store.rollback(db, PREVIEW, await at(db, 60), by_node=True)
-    assert await store.rollback_to_origin(db, PREVIEW) == 6
-    expected = [(1, 1, 1), (10, 1, 6)]
-    counts = "SELECT blocks_at_most, rollbacks, blocks FROM rollback_depth ORDER BY blocks_at_most"
-    assert [tuple(row) for row in await db.fetch(counts)] == expected
     await store.erase(db)  # as a resync from the origin and the first block do
-    assert [tuple(row) for row in await db.fetch(counts)] == expected
-    assert await db.fetchval("SELECT last_blocks FROM rollback_depth ORDER BY last_at DESC LIMIT 1") == 6
+    counts = "SELECT blocks_at_most, rollbacks, blocks, last_blocks FROM rollback_depth"
+    assert [tuple(row) for row in await db.fetch(counts)] == [(1, 1, 1, 1)]
     await db.close()
 
 
