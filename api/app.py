@@ -259,7 +259,7 @@ class Api:
         idempotency_key = idempotency.key_of(request)
         sent, body = await _sent_body(trail, route, request)
         services = self._services
-        async with services.nodes.turn(key.network), services.submission_pool.acquire() as db:
+        async with services.nodes.turn(key.network, key.credential_id), services.submission_pool.acquire() as db:
             ask = ChainChange(services, question, key, services.chain_servers.primary, notes, body=body, db=db)
             if idempotency_key is None:
                 return await route.handler(ask)

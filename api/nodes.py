@@ -1,12 +1,16 @@
-"""The API's own connections to Ogmios, one for each network, for transactions: docs/decisions/0040.
+"""The API's own connections to Ogmios for transactions: docs/decisions/0040 and 0060.
 
-The package `ogmios` works synchronously and is slow to import. A thread for each network imports it with the first
-transaction, and executes one request after the other.
+Each network has one connection for submissions and some for evaluations, which may take seconds, so no submission waits
+for an evaluation. Requests for either take turns by credential.
+
+The package `ogmios` works synchronously and is slow to import. Each connection has a thread, which imports it with the
+first transaction, and executes one request after the other.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
@@ -17,14 +21,16 @@ import msgspec
 import structlog
 
 from api import errors
+from api.turns import Turns
 from shared.network import Network
 
 log = structlog.get_logger()
 
-MOST_WAITING = 32
+EVALUATIONS, EVALUATIONS_EACH = 2, 1
+"""The most evaluations at a time, per process and network, and of them with one credential."""
+
 ANSWER_WITHIN_S = 8.0
 _PORTS = {"ws": 80, "wss": 443}
-_TOO_MANY = "too many transactions are waiting for it"
 
 Result = TypeVar("Result")
 
@@ -143,37 +149,52 @@ class Node:
     """The node of a network, called from the event loop."""
 
     def __init__(self, network: str, url: str) -> None:
-        self._network = network
-        self._connection = NodeConnection(url)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"node {network}")
-        self._waiting = 0  # calls of `run` that are not done
-        self._queueing = 0  # calls of `turn` that are not done
-        self._free = asyncio.Lock()
+        self._submitting = _Lane(f"node {network}", url)
+        evaluating = [_Lane(f"node {network} evaluation {number}", url) for number in range(EVALUATIONS)]
+        self._lanes = [self._submitting, *evaluating]
+        self._idle = deque(evaluating)
+        self._submissions = Turns(self._submitting, 1, 1, "submissions")
+        self._evaluations = Turns(self._idle, EVALUATIONS, EVALUATIONS_EACH, "evaluations")
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn to submit, one transaction after the other. Raises Refusal."""
-        if self._queueing >= MOST_WAITING:
-            raise errors.node_not_available(_TOO_MANY)
-        self._queueing += 1
-        try:
-            async with self._free:
-                yield
-        finally:
-            self._queueing -= 1
+    async def turn(self, key: Hashable) -> AsyncIterator[None]:
+        """Wait for the turn of a credential to submit, one transaction after the other. Raises Refusal."""
+        async with self._submissions.turn(key):
+            yield
 
     async def run(self, work: Callable[[NodeConnection], Result]) -> Result:
-        """Run `work` in the node's thread, after all earlier work. Raises Refusal, NodeRefused."""
-        if self._waiting >= MOST_WAITING:
-            raise errors.node_not_available(_TOO_MANY)
-        self._waiting += 1
+        """Run `work`, a part of a submission, in a thread. Raises Refusal, NodeRefused."""
+        return await self._submitting.run(work)
+
+    async def evaluate(self, key: Hashable, work: Callable[[NodeConnection], Result]) -> Result:
+        """Run `work`, an evaluation, in a thread, in a turn of a credential. Raises Refusal, NodeRefused."""
+        async with self._evaluations.turn(key) as idle:
+            lane = idle.popleft()
+            try:
+                return await lane.run(work)
+            finally:
+                idle.append(lane)
+
+    def close(self) -> None:
+        for lane in self._lanes:
+            lane.close()
+
+
+class _Lane:
+    """A connection and its thread."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self._name = name
+        self._connection = NodeConnection(url)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    async def run(self, work: Callable[[NodeConnection], Result]) -> Result:
+        """Run `work` in the thread, after all earlier work. Raises Refusal, NodeRefused."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
         except NodeAway as cause:
-            log.warning("node.away", network=self._network, cause=str(cause))
+            log.warning("node.away", node=self._name, cause=str(cause))
             raise errors.node_not_available("it does not answer") from cause
-        finally:
-            self._waiting -= 1
 
     def close(self) -> None:
         self._connection.close()
@@ -197,10 +218,10 @@ class Nodes(msgspec.Struct, frozen=True):
             raise errors.no_node(network.name)
         return node
 
-    def turn(self, network: Network) -> AbstractAsyncContextManager[None]:
-        """Wait for the turn to submit to a network; returns immediately if this API knows no node of it."""
+    def turn(self, network: Network, key: Hashable) -> AbstractAsyncContextManager[None]:
+        """Wait for a credential's turn to submit to a network; returns immediately if this API knows no node of it."""
         node = self.by_network.get(network.name)
-        return nullcontext() if node is None else node.turn()
+        return nullcontext() if node is None else node.turn(key)
 
     def close(self) -> None:
         for node in self.by_network.values():

@@ -1,5 +1,6 @@
 """The node: its selected chain, which grows and forks on demand, its ledger and its mempool."""
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from devnet.votes import Reference
 log = structlog.get_logger()
 
 Json = dict[str, Any]
+
+MOST_SCRIPT_RUNS = 2
+"""The most transactions whose scripts run at a time in evaluations, and in submissions, which wait for none."""
 
 
 class NodeClient(Protocol):
@@ -45,6 +49,7 @@ class Node:
     A `syncing` node refuses Shelley's genesis while its tip is in Byron, as a real one does; others always serve it.
     Every method that changes the chain notifies the clients immediately. For tests: `requests` counts the requests
     by method, `delay_s` delays each answer, and `injected` contains raw answers for the next `nextBlock` requests.
+    `evaluating` and `submitting` bound the runs of Plutus scripts, each of which is a process.
     """
 
     def __init__(self, chain: Chain, dialect: Dialect | None = None, *, syncing: bool = False) -> None:
@@ -59,6 +64,7 @@ class Node:
         self.delay_s = 0.0
         self.injected: deque[bytes] = deque()
         self.mempool = Mempool()
+        self.evaluating, self.submitting = (asyncio.Semaphore(MOST_SCRIPT_RUNS) for _ in range(2))
         self._index: dict[str, int] = {}
         self._ledger = Ledger.of(chain)
         self.extend(chain.blocks)

@@ -57,7 +57,8 @@ async def _run_scripts(node: Node, tx: Submitted) -> None:
     with node.case_of(tx, {}) as case:
         evaluable = _evaluable(case)
     try:
-        used = await evaluation.evaluate(evaluable) if tx.redeemers else {}
+        async with node.submitting:
+            used = await evaluation.evaluate(evaluable) if tx.redeemers else {}
     except Failed as failed:
         failure = "{}:{}: {}".format(*failed.pointer, failed.error)
     except (Missing, Unclear) as cause:
@@ -89,7 +90,8 @@ async def _evaluate(node: Node, tx: Submitted, additional: dict[Reference, Json]
     if not tx.redeemers:
         return {}
     try:
-        return await evaluation.evaluate(evaluable)
+        async with node.evaluating:
+            return await evaluation.evaluate(evaluable)
     except Failed as failed:
         data = {"validationError": failed.error, "traces": failed.traces}
         raise _failures({failed.pointer: _error(3012, "The script fails.", data)}) from failed

@@ -150,7 +150,7 @@ async def evaluated(
     def work(node: NodeConnection) -> tuple[ParsedTransaction, Any]:
         return transaction_cbor.read(cbor, ask.network), node.evaluate(cbor, additional)
 
-    return await ask.services.nodes.of(ask.network).run(work)
+    return await ask.services.nodes.of(ask.network).evaluate(ask.key.credential_id, work)
 
 
 async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submission]:

@@ -1,5 +1,6 @@
-"""A connection to the node that is lost: what is asked again, and what is not."""
+"""A connection to the node that is lost: what is asked again, and what is not. And turns in front of a slow node."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -8,7 +9,8 @@ from contextlib import contextmanager
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from api.nodes import NodeAway, NodeConnection, NodeRefused
+from api.nodes import EVALUATIONS, Node, NodeAway, NodeConnection, NodeRefused
+from tests.patience import PATIENCE_S
 
 REFUSES = "submitTransaction"
 
@@ -61,3 +63,69 @@ def test_the_mempool_is_not_asked_on_a_connection_that_has_not_acquired_it() -> 
         assert asked == ["submitTransaction", "acquireMempool", "hasTransaction"]
         with pytest.raises(NodeRefused):
             node.submit(b"", b"")
+
+
+# Turns ----------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def slow_to_evaluate() -> Iterator[tuple[str, list[str], threading.Semaphore]]:
+    """A node's address, the methods that it was asked, and permits to answer evaluations."""
+    asked: list[str] = []
+    permits = threading.Semaphore(0)
+
+    def talk(connection: ServerConnection) -> None:
+        for text in connection:
+            request = json.loads(text)
+            asked.append(request["method"])
+            if request["method"] == "evaluateTransaction":
+                permits.acquire()
+            connection.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": []}))
+
+    with serve(talk, "127.0.0.1", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}", asked, permits
+
+
+async def asked_for(count: int, asked: list[str]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while len(asked) < count:
+            await asyncio.sleep(0.01)
+
+
+async def test_evaluations_of_one_key_delay_no_submission_and_one_evaluation_of_another() -> None:
+    """Submissions need no permit, and the other key's evaluation gets the second one though 59 were there before."""
+    with slow_to_evaluate() as (url, asked, permits):
+        node, order = Node("preview", url), list[str]()
+
+        async def evaluate(key: str) -> None:
+            await node.evaluate(key, lambda connection: connection.evaluate(b""))
+            order.append(key)
+
+        evaluating = [asyncio.create_task(evaluate("a")) for _ in range(60)]
+        await asked_for(1, asked)
+        async with node.turn("b"):
+            await node.run(lambda connection: connection.submit(b"", b""))
+        assert asked == ["evaluateTransaction", "submitTransaction"]
+        evaluating.append(asyncio.create_task(evaluate("b")))
+        await asked_for(3, asked)
+        assert len(evaluating) > EVALUATIONS
+        assert not order, "one of each key is under way"
+        permits.release(len(evaluating))
+        await asyncio.gather(*evaluating)
+        assert order.index("b") <= 2
+        node.close()
+
+
+async def test_submissions_of_one_key_delay_another_by_one() -> None:
+    with slow_to_evaluate() as (url, _, _):
+        node, order = Node("preview", url), list[str]()
+
+        async def submit(key: str) -> None:
+            async with node.turn(key):
+                await node.run(lambda connection: connection.submit(b"", b""))
+                order.append(key)
+
+        await asyncio.gather(*(submit(key) for key in ["a"] * 40 + ["b"]))
+        assert order.index("b") <= 2
+        node.close()

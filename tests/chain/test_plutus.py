@@ -22,12 +22,13 @@ from pycardano import (
     Value,
 )
 
-from devnet import addresses, evaluation, outputs, parameters, submitted
+from devnet import addresses, evaluation, outputs, parameters, submission, submitted
 from devnet.case import references
 from devnet.dialect import Dialect
 from devnet.evaluation import Evaluable
 from devnet.generator import Generated, Options
 from devnet.networks import MAINNET
+from devnet.node import MOST_SCRIPT_RUNS
 from devnet.server import NodeServer
 from devnet.submitted import Submitted
 from devnet.votes import Reference
@@ -300,6 +301,27 @@ def resolved(name: str) -> Iterator[tuple[Submitted, dict[Reference, Json]]]:
                 read = submitted.read(bytes.fromhex(tx["cbor"]), (7, 0))
                 yield read, {reference: known[reference] for reference in used}
             known |= {(tx["id"], index): output for index, output in enumerate(tx["outputs"])}
+
+
+async def test_the_devnet_bounds_the_processes_of_node_js(devnet: Devnet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 12 evaluations at once, as many run at a time as MOST_SCRIPT_RUNS."""
+    tx = await devnet.spend(await devnet.lock(GOOD[1], datum=DATUM), units=(1, 1), script=GOOD[1])
+    running, most = 0, 0
+
+    async def run(case: Evaluable) -> dict[Any, evaluation.Units]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running -= 1
+        return dict.fromkeys(case.redeemers, evaluation.Units(1, 1))
+
+    monkeypatch.setattr(evaluation, "evaluate", run)
+    params = msgspec.Raw(msgspec.json.encode({"transaction": {"cbor": tx.to_cbor_hex()}}))
+    answers = (submission.answer(devnet.node, "evaluateTransaction", params) for _ in range(12))
+    assert [len(found) for found in await asyncio.gather(*answers)] == [1] * 12
+    assert most == MOST_SCRIPT_RUNS
 
 
 MACHINES = """
