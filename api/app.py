@@ -8,7 +8,8 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote
@@ -35,6 +36,7 @@ from api.access_log import AccessLog
 from api.answers import Unchanged
 from api.ask import AdminAsk, ChainChange, ChainPost, KeyAsk, Notes, OpenAsk, PrimaryAsk
 from api.blockfrost import shape
+from api.bodies import NoFileYet
 from api.chain import tip
 from api.chain_servers import ChainServer
 from api.connections import BoundedServer, Connection, free
@@ -42,8 +44,10 @@ from api.errors import Refusal
 from api.parameters import Body, Question, json_object, read_body, read_question
 from api.restrictions import Call
 from api.route import REQUESTS_COUNTED, Route, Router
+from api.sending import Unread
 from api.services import Services
 from api.trail import Trail
+from api.turns import Turns
 from shared import schema, service_manager, tasks
 from shared.address import LONGEST_TEXT
 from shared.lifecycle import UNREACHABLE
@@ -52,6 +56,8 @@ log = structlog.get_logger()
 Parsed = TypeVar("Parsed")
 
 LARGEST_BODY = 1024**2
+_SHORT_BODY = 65_536
+_LONG_BODIES, _LONG_BODIES_EACH = 32, 4  # longer ones that are received at a time, per process and caller
 LONGEST_REQUEST_S = 30.0
 RECORDED_WITHIN_S = 0.1
 """How long an answer may take to reach metrics and access log."""
@@ -65,6 +71,7 @@ _FINISH_WITHIN_S = 7.0
 # Errors that a request gets when the database restarts, fails over or is full.
 _DATABASE_AWAY = (*UNREACHABLE, asyncpg.InterfaceError, asyncpg.SerializationError)
 
+_OF_A_BODY = frozenset(("Content-Type", "Content-Encoding", "Content-Disposition", "ETag", "Cache-Control", "Link"))
 _SERVER = "ledgerline"
 _REMEMBERED, _LONGEST_REMEMBERED = 1_024, 500  # URLs, characters
 _LOOK_EVERY_S = 1.0
@@ -82,6 +89,8 @@ class Api:
         self._parse = remembering(self._read_url)
         self._deadlines = _Deadlines()
         self._access_log = AccessLog(services.settings)
+        self._unread = Unread()
+        self._long_bodies = Turns(None, _LONG_BODIES, _LONG_BODIES_EACH, "requests with long bodies")
         self._stop = asyncio.Event()
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
@@ -94,12 +103,13 @@ class Api:
             "auto_decompress": False,  # `_decoded` does it
         }
         self._stop = stop
-        server = BoundedServer(self.answer, partial(_Connection, self), options)
+        server = BoundedServer(self.answer, partial(_Connection, self), options, self._unread)
         runner = web.ServerRunner(server, shutdown_timeout=_FINISH_WITHIN_S)
         await runner.setup()
         async with (
             tasks.background("deadlines", self._deadlines.watch),
             tasks.background("access log and metrics", self._record_forever),
+            tasks.background("unread answers", self._unread.watch),
         ):
             try:
                 await web.SockSite(runner, listening, backlog=1024).start()
@@ -147,9 +157,23 @@ class Api:
         else:
             response.headers.update(_headers_of(trail.route))
         await compression.apply(response, request.headers.get("Accept-Encoding"))
+        response = await self._unless_unread(response, trail, request)
         if self._stop.is_set() or not request.content.is_eof() or request.content.exception() is not None:
             _close_after(response)  # the rest of the body would be read as the next request
         return self._finished(trail, response)
+
+    async def _unless_unread(self, response: web.Response, trail: Trail, request: web.BaseRequest) -> web.Response:
+        """The response, or a refusal with its headers if the caller has not read too many others."""
+        try:
+            if request.method != "HEAD":
+                self._unread.add(request.protocol, _key_of(trail, request), response)
+            return response
+        except Refusal as refusal:
+            await free(response)
+            refused = _failed(refusal, request)
+            for name in set(response.headers) - _OF_A_BODY:
+                refused.headers.setdefault(name, response.headers[name])
+            return refused
 
     def refuse_malformed(self, request: web.BaseRequest, refusal: Refusal) -> web.Response:
         """The answer to bytes that are not an HTTP request, or that can't be answered."""
@@ -206,7 +230,19 @@ class Api:
         except Refusal:
             trail.ignored = ignored.fields(route.fields, _query(url.raw_query_string))
             raise
-        notes = Notes()
+        notes = Notes(is_head=request.method == "HEAD", accepted=request.headers.get("Accept-Encoding"))
+        try:
+            answer = await self._answer_of(trail, route, question, request, notes)
+            return answer if isinstance(answer, web.Response) else caching.respond(request, route.status, answer, notes)
+        finally:
+            if notes.body is not None or notes.file_turn is not None:
+                await notes.free()
+
+    async def _answer_of(
+        self, trail: Trail, route: Route, question: Question, request: web.BaseRequest, notes: Notes
+    ) -> Any:
+        """The handler's answer; the whole response if it repeats an earlier one. Raises Refusal."""
+        authenticated = trail.authenticated
         if authenticated is None:
             answer = await route.handler(OpenAsk(self._services, question))
         elif isinstance(authenticated, caller.AdminKey):
@@ -221,9 +257,7 @@ class Api:
             answer = await self._read(route, question, authenticated.key, request, notes)
         else:
             answer = await self._read_with_body(trail, route, question, authenticated.key, request, notes)
-        if isinstance(answer, web.Response):
-            return answer
-        return caching.respond(request, route.status, answer, notes)
+        return answer
 
     def _read_url(self, method: str, raw_path: str, raw_query: str) -> tuple[Question, Sequence[str]]:
         """The question in a URL, and the names of parameters that its route ignores. Raises Refusal."""
@@ -235,16 +269,14 @@ class Api:
         self, trail: Trail, route: Route, question: Question, key: caller.AdminKey, request: web.BaseRequest
     ) -> Any:
         """The answer to an admin request; the whole response if it repeats an earlier one. Raises Refusal."""
-        sent, body = await _sent_body(trail, route, request)
-        idempotency_key = None
-        if route.method == "POST":
-            idempotency_key = idempotency.key_of(request)
+        idempotency_key = idempotency.key_of(request) if route.method == "POST" else None
+        body_hash, body = await self._sent_body(trail, route, request, idempotency_key)
         ip_address = self._ip_address(request)
         async with self._services.callers.invalidating() as invalidation:
             ask = AdminAsk(self._services, question, body, key, ip_address, trail.request_id, invalidation)
             if idempotency_key is None:
                 return await route.handler(ask)
-            return await idempotency.answer(route, ask, sent, idempotency_key)
+            return await idempotency.answer(route, ask, body_hash, idempotency_key)
 
     async def _change(
         self,
@@ -257,13 +289,13 @@ class Api:
     ) -> Any:
         """The answer to a request to change something on a chain; the whole response if it repeats an earlier one."""
         idempotency_key = idempotency.key_of(request)
-        sent, body = await _sent_body(trail, route, request)
+        body_hash, body = await self._sent_body(trail, route, request, idempotency_key)
         services = self._services
         async with services.nodes.turn(key.network, key.credential_id), services.submission_pool.acquire() as db:
             ask = ChainChange(services, question, key, services.chain_servers.primary, notes, body=body, db=db)
             if idempotency_key is None:
                 return await route.handler(ask)
-            return await idempotency.answer_change(route, ask, sent, idempotency_key)
+            return await idempotency.answer_change(route, ask, body_hash, idempotency_key)
 
     async def _read(
         self,
@@ -285,8 +317,23 @@ class Api:
                     return Unchanged(last_updated=now)
             return await route.handler(ask)
 
-        on_primary = route.ask is PrimaryAsk
-        return await self._services.chain_servers.read(key.network, read, on_primary=on_primary)
+        return await self._from_chain(key, read, notes, on_primary=route.ask is PrimaryAsk)
+
+    async def _from_chain(
+        self,
+        key: caller.ApiKey,
+        read: Callable[[ChainServer], Awaitable[Any]],
+        notes: Notes,
+        *,
+        on_primary: bool = False,
+    ) -> Any:
+        """The answer of a server. A long one that finds no turn for its file is read again when it has one."""
+        while True:
+            try:
+                return await self._services.chain_servers.read(key.network, read, on_primary=on_primary)
+            except NoFileYet:
+                turn = notes.file_turn = AsyncExitStack()
+                await turn.enter_async_context(self._services.room.files.turn(key.credential_id))
 
     async def _read_with_body(
         self,
@@ -300,12 +347,37 @@ class Api:
         """The answer to a question with a body: several ids, or a transaction to evaluate. Raises Refusal."""
         # The header is only validated: a repeated request just reads again.
         idempotency.key_of(request)
-        _, body = await _sent_body(trail, route, request)
+        _, body = await self._sent_body(trail, route, request, None)
 
         async def answer(source: ChainServer) -> Any:
             return await route.handler(ChainPost(self._services, question, key, source, notes, body=body))
 
-        return await self._services.chain_servers.read(key.network, answer)
+        return await self._from_chain(key, answer, notes)
+
+    async def _sent_body(
+        self, trail: Trail, route: Route, request: web.BaseRequest, idempotency_key: str | None
+    ) -> tuple[bytes, Body | None]:
+        """The hash of a body's fields as they were sent, for an idempotency key, and the body. Raises Refusal.
+
+        A body is a JSON object or, in the route's own media type, the bare value of its only field. It is None if the
+        route takes none. Fields that are ignored are not kept: parsed, they may be 20 times as large as the body.
+        """
+        sent: Mapping[str, Any] = {}
+        body = None
+        if route.body is not None:
+            content = await self._content(trail, request)
+            is_raw = route.raw_media_type and request.content_type == route.raw_media_type
+            sent = {route.body_fields[0].name: content.hex()} if is_raw else json_object(content)
+            trail.ignored = [*trail.ignored, *ignored.body_fields(route.body_fields, sent)]
+            body = read_body(route.body, route.body_fields, sent)
+        return b"" if idempotency_key is None else idempotency.hash_of_body(idempotency_key, sent), body
+
+    async def _content(self, trail: Trail, request: web.BaseRequest) -> bytes:
+        """The content of a body. A long one, or one of unknown length, is received in a turn of its caller."""
+        if request.content_length is not None and request.content_length <= _SHORT_BODY:
+            return await _body(request)
+        async with self._long_bodies.turn(_key_of(trail, request)):
+            return await _body(request)
 
     def _ip_address(self, request: web.BaseRequest) -> str | None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())
@@ -331,6 +403,14 @@ def _headers_of(route: Route) -> Mapping[str, str]:
         # A cache must not give the answer to another key, which may belong to another network.
         headers["Vary"] = shape.KEY_HEADERS if shape.covers(route.path) else "Authorization"
     return headers
+
+
+def _key_of(trail: Trail, request: web.BaseRequest) -> Hashable:
+    """Whose turns and shares a request uses: its credential's, its admin key's, or those of its address."""
+    who = trail.authenticated
+    if isinstance(who, caller.AdminKey):
+        return who.id
+    return request.remote if who is None else who.key.credential_id
 
 
 def _close_after(response: web.Response) -> None:
@@ -371,20 +451,6 @@ async def _body(request: web.BaseRequest) -> bytes:
     except (web.RequestPayloadError, HttpProcessingError) as cause:
         raise errors.malformed_request() from cause
     return _decoded(body, ",".join(request.headers.getall("Content-Encoding", ())).strip().lower())
-
-
-async def _sent_body(trail: Trail, route: Route, request: web.BaseRequest) -> tuple[Mapping[str, Any], Body | None]:
-    """The fields of a body as they were sent, and the body. Empty and None if the route takes none. Raises Refusal.
-
-    A body is a JSON object or, in the route's own media type, the bare value of its only field.
-    """
-    if route.body is None:
-        return {}, None
-    content = await _body(request)
-    is_raw = route.raw_media_type and request.content_type == route.raw_media_type
-    sent = {route.body_fields[0].name: content.hex()} if is_raw else json_object(content)
-    trail.ignored = [*trail.ignored, *ignored.body_fields(route.body_fields, sent)]
-    return sent, read_body(route.body, route.body_fields, sent)
 
 
 def _decoded(body: bytes, encoding: str) -> bytes:

@@ -1,12 +1,15 @@
 """The argument of a handler: the question, the body, the caller, and the database to query."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Generic, TypeVar
 
 import asyncpg
 import msgspec
 
+from api import compression
+from api.bodies import Body as WrittenBody
+from api.bodies import Writer, has_parts
 from api.caller import AdminKey, ApiKey, KeyInvalidation
 from api.chain_servers import ChainServer
 from api.parameters import Body, Question
@@ -16,6 +19,7 @@ from shared import schema
 from shared.ledger import SECURITY_PARAMETER
 from shared.network import Network
 
+AnswerT = TypeVar("AnswerT")
 QuestionT = TypeVar("QuestionT", bound=Question)
 OtherT = TypeVar("OtherT", bound=Question)
 BodyT = TypeVar("BodyT", bound=Body | None)
@@ -33,19 +37,35 @@ class OpenAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
 
 class Notes(msgspec.Struct):
-    """What a handler adds to its answer beyond the body.
+    """What a handler adds to its answer beyond the value, and what a long answer needs to know of the request.
 
     `settled_by` is the hash of a block too deep for a rollback, which fixes the answer; None if the answer may change.
-    `metadata_warning` is the header `Metadata-Warning`, or None.
+    `metadata_warning` is the header `Metadata-Warning`, or None. `body` is that of a long answer, already written.
+
+    `is_head` says that only the headers are sent, `accepted` is `Accept-Encoding`, and `file_turn` is a turn for a file
+    that the request has waited for.
     """
 
     settled_by: str | None = None
     metadata_warning: str | None = None
+    body: WrittenBody | None = None
+    is_head: bool = False
+    accepted: str | None = None
+    file_turn: AsyncExitStack | None = None
 
     def settle(self, block_hash: bytes, block_no: int, tip_block_no: int) -> None:
         """Note the block that fixes the answer, if it is too deep for a rollback."""
         if tip_block_no - block_no > SECURITY_PARAMETER:
             self.settled_by = block_hash.hex()
+
+    async def free(self) -> None:
+        """Free the body and the turn, which are not sent."""
+        body, self.body = self.body, None
+        if body is not None:
+            await body.close()
+        turn, self.file_turn = self.file_turn, None
+        if turn is not None:
+            await turn.aclose()
 
 
 class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
@@ -68,7 +88,9 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
 
     def connection(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
         """A connection to the server for one statement, which sees one snapshot. Look-ups of names may follow it."""
-        return self.source.connection(self.network) if self.shared_db is None else nullcontext(self.shared_db)
+        if self.shared_db is not None:
+            return nullcontext(self.shared_db)
+        return self.source.connection(self.network, self.key.credential_id)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
@@ -78,6 +100,22 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
             return
         async with self.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
             yield db
+
+    async def written(self, answer: AnswerT) -> AnswerT:
+        """The answer; its body is written now if it has lists in parts, so call it while the connection is held.
+
+        Raises Refusal if a list is longer than its limit.
+        """
+        notes = self.notes
+        if notes.is_head or not has_parts(answer):
+            return answer
+        if notes.body is not None:  # of an answer that is replaced by this one
+            await notes.body.close()
+            notes.body = None
+        turn, notes.file_turn = notes.file_turn, None
+        encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
+        notes.body = await Writer(self.services.room, self.key.credential_id, encoding, turn).write(answer)
+        return answer
 
     def about(self, question: OtherT, shared_db: asyncpg.Connection | None = None) -> "ChainAsk[OtherT]":
         """The same caller with another question, for another handler; `shared_db` is a snapshot of this ask."""

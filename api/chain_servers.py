@@ -11,8 +11,8 @@ import itertools
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ import structlog
 from prometheus_client import Gauge
 
 from api.answers import ChainAnswer, ChainBulk, ChainPage, LedgerAnswer
-from api.turns import FairPool
+from api.turns import Turns
 from shared import database, hosts, sql, tasks
 from shared.lifecycle import UNREACHABLE, WAITED_FOR
 from shared.network import NETWORKS, Network
@@ -31,8 +31,10 @@ from shared.network import NETWORKS, Network
 log = structlog.get_logger()
 Found = TypeVar("Found")
 
-CONNECTIONS = 8
-"""The maximum per process, network and server."""
+CONNECTIONS, CONNECTIONS_EACH = 8, 1
+"""The maximum per process, network and server, and that of one credential. A process has one core for Python, and a
+key's next page would delay all others as long as this one: docs/decisions/0060.
+"""
 
 _LOOK_EVERY_S = 0.25
 # NOTE: in ticks, since a process that gets no CPU time on a busy machine must not mistake that for an outage.
@@ -85,11 +87,19 @@ class ChainServer:
         self.url = url
         self._pools, self._others = pools, others
         self.tips: dict[int, int] = {}
-        self._fair = {network_id: FairPool(pool, CONNECTIONS) for network_id, pool in pools.items()}
+        self._turns = {
+            network_id: Turns(pool, CONNECTIONS, CONNECTIONS_EACH, "requests") for network_id, pool in pools.items()
+        }
 
-    def connection(self, network: Network) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        """A connection with `network`'s search path. Raises the errors of an unreachable server."""
-        return self._fair[network.network_id].acquire()
+    @asynccontextmanager
+    async def connection(self, network: Network, key: Hashable = None) -> AsyncIterator[asyncpg.Connection]:
+        """A connection with `network`'s search path, in a turn of the credential `key`.
+
+        Without a key, it is for a purpose with its own bound. Raises Refusal, and the errors of an unreachable server.
+        """
+        turns = self._turns[network.network_id]
+        async with turns.turn(object() if key is None else key) as pool, pool.acquire() as db:
+            yield db
 
     async def drop_connections(self) -> None:
         """Replace idle connections on their next use."""
@@ -109,11 +119,11 @@ class _Replica(ChainServer):
         self._used: set[asyncpg.Connection] = set()
 
     @asynccontextmanager
-    async def connection(self, network: Network) -> AsyncIterator[asyncpg.Connection]:
+    async def connection(self, network: Network, key: Hashable = None) -> AsyncIterator[asyncpg.Connection]:
         """A connection as from ChainServer, but raises _Away if the server is unreachable."""
         async with AsyncExitStack() as stack:
             try:
-                db = await stack.enter_async_context(super().connection(network))
+                db = await stack.enter_async_context(super().connection(network, key))
             except (*WAITED_FOR, asyncpg.InterfaceError) as cause:
                 raise _Away(f"{type(cause).__name__}: {cause}") from cause
             self._used.add(db)

@@ -13,6 +13,8 @@ from aiohttp import web
 from aiohttp.payload import Payload
 from aiohttp.web_protocol import RequestHandler
 
+from api.sending import Unread
+
 log = structlog.get_logger()
 
 _RESERVED_DESCRIPTORS = 128  # for pools, replicas, Valkey, spools, downloads, logs and the registry
@@ -65,9 +67,10 @@ class BoundedServer(web.Server):
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         connection: Callable[..., Connection],
         options: Mapping[str, Any],
+        unread: Unread,
     ) -> None:
         super().__init__(self._handle)
-        self._handler, self._connection, self._options = handler, connection, options
+        self._handler, self._connection, self._options, self._unread = handler, connection, options, unread
         self._most = _raise_limit()
         self._silent: dict[RequestHandler, None] = {}  # both are ordered, oldest first
         self._idle: dict[RequestHandler, None] = {}
@@ -86,11 +89,13 @@ class BoundedServer(web.Server):
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         """Unregister a connection."""
         super().connection_lost(handler, exc)
+        self._unread.sent(handler)
         self._silent.pop(handler, None)
         self._idle.pop(handler, None)
 
     def answered(self, connection: Connection) -> None:
-        """Count a connection as idle: its answer, which may be a long download, has been sent."""
+        """Count a connection as idle: its answer, which may be a long download, has been sent, or is lost."""
+        self._unread.sent(connection)
         if connection in self._connections:
             self._idle[connection] = None
 

@@ -12,10 +12,11 @@ from aiohttp import web
 
 from api.blockfrost import shape
 from api.caching import METADATA_WARNING
+from api.errors import FITTING_LIMIT
 
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 EXPOSED = ANY_ORIGIN | {
-    "Access-Control-Expose-Headers": "Error-Code, ETag, Idempotent-Replayed, Ignored-Fields, Link, "
+    "Access-Control-Expose-Headers": f"Error-Code, ETag, {FITTING_LIMIT}, Idempotent-Replayed, Ignored-Fields, Link, "
     f"{METADATA_WARNING}, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, "
     "Requests-Counted, Retry-After, X-Request-Id"
 }

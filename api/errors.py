@@ -8,6 +8,7 @@ functions of one code share a sentence, the reference has it once.
 
 from collections.abc import Mapping
 
+FITTING_LIMIT = "Fitting-Limit"
 _REPLAYED = {"Idempotent-Replayed": "true"}
 _BY_NODE = "The node refused the transaction"
 
@@ -148,6 +149,16 @@ def too_slow() -> Refusal:
     Retry after a pause; request less, such as a smaller `limit` or a shorter period.
     """
     return Refusal(503, "too_slow", "Request timed out")
+
+
+def answer_too_large(limited_by: str, most: int) -> Refusal:
+    """A list of more than 16 MiB, before compression. One entry alone is always answered, whatever its size.
+
+    Send at most as large a `limit` (below `/blockfrost`, `count`) as the message names, or at most as many ids. It is
+    also in the header `Fitting-Limit`.
+    """
+    what = "send fewer ids, at most" if limited_by == "ids" else f"send a smaller {limited_by}, at most"
+    return Refusal(400, "answer_too_large", f"Answer too large: {what} {most}", {FITTING_LIMIT: str(most)})
 
 
 def not_ready(reasons: str) -> Refusal:
@@ -665,7 +676,7 @@ def bootstrap_key_not_revocable() -> Refusal:
 
 
 def too_many_concurrent_requests(requests: str) -> Refusal:
-    """An admin request or a download that waited too long behind those of the same key or of other keys.
+    """A request that waited too long for its turn, behind those of the same key or of other keys.
 
     Send fewer requests at a time; wait for as long as `Retry-After` says.
     """

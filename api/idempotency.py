@@ -57,14 +57,19 @@ def key_of(request: web.BaseRequest) -> str | None:
     return sent[0]
 
 
-async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any], key: str) -> Any:
+def hash_of_body(key: str, sent: Mapping[str, Any]) -> bytes:
+    """The hash of a body, from its JSON. The order of its fields does not matter."""
+    return _hash(key, sent)
+
+
+async def answer(route: Route, ask: AdminAsk[Any, Any], body_hash: bytes, key: str) -> Any:
     """The answer of the route's handler or, if a request with this key was executed before, the whole response.
 
-    `sent` is the JSON of the body; the order of its fields does not matter. If any process is executing a request with
+    If any process is executing a request with
     this key, this call waits for it. Raises Refusal. If the handler raises one, nothing is stored, since its commit is
     rolled back.
     """
-    key_hash, body_hash = _key_hash(ask.key.id, route, ask.question, key), _hash(key, sent)
+    key_hash = _key_hash(ask.key.id, route, ask.question, key)
     async with ask.commit() as db:
         await _lock.run(db, _LOCK, _lock_of(key_hash))
         executed = await _executed.one(db, key_hash)
@@ -83,9 +88,9 @@ async def answer(route: Route, ask: AdminAsk[Any, Any], sent: Mapping[str, Any],
     return _repeated(route, executed, body_hash)
 
 
-async def answer_change(route: Route, ask: ChainChange[Any, Any], sent: Mapping[str, Any], key: str) -> Any:
+async def answer_change(route: Route, ask: ChainChange[Any, Any], body_hash: bytes, key: str) -> Any:
     """The same for a change on a chain. Its handler makes its own commits, and may be called again after a crash."""
-    key_hash, body_hash = _key_hash(ask.key.credential_id, route, ask.question, key), _hash(key, sent)
+    key_hash = _key_hash(ask.key.credential_id, route, ask.question, key)
     async with _locked(ask.db, _lock_of(key_hash)):
         executed = await _executed.one(ask.db, key_hash)
         if executed is None:

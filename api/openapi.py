@@ -183,6 +183,7 @@ _HEADERS = {
         'Requests left in the window: `"minute";r=<requests>;t=<seconds until the oldest leaves it>`.',
     ),
     "Retry-After": ("integer", "Seconds to wait before the next request."),
+    errors.FITTING_LIMIT: ("integer", "Only with `answer_too_large`: the highest `limit`, or the most ids, that fit."),
     "ETag": ("string", "Tag of this answer, for `If-None-Match`."),
     METADATA_WARNING: (
         "string",
@@ -428,6 +429,8 @@ def _failures(route: Route, failure: JsonSchema) -> Json:
             names += _RATE_HEADERS
         if any("Retry-After" in refusal.headers for refusal in refusals) or status == HTTPStatus.TOO_MANY_REQUESTS:
             names.append("Retry-After")
+        if any(errors.FITTING_LIMIT in refusal.headers for refusal in refusals):
+            names.append(errors.FITTING_LIMIT)
         if any(idempotency.REPLAYED in refusal.headers for refusal in refusals):
             names.append(idempotency.REPLAYED)
         found[str(status)] = {
@@ -447,6 +450,7 @@ def refusals_of(route: Route) -> Iterator[Refusal]:
         yield from (errors.inactive_account(), errors.ip_address_not_allowed())
         if route.scope:
             yield from (errors.scope_not_covered(route.scope), errors.network_not_available())
+            yield errors.too_many_concurrent_requests("requests")
         yield from (errors.rate_limit_exceeded(), errors.quota_exceeded(), errors.usage_not_recorded())
     elif route.access != "open":
         yield from (errors.missing_admin_key(), errors.invalid_admin_key(), errors.permission_denied(route.access))

@@ -148,11 +148,11 @@ class Choices(Kind[tuple[str, ...]]):
 
 
 class Texts(Kind[tuple[str, ...]]):
-    """A JSON array of 1 to `most` texts, each of at most `longest` characters."""
+    """A JSON array of 1 to `most` different texts, each of at most `longest` characters."""
 
     def __init__(self, most: int, longest: int) -> None:
         items: JsonSchema = {"type": "string", "maxLength": longest}
-        schema: JsonSchema = {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+        schema: JsonSchema = {"type": "array", "items": items, "minItems": 1, "maxItems": most, "uniqueItems": True}
         super().__init__(f"an array of 1 to {most} texts", schema)
         self.most, self.longest = most, longest
 

@@ -39,7 +39,7 @@ _OF_A_CREDENTIAL = {
     "revoked": "DELETE /v1/admin/credentials/{id}",
     "api_key": "POST /v1/admin/credentials/{id}/rotate",
 }
-_TOO_MANY_DOWNLOADS = partial(errors.too_many_concurrent_requests, "downloads")
+_TOO_LONG, _TOO_MANY_IDS = partial(errors.answer_too_large, "limit", 25), partial(errors.answer_too_large, "ids", 12)
 _OF_AN_ASSET = (
     errors.asset_without_dot,
     partial(errors.invalid_fingerprint, "its checksum is wrong, so at least one character is"),
@@ -58,7 +58,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         sorted_by="slot, then position in the block",
         scope="transactions",
-        errors=_OF_AN_ADDRESS,
+        errors=(*_OF_AN_ADDRESS, _TOO_LONG),
     ),
     Route(
         "GET",
@@ -239,7 +239,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(*_OF_AN_ASSET, _TOO_MANY_DOWNLOADS),
+        errors=_OF_AN_ASSET,
     ),
     Route(
         "GET",
@@ -249,7 +249,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(*_OF_AN_ASSET, _TOO_MANY_DOWNLOADS),
+        errors=_OF_AN_ASSET,
     ),
     Route(
         "GET",
@@ -259,7 +259,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(errors.fingerprint_instead_of_policy_id, _TOO_MANY_DOWNLOADS),
+        errors=(errors.fingerprint_instead_of_policy_id,),
     ),
     Route(
         "GET",
@@ -269,7 +269,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         media_types=exports.MEDIA_TYPES,
-        errors=(errors.fingerprint_instead_of_policy_id, _TOO_MANY_DOWNLOADS),
+        errors=(errors.fingerprint_instead_of_policy_id,),
     ),
     # Addresses and stake accounts ----------------------------------------------------------------------------------
     Route(
@@ -289,7 +289,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="accounts",
         sorted_by="slot, position in the block and index",
-        errors=(*_OF_AN_ADDRESS, *_OF_AN_ASSET),
+        errors=(*_OF_AN_ADDRESS, *_OF_AN_ASSET, _TOO_LONG),
     ),
     Route(
         "GET",
@@ -328,7 +328,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="accounts",
         sorted_by="slot, position in the block and index",
-        errors=(*_OF_AN_ACCOUNT, *_OF_AN_ASSET),
+        errors=(*_OF_AN_ACCOUNT, *_OF_AN_ASSET, _TOO_LONG),
     ),
     Route(
         "GET",
@@ -358,7 +358,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="accounts",
         sorted_by="slot, then position in the block",
-        errors=_OF_AN_ACCOUNT,
+        errors=(*_OF_AN_ACCOUNT, _TOO_LONG),
     ),
     Route(
         "GET",
@@ -398,7 +398,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="accounts",
         headers=(REQUESTS_COUNTED,),
-        errors=_OF_AN_ADDRESS,
+        errors=(*_OF_AN_ADDRESS, _TOO_MANY_IDS),
     ),
     Route(
         "POST",
@@ -408,7 +408,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="accounts",
         headers=(REQUESTS_COUNTED,),
-        errors=_OF_AN_ACCOUNT,
+        errors=(*_OF_AN_ACCOUNT, _TOO_MANY_IDS),
     ),
     Route(
         "POST",
@@ -418,7 +418,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="transactions",
         headers=(REQUESTS_COUNTED,),
-        errors=(errors.invalid_transaction_hash,),
+        errors=(errors.invalid_transaction_hash, _TOO_MANY_IDS),
     ),
     Route(
         "POST",
@@ -428,7 +428,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="assets",
         headers=(REQUESTS_COUNTED,),
-        errors=(errors.invalid_asset, *_OF_AN_ASSET[:-1]),
+        errors=(errors.invalid_asset, *_OF_AN_ASSET[:-1], _TOO_MANY_IDS),
     ),
     Route(
         "POST",
@@ -438,7 +438,7 @@ ROUTES: tuple[Route, ...] = (
         "api key",
         scope="accounts",
         headers=(REQUESTS_COUNTED,),
-        errors=(errors.invalid_output_reference,),
+        errors=(errors.invalid_output_reference, _TOO_MANY_IDS),
     ),
     # Stake pools -----------------------------------------------------------------------------------------------------
     Route(

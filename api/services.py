@@ -12,6 +12,7 @@ from prometheus_client import Gauge
 
 from api import chain_servers, registry, retention
 from api import valkey as valkeys
+from api.bodies import Room
 from api.caller import Callers
 from api.chain_servers import ChainServers
 from api.nodes import Nodes
@@ -78,6 +79,7 @@ class Services(msgspec.Struct, frozen=True):
     registry: Registry
     shared_readings: SharedReadings  # of open endpoints
     downloads: Turns[Path]  # in DATA_DIR
+    room: Room  # for long answers
     export_slots: asyncio.Semaphore  # one for each whole list that may be read at a time
     count_connections: Callable[[], None]
 
@@ -132,6 +134,7 @@ async def opened(
             usage_backlog=Backlog(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
             shared_readings=SharedReadings(KEPT_S),
             downloads=Turns(settings.data_dir, MOST_DOWNLOADS, MOST_DOWNLOADS_EACH, "downloads"),
+            room=Room.in_folder(settings.data_dir),
             export_slots=asyncio.Semaphore(MOST_EXPORTS),
             count_connections=pools.count,
             registry=await stack.enter_async_context(registry.opened(settings.token_registry_url)),

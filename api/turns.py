@@ -45,19 +45,31 @@ class Turns(Generic[Shared]):
 
     def __init__(self, shared: Shared, most: int, most_each: int, requests: str) -> None:
         """`requests` names the purpose of the turns in refusals."""
-        self._shared, self._free, self._most_each, self._requests = shared, most, most_each, requests
+        self.shared = shared
+        self._free, self._most_each, self._requests = most, most_each, requests
         self._taken: Counter[Hashable] = Counter()
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next key first
 
     @asynccontextmanager
     async def turn(self, key: Hashable, *, answer_begun: bool = False) -> AsyncIterator[Shared]:
-        """Wait for a turn and hold it until the block ends.
+        """Wait for a turn as in `take`, and hold it until the block ends. Raises Refusal."""
+        await self.take(key, answer_begun=answer_begun)
+        try:
+            yield self.shared
+        finally:
+            self.end(key)
+
+    async def take(self, key: Hashable, *, answer_begun: bool = False) -> None:
+        """Wait for a turn, which the caller must `end`.
 
         Raises Refusal after WAIT_S or, if part of the answer is sent already, after WAIT_BETWEEN_PARTS_S.
         """
+        if self.is_free(key):
+            self._free -= 1
+            self._taken[key] += 1
+            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(turn)
-        self._give()
         try:
             async with asyncio.timeout(WAIT_BETWEEN_PARTS_S if answer_begun else WAIT_S):
                 await turn
@@ -67,10 +79,21 @@ class Turns(Generic[Shared]):
         except BaseException:
             self._leave(key, turn)
             raise
-        try:
-            yield self._shared
-        finally:
-            self._end(key)
+
+    def is_free(self, key: Hashable) -> bool:
+        """Whether `take` gives a turn at once.
+
+        NOTE: a free turn has no key waiting that might have it, since `end` gives it away.
+        """
+        return self._free > 0 and self._taken[key] < self._most_each
+
+    def end(self, key: Hashable) -> None:
+        """Return a turn of this key."""
+        self._free += 1
+        self._taken[key] -= 1
+        if not self._taken[key]:
+            del self._taken[key]
+        self._give()
 
     def _give(self) -> None:
         """Give free turns to waiting requests, to one key after the other."""
@@ -87,17 +110,10 @@ class Turns(Generic[Shared]):
                 self._taken[key] += 1
                 turn.set_result(None)
 
-    def _end(self, key: Hashable) -> None:
-        self._free += 1
-        self._taken[key] -= 1
-        if not self._taken[key]:
-            del self._taken[key]
-        self._give()
-
     def _leave(self, key: Hashable, turn: "asyncio.Future[None]") -> None:
         """Stop waiting. A turn that was given at the same moment is returned."""
         if turn.done() and not turn.cancelled():
-            self._end(key)
+            self.end(key)
             return
         waiting = self._waiting.get(key, deque())
         if turn in waiting:

@@ -5,7 +5,7 @@ cheaper to read than one row per input and output (docs/decisions/0002). Address
 only the database of one network knows (docs/decisions/0026).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -207,11 +207,23 @@ class _Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lovelace: int
 
 
+class Spent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An input, with the lovelace of the output that it spends, but without its assets."""
+
+    tx_hash: bytes
+    output_index: int
+    source: _Payment | None
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _index = msgspec.msgpack.Decoder(int)
 _output = msgspec.msgpack.Decoder(Output)
 _outputs = msgspec.msgpack.Decoder(tuple[Annotated[int, _OUTPUT_INDEX], list[Output]])
 _payments = msgspec.msgpack.Decoder(tuple[int, list[_Payment]])
+_raw_outputs = msgspec.msgpack.Decoder(tuple[int, list[msgspec.Raw]])
+_raw_inputs = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_input = msgspec.msgpack.Decoder(Input)
+_spent = msgspec.msgpack.Decoder(list[Spent])
 _inputs = msgspec.msgpack.Decoder(list[Input])
 _attached = msgspec.msgpack.Decoder(list[Attached])
 _mint = msgspec.msgpack.Decoder(Quantities)
@@ -236,6 +248,12 @@ def pack_outputs(first_index: int, outputs: Sequence[bytes]) -> bytes:
 def unpack_outputs(data: bytes) -> tuple[int, list[Output]]:
     """The index of the first output, and the outputs."""
     return _outputs.decode(_body(data))
+
+
+def unpack_output_at(data: bytes, index: int) -> Output | None:
+    """The output with this index, the others of its transaction are not unpacked; None if there is none."""
+    first, outputs = _raw_outputs.decode(_body(data))
+    return _output.decode(outputs[index - first]) if 0 <= index - first < len(outputs) else None
 
 
 def lovelace_in(data: bytes) -> int:
@@ -281,6 +299,16 @@ def pack_inputs(inputs: Sequence[bytes]) -> bytes:
 def unpack_inputs(data: bytes) -> list[Input]:
     """The inputs, each with the output that it spends."""
     return _inputs.decode(_body(data))
+
+
+def each_input(data: bytes) -> Iterator[Input]:
+    """The inputs one after the other, so that only one of them is unpacked at a time."""
+    return map(_input.decode, _raw_inputs.decode(_body(data)))
+
+
+def unpack_spent(data: bytes) -> list[Spent]:
+    """The inputs without the assets of the outputs that they spend."""
+    return _spent.decode(_body(data))
 
 
 def pack_mint(quantities: Quantities) -> bytes | None:

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -18,6 +19,7 @@ from api.admin.users import UserId
 from api.answers import Instant, Page, TotalPaging
 from api.ask import AdminAsk
 from api.parameters import Choice, Integer, Offset
+from api.sending import SentStream
 from api.usage import durations
 from shared import sql
 
@@ -163,9 +165,10 @@ async def export(ask: AdminAsk[Export, None]) -> web.Response:
     lines = _csv_lines(exported) if question.format == "csv" else _json_lines(exported)
     media_type = MEDIA_TYPES[question.format != "csv"]
     name = f'attachment; filename="usage.{question.format}"'
-    return web.Response(
-        body=lines, headers={"Content-Type": f"{media_type};charset=utf-8", "Content-Disposition": name}
-    )
+    headers = {"Content-Type": f"{media_type};charset=utf-8", "Content-Disposition": name}
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(ask.services.downloads.turn(ask.key.id))
+        return web.Response(body=SentStream(lines, stack.pop_all()), headers=headers)
 
 
 async def _listed(

@@ -1,6 +1,6 @@
 """Data of outputs that this API's answers lack: the blocks and places of their transactions, and their spenders."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -59,7 +59,7 @@ _paid = _sql.query("paid", _Paid)
 _spenders = _sql.query("spenders", _Spender)
 
 
-async def unspent(db: Connection, found: Sequence[UnspentOutput]) -> list[Unspent]:
+async def unspent(db: Connection, found: list[UnspentOutput]) -> list[Unspent]:
     """Unspent outputs as Blockfrost shows them, in the snapshot in which they were found."""
     blocks = await blocks_at(db, [output.slot_no for output in found if output.slot_no is not None])
     return [

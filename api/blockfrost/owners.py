@@ -11,7 +11,7 @@ from api.blockfrost.amounts import Amount
 from api.blockfrost.outputs import Unspent
 from api.blockfrost.paging import Page
 from api.blockfrost.ranges import RangePage, limits
-from api.chain import owners, transactions, utxos
+from api.chain import owners, tip, transactions, utxos
 from api.chain.assets import AssetId, AssetTransaction
 from api.chain.owners import Holding, HoldingList, OwnerKind
 from api.chain.transactions import Between, HistoryEntry
@@ -38,8 +38,10 @@ async def unspent(
 ) -> list[Unspent]:
     """A page of the unspent outputs of an owner, in a snapshot. If an asset is named, only those that hold it."""
     question = UnspentList(limit=page.count, offset=page.offset, order=page.order, asset=asset)
-    found = (await utxos.unspent(ask.about(question, db), owner, raw)).data
-    return await outputs.unspent(db, found)
+    rows = await utxos.unspent_rows(db, question, owner, raw, asset)
+    tip.of_rows(rows)
+    shown = [row for row in rows[: page.count] if row.tx_id is not None]
+    return await ask.written(await utxos.listed(db, shown, ask.network, outputs.unspent, "count"))
 
 
 async def history(ask: ChainAsk[QuestionT], owner: OwnerKind, raw: bytes, page: RangePage) -> list[TransactionPlace]:

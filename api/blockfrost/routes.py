@@ -32,6 +32,7 @@ Errors = Sequence[Callable[[], Refusal]]
 _OF_AN_ADDRESS = (errors.invalid_address, errors.foreign_address, refusals.never_used)
 _OF_AN_ACCOUNT = (errors.invalid_stake_address, errors.foreign_stake_address, refusals.never_used)
 _OF_AN_ASSET = (errors.invalid_asset, errors.asset_not_found)
+_TOO_LONG = partial(errors.answer_too_large, "count", 25)
 _OF_A_POLICY = (errors.fingerprint_instead_of_policy_id, refusals.policy_not_found)
 _OF_AN_EVALUATION = (*native.NODE_REFUSALS, *native.CBOR_REFUSALS)
 _OF_A_SUBMISSION = (*_OF_AN_EVALUATION, errors.transaction_not_signed, *native.LEDGER_REFUSALS)
@@ -112,16 +113,19 @@ FACADE: tuple[Route, ...] = (
         "accounts",
         (*_OF_AN_ADDRESS, partial(refusals.too_many_assets, addresses.MOST_ASSETS)),
     ),
-    _list("/addresses/{address}/utxos", addresses.unspent, "accounts", _OF_AN_ADDRESS),
+    _list("/addresses/{address}/utxos", addresses.unspent, "accounts", (*_OF_AN_ADDRESS, _TOO_LONG)),
     _list(
-        "/addresses/{address}/utxos/{asset}", addresses.unspent_of_asset, "accounts", (*_OF_AN_ADDRESS, *_OF_AN_ASSET)
+        "/addresses/{address}/utxos/{asset}",
+        addresses.unspent_of_asset,
+        "accounts",
+        (*_OF_AN_ADDRESS, *_OF_AN_ASSET, _TOO_LONG),
     ),
     _list("/addresses/{address}/txs", addresses.transaction_hashes, "transactions", _OF_AN_ADDRESS),
     _list("/addresses/{address}/transactions", addresses.transactions, "transactions", _OF_AN_ADDRESS),
     _get("/accounts/{stake_address}", accounts.info, "accounts", _OF_AN_ACCOUNT),
     _list("/accounts/{stake_address}/addresses", accounts.addresses, "accounts", _OF_AN_ACCOUNT),
     _list("/accounts/{stake_address}/addresses/assets", accounts.assets, "accounts", _OF_AN_ACCOUNT),
-    _list("/accounts/{stake_address}/utxos", accounts.unspent, "accounts", _OF_AN_ACCOUNT),
+    _list("/accounts/{stake_address}/utxos", accounts.unspent, "accounts", (*_OF_AN_ACCOUNT, _TOO_LONG)),
     _list("/accounts/{stake_address}/delegations", accounts.delegations, "accounts", _OF_AN_ACCOUNT),
     _list("/accounts/{stake_address}/withdrawals", accounts.withdrawals, "accounts", _OF_AN_ACCOUNT),
     # Assets ----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """`/txs`: a transaction, its inputs and outputs, and its other parts."""
 
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import cbor2
@@ -9,12 +10,14 @@ from api import errors
 from api.ask import ChainAsk
 from api.blockfrost import amounts, byron_size, outputs, plain
 from api.blockfrost.amounts import Amount
+from api.bodies import MOST_AT_ONCE, in_parts
 from api.chain import contracts, transactions, utxos
 from api.chain.contracts import Carried
-from api.chain.transactions import FullTransaction, LabelMetadata, Value
+from api.chain.transactions import FoundTransaction, FullTransaction, LabelMetadata, Value
 from api.parameters import Hex, Question
-from shared import address
+from shared import address, packed
 from shared.ledger import index_of
+from shared.network import Network
 from shared.sql import Connection
 
 
@@ -158,9 +161,9 @@ async def inputs_and_outputs(ask: ChainAsk[TransactionQuestion]) -> InputsAndOut
     """Get the inputs and outputs of a transaction, or the output of a genesis transaction."""
     tx_hash = ask.question.hash
     async with ask.snapshot() as db:
-        found = await transactions.one(db, tx_hash, ask.network)
-        if found is not None:
-            return await _shown(db, found)
+        row = await transactions.find(db, tx_hash)
+        if row is not None:
+            return await ask.written(await _shown(db, row, ask.network))
         genesis = await utxos.one(db, tx_hash, 0, ask.network)
     if genesis is None:
         raise errors.transaction_not_found()
@@ -191,24 +194,41 @@ async def withdrawals(ask: ChainAsk[TransactionQuestion]) -> list[Withdrawal]:
 
 
 async def one(db: Connection, ask: ChainAsk[TransactionQuestion]) -> FullTransaction:
-    """The transaction of a question, in a snapshot. Raises Refusal."""
-    found = await transactions.one(db, ask.question.hash, ask.network)
-    if found is None:
+    """The transaction of a question, in a snapshot, with the lovelace of its inputs only. Raises Refusal."""
+    row = await transactions.find(db, ask.question.hash)
+    if row is None:
         raise errors.transaction_not_found()
-    return found
+    inputs = [_without_assets(spent) for spent in packed.unpack_spent(row.inputs)]
+    return await transactions.full(db, row, ask.network, grouped=False, inputs=inputs)
 
 
-async def _shown(db: Connection, found: FullTransaction) -> InputsAndOutputs:
-    sources = await outputs.placed(db, [found.tx_hash, *(spent.tx_hash for spent in found.inputs)])
+def _without_assets(spent: packed.Spent) -> transactions.Input:
+    value = None if spent.source is None else Value(spent.source.lovelace)
+    return transactions.Input(spent.tx_hash.hex(), spent.output_index, None, value)
+
+
+async def _shown(db: Connection, row: FoundTransaction, network: Network) -> InputsAndOutputs:
+    found = await transactions.full(db, row, network, grouped=False, inputs=[])
+    spent = [each.tx_hash.hex() for each in packed.unpack_spent(row.inputs)]
+    sources = await outputs.placed(db, [found.tx_hash, *spent])
     spenders = await outputs.spenders(db, sources[found.tx_hash].tx_id)
-    references = [(spent.tx_hash, spent.output_index) for spent in found.inputs]
-    references += [(found.tx_hash, output.output_index) for output in found.outputs]
-    carried = await contracts.carried(
-        db, [(sources[made_by].attached if made_by in sources else None, index) for made_by, index in references]
-    )
+
+    async def carried(made: Sequence[tuple[str, int]]) -> list[Carried]:
+        return await contracts.carried(
+            db, [(sources[tx_hash].attached if tx_hash in sources else None, index) for tx_hash, index in made]
+        )
+
+    async def inputs() -> AsyncIterator[Input]:
+        async for some in transactions.input_batches(db, row.numbering, row.inputs, grouped=False):
+            what = await carried([(each.tx_hash, each.output_index) for each in some])
+            for each, its in zip(some, what, strict=True):
+                yield _input(each, its, found.valid)
+
+    made = await carried([(found.tx_hash, output.output_index) for output in found.outputs])
+    are_few = len(row.inputs) <= MOST_AT_ONCE and len(spent) <= transactions.INPUTS_AT_ONCE
     return InputsAndOutputs(
         found.tx_hash,
-        [_input(spent, what, found.valid) for spent, what in zip(found.inputs, carried, strict=False)],
+        [each async for each in inputs()] if are_few else in_parts(inputs()),
         [
             Output(
                 address=output.address,
@@ -220,7 +240,7 @@ async def _shown(db: Connection, found: FullTransaction) -> InputsAndOutputs:
                 reference_script_hash=what.reference_script_hash,
                 consumed_by_tx=spenders.get(output.output_index),
             )
-            for output, what in zip(found.outputs, carried[len(found.inputs) :], strict=True)
+            for output, what in zip(found.outputs, made, strict=True)
         ],
     )
 

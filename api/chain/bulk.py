@@ -1,13 +1,14 @@
 """Several addresses, accounts, transactions, assets or outputs at once, in one snapshot."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated, TypeVar
 
 from api import errors
 from api.answers import ChainBulk
 from api.ask import ChainPost, Nothing
+from api.bodies import in_parts
 from api.chain import accounts, addresses, assets, owners, tip, transactions, utxos
 from api.chain.accounts import Account
 from api.chain.addresses import AddressInfo
@@ -29,7 +30,7 @@ _REFERENCE = re.compile(r"([0-9a-fA-F]{64})#([0-9]{1,5})")
 
 
 class Ids(Body, frozen=True, kw_only=True):
-    """The ids of the objects to get."""
+    """The ids of the objects to get, each once."""
 
     ids: Annotated[tuple[str, ...], Texts(MOST_IDS, LONGEST_TEXT)]
 
@@ -90,19 +91,27 @@ async def _each(
     """The object of each id, read one after the other in one snapshot. All ids are parsed first."""
     wanted = _parsed(ask.body.ids, parse)
     async with ask.snapshot() as db:
+
+        async def each() -> AsyncIterator[Found | None]:
+            for parsed in wanted:
+                yield await one(db, parsed, ask.network)
+
         last_updated = (await tip.read(db)).last_updated(ask.network)
-        return ChainBulk(data=[await one(db, each, ask.network) for each in wanted], last_updated=last_updated)
+        return await ask.written(ChainBulk(data=in_parts(each(), "ids"), last_updated=last_updated))
 
 
 def _parsed(ids: Sequence[str], parse: Callable[[str], Id]) -> list[Id]:
-    """The ids as values. Raises a refusal that names the first wrong one by its position."""
-    values = []
+    """The ids as values. Raises a refusal that names the first wrong or repeated one by its position."""
+    places: dict[Id, int] = {}
     for place, text in enumerate(ids):
         try:
-            values.append(parse(text))
+            value = parse(text)
         except Refusal as refusal:
             raise refusal.about(f"ids[{place}]") from refusal
-    return values
+        if value in places:
+            raise errors.invalid_parameter(f"ids[{place}]", f"repeats ids[{places[value]}]: send each id once")
+        places[value] = place
+    return list(places)
 
 
 def _parser(kind: Kind[Id]) -> Callable[[str], Id]:

@@ -1,6 +1,7 @@
 """Transactions: those of an address or an account, as a short or a detailed list, and a single one by its hash."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Literal, TypeVar
 from uuid import UUID
@@ -11,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from api import errors
 from api.answers import ChainAnswer, ChainPage, Change, CursorPaging, Instant, Json, Quantity, json_of
 from api.ask import ChainAsk
+from api.bodies import MOST_AT_ONCE, in_parts
 from api.chain import certificates, metadatum, names, owners
 from api.chain.certificates import Certificate
 from api.chain.names import Names
@@ -173,11 +175,17 @@ class _DetailedRow(_HistoryRow, frozen=True):
     numbering: UUID
     fee: int | None
     size: int | None
-    inputs: bytes
+    inputs: bytes | None  # null if the inputs and outputs of the page have more than MOST_AT_ONCE bytes
     outputs: bytes
 
 
-class _ByHashRow(msgspec.Struct, frozen=True):
+class _InputsRow(msgspec.Struct, frozen=True):
+    inputs: bytes
+
+
+class FoundTransaction(msgspec.Struct, frozen=True):
+    """The row of a transaction, and the tip."""
+
     tip_slot_no: int
     tip_hash: bytes
     tip_block_no: int
@@ -197,7 +205,14 @@ class _ByHashRow(msgspec.Struct, frozen=True):
 _sql = sql.beside(__file__)
 ListT = TypeVar("ListT", bound=_TransactionList)
 DetailedT = TypeVar("DetailedT", bound=DetailedList)
-_EFFECTS = ", tip.numbering, tx.fee, tx.size, tx.inputs, tx.outputs"
+_EFFECTS = (
+    ", tip.numbering, tx.fee, tx.size,"
+    f" CASE WHEN sum(octet_length(tx.inputs) + octet_length(tx.outputs)) OVER () <= {MOST_AT_ONCE} THEN tx.inputs END"
+    " AS inputs, tx.outputs"
+)
+_ROWS_AT_ONCE, _ASSETS_AT_ONCE = 20, 4_000
+INPUTS_AT_ONCE = 50
+"""Each may have a long datum, which some answers show."""
 
 # Pages by owner: the transactions of an address or of an account.
 history_pages = {
@@ -206,7 +221,8 @@ history_pages = {
 detailed_pages = {
     owner: _sql.query("page", _DetailedRow, effects=_EFFECTS, **parts) for owner, parts in owners.HISTORIES.items()
 }
-_by_hash = _sql.query("by_hash", _ByHashRow)
+_by_hash = _sql.query("by_hash", FoundTransaction)
+_inputs = _sql.query("inputs", _InputsRow)
 
 
 async def history(ask: ChainAsk[HistoryQuestion]) -> ChainPage[HistoryEntry, CursorPaging]:
@@ -238,14 +254,32 @@ async def detailed_of(
 ) -> ChainPage[Transaction, CursorPaging]:
     """A page of the detailed list of an owner."""
 
+    grouped = ask.question.group_by_policy
+
     async def entries(db: Connection, rows: Sequence[_DetailedRow]) -> list[Transaction]:
-        effects = [_Effects.of(row) for row in rows]
+        if any(row.inputs is None for row in rows):
+            return in_parts(long_ones(db, rows), "limit")
+        effects = []
+        async for some in _few_at_a_time(rows):
+            effects += [_Effects.of(row.inputs, row.outputs) for row in some]
         shown = await names.of(db, rows[0].numbering, _outputs_in(effects)) if rows else Names({}, {})
-        grouped = ask.question.group_by_policy
-        return [
-            Transaction(*_place(row, ask.network), row.fee, row.size, *one.show(shown, grouped))
-            for row, one in zip(rows, effects, strict=True)
-        ]
+        made: list[Transaction] = []
+        async for some in _few_at_a_time(rows):
+            made += [
+                Transaction(*_place(row, ask.network), row.fee, row.size, *one.show(shown, grouped))
+                for row, one in zip(some, effects[len(made) :], strict=False)
+            ]
+        return made
+
+    async def long_ones(db: Connection, rows: Sequence[_DetailedRow]) -> AsyncIterator[Transaction]:
+        for row in rows:
+            found = await _inputs.one(db, row.tx_hash)
+            if found is None:
+                raise names.Renumbered  # a rollback has removed it since the page was read
+            effects = _Effects.of(None, row.outputs)
+            made = effects.show(await names.of(db, row.numbering, _outputs_in([effects])), grouped)[1]
+            inputs = in_parts(each_input(db, row.numbering, found.inputs, grouped))
+            yield Transaction(*_place(row, ask.network), row.fee, row.size, inputs, made)
 
     return await _page(ask, raw, detailed_pages[owner], entries)
 
@@ -261,29 +295,42 @@ async def by_hash(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
             if row.tx_hash is None:
                 raise errors.transaction_not_found()
             ask.notes.settle(row.block_hash, row.block_no, row.tip_block_no)
-            return ChainAnswer(
-                data=await _full(db, row, ask.network, ask.question.group_by_policy),
-                last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network),
-            )
+            data = await full(db, row, ask.network, ask.question.group_by_policy)
+            last_updated = Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network)
+            return await ask.written(ChainAnswer(data=data, last_updated=last_updated))
 
         return await names.until_consistent(read)
 
 
-async def one(db: Connection, tx_hash: bytes, network: Network) -> FullTransaction | None:
-    """A transaction by its hash, in a snapshot; None if it is not indexed."""
+async def find(db: Connection, tx_hash: bytes) -> FoundTransaction | None:
+    """The row of a transaction by its hash; None if it is not indexed."""
     row = await _by_hash.one(db, tx_hash)
-    return None if row is None or row.tx_hash is None else await _full(db, row, network, grouped=False)
+    return None if row is None or row.tx_hash is None else row
 
 
-async def _full(db: Connection, row: _ByHashRow, network: Network, grouped: bool) -> FullTransaction:
-    effects, mint = _Effects.of(row), packed.unpack_mint(row.mint)
+async def one(db: Connection, tx_hash: bytes, network: Network) -> FullTransaction | None:
+    """A transaction by its hash, in a snapshot, for an answer in parts; None if it is not indexed."""
+    row = await find(db, tx_hash)
+    return None if row is None else await full(db, row, network, grouped=False)
+
+
+async def full(
+    db: Connection, row: FoundTransaction, network: Network, grouped: bool, inputs: list[Input] | None = None
+) -> FullTransaction:
+    """A transaction as answers show it, with these inputs or else its own, which are in parts if they are many."""
+    mint, extra = packed.unpack_mint(row.mint), packed.unpack_extra(row.extra)
+    in_row = row.inputs if inputs is None and len(row.inputs) <= MOST_AT_ONCE else None
+    effects = _Effects.of(in_row, row.outputs)
     shown = await names.of(db, row.numbering, _outputs_in([effects]), mint)
-    extra = packed.unpack_extra(row.extra)
+    spent, made = effects.show(shown, grouped)
+    if inputs is None:
+        inputs = spent if in_row else in_parts(each_input(db, row.numbering, row.inputs, grouped))
     return FullTransaction(
         *_place(row, network),
         row.fee,
         row.size,
-        *effects.show(shown, grouped),
+        inputs,
+        made,
         valid=extra.valid,
         metadata=_metadata(extra),
         mint=_assets(mint, shown, grouped),
@@ -292,6 +339,32 @@ async def _full(db: Connection, row: _ByHashRow, network: Network, grouped: bool
         invalid_before=extra.invalid_before,
         invalid_hereafter=extra.invalid_hereafter,
     )
+
+
+async def each_input(db: Connection, numbering: UUID, data: bytes, grouped: bool) -> AsyncIterator[Input]:
+    """The packed inputs of a transaction as answers show them, for a list in parts. Raises Renumbered."""
+    async for some in input_batches(db, numbering, data, grouped):
+        for spent in some:
+            yield spent
+
+
+async def input_batches(db: Connection, numbering: UUID, data: bytes, grouped: bool) -> AsyncIterator[list[Input]]:
+    """The same, as many at a time as have _ASSETS_AT_ONCE assets, and at most INPUTS_AT_ONCE."""
+    some: list[packed.Input] = []
+    assets = 0
+    for spent in packed.each_input(data):
+        some.append(spent)
+        assets += 0 if spent.source is None else len(spent.source.quantities)
+        if assets >= _ASSETS_AT_ONCE or len(some) == INPUTS_AT_ONCE:
+            yield await _shown_inputs(db, numbering, some, grouped)
+            some, assets = [], 0
+    if some:
+        yield await _shown_inputs(db, numbering, some, grouped)
+
+
+async def _shown_inputs(db: Connection, numbering: UUID, spent: Sequence[packed.Input], grouped: bool) -> list[Input]:
+    effects = _Effects(spent, 0, [])
+    return effects.show(await names.of(db, numbering, _outputs_in([effects])), grouped)[0]
 
 
 async def between(
@@ -307,6 +380,14 @@ async def between(
     if newest_first:
         found.reverse()
     return [HistoryEntry(*_place(row, network)) for row in found[: page.limit]]
+
+
+async def _few_at_a_time(rows: Sequence[_DetailedRow]) -> AsyncIterator[Sequence[_DetailedRow]]:
+    """Some rows after the other; in between, other requests go on."""
+    for at in range(0, len(rows), _ROWS_AT_ONCE):
+        if at:
+            await asyncio.sleep(0)
+        yield rows[at : at + _ROWS_AT_ONCE]
 
 
 RowT = TypeVar("RowT", bound=_HistoryRow)
@@ -338,7 +419,7 @@ async def _page(
             found = [] if rows[0].tx_hash is None else rows
             if newest_first:
                 found.reverse()
-            return ChainPage(
+            page = ChainPage(
                 data=await entries(db, found[: asked.limit]),
                 pagination=CursorPaging(
                     limit=asked.limit,
@@ -349,6 +430,7 @@ async def _page(
                 ),
                 last_updated=Tip(rows[0].tip_slot_no, rows[0].tip_hash).last_updated(ask.network),
             )
+            return await ask.written(page)
 
         return await names.until_consistent(read)
 
@@ -364,7 +446,7 @@ def _next_cursor(found: Sequence[_HistoryRow], limit: int, newest_first: bool) -
     return found[limit - 1].slot_no + (-1 if newest_first else 1)
 
 
-def _place(row: _HistoryRow | _ByHashRow, network: Network) -> tuple[str, str, int, int, datetime]:
+def _place(row: _HistoryRow | FoundTransaction, network: Network) -> tuple[str, str, int, int, datetime]:
     """The fields of a HistoryEntry."""
     assert row.tx_hash is not None, "the row of an empty page has no transaction"
     return row.tx_hash.hex(), row.block_hash.hex(), row.slot_no, row.block_no, network.slot_time(row.slot_no)
@@ -373,13 +455,13 @@ def _place(row: _HistoryRow | _ByHashRow, network: Network) -> tuple[str, str, i
 class _Effects(msgspec.Struct, frozen=True):
     """Inputs and outputs of a transaction, with row numbers instead of addresses and assets."""
 
-    inputs: list[packed.Input]
+    inputs: Sequence[packed.Input]
     first_index: int
     outputs: list[packed.Output]
 
     @classmethod
-    def of(cls, row: _DetailedRow | _ByHashRow) -> "_Effects":
-        return cls(packed.unpack_inputs(row.inputs), *packed.unpack_outputs(row.outputs))
+    def of(cls, inputs: bytes | None, outputs: bytes) -> "_Effects":
+        return cls([] if inputs is None else packed.unpack_inputs(inputs), *packed.unpack_outputs(outputs))
 
     def show(self, shown: Names, grouped: bool) -> tuple[list[Input], list[Output]]:
         inputs = [

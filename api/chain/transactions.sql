@@ -45,3 +45,8 @@ SELECT tip.slot_no AS tip_slot_no, tip.block_hash AS tip_hash, tip.block_no AS t
 FROM tip
 LEFT JOIN (tx JOIN block ON block.slot_no = tx_id >> 16) ON tx.hash = $1
 WHERE tip.phase = 'live'
+
+-- name: inputs
+-- The packed inputs of one transaction, for pages whose inputs are too many to be read at once; no row if it is not
+-- indexed.
+SELECT inputs FROM tx WHERE hash = $1

@@ -1,6 +1,6 @@
 """Outputs: the unspent ones of an address or an account, and a single one by its transaction and index."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, TypeVar
 from uuid import UUID
 
@@ -9,6 +9,7 @@ import msgspec
 from api import errors
 from api.answers import ChainAnswer, ChainPage, Instant, PlacePaging
 from api.ask import ChainAsk
+from api.bodies import MOST_AT_ONCE, Limiting, in_parts
 from api.chain import assets, contracts, names, owners, tip
 from api.chain.assets import AssetId, AssetKind, Fingerprint
 from api.chain.contracts import Carried
@@ -22,6 +23,7 @@ from shared.network import Network
 from shared.sql import Connection
 
 HIGHEST_INDEX = (1 << 16) - 1
+_ROWS_AT_ONCE = 100
 
 
 class UnspentList(OwnerList, frozen=True, kw_only=True):
@@ -67,7 +69,9 @@ class MadeOutput(UnspentOutput, frozen=True):
     dropped_slot_no: int | None
 
 
-class _OutputRow(tip.ListRow, frozen=True):
+class OutputRow(tip.ListRow, frozen=True):
+    """An output in a list, and the tip."""
+
     numbering: UUID
     tx_id: int | None  # null, like everything below, in the row of an empty page
     output_index: int
@@ -78,11 +82,11 @@ class _OutputRow(tip.ListRow, frozen=True):
     genesis_lovelace: int | None
 
 
-class _OfAssetRow(_OutputRow, frozen=True):
+class _OfAssetRow(OutputRow, frozen=True):
     known: bool
 
 
-class _MadeRow(_OutputRow, frozen=True):
+class _MadeRow(OutputRow, frozen=True):
     spent_tx_id: int | None
     spent_hash: bytes | None
     dropped_slot_no: int | None
@@ -95,7 +99,7 @@ _DIRECTIONS = {
 }
 _UTXO_ASSETS: dict[owners.OwnerKind, str] = {"address": "utxo_asset", "account": "account_utxo_asset"}
 unspent_pages = {
-    (owner, order): _sql.query("unspent", _OutputRow, **parts, **direction)
+    (owner, order): _sql.query("unspent", OutputRow, **parts, **direction)
     for owner, parts in owners.OUTPUTS.items()
     for order, direction in _DIRECTIONS.items()
 }
@@ -106,6 +110,7 @@ unspent_of_asset_pages = {
 }
 _output = _sql.query("output", _MadeRow)
 
+ShownT = TypeVar("ShownT")
 UnspentT = TypeVar("UnspentT", bound=UnspentList)
 
 
@@ -136,25 +141,67 @@ async def unspent(
     """A page of the unspent outputs of an owner, those with an asset if the question names one."""
     asked = ask.question
     asset = None if asked.asset is None else await assets.asset_of(ask, asked.asset)
-    start = owners.start_after(asked.cursor, asked.order)
     async with ask.snapshot() as db:
-        rows: Sequence[_OutputRow]
-        if asset is None:
-            rows = await unspent_pages[owner, asked.order].all(db, raw, asked.limit, asked.offset, *start)
-        else:
-            of_asset = unspent_of_asset_pages[owner, asked.order]
-            held = await of_asset.all(db, raw, asked.limit, asked.offset, *start, asset.policy_id, asset.asset_name)
-            if held and not held[0].known:
-                raise errors.asset_not_found()
-            rows = held
+        rows = await unspent_rows(db, asked, owner, raw, asset)
         last = tip.of_rows(rows)
         shown = [row for row in rows[: asked.limit] if row.tx_id is not None]
-        found = await _shown(db, shown, ask.network)
-    return ChainPage(
-        data=found,
-        pagination=owners.paging(asked, rows, lambda: owners.show_place(shown[-1].tx_id or 0, shown[-1].output_index)),
-        last_updated=last.last_updated(ask.network),
-    )
+        page = ChainPage(
+            data=await listed(db, shown, ask.network, _same, "limit"),
+            pagination=owners.paging(
+                asked, rows, lambda: owners.show_place(shown[-1].tx_id or 0, shown[-1].output_index)
+            ),
+            last_updated=last.last_updated(ask.network),
+        )
+        return await ask.written(page)
+
+
+async def unspent_rows(
+    db: Connection, asked: UnspentList, owner: owners.OwnerKind, raw: bytes, asset: AssetId | None
+) -> Sequence[OutputRow]:
+    """The rows of a page and one beyond it, in a snapshot. Raises Refusal for an unknown asset."""
+    page = raw, asked.limit, asked.offset, *owners.start_after(asked.cursor, asked.order)
+    if asset is None:
+        return await unspent_pages[owner, asked.order].all(db, *page)
+    held = await unspent_of_asset_pages[owner, asked.order].all(db, *page, asset.policy_id, asset.asset_name)
+    if held and not held[0].known:
+        raise errors.asset_not_found()
+    return held
+
+
+async def listed(
+    db: Connection,
+    rows: Sequence[OutputRow],
+    network: Network,
+    show: Callable[[Connection, list[UnspentOutput]], Awaitable[list[ShownT]]],
+    limited_by: Limiting,
+) -> list[ShownT]:
+    """Outputs in the form that `show` gives them, in the snapshot of their rows; in parts if they are many or long."""
+    batches = list(_batches(rows))
+
+    async def each() -> AsyncIterator[ShownT]:
+        for batch in batches:
+            for one in await show(db, await _shown(db, batch, network)):
+                yield one
+
+    return in_parts(each(), limited_by) if len(batches) > 1 else [one async for one in each()]
+
+
+def _batches(rows: Sequence[OutputRow]) -> Iterator[list[OutputRow]]:
+    """Rows with at most MOST_AT_ONCE bytes of outputs, or a single one. Each may have a long datum, too."""
+    batch: list[OutputRow] = []
+    size = 0
+    for row in rows:
+        size += len(row.outputs or b"")
+        if batch and (size > MOST_AT_ONCE or len(batch) == _ROWS_AT_ONCE):
+            yield batch
+            batch, size = [], len(row.outputs or b"")
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+async def _same(_: Connection, shown: list[UnspentOutput]) -> list[UnspentOutput]:
+    return shown
 
 
 async def _shown_made(db: Connection, row: _MadeRow, network: Network) -> MadeOutput | None:
@@ -165,7 +212,7 @@ async def _shown_made(db: Connection, row: _MadeRow, network: Network) -> MadeOu
     return MadeOutput(**msgspec.structs.asdict(shown), spent_by=spent_by, dropped_slot_no=row.dropped_slot_no)
 
 
-async def _shown(db: Connection, rows: Sequence[_OutputRow], network: Network) -> list[UnspentOutput]:
+async def _shown(db: Connection, rows: Sequence[OutputRow], network: Network) -> list[UnspentOutput]:
     """Outputs as answers show them, in a snapshot."""
     outputs = [_packed_output(row) for row in rows]
     known = [output for output in outputs if output is not None]
@@ -177,7 +224,7 @@ async def _shown(db: Connection, rows: Sequence[_OutputRow], network: Network) -
 
 
 def _shown_one(
-    row: _OutputRow, output: packed.Output | None, carried: Carried, shown: Names, network: Network
+    row: OutputRow, output: packed.Output | None, carried: Carried, shown: Names, network: Network
 ) -> UnspentOutput:
     if output is None:
         assert row.genesis_address is not None and row.genesis_lovelace is not None, "an output has one of two sources"
@@ -200,10 +247,8 @@ def _shown_one(
     )
 
 
-def _packed_output(row: _OutputRow) -> packed.Output | None:
+def _packed_output(row: OutputRow) -> packed.Output | None:
     """The output in the row of its transaction; None for an output of the genesis, and for one that does not exist."""
     if row.outputs is None:
         return None
-    first, outputs = packed.unpack_outputs(row.outputs)
-    place = row.output_index - first
-    return outputs[place] if 0 <= place < len(outputs) else None
+    return packed.unpack_output_at(row.outputs, row.output_index)

@@ -20,7 +20,7 @@ import asyncpg
 import msgspec
 import pycardano
 
-from api import app, turns, worker
+from api import app, bodies, turns, worker
 from api.restrictions import SCOPES
 from api.route import JSON
 from api.usage import durations
@@ -322,6 +322,9 @@ async def _ask_about_chain(asking: Recorder, key: str, about: Subjects) -> None:
         await asking.ok(f"get_{kind}", f"POST /v1/bulk/{kind}", key, {"ids": [wanted]})
     wrong = {"ids": [about.tx_hash]}
     await asking.refused("invalid_output_reference", "get_utxos", "POST /v1/bulk/utxos", key, wrong)
+    with patch.object(bodies, "MOST_BYTES", 1_000):
+        both = {"ids": [about.tx_hash, "00" * 32]}
+        await asking.refused("answer_too_large", "get_transactions", "POST /v1/bulk/transactions", key, both)
     for code, operation, path in _refused_questions(about):
         await asking.refused(code, operation, f"GET {path}", key)
     await asking.refused("missing_api_key", "get_transaction", f"GET /v1/tx/hash/{about.tx_hash}")

@@ -9,13 +9,15 @@ import pytest
 
 from api import retention, turns
 from api.admin import usage
+from api.chain_servers import CONNECTIONS_EACH
 from api.errors import Refusal
 from api.retention import Pruned
 from api.services import ADMIN_CONNECTIONS, ADMIN_TURNS_EACH
 from api.turns import FairPool, Turns
 from shared import database
+from tests.api.chains import Chain, Tx, hash_of
 from tests.api.client import Client
-from tests.api.conftest import Use
+from tests.api.conftest import IssueKey, Use
 from tests.api.partners import Partner, counts
 from tests.patience import PATIENCE_S, OwnTime
 
@@ -260,6 +262,22 @@ async def test_turns_are_returned_however_a_waiting_request_ends() -> None:
     assert works.turns._free == 3
     assert not works.turns._waiting
     assert not works.turns._taken
+
+
+async def test_a_key_with_many_chain_requests_delays_no_other_key(
+    api: Client, chain: Chain, issue_key: IssueKey, db: asyncpg.Connection
+) -> None:
+    """One key's 30 requests wait for a lock. Without turns, eight of them held all connections of the network."""
+    await chain.append(10, Tx(name="a"))
+    busy, other = await issue_key(), await issue_key()
+    async with db.transaction():
+        await db.execute("LOCK TABLE chain_preview.tx")
+        loading = [asyncio.create_task(api.get(f"/v1/tx/hash/{hash_of('a').hex()}", busy)) for _ in range(30)]
+        while await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < CONNECTIONS_EACH:
+            await asyncio.sleep(0.01)
+        assert (await api.get(f"/v1/assets/policy/{'00' * 28}", other)).status == 200
+        assert sum(not each.done() for each in loading) > 20
+    assert {(await each).status for each in loading} <= {200, 503}
 
 
 # Retention ------------------------------------------------------------------------------------------------------------

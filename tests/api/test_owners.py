@@ -210,7 +210,7 @@ async def test_several_ids_are_answered_in_order_as_one_request(
     spent = (await api.get(f"/v1/utxos/{made}/1", key)).body["data"]["spent_by"]
     assert (spent["tx_hash"], spent["slot_no"]) == (hash_of("b"), 20)
     limited = await issue_key(per_minute=10)
-    reply = await api.call("POST", "/v1/bulk/addresses", limited, json={"ids": [OTHER] * 100})
+    reply = await api.call("POST", "/v1/bulk/addresses", limited, json={"ids": [person(str(n)) for n in range(100)]})
     assert (reply.status, len(reply.body["data"]), reply.headers["RateLimit-Remaining"]) == (200, 100, "9")
     for ids, error in (
         ([OTHER, "x"], "ids[1]: Invalid address format"),
@@ -272,8 +272,8 @@ async def test_a_download_holds_its_file_until_it_is_sent_or_not_read(
         first.close()
         await until_held(data_dir, 1)
         assert (await api.get(path, key)).body.count(b"\n") == 10_002
-        monkeypatch.setattr("api.chain.exports._GRACE_S", 0.2)
-        monkeypatch.setattr("api.chain.exports._SLOWEST_BYTES_S", 10**9)
+        monkeypatch.setattr("api.sending._GRACE_S", 0.2)
+        monkeypatch.setattr("api.sending._SLOWEST_BYTES_S", 10**9)
         with unread(api, path, key):
             await until_held(data_dir, 2)
             await until_held(data_dir, 1)

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from api import connections
 from api.connections import BoundedServer, Connection
+from api.sending import Unread
 
 _MOST = 2
 _REQUEST = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -27,7 +28,7 @@ async def served(monkeypatch: pytest.MonkeyPatch, go_on: asyncio.Event) -> Async
         return web.Response(body=halves() if request.path == "/download" else b"short")
 
     monkeypatch.setattr(connections, "_raise_limit", lambda: _MOST)
-    runner = web.ServerRunner(BoundedServer(answer, Connection, {}))
+    runner = web.ServerRunner(BoundedServer(answer, Connection, {}, Unread()))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield runner.addresses[0][1]
