@@ -439,6 +439,8 @@ def test_a_node_of_another_network_is_named(site: Site) -> None:
         mistaken.says("follow.refused", "the node's network began ")
         reason = "no indexer is running for preprod (the last one stopped because its node is on another network)"
         until("it shows", lambda: reason in site.ready()[1])
+        assert "networks retire preprod" in site.ready()[1], "it points to what ends this"
+        assert "preprod" in site.ledgerline.run("api", "networks", "list").stdout
         assert site.get("/ready/preprod")[0] == 503
         until("/v1/status shows it", lambda: site.state("preprod") == "down")
         site.keeps("Ogmios on the wrong network")
