@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from api.chain.accounts import addresses_pages
+from api.parameters import Order
 from shared import address, database
 from shared.network import PREVIEW
 from tests.chain.model import Json
@@ -56,8 +57,9 @@ def pays(who: int) -> Json:
     return {"address": address.show(b"\x00" + key + STAKE), "value": {"ada": {"lovelace": 2 * ADA}}}
 
 
-async def listed(db: asyncpg.Connection) -> list[str]:
-    rows = await addresses_pages["asc"].all(db, b"\xe0" + STAKE, 10 * PEOPLE, 0, None)
+async def listed(db: asyncpg.Connection, order: Order = "asc", passed: str | None = None) -> list[str]:
+    raw = None if passed is None else address.parse(passed, PREVIEW)
+    rows = await addresses_pages[order].all(db, b"\xe0" + STAKE, 10 * PEOPLE, 0, raw)
     return [address.show(row.raw) for row in rows if row.raw is not None]
 
 
@@ -83,3 +85,16 @@ async def test_addresses_are_in_the_order_of_their_first_use(db: asyncpg.Connect
     assert len(paid.order) > PEOPLE // 2
     count = await db.fetchval("SELECT address_count FROM stake WHERE raw = $1", b"\xe0" + STAKE)
     assert count == len(paid.order)
+
+
+@pytest.mark.parametrize("passed", [0, 7, PEOPLE])
+async def test_a_cursor_that_a_fork_takes_out_of_use_comes_last(db: asyncpg.Connection, passed: int) -> None:
+    """`passed` is the place of the cursor's address in the order of first use; PEOPLE: a fork has undone its use."""
+    chain = Written(db)
+    await chain.append_batch([(20, [tx("kept", *map(pays, range(1, 20)))]), (40, [tx("undone", pays(0))])])
+    order = await listed(db)
+    cursor = order[-1] if passed == PEOPLE else order[passed]
+    await chain.back_to(20)
+    assert await listed(db) == order[:-1]
+    assert await listed(db, "asc", cursor) == order[passed + 1 : -1]
+    assert await listed(db, "desc", cursor) == order[:-1][:passed][::-1]
