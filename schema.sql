@@ -1128,10 +1128,9 @@ COMMENT ON TABLE genesis_configuration IS
 
 CREATE TABLE reward (
     stake_no integer PRIMARY KEY,
-    slot_no  bigint  NOT NULL,
     lovelace bigint  NOT NULL CHECK (lovelace > 0)
 );
-COMMENT ON TABLE reward IS 'Rewards of reward accounts, as read at slot_no, less what was withdrawn since. No row for a reward of 0.';
+COMMENT ON TABLE reward IS 'Rewards of reward accounts, as last read, less what was withdrawn since. No row for a reward of 0.';
 
 CREATE TABLE reward_due (
     stake_no integer PRIMARY KEY,

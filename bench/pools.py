@@ -62,7 +62,7 @@ async def fill(db: asyncpg.Connection, delegators: int, in_largest: int) -> None
         _POOLS,
     )
     await db.execute(
-        "INSERT INTO reward SELECT stake_no, 0, 1 + (random() * 1e9)::bigint FROM stake"
+        "INSERT INTO reward SELECT stake_no, 1 + (random() * 1e9)::bigint FROM stake"
         " WHERE pool_no IS NOT NULL AND stake_no % 3 = 0"
     )
     await db.execute(

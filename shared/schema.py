@@ -6,7 +6,7 @@ commit (docs/decisions/0018). A heartbeat is a single statement that reads the v
 """
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,11 +14,11 @@ import asyncpg
 import structlog
 
 from shared import database, lifecycle, sql
-from shared.network import NETWORKS
+from shared.network import NETWORKS, Network
 
 log = structlog.get_logger()
 
-VERSION = 9
+VERSION = 11
 """The schema version of this program. The step to a version after 8 is a file `shared/migrations/NNNN_*.sql`."""
 
 _OLDEST_VERSION = 8
@@ -49,7 +49,9 @@ async def migrate(connection: asyncpg.Connection) -> None:
         if found:
             _refuse_too_old(found)
             await _shut_writers_out(connection)
-        for text in [_FRESH.read_text()] if found == 0 else _steps(found):
+        if found == 0:
+            await create(connection)
+        for text in _steps(found) if found else ():
             await _apply(connection, text)
         await connection.execute("DELETE FROM partner.schema_version")
         await connection.execute("INSERT INTO partner.schema_version (version) VALUES ($1)", VERSION)
@@ -124,7 +126,12 @@ WHERE relation = 'partner.schema_version'::regclass AND granted AND pid <> pg_ba
 """
 
 
-async def _apply(connection: asyncpg.Connection, text: str) -> None:
+async def create(connection: asyncpg.Connection, networks: Iterable[Network] = NETWORKS) -> None:
+    """Create the schemas of a new database in the open transaction."""
+    await _apply(connection, _FRESH.read_text(), networks)
+
+
+async def _apply(connection: asyncpg.Connection, text: str, networks: Iterable[Network] = NETWORKS) -> None:
     partner, chain = parts(text)
     await connection.execute("SET LOCAL search_path = pg_catalog")
     # NOTE: asyncpg fails on an empty text.
@@ -132,7 +139,7 @@ async def _apply(connection: asyncpg.Connection, text: str) -> None:
         await connection.execute(partner)
     if not chain.strip():
         return
-    for network in NETWORKS:
+    for network in networks:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {network.schema}")
         await connection.execute(f"SET LOCAL search_path = {network.schema}")
         await connection.execute(chain)

@@ -19,6 +19,8 @@ INSERT INTO ledger_state AS present (slot_no, epoch_no, next_stake_no, desired_p
 VALUES ($1, $2, 0, $3, $4, $5)
 ON CONFLICT (one) DO UPDATE SET
     slot_no = excluded.slot_no, epoch_no = excluded.epoch_no, next_stake_no = excluded.next_stake_no,
+    complete_epoch_no = CASE WHEN present.complete_epoch_no < excluded.epoch_no THEN present.complete_epoch_no
+                             ELSE excluded.epoch_no - 1 END,
     desired_pools = coalesce(excluded.desired_pools, present.desired_pools),
     reserves = coalesce(excluded.reserves, present.reserves), treasury = coalesce(excluded.treasury, present.treasury)
 
@@ -42,11 +44,11 @@ DELETE FROM reward WHERE stake_no = ANY ($1::integer[])
 
 -- name: store_rewards
 -- Store rewards as of slot $3, unless an account has changed since.
-INSERT INTO reward (stake_no, lovelace, slot_no)
-SELECT stake_no, lovelace, $3
+INSERT INTO reward (stake_no, lovelace)
+SELECT stake_no, lovelace
 FROM unnest($1::integer[], $2::bigint[]) AS found (stake_no, lovelace)
 WHERE NOT EXISTS (SELECT FROM reward_due WHERE reward_due.stake_no = found.stake_no AND reward_due.slot_no > $3)
-ON CONFLICT (stake_no) DO UPDATE SET lovelace = excluded.lovelace, slot_no = excluded.slot_no
+ON CONFLICT (stake_no) DO UPDATE SET lovelace = excluded.lovelace
 
 -- name: clear_rewards_due
 DELETE FROM reward_due WHERE stake_no = ANY ($1::integer[]) AND slot_no <= $2

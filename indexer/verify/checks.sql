@@ -27,19 +27,15 @@ WHERE indexed IS DISTINCT FROM recomputed
 LIMIT $1
 
 -- name: check_address
--- Every address number of history has a row, and every numbered byte string has exactly one number. If one has two, sums
--- over both are right, and no checksum shows it. The stake credential of a base address follows from its bytes, which
--- are a header and a hash of 28 bytes at least (CIP-19).
+-- Every address number of history has a row, and every asset has exactly one number. The stake credential of a base address
+-- follows from its bytes, which are a header and a hash of 28 bytes at least (CIP-19).
 --
 -- If nothing is recomputed, recomputed_address is empty, and that part finds nothing. It is not needed then: since the
 -- checksum of address_tx agrees, that table has every address number of history, and histories.py has found their rows.
 --
 -- NOTE: without an order, the planner expects to stop at the first differences, and looks up one stake credential after
 -- the other. With the names of assets grouped on their own, an index is enough for them.
-SELECT 'address_no of' AS what, raw AS address, string_agg(address_no::text, ' and ') AS indexed, 'one number' AS recomputed
-FROM address JOIN (SELECT raw FROM address GROUP BY raw HAVING count(*) > 1) twice USING (raw) GROUP BY raw
-UNION ALL
-SELECT 'raw of address_no ' || r.address_no, NULL, NULL, 'an address'
+SELECT 'raw of address_no ' || r.address_no AS what, NULL::bytea AS address, NULL AS indexed, 'an address' AS recomputed
 FROM recomputed_address r LEFT JOIN address USING (address_no) WHERE address.raw IS NULL
 UNION ALL
 SELECT 'raw of address_no ' || address_no, NULL, length(raw) || ' bytes', 'at least 29'
@@ -51,15 +47,6 @@ LEFT JOIN stake ON stake.raw = CASE WHEN length(address.raw) >= 29 AND get_byte(
     set_byte(substring(address.raw FROM 29 FOR 29), 0,
              CASE WHEN get_byte(address.raw, 0) < 32 THEN 224 ELSE 240 END | (get_byte(address.raw, 0) & 15)) END
 WHERE address.stake_no IS DISTINCT FROM stake.stake_no
-UNION ALL
-SELECT 'stake_no of ' || encode(raw, 'hex'), NULL, string_agg(stake_no::text, ' and '), 'one number'
-FROM stake JOIN (SELECT raw FROM stake GROUP BY raw HAVING count(*) > 1) twice USING (raw) GROUP BY raw
-UNION ALL
-SELECT 'pool_no of ' || encode(pool_id, 'hex'), NULL, string_agg(pool_no::text, ' and '), 'one number'
-FROM pool GROUP BY pool_id HAVING count(*) > 1
-UNION ALL
-SELECT 'policy_no of ' || encode(policy_id, 'hex'), NULL, string_agg(policy_no::text, ' and '), 'one number'
-FROM policy GROUP BY policy_id HAVING count(*) > 1
 UNION ALL
 SELECT format('asset_no of policy_no %s, name %s', policy_no, encode(name, 'hex')), NULL,
        string_agg(asset_no::text, ' and '), 'one number'

@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference
-from shared import packed, sql
+from shared import network_state, packed, sql
 from shared.ledger import PoolNo, tx_id_of
 from shared.network import Network
 
@@ -33,7 +33,17 @@ async def check(db: asyncpg.Connection, network: Network, *, from_origin: bool) 
         CheckResult("pool_reaping", await _reapings.all(db, MOST_SHOWN, *epochs)),
         CheckResult("pool_update", await _wrong_parameters(db)),
         CheckResult("pool_retirement", await _retirements.all(db, MOST_SHOWN, *epochs, from_origin)),
-        CheckResult("reward", await _rewards.all(db, MOST_SHOWN, *epochs)),
+        CheckResult("reward", await _rewards.all(db, MOST_SHOWN)),
+        CheckResult("ledger_state", await _ledger_state.all(db, MOST_SHOWN, *epochs)),
+        CheckResult("rollback_depth", await _rollbacks.all(db, MOST_SHOWN, network_state.ROLLBACK_BOUNDS)),
+    ]
+
+
+async def check_equal(db: asyncpg.Connection) -> list[CheckResult]:
+    """Name the byte strings that several rows have, which `indexes` has noticed."""
+    return [
+        CheckResult("address", await _numbers.all(db, MOST_SHOWN)),
+        CheckResult("hash", await _equal_hashes.all(db, MOST_SHOWN)),
     ]
 
 
@@ -82,8 +92,12 @@ _chain = _sql.query("check_chain", Difference)
 _eras = _sql.query("check_eras", Difference)
 _boundaries = _sql.query("check_boundaries", Difference)
 _hashes = _sql.query("check_hashes", Difference)
+_numbers = _sql.query("check_numbers", Difference)
+_equal_hashes = _sql.query("check_equal_hashes", Difference)
 _references = _sql.query("check_references", Difference)
 _stake_events = _sql.query("check_stake_events", Difference)
 _reapings = _sql.query("check_reapings", Difference)
 _retirements = _sql.query("check_retirements", Difference)
 _rewards = _sql.query("check_rewards", Difference)
+_ledger_state = _sql.query("check_ledger_state", Difference)
+_rollbacks = _sql.query("check_rollbacks", Difference)

@@ -57,7 +57,7 @@ ORDER BY e.slot_no
 LIMIT $1
 
 -- name: check_hashes
--- Hashes have 32 bytes, those of pools and policies 28, and no two blocks, datums or scripts have the same hash. blocks.py
+-- Hashes have 32 bytes, those of pools and policies 28, and an epoch boundary block has the hash of no other block. blocks.py
 -- checks the hashes of transactions, hashes.py those of datums and scripts.
 SELECT format('length of %s of %s', of_column, of_row) AS what, NULL::bytea AS address, length(hash)::text AS indexed,
        expected::text AS recomputed
@@ -72,8 +72,31 @@ FROM (
 ) hashes
 WHERE length(hash) <> expected
 UNION ALL
-SELECT 'block hash ' || encode(hash, 'hex'), NULL, count(*)::text, '1'
-FROM (SELECT hash FROM block UNION ALL SELECT hash FROM epoch_boundary_block) blocks GROUP BY hash HAVING count(*) > 1
+SELECT 'block hash ' || encode(hash, 'hex'), NULL, '2', '1'
+FROM epoch_boundary_block e
+WHERE EXISTS (SELECT FROM block WHERE block.hash = e.hash)
+   OR EXISTS (SELECT FROM epoch_boundary_block o WHERE o.hash = e.hash AND o.slot_no <> e.slot_no)
+LIMIT $1
+
+-- name: check_numbers
+-- Every numbered byte string has exactly one number. If one has two, sums over both are right, and no checksum shows it.
+SELECT 'address_no of' AS what, raw AS address, string_agg(address_no::text, ' and ') AS indexed, 'one number' AS recomputed
+FROM address GROUP BY raw HAVING count(*) > 1
+UNION ALL
+SELECT 'stake_no of ' || encode(raw, 'hex'), NULL, string_agg(stake_no::text, ' and '), 'one number'
+FROM stake GROUP BY raw HAVING count(*) > 1
+UNION ALL
+SELECT 'pool_no of ' || encode(pool_id, 'hex'), NULL, string_agg(pool_no::text, ' and '), 'one number'
+FROM pool GROUP BY pool_id HAVING count(*) > 1
+UNION ALL
+SELECT 'policy_no of ' || encode(policy_id, 'hex'), NULL, string_agg(policy_no::text, ' and '), 'one number'
+FROM policy GROUP BY policy_id HAVING count(*) > 1
+LIMIT $1
+
+-- name: check_equal_hashes
+-- No two blocks, datums or scripts have the same hash.
+SELECT 'block hash ' || encode(hash, 'hex') AS what, NULL::bytea AS address, count(*)::text AS indexed, '1' AS recomputed
+FROM block GROUP BY hash HAVING count(*) > 1
 UNION ALL
 SELECT 'datum ' || encode(hash, 'hex'), NULL, count(*)::text, '1' FROM datum GROUP BY hash HAVING count(*) > 1
 UNION ALL
@@ -194,13 +217,47 @@ ORDER BY tx_id
 LIMIT $1
 
 -- name: check_rewards
--- Rewards are due at the tip or earlier, and an epoch's figures were read in that epoch, unless they must be read again
--- after a rollback (-1).
+-- Rewards are due at the tip or earlier.
 SELECT 'slot_no of reward_due of stake_no ' || stake_no AS what, NULL::bytea AS address,
        reward_due.slot_no::text AS indexed, 'at most ' || tip.slot_no AS recomputed
 FROM reward_due, tip WHERE reward_due.slot_no > tip.slot_no
-UNION ALL
-SELECT 'epoch_no of ledger_state', NULL, epoch_no::text, ((slot_no - $2::bigint) / $4::bigint + $3::bigint)::text
-FROM ledger_state
-WHERE epoch_no NOT IN (-1, CASE WHEN slot_no < $2 THEN epoch_no ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END)
+LIMIT $1
+
+-- name: check_ledger_state
+-- An epoch's figures were read at one of its blocks. All its rewards are read, or the next to read are of an account that
+-- exists, and an earlier epoch was the last whose rewards are all read. After a rollback (-1), all is to be read again.
+WITH present AS (
+    SELECT *, CASE WHEN slot_no < $2 THEN epoch_no ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END AS slot_epoch_no
+    FROM ledger_state
+)
+SELECT figures.what || ' of ledger_state' AS what, NULL::bytea AS address, indexed, recomputed
+FROM present, LATERAL (VALUES
+    ('slot_no', slot_no::text, CASE
+        WHEN epoch_no = -1 OR EXISTS (SELECT FROM block WHERE block.slot_no = present.slot_no)
+            OR EXISTS (SELECT FROM epoch_boundary_block e WHERE e.slot_no = present.slot_no) THEN slot_no::text
+        ELSE 'of a block' END),
+    ('epoch_no', epoch_no::text, CASE WHEN epoch_no = -1 AND next_stake_no = 0 THEN '-1' ELSE slot_epoch_no::text END),
+    ('next_stake_no', next_stake_no::text, CASE
+        WHEN next_stake_no IS NULL OR next_stake_no BETWEEN 0 AND 1 + (SELECT coalesce(max(stake_no), 0) FROM stake)
+            THEN next_stake_no::text
+        ELSE 'of an account' END),
+    ('complete_epoch_no', complete_epoch_no::text, CASE
+        WHEN epoch_no = -1 OR (next_stake_no IS NOT NULL AND coalesce(complete_epoch_no, -1) < epoch_no)
+            THEN complete_epoch_no::text
+        WHEN next_stake_no IS NULL THEN epoch_no::text
+        ELSE 'before ' || epoch_no END)
+) figures (what, indexed, recomputed)
+WHERE indexed IS DISTINCT FROM recomputed
+LIMIT $1
+
+-- name: check_rollbacks
+-- Each row counts rollbacks of depths up to its bound, one of $2, and above the one before it; the last was in the past.
+SELECT format('rollbacks of up to %s blocks', blocks_at_most) AS what, NULL::bytea AS address,
+       format('%s of %s blocks, the last of %s at %s', rollbacks, blocks, last_blocks, last_at) AS indexed,
+       format('each of %s to %s blocks, until %s', least, most, now()) AS recomputed
+FROM rollback_depth LEFT JOIN (
+    SELECT most, coalesce(lag(most) OVER (ORDER BY most) + 1, 0) AS least FROM unnest($2::integer[]) AS most
+) bounds ON most = blocks_at_most
+WHERE (last_at <= now() AND last_blocks BETWEEN least AND most
+       AND blocks - last_blocks BETWEEN (rollbacks - 1) * least AND (rollbacks - 1) * most::numeric) IS NOT TRUE
 LIMIT $1

@@ -14,7 +14,6 @@ import numpy as np
 from indexer.verify.keys import PRIME, Ints, Words, exact_sums_at, ints, key_of, places, reduced, sums_at
 from indexer.verify.spenders import Spenders
 from indexer.verify.spending import GenesisOutput, Row, mark_of_missing
-from indexer.verify.stake import NetLovelace, net_lovelace
 from shared import packed
 from shared.ledger import AddressNo
 
@@ -88,7 +87,6 @@ class Flows(msgspec.Struct, frozen=True):
     place of their transaction.
 
     For inputs without a source, `unresolved` has the transaction hashes that they name, and `before` their marks.
-    `net_lovelace` has an entry for each snapshot: the changes by address from there on, up to the next snapshot.
     """
 
     tx_id: Ints
@@ -104,14 +102,10 @@ class Flows(msgspec.Struct, frozen=True):
     assets_left: list[int]
     unresolved: list[bytes]
     before: "array[int]"
-    net_lovelace: list[NetLovelace]
 
 
-def of(rows: Sequence[Row], spenders: Spenders, snapshots: Sequence[int] = ()) -> Flows:
-    """The flows of some transactions, whole blocks.
-
-    `spenders` are those of their outputs, `snapshots` the tx_ids at which snapshots of stake were taken, in order.
-    """
+def of(rows: Sequence[Row], spenders: Spenders) -> Flows:
+    """The flows of some transactions, whole blocks. `spenders` are those of their outputs."""
     count, tx_id = len(rows), ints([row.tx_id for row in rows])
     firsts = range(0, count or 1, _UNPACKED_AT_ONCE)
     made = _joined([_made(rows[first : first + _UNPACKED_AT_ONCE], first) for first in firsts])
@@ -149,7 +143,6 @@ def of(rows: Sequence[Row], spenders: Spenders, snapshots: Sequence[int] = ()) -
         assets_left=(assets_left % PRIME).tolist(),
         unresolved=[each.tx_hash for each in unresolved],
         before=array("q", [mark_of_missing(each.tx_hash, each.output_index) for each in unresolved]),
-        net_lovelace=_net_lovelace(tx_id, made, spent, snapshots),
     )
 
 
@@ -241,16 +234,3 @@ def _minted(mints: Sequence[Mint]) -> Assets:
         key=key_of(asset_no),
         quantity=ints([quantity % PRIME for mint in mints for quantity in mint.quantities.values()]),
     )
-
-
-def _net_lovelace(tx_id: Ints, made: Outputs, spent: Outputs, snapshots: Sequence[int]) -> list[NetLovelace]:
-    """The changes from each snapshot up to the next."""
-    # For each transaction, how many snapshots were taken before it.
-    snapshots_before = np.searchsorted(ints(snapshots), tx_id, side="right")
-    address_no = np.concatenate((made.address_no, spent.address_no))
-    lovelace = np.concatenate((made.lovelace, -spent.lovelace))
-    before = snapshots_before[np.concatenate((made.row, spent.row))]
-    return [
-        net_lovelace(address_no[before == number], lovelace[before == number])
-        for number in range(1, len(snapshots) + 1)
-    ]

@@ -30,8 +30,7 @@ from shared.network import by_name
 
 class Context(msgspec.Struct, frozen=True):
     """The context of the processes: the folder of `numbers` and of the marks of outputs and inputs, the number of
-    partitions of the marks, the network, whether it is indexed from the origin, the deposits, and the snapshots of
-    stakes to compare.
+    partitions of the marks, the network, whether it is indexed from the origin, and the deposits.
 
     The first reading keeps only the marks of inputs from before the first block. If inputs and outputs differ, a second
     one keeps all marks.
@@ -42,7 +41,6 @@ class Context(msgspec.Struct, frozen=True):
     network_name: str
     from_origin: bool
     deposits: value_check.Deposits
-    snapshots: list[stake.Snapshot]
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -52,13 +50,13 @@ class Findings(msgspec.Struct, frozen=True):
     `tx` those whose hash is too short or too long; `value` transactions that don't balance, and inputs without a source
     that should have one; `certificates` those that differ from their stored changes; `attached` outputs whose datum or
     script has no row; `datum` and `script` rows whose hash or transaction is wrong. `of_epochs` are the sums of each
-    epoch. `net_lovelace` is as in Flows.
+    epoch. `moves` are those of a part.
     """
 
     sums: checksums.Sums
     differences: dict[str, list[Difference]]
     of_epochs: dict[int, epochs.Sums]
-    net_lovelace: Sequence[stake.NetLovelace]
+    moves: Sequence[stake.Moves] = ()
 
 
 async def examine(context: Context, db: asyncpg.Connection, part: TransactionRange) -> Findings:
@@ -68,8 +66,9 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
     rows, spender_rows = await _rows_of(db, part)
     try:
         spent = spenders.spent_in(spender_rows)
-        flowing = flows.of(rows, spent, [snapshot.first_tx_id for snapshot in context.snapshots])
+        flowing = flows.of(rows, spent)
         sums = await checksums.of(db, rows, flowing, spent.disordered, numbers.of(context.folder))
+        moves = await stake.moves(db, flowing, numbers.of(context.folder), network, *ends)
         shown = await hashes.shown(db, flowing.tx_id, *ends)
         attached = await attachments.wrong(db, rows, flowing, *ends, shown)
         certified = await certificates.wrong(db, rows, flowing, *ends, network)
@@ -90,7 +89,7 @@ async def examine(context: Context, db: asyncpg.Connection, part: TransactionRan
         "script": shown.wrong_scripts,
     }
     first = {check: differences[:MOST_SHOWN] for check, differences in found.items()}
-    return Findings(sums, first, of_epochs, flowing.net_lovelace)
+    return Findings(sums, first, of_epochs, moves)
 
 
 async def keep_marks(context: Context, db: asyncpg.Connection, part: TransactionRange) -> None:

@@ -42,9 +42,12 @@ class TransactionRange(msgspec.Struct, frozen=True):
 class Readers(ABC):
     """Readers of a snapshot: of its packed transactions in parts, and of other items."""
 
-    def __init__(self, parts: list[TransactionRange]) -> None:
-        self._parts = parts
-        self.transactions = sum(part.transactions for part in parts)
+    _parts: list[TransactionRange]
+    transactions: int
+
+    def divide(self, parts: list[TransactionRange]) -> None:
+        """Set the parts to read."""
+        self._parts, self.transactions = parts, sum(part.transactions for part in parts)
 
     async def read(self, work: Work[TransactionRange, Answer]) -> AsyncIterator[tuple[Answer, int]]:
         """The result of `work` for each part, and the number of transactions in it."""
@@ -58,14 +61,15 @@ class Readers(ABC):
 
 @asynccontextmanager
 async def in_processes(db: asyncpg.Connection, url: str, network: Network, processes: int) -> AsyncIterator[Readers]:
-    """Processes that see the snapshot of a connection. Raises HelperEnded."""
+    """Processes that see the snapshot of a connection. They start at once. Raises HelperEnded."""
     snapshot: str = await db.fetchval("SELECT pg_export_snapshot()")
-    parts = await parts_of(db)
     pool = ProcessPoolExecutor(
         processes, multiprocessing.get_context("spawn"), initializer=_open, initargs=(url, network.name, snapshot)
     )
     try:
-        yield _ProcessReaders(parts, pool, processes)
+        for _ in range(processes):
+            pool.submit(_ready)
+        yield _ProcessReaders(pool, processes)
     except BrokenProcessPool as cause:
         raise HelperEnded(f"{network.name}: a process that reads history ended, so nothing is verified") from cause
     else:
@@ -78,8 +82,7 @@ async def in_processes(db: asyncpg.Connection, url: str, network: Network, proce
 class _ProcessReaders(Readers):
     """Readers whose work runs in processes."""
 
-    def __init__(self, parts: list[TransactionRange], pool: ProcessPoolExecutor, processes: int) -> None:
-        super().__init__(parts)
+    def __init__(self, pool: ProcessPoolExecutor, processes: int) -> None:
         self._pool, self._ahead = pool, 2 * processes
 
     async def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:
@@ -120,6 +123,10 @@ def _open(url: str, network_name: str, snapshot: str) -> None:
     runner.run(db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
     runner.run(db.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'"))
     _worker = _Worker(runner, db)
+
+
+def _ready() -> None:
+    """Do nothing: the process has started."""
 
 
 def _work(work: Work[Item, Answer], item: Item) -> Answer:

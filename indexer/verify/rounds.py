@@ -73,7 +73,9 @@ async def once(db: asyncpg.Connection, database_url: str, options: VerifyOptions
     if options.connect is not None:
         await _try_node(options.connect, network)
     tip, results = await run.verify(db, database_url, network, tell)
-    if options.connect is not None:
+    if options.connect is not None and any(result.check == "schema" for result in results):
+        said = [f"{network.name}: not compared with the node, since the schema differs"]
+    elif options.connect is not None:
         node_blocks, of_node, said = await _compare_with_node(db, options.connect, options, tell)
         results = results + of_node
     differing = [result.check for result in results]

@@ -24,11 +24,13 @@ from indexer.store import writer as store
 from indexer.store.writer import IndexPosition
 from indexer.verify import (
     balances,
+    catalog,
     checksums,
     consistency,
     epochs,
     fingerprints,
     histories,
+    indexes,
     keys,
     numbers,
     parts,
@@ -39,7 +41,7 @@ from indexer.verify import (
     votes,
 )
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
-from indexer.verify.readers import Readers, in_processes
+from indexer.verify.readers import Readers, in_processes, parts_of
 from indexer.verify.results import MOST_SHOWN, CheckResult, Difference, NotComplete, Progress
 from shared import address, sql
 from shared.network import Network
@@ -50,17 +52,36 @@ async def verify(
 ) -> tuple[IndexPosition, list[CheckResult]]:
     """Verify a network's index. Returns the verified tip and the checks that found differences.
 
-    `db` is a connection to it with no other user, `url` the address of the same database. Raises NotComplete.
+    `db` is a connection to it with no other user, `url` the address of the same database. If the schema differs,
+    nothing else is compared. Raises NotComplete.
     """
-    await make_tables(db)
+    position = await _live_position(db, network)
     async with db.transaction(isolation="repeatable_read"):
         await db.execute("SET LOCAL work_mem = '256MB'")
-        position = await store.position(db)
-        if position is None or position.phase != "live":
-            state = ": nothing is indexed yet" if position is None else " is in bulk"
-            raise NotComplete(f"{network.name}{state}")
+        # Processes start while the schema is compared, which keeps one core busy.
         async with in_processes(db, url, network, processes or os.cpu_count() or 1) as readers:
+            wrong = await catalog.differences(db, network)
+            if wrong:
+                return position, [CheckResult("schema", wrong)]
+            await make_tables(db)
+            readers.divide(await parts_of(db))
+            position = await store.position(db) or position
             return position, await check_all(db, readers, network, progress)
+
+
+async def _live_position(db: asyncpg.Connection, network: Network) -> IndexPosition:
+    """The tip of a live index. Raises NotComplete, with what differs in the schema if the tip can't be read."""
+    try:
+        position = await store.position(db)
+    except asyncpg.PostgresError as unreadable:
+        wrong = await catalog.differences(db, network)
+        if not wrong:
+            raise
+        raise NotComplete(f"{network.name} has no tip that can be read: schema: {wrong[0]}") from unreadable
+    if position is None or position.phase != "live":
+        state = ": nothing is indexed yet" if position is None else " is in bulk"
+        raise NotComplete(f"{network.name}{state}")
+    return position
 
 
 async def check_all(
@@ -72,11 +93,8 @@ async def check_all(
     with tempfile.TemporaryDirectory(prefix="ledgerline-verify-") as folder:
         partitions = spending.partitions_of(readers.transactions)
         await numbers.write(db, Path(folder))
-        snapshots = await stake.snapshots(db, network)
         deposits = await balances.deposits(db)
-        context = parts.Context(
-            Path(folder), partitions, network.name, position.first_block_no == 0, deposits, snapshots
-        )
+        context = parts.Context(Path(folder), partitions, network.name, position.first_block_no == 0, deposits)
         try:
             found = await _check_all(db, readers, network, context, progress)
         except spending.UnreadableRow as unreadable:
@@ -90,7 +108,8 @@ async def _check_all(
     """The results of all checks. Raises UnreadableRow."""
     genesis, ranges = await _genesis_outputs.all(db), await _ranges_of(db)
     of_genesis = await checksums.of_genesis(db, genesis)
-    read, tables = await _read_and_compare(db, readers, network, context, ranges, progress)
+    snapshots = await stake.begun(db, network, numbers.of(context.folder), genesis)
+    read, tables = await _read_and_compare(db, readers, network, context, ranges, snapshots, progress)
     sums = of_genesis + read.transactions.sums + checksums.Sums(address_count=read.histories.address_count)
     suspects = await _suspects(readers, context, genesis, progress) if sums.spending else read.suspects
     spent = await _differences_behind(db, readers, suspects, progress) if suspects else []
@@ -108,8 +127,8 @@ async def _check_all(
         # A sum that differs is an error, even if no statement names a row.
         if not (spent or any(result.differences for result in named)):
             found.append(CheckResult("checksum", unequal[:MOST_SHOWN]))
-    found.append(await stake.check_snapshots(db, context.snapshots, read.transactions.net_lovelace))
-    return [*found, read.fingerprints, *tables.consistency]
+    found.append(await snapshots.check(db))
+    return [tables.indexes, *found, read.fingerprints, *tables.consistency]
 
 
 async def _read_and_compare(
@@ -118,6 +137,7 @@ async def _read_and_compare(
     network: Network,
     context: parts.Context,
     ranges: "_Ranges",
+    snapshots: stake.Snapshots,
     progress: Progress,
 ) -> tuple["_OfHistory", "_OfTables"]:
     """The findings of the processes in history, and of this connection in tables. Raises UnreadableRow.
@@ -125,7 +145,7 @@ async def _read_and_compare(
     NOTE: both run at the same time, since neither keeps all cores busy until its end.
     """
     comparing = asyncio.create_task(_compare_tables(db, network, from_origin=context.from_origin))
-    reading = asyncio.create_task(_read_history(readers, context, ranges, progress))
+    reading = asyncio.create_task(_read_history(readers, context, ranges, snapshots, progress))
     try:
         read = await reading
         progress("tables", 0, 1)
@@ -153,12 +173,15 @@ async def _ranges_of(db: asyncpg.Connection) -> "_Ranges":
 
 async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_origin: bool) -> "_OfTables":
     """The work that Postgres does alone: checksums of tables, and comparisons that need nothing from history."""
+    looked_up = await indexes.check(db)
     return _OfTables(
+        indexes=looked_up.result,
         sums=await checksums.of_tables(db),
         checks=[
             CheckResult(name, await query.all(db, MOST_SHOWN)) for name, query in CHECKS if name in WITHOUT_CHECKSUM
         ],
         consistency=[
+            *(await consistency.check_equal(db) if looked_up.equal else ()),
             *await consistency.check(db, network, from_origin=from_origin),
             *await stake.check(db, network),
             await votes.check(db, network, from_origin=from_origin),
@@ -167,10 +190,10 @@ async def _compare_tables(db: asyncpg.Connection, network: Network, *, from_orig
 
 
 async def _read_history(
-    readers: Readers, context: parts.Context, ranges: "_Ranges", progress: Progress
+    readers: Readers, context: parts.Context, ranges: "_Ranges", snapshots: stake.Snapshots, progress: Progress
 ) -> "_OfHistory":
-    """The work of the processes."""
-    added_up = await _add_up(readers, context, progress)
+    """The work of the processes. Takes the snapshots of all epochs."""
+    added_up = await _add_up(readers, context, snapshots, progress)
     of_histories = await _of_histories(readers, context, ranges.histories, progress)
     progress("inputs from before the first block, fingerprints", 0, 1)
     suspects = await _compare_marks(readers, context)
@@ -178,21 +201,22 @@ async def _read_history(
     return _OfHistory(added_up, of_histories, suspects, wrong)
 
 
-async def _add_up(readers: Readers, context: parts.Context, progress: Progress) -> parts.Findings:
+async def _add_up(
+    readers: Readers, context: parts.Context, snapshots: stake.Snapshots, progress: Progress
+) -> parts.Findings:
     """The sums of all parts, and the first differences."""
     sums, differences, done = checksums.Sums(), defaultdict[str, list[Difference]](list), 0
     of_epochs = dict[int, epochs.Sums]()
-    net_lovelace: list[list[stake.NetLovelace]] = [[] for _ in context.snapshots]
     async for part, transactions in readers.read(partial(parts.examine, context)):
         sums += part.sums
         for check, some in part.differences.items():
             differences[check] += some[: MOST_SHOWN - len(differences[check])]
         epochs.add(of_epochs, part.of_epochs)
-        for of_snapshot, of_part in zip(net_lovelace, part.net_lovelace, strict=True):
-            of_snapshot.append(of_part)
+        for moves in part.moves:
+            snapshots.add(moves)
         done += transactions
         progress("transactions", done, readers.transactions)
-    return parts.Findings(sums, differences, of_epochs, list(map(stake.together, net_lovelace)))
+    return parts.Findings(sums, differences, of_epochs)
 
 
 async def _of_histories(
@@ -349,10 +373,11 @@ class _OfHistory(msgspec.Struct, frozen=True):
 
 
 class _OfTables(msgspec.Struct, frozen=True):
-    """Findings of Postgres: checksums of tables, and the results of the checks in WITHOUT_CHECKSUM and of others that
-    need nothing from history.
+    """Findings of Postgres: lost entries of indexes, checksums of tables, and the results of the checks in
+    WITHOUT_CHECKSUM and of others that need nothing from history.
     """
 
+    indexes: CheckResult
     sums: dict[str, str | None]
     checks: list[CheckResult]
     consistency: list[CheckResult]

@@ -30,42 +30,6 @@ WHERE coalesce(pool_epoch.blocks, 0) <> coalesce(made.blocks, 0) OR epoch_no > n
 ORDER BY epoch_no, pool_no
 LIMIT $1
 
--- name: check_active_stake
--- The snapshot that counts in epoch $2, taken before tx_id $3, and before pools were reaped: current balances less the later
--- changes ($5 by address in $4), summed by the delegations of that time.
-WITH since AS MATERIALIZED (
-    SELECT stake_no, sum(lovelace)::bigint AS lovelace
-    FROM unnest($4::integer[], $5::bigint[]) AS moved (address_no, lovelace) JOIN address USING (address_no)
-    WHERE stake_no IS NOT NULL
-    GROUP BY stake_no
-), changed AS MATERIALIZED (
-    SELECT DISTINCT stake_no FROM stake_event WHERE tx_id >= $3
-), then_delegated AS (
-    SELECT stake_no, pool_no, active_epoch_no - 2 AS since FROM stake
-    WHERE pool_no IS NOT NULL AND NOT EXISTS (SELECT FROM changed WHERE changed.stake_no = stake.stake_no)
-    UNION ALL
-    SELECT changed.stake_no, last.pool_no, last.epoch_no
-    FROM changed CROSS JOIN LATERAL (
-        SELECT pool_no, epoch_no FROM stake_event WHERE stake_event.stake_no = changed.stake_no AND tx_id < $3
-        ORDER BY tx_id DESC, place DESC LIMIT 1
-    ) last
-), recomputed AS (
-    SELECT d.pool_no, sum(stake.balance - coalesce(since.lovelace, 0)) AS lovelace
-    FROM then_delegated d JOIN stake USING (stake_no) LEFT JOIN since USING (stake_no)
-    WHERE d.pool_no IS NOT NULL
-      AND NOT EXISTS (SELECT FROM pool_reaping r
-                      WHERE r.pool_no = d.pool_no AND r.epoch_no > d.since AND r.epoch_no < $2::integer - 1)
-    GROUP BY d.pool_no
-)
-SELECT format('active_stake of pool %s in epoch %s', encode(pool.pool_id, 'hex'), $2) AS what, NULL::bytea AS address,
-       coalesce(snapshot.active_stake, 0)::text AS indexed, coalesce(recomputed.lovelace, 0)::text AS recomputed
-FROM (SELECT pool_no, active_stake FROM pool_epoch WHERE epoch_no = $2) snapshot
-FULL JOIN recomputed USING (pool_no)
-LEFT JOIN pool USING (pool_no)
-WHERE coalesce(snapshot.active_stake, 0) <> coalesce(recomputed.lovelace, 0)
-ORDER BY pool_no
-LIMIT $1
-
 -- name: check_delegator
 -- The lists contain every delegation that counts, with its balance and reward.
 SELECT 'amount of delegator ' || encode(stake.raw, 'hex') AS what, NULL::bytea AS address,
@@ -97,6 +61,27 @@ FROM (SELECT sum(amount) AS lovelace FROM delegator) sums LEFT JOIN live_stake t
 WHERE coalesce(total.lovelace, 0) <> coalesce(sums.lovelace, 0)
 LIMIT $1
 
--- name: ends
--- The first indexed block's slot and the tip's.
-SELECT (SELECT slot_no FROM block ORDER BY slot_no LIMIT 1) AS first_slot_no, slot_no AS last_slot_no FROM tip
+-- name: start
+-- The number of accounts and of pools, and the slots of the first block and of the tip.
+SELECT (SELECT coalesce(max(stake_no), 0) FROM stake WHERE stake_no <= (SELECT count(*) FROM stake)) AS accounts,
+       (SELECT coalesce(max(pool_no), 0) FROM pool WHERE pool_no <= (SELECT count(*) FROM pool)) AS pools,
+       least((SELECT min(slot_no) FROM block), (SELECT min(slot_no) FROM epoch_boundary_block)) AS first_slot_no,
+       slot_no AS last_slot_no
+FROM tip
+
+-- name: events
+-- The changes of stake credentials from tx_id $1 to before $2, in order; without a pool, 0.
+SELECT tx_id, stake_no, coalesce(pool_no, 0) AS pool_no FROM stake_event
+WHERE tx_id >= $1 AND tx_id < $2 ORDER BY tx_id, place
+
+-- name: reaped
+-- The pools that were reaped, by epoch.
+SELECT epoch_no, array_agg(pool_no) AS pool_nos FROM pool_reaping GROUP BY epoch_no
+
+-- name: stored
+-- The stakes of pools by the epoch in which they count.
+SELECT epoch_no, array_agg(pool_no) AS pool_nos, array_agg(active_stake) AS stakes
+FROM pool_epoch WHERE active_stake <> 0 GROUP BY epoch_no
+
+-- name: names
+SELECT pool_no, pool_id FROM pool WHERE pool_no = ANY ($1::integer[])

@@ -59,7 +59,7 @@ class Here(Readers):
     """Reads on the connection of the snapshot, so that its uncommitted changes are visible."""
 
     def __init__(self, db: InTurns, parts: list[TransactionRange]) -> None:
-        super().__init__(parts)
+        self.divide(parts)
         self._db = db
 
     async def each(self, work: Work[Item, Answer], items: Sequence[Item]) -> AsyncIterator[tuple[Answer, Item]]:

@@ -189,7 +189,7 @@ async def test_a_withdrawal_leaves_the_rest_of_a_reward(
     db = await database.connect(database_url, PREVIEW)
     chain = Written(db)
     await chain.append(10, tx("paid", pays(person("ann", staked=True))))
-    await db.execute("INSERT INTO reward SELECT stake_no, 10, 9 FROM stake")
+    await db.execute("INSERT INTO reward SELECT stake_no, 9 FROM stake")
     taken = [{reward_account("ann"): {"ada": {"lovelace": lovelace}}} for lovelace in withdrawn]
     await chain.append(20, *(tx(f"taken {at}", withdrawals=each) for at, each in enumerate(taken)))
     assert await db.fetchval("SELECT lovelace FROM reward") == left

@@ -18,6 +18,7 @@ from indexer.verify import checksums, flows, histories, numbers, readers, spende
 from indexer.verify import run as verify
 from indexer.verify.checks import CHECKS, WITHOUT_CHECKSUM
 from indexer.verify.keys import PRIME
+from indexer.verify.results import NotComplete
 from shared import database
 from shared.ledger import tx_id_of
 from shared.network import PREVIEW
@@ -137,6 +138,15 @@ async def test_the_spending_of_a_reference_token_is_never_lost(db: asyncpg.Conne
     with pytest.raises(AssertionError, match="UPDATE 0 of"):
         await chain.append(20, tx("burned", pays(person("p")), spends=(("made", 0),), mint=mints((REFERENCE, -1))))
     assert await db.fetchval("SELECT slot_no FROM tip") == 10
+
+
+async def test_a_wrong_schema_is_named_and_nothing_else_is_compared(database_url: str, db: asyncpg.Connection) -> None:
+    await Written(db).append(10, tx("a", pays(person("x"))))
+    await db.execute("UPDATE tip SET tx_count = 7; DROP INDEX tx_hash")
+    assert list(await verified(database_url)) == ["schema"]
+    await db.execute("DROP TABLE tip")
+    with pytest.raises(NotComplete, match=r"table chain_preview\.tip: indexed None"):
+        await verified(database_url)
 
 
 async def test_verify_beside_a_writing_indexer_finds_no_difference(database_url: str, db: asyncpg.Connection) -> None:
@@ -544,6 +554,7 @@ from shared.network import PREVIEW
 async def main(url):
     db = await database.connect(url, PREVIEW)
     async with db.transaction(isolation="repeatable_read"), readers.in_processes(db, url, PREVIEW, 1) as reading:
+        reading.divide(await readers.parts_of(db))
         async for _ in reading.read(parts.recomputed_rows):
             print("at work", flush=True)
             await asyncio.sleep(3_600)

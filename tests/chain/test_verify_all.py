@@ -11,24 +11,22 @@ import pytest
 from devnet.blocks import Chain
 from devnet.generator import Generated, options_of
 from devnet.server import NodeServer
+from indexer.verify import catalog, indexes
 from shared import packed
 from shared.ledger import AddressNo, AssetNo
 from shared.network import PREPROD
+from tests.chain import corruptions
 from tests.chain.harness import Ledgerline, Node, until
 from tests.chain.planted import InTurns, against, planted, within
 
 # Errors that neither history nor the node reveals, and the reason why they are harmless. "X, deleted" is a row of X.
 EXEMPT = {
-    "rollback_depth": "counts what has happened on the way to this chain, for status and metrics",
+    "rollback_depth, deleted": "counts what has happened on the way to this chain, for status and metrics",
     "tip.phase": "what is not live is not verified, and the command says so with status 1",
     "tip, deleted": "the same: nothing is indexed",
     "tip.numbering": "names a set of cached numbers: another one is a new, empty cache",
     "ledger_state, deleted": "an index without one has not read it yet, and the indexer does",
-    "ledger_state.slot_no": "when figures were read: at any other slot of the epoch they are the same",
-    "ledger_state.next_stake_no": "how far the reading of an epoch's rewards is: what is not read is not compared",
-    "ledger_state.complete_epoch_no": "the last epoch in which all rewards were read: they are compared themselves",
     "node_comparison": "what a comparison found that can't be made again, as the ledger has moved on",
-    "reward.slot_no": "when a reward was read, which nothing asks: the reward itself is compared",
 }
 # The rows of a table that verify compares: snapshots that most answers show now or in the next epoch, since neither
 # history nor the node has older ones (verify/stake.py), and numbers in use (a rollback leaves unused ones).
@@ -40,7 +38,6 @@ TELLING = {
     "stake": "stake_no IN (SELECT stake_no FROM stake_event)",
     "delegator_bucket": "delegators > 0",
     "epoch_parameters": "epoch_no = (SELECT max(epoch_no) FROM epoch_parameters)",
-    "pool_epoch": "epoch_no = (SELECT max(epoch_no) FROM pool_epoch)",
     "pool_reward": "epoch_no = (SELECT max(epoch_no) FROM pool_reward)",
 }
 PARTS = 8
@@ -101,8 +98,11 @@ WRONG = {
     "uuid": ("gen_random_uuid()",),
     "json": ("'{{}}'",),
 }
-# A column that no row of this chain has.
-UNUSED = {"mint.large": "UPDATE mint SET large = quantity::numeric + 1, quantity = NULL WHERE mint.ctid = '(0,1)'"}
+# Columns that are null in every row of this index.
+UNUSED = {
+    "mint.large": "UPDATE mint SET large = quantity::numeric + 1, quantity = NULL WHERE mint.ctid = '(0,1)'",
+    "ledger_state.next_stake_no": "UPDATE ledger_state SET next_stake_no = 1",
+}
 COLUMNS = """
 SELECT relname, attname, typname, attnotnull
 FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid JOIN pg_type ON pg_type.oid = atttypid
@@ -189,6 +189,84 @@ async def test_an_error_in_any_column_or_row_of_any_table_is_found(
         "each exemption is of something that is there"
     )
     assert set(tables) == {name.split(".")[0].split(",")[0] for name in seen | touched}
+
+
+async def test_each_corruption_of_the_schema_is_named(db: asyncpg.Connection) -> None:
+    expected = await catalog.expected(db, PREPROD)
+    assert await catalog.described(db, PREPROD) == expected
+    unnamed = []
+    for name, (statement, said) in corruptions.SCHEMA.items():
+        undone = db.transaction()
+        await undone.start()
+        await db.execute(statement)
+        found = catalog.compared(await catalog.described(db, PREPROD), expected)
+        if not any(said in str(each) for each in found):
+            unnamed.append((name, found))
+        await undone.rollback()
+    assert unnamed == []
+
+
+async def test_an_index_of_the_operator_is_no_difference(db: asyncpg.Connection) -> None:
+    undone = db.transaction()
+    await undone.start()
+    await db.execute("CREATE INDEX of_ours ON tx (fee)")
+    assert await catalog.differences(db, PREPROD) == []
+    await undone.rollback()
+
+
+async def test_a_lost_entry_of_any_index_is_named(db: asyncpg.Connection) -> None:
+    """Of each index with rows: filled ones stand for those that are empty in a chain of this length."""
+    unnamed, named = [], 0
+    columns = await db.fetch(COLUMNS)
+    undone = db.transaction(isolation="repeatable_read")
+    await undone.start()
+    for statement in (each for each in FILLED.values() if "bucket" in each or "utxo_asset" in each):
+        await db.execute(statement)
+    assert (await indexes.check(db)).result.differences == []
+    rows = await indexes.rows_of_tables(db)
+    for index in await indexes._indexes.all(db):
+        of_table = [column["attname"] for column in columns if column["relname"] == index.of_table]
+        statement = corruptions.LOST.format(
+            index=index.name, table=index.of_table, condition=index.condition or "true", columns=", ".join(of_table)
+        )
+        if not rows[index.of_table, index.condition]:
+            continue
+        lost = db.transaction()
+        await lost.start()
+        await db.execute(statement)
+        ((found, *_),) = await indexes.found_through(db, [index])
+        if found != rows[index.of_table, index.condition] - 1:
+            unnamed.append((index.name, found))
+        await lost.rollback()
+        named += 1
+    await undone.rollback()
+    assert unnamed == []
+    assert named > 60
+
+
+@pytest.mark.parametrize("index, table", [("address_raw", "address"), ("tx_hash", "tx")])
+async def test_a_lost_entry_is_among_the_differences(db: asyncpg.Connection, index: str, table: str) -> None:
+    columns = ", ".join(column["attname"] for column in await db.fetch(COLUMNS) if column["relname"] == table)
+    statement = corruptions.LOST.format(index=index, table=table, condition="true", columns=columns)
+    found = await planted(db, statement, partial(within, network=PREPROD))
+    assert found and f"rows found through index {index}" in str(found["index"])
+
+
+@pytest.mark.parametrize("name", corruptions.ROWS)
+async def test_a_corruption_of_rows_is_named_without_a_node(db: asyncpg.Connection, name: str) -> None:
+    statement, said = corruptions.ROWS[name]
+    found = await planted(db, statement, partial(within, network=PREPROD))
+    assert found and said in str(found)
+
+
+@pytest.mark.parametrize("name", corruptions.OF_NODE)
+async def test_a_corruption_that_only_the_node_shows_is_named_against_it(
+    db: asyncpg.Connection, indexed: tuple[Ledgerline, str], name: str
+) -> None:
+    statement, said = corruptions.OF_NODE[name]
+    assert await planted(db, statement, partial(within, network=PREPROD)) == {}
+    found = await planted(db, statement, partial(against, network=PREPROD, url=indexed[1]))
+    assert found and said in str(found)
 
 
 # Typical corruptions: a statement and the text of its difference.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from indexer.rows.outputs import pack_spender
-from indexer.verify import checksums, flows, spenders, stake
+from indexer.verify import checksums, flows, spenders
 from indexer.verify.keys import PRIME, key_of, weight_of
 from indexer.verify.numbers import Numbers
 from indexer.verify.spending import Row
@@ -172,31 +172,6 @@ def test_what_each_transaction_leaves_is_exact(seed: int) -> None:
         assert found.assets_left[place] == (value - sum(value_of(output.quantities) for output in made)) % PRIME
     missing = [each.tx_hash for inputs in case.inputs.values() for each in inputs if each.source is None]
     assert found.unresolved == missing and len(found.before) == len(missing)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_changes_since_snapshots_are_those_of_one_output_at_a_time(seed: int) -> None:
-    case = random_case(Random(seed))
-    slots = sorted({slot_of(row.tx_id) for row in case.rows})
-    snapshots = [tx_id_of(slots[1], 0), tx_id_of(slots[-1], 0)]
-    moved = [Counter[int](), Counter[int]()]
-    for (tx_id, index), output in case.outputs.items():
-        spent_by = case.spent_by.get((tx_id, index))
-        if tx_id >= snapshots[0]:
-            moved[tx_id >= snapshots[1]][output.address_no] += output.lovelace
-        if spent_by is not None and spent_by >= snapshots[0]:
-            moved[spent_by >= snapshots[1]][output.address_no] -= output.lovelace
-    found = flows.of(case.rows, spenders.spent_in(case.entries), snapshots).net_lovelace
-    # Lovelace beyond 64 bits wraps, which no ledger can have.
-    for each, net in zip(found, moved, strict=True):
-        columns = dict(zip(each.address_no.tolist(), each.lovelace.tolist(), strict=True))
-        assert {number: total % 2**64 for number, total in columns.items() if total} == {
-            number: total % 2**64 for number, total in net.items() if total % 2**64
-        }
-    both = stake.together(found)
-    total = Counter(moved[0])
-    total.update(moved[1])
-    assert [number % 2**64 for number in both.lovelace.tolist()] == [total[each] % 2**64 for each in both.address_no]
 
 
 def test_sums_over_parts_are_exact() -> None:

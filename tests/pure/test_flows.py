@@ -184,12 +184,3 @@ def test_each_byte_of_a_hash_counts(place: int) -> None:
     wrong = bytearray(b"\2" * 32)
     wrong[place] ^= 1
     assert spending(RIGHT, tx_hash=bytes(wrong)) != 0
-
-
-def test_movements_of_addresses_are_kept_by_snapshot() -> None:
-    rows = [msgspec.structs.replace(transaction({}), tx_id=slot << 16) for slot in (1, 2, 3, 4)]
-    moved = flows.of(rows, UNSPENT, [2 << 16, 4 << 16]).net_lovelace
-    assert [(each.address_no.tolist(), each.lovelace.tolist()) for each in moved] == [
-        ([OWNER], [-20]),
-        ([OWNER], [-10]),
-    ]
