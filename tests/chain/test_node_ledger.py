@@ -203,6 +203,30 @@ async def test_a_difference_of_each_kind_is_named_with_both_values(
         assert name and ours != theirs and words in theirs
 
 
+# Kind -> the table that lacks what the node tells, and how it is lost.
+LOST = {
+    "genesis_configuration": ("genesis_configuration", "UPDATE genesis_configuration SET configuration = '{}'"),
+    "protocol_parameter": ("epoch_parameters", "DELETE FROM epoch_parameters"),
+    "pot": ("ledger_state", "UPDATE ledger_state SET reserves = NULL"),
+}
+
+
+@pytest.mark.parametrize("kind", LOST)
+async def test_a_figure_that_is_missing_here_is_named(known: tuple[Ledgerline, Telling], kind: str) -> None:
+    ledgerline, node = known
+    table, lose = LOST[kind]
+    db = await database.connect(ledgerline.database_url, PREVIEW)
+    try:
+        await db.execute(f"CREATE TEMP TABLE kept AS TABLE {table}")
+        await db.execute(lose)
+        found = differing(await compared(ledgerline.database_url, node))
+        await db.execute(f"TRUNCATE {table}; INSERT INTO {table} SELECT * FROM kept")  # noqa: S608 - ours
+    finally:
+        await db.close()
+    assert found.keys() == {kind}
+    assert all(theirs not in ("none", "{}") for _, theirs in found[kind].values())
+
+
 def test_a_pools_new_parameters_count_from_the_next_epoch_on(ledgerline: Ledgerline) -> None:
     """Also those of a pool that retires, and of one that is registered again after it has retired."""
     chain = Scripted()
