@@ -249,7 +249,7 @@ async def play(demo: Demo, stack: AsyncExitStack, ours: settings.Settings, block
     examples = examples_of(chain)
     began_at = time.monotonic()
     with console.status("Indexing the chain"):
-        await demo.until("the index", lambda: indexed(api, display_key, examples.address, node))
+        await demo.until("the index", lambda: caught_up(api, node))
     transactions = sum(len(block.decoded().get("transactions", ())) for block in chain.blocks)
     started("indexer", f"{transactions:,} transactions, {time.monotonic() - began_at:.1f} s after the API was up")
     addresses = {"url": api.url, "ogmios": node.url, "control": controls}
@@ -376,6 +376,16 @@ async def indexed(api: ApiClient, key: str, address: str, node: NodeServer) -> b
     """True if the API's answers include the node's tip, else None."""
     answer = await api.get(f"/v1/tx/history/{address}?limit=1", key)
     return True if answer and answer["last_updated"]["block_hash"] == node.blocks[-1].id else None
+
+
+async def caught_up(api: ApiClient, node: NodeServer) -> bool | None:
+    """True if the index has the node's height, else None.
+
+    It needs no key: a chain request is refused until there is an index, and the console would show that as an error.
+    """
+    answer = await api.get("/v1/status")
+    networks = answer["data"]["networks"] if answer else []
+    return True if any(network["block_no"] == node.blocks[-1].height for network in networks) else None
 
 
 def examples_of(chain: Generated) -> Examples:

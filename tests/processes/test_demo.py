@@ -1,11 +1,13 @@
 """`make demo` leaves no process or folder behind, however it ends."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -59,6 +61,27 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
         process.kill()
 
 
+def indexer_of(data_dir: Path) -> psutil.Process:
+    """The indexer of the demo, as soon as it runs."""
+    found: list[psutil.Process] = until(
+        "the indexer", lambda: [each for each in processes_of(data_dir) if words_of(each)[2:3] == ["indexer"]]
+    )
+    return found[0]
+
+
+def asks_for_the_index(log: Path) -> bool:
+    return re.search(r"/v1/(status|tx/history)", log.read_text()) is not None
+
+
+def usage(script: str) -> dict[str, Any] | None:
+    """The usage of the demo's only account, once it has any."""
+    command = f'. {script} && admin "users/usage/summary"'
+    answer = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    (account,) = json.loads(answer.stdout)["data"]
+    found: dict[str, Any] = account
+    return found if found["total_requests"] else None
+
+
 def processes_of(data_dir: Path) -> list[psutil.Process]:
     """The processes that name the folder in their command line or environment."""
     found = []
@@ -76,6 +99,10 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is
     data_dir: Path, tmp_path: Path
 ) -> None:
     demo = Demo(data_dir, tmp_path / "killed.out")
+    indexer = indexer_of(data_dir)
+    indexer.suspend()  # long enough for the demo to ask for an index that is not there
+    until("a question about the index", lambda: any(map(asks_for_the_index, data_dir.glob("demo-*/API.out"))))
+    indexer.resume()
     output = demo.says("New blocks")
     lines = output.splitlines()
     assert len(lines) <= 21, output  # three lines of blocks follow, on a screen of 24
@@ -86,6 +113,8 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is
         answer = subprocess.run(["sh", "-c", f". {script} && {command}"], cwd=ROOT, capture_output=True, text=True)
         assert '"success": true' in answer.stdout, (command, answer)
     assert len(tried) == 6
+    used = until("usage", lambda: usage(script))
+    assert used["failed_requests"] == 0, used
     paid = subprocess.run(["sh", "-c", f". {script} && pay"], cwd=ROOT, capture_output=True, text=True)
     assert "submitted " in paid.stdout and "confirmations: 1" in paid.stdout, paid
     demo.popen.kill()
@@ -95,10 +124,7 @@ def test_the_lines_work_a_killed_demo_leaves_nothing_behind_and_an_ended_part_is
 
     demo = Demo(data_dir, tmp_path / "next.out")
     demo.says(f"Removed {left.name}", "servers ")
-    indexer = until(
-        "the indexer", lambda: [each for each in processes_of(data_dir) if words_of(each)[2:3] == ["indexer"]]
-    )
-    indexer[0].kill()
+    indexer_of(data_dir).kill()
     assert demo.popen.wait(60) == 1
     assert "The indexer was killed by SIGKILL" in demo.output()
     assert list(data_dir.glob("demo-*")) == []
