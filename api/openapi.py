@@ -121,6 +121,7 @@ _PARAMETERS = {
     "network_id": f"List only credentials for this network: {_NETWORK_IDS}.",
     "expires_within": "List only active credentials that expire within this number of days.",
     "includeRevoked": "Include revoked credentials.",
+    "includeReads": "Include `…viewed` and `…listed` entries, which reading leaves.",
     "start_date": "Start (inclusive). A date without a time means 00:00 UTC.",
     "end_date": "End. A time at the beginning of a minute excludes that minute; a date without a time includes that "
     "whole day.",

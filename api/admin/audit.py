@@ -11,7 +11,7 @@ from api import errors
 from api.answers import Instant, Json, Page, Total, TotalPaging
 from api.ask import AdminAsk
 from api.caller import AdminKey
-from api.parameters import Choice, Id, Integer, Moment, Offset, Question, Text
+from api.parameters import Choice, Flag, Id, Integer, Moment, Offset, Question, Text
 from shared import sql
 
 Action = Literal[
@@ -47,6 +47,7 @@ class AuditFilter(Question, frozen=True, kw_only=True):
     request_id: Annotated[str | None, Text(_LONGEST_TEXT)] = None
     since: Annotated[datetime | None, Moment()] = msgspec.field(name="from", default=None)
     until: Annotated[datetime | None, Moment(last=True)] = msgspec.field(name="to", default=None)
+    include_reads: Annotated[bool, Flag()] = msgspec.field(name="includeReads", default=True)
 
     def check(self) -> None:
         """Refuse a period that ends before it starts."""
@@ -98,7 +99,7 @@ async def listed(ask: AdminAsk[AuditFilter, None]) -> Page[AuditEntry, TotalPagi
     page = ask.question
     seen = None if ask.key.is_bootstrap else ask.key.id
     of = (page.action, page.admin_key_id, page.target_id, page.target_type, page.request_id)
-    filters = (seen, *of, page.since, page.until)
+    filters = (seen, *of, page.since, page.until, page.include_reads)
     async with ask.snapshot() as db:
         entries = await _entries.all(db, *filters, page.limit, page.offset)
         total = await _entry_count.one(db, *filters)

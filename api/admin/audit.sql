@@ -17,8 +17,9 @@ WHERE ($1::uuid IS NULL OR audit_log.admin_key_id = $1)
   AND ($6::text IS NULL OR audit_log.details ->> 'request_id' = $6)
   AND ($7::timestamptz IS NULL OR audit_log.created_at >= $7)
   AND ($8::timestamptz IS NULL OR audit_log.created_at <= $8)
+  AND ($9 OR audit_log.action NOT LIKE ALL ('{%.viewed,%.listed}'))
 ORDER BY audit_log.created_at DESC, audit_log.id DESC
-LIMIT $9 OFFSET $10
+LIMIT $10 OFFSET $11
 
 -- name: entry_count
 SELECT count(*) AS total
@@ -31,3 +32,4 @@ WHERE ($1::uuid IS NULL OR admin_key_id = $1)
   AND ($6::text IS NULL OR details ->> 'request_id' = $6)
   AND ($7::timestamptz IS NULL OR created_at >= $7)
   AND ($8::timestamptz IS NULL OR created_at <= $8)
+  AND ($9 OR action NOT LIKE ALL ('{%.viewed,%.listed}'))

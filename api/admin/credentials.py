@@ -256,8 +256,9 @@ async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmatio
         )
         if found is None:
             raise errors.credential_not_found_or_revoked()
-        await audit.record(db, ask, "credential.updated", found.id, fields=list(given))
-        return Confirmation(data=await _changed(ask, db, found.id), message="Credential updated")
+        credential = await _changed(ask, db, found.id)
+        await audit.record(db, ask, "credential.updated", credential.id, name=credential.name, fields=list(given))
+        return Confirmation(data=credential, message="Credential updated")
 
 
 async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCredential]:
@@ -293,6 +294,7 @@ async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[Rotated
             ask,
             "credential.rotated",
             credential.id,
+            name=credential.name,
             old={"api_key_prefix": former.api_key_prefix},
             new={"api_key_prefix": credential.api_key_prefix},
             former_key_ends_at=former.ends_at,

@@ -121,6 +121,7 @@ class RestrictionsRecord(msgspec.Struct, frozen=True):
 
 class _Rules(msgspec.Struct, frozen=True):
     id: UUID
+    name: str
     revoked: bool
     rate_limit_per_minute: int
     expires_at: datetime | None
@@ -158,9 +159,10 @@ async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Lim
     in its day or month, except perhaps those of the last five seconds.
     """
     async with ask.commit() as db:
-        old = (await _to_change(ask, db)).limits()
+        rules = await _to_change(ask, db)
+        old = rules.limits()
         new = msgspec.structs.replace(old, **ask.body.given())
-        changed = await _record_change(ask, db, old, new)
+        changed = await _record_change(ask, db, rules.name, old, new)
         if changed:
             await ask.invalidation.of(await key_hashes(db, old.credential_id))
             requests, per = (None, None) if new.quota is None else (new.quota.requests, new.quota.per)
@@ -182,9 +184,10 @@ async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) 
     """
     given = {field: list(value or ()) for field, value in ask.body.given().items()}
     async with ask.commit() as db:
-        old = (await _to_change(ask, db)).restrictions()
+        rules = await _to_change(ask, db)
+        old = rules.restrictions()
         new = msgspec.structs.replace(old, **given)
-        changed = await _record_change(ask, db, old, new)
+        changed = await _record_change(ask, db, rules.name, old, new)
         if changed:
             await ask.invalidation.of(await key_hashes(db, old.credential_id))
             await _set_restrictions.run(db, old.credential_id, new.ip_networks, new.scopes)
@@ -211,6 +214,7 @@ async def _to_change(ask: AdminAsk[OneCredential, Any], db: sql.Connection) -> _
 async def _record_change(
     ask: AdminAsk[OneCredential, Any],
     db: sql.Connection,
+    name: str,
     old: Limits | RestrictionsRecord,
     new: Limits | RestrictionsRecord,
 ) -> bool:
@@ -218,9 +222,8 @@ async def _record_change(
     fields = [field for field in old.__struct_fields__ if getattr(old, field) != getattr(new, field)]
     if fields:
         values = [{field: getattr(each, field) for field in fields} for each in (old, new)]
-        await audit.record(
-            db, ask, "credential.updated", old.credential_id, fields=fields, old=values[0], new=values[1]
-        )
+        details = {"name": name, "fields": fields, "old": values[0], "new": values[1]}
+        await audit.record(db, ask, "credential.updated", old.credential_id, **details)
     else:
         await audit.record(db, ask, "credential.viewed", old.credential_id)
     return bool(fields)

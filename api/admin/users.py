@@ -206,8 +206,9 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccoun
             raise errors.external_id_in_use() from conflict
         if found is None:
             raise errors.user_account_not_found()
-        await audit.record(db, ask, "user_account.updated", found.id, fields=list(given))
-        return Confirmation(data=await _changed(ask, db, found.id), message="User account updated")
+        user = await _changed(ask, db, found.id)
+        await audit.record(db, ask, "user_account.updated", user.id, name=user.name, fields=list(given))
+        return Confirmation(data=user, message="User account updated")
 
 
 async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
@@ -217,8 +218,9 @@ async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
         if await _set_status.one(db, ask.question.id, ask.key.id, "suspended") is None:
             return Confirmation(data=await _unchanged(ask, db), message="User account was already suspended")
         await ask.invalidation.of([row.key_hash for row in await _key_hashes.all(db, ask.question.id)])
-        await audit.record(db, ask, "user_account.suspended", ask.question.id)
-        return Confirmation(data=await _changed(ask, db, ask.question.id), message="User account suspended")
+        user = await _changed(ask, db, ask.question.id)
+        await audit.record(db, ask, "user_account.suspended", user.id, name=user.name)
+        return Confirmation(data=user, message="User account suspended")
 
 
 async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
@@ -227,8 +229,9 @@ async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
     async with ask.commit() as db:
         if await _set_status.one(db, ask.question.id, ask.key.id, "active") is None:
             return Confirmation(data=await _unchanged(ask, db), message="User account was already active")
-        await audit.record(db, ask, "user_account.reactivated", ask.question.id)
-        return Confirmation(data=await _changed(ask, db, ask.question.id), message="User account reactivated")
+        user = await _changed(ask, db, ask.question.id)
+        await audit.record(db, ask, "user_account.reactivated", user.id, name=user.name)
+        return Confirmation(data=user, message="User account reactivated")
 
 
 async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:

@@ -131,6 +131,42 @@ async def test_entries_are_filtered_and_paged(partner: Partner) -> None:
         assert (wrong.status, wrong.error) == (400, error), query
 
 
+async def test_entries_of_reads_can_be_left_out(partner: Partner) -> None:
+    user = await partner.user()
+    await partner.get("/users")
+    await partner.get(f"/users/{user['id']}")
+    await partner.issued(user)
+    await partner.get("/credentials")
+    await partner.get(f"/users/{user['id']}")
+    everything = await entries(partner)
+    assert everything == await entries(partner, "limit=100&includeReads=true")
+    reply = await partner.get("/audit-logs?limit=1&includeReads=false")
+    assert [entry["action"] for entry in reply.body["data"]] == ["credential.created"]
+    assert reply.body["pagination"]["total"] == 2
+    reads = [entry for entry in everything if entry["action"].endswith((".viewed", ".listed"))]
+    changes = await entries(partner, "limit=100&includeReads=false")
+    assert (len(reads), len(reads) + len(changes)) == (4, len(everything))
+    assert not any(entry in reads for entry in changes)
+
+
+async def test_every_change_names_its_target_until_the_account_is_deleted(partner: Partner) -> None:
+    user = await partner.user(name="Bob")
+    credential, _ = await partner.issued(user, name="k")
+    await partner.call("PATCH", f"/users/{user['id']}", {"email": "m"})
+    await partner.call("POST", f"/users/{user['id']}/suspend")
+    await partner.call("POST", f"/users/{user['id']}/reactivate")
+    path = f"/credentials/{credential['id']}"
+    await partner.call("PATCH", path, {"description": "d"})
+    await partner.call("PUT", f"{path}/limits", {"rate_limit_per_minute": 7})
+    await partner.call("PUT", f"{path}/restrictions", {"scopes": ["assets"]})
+    await partner.call("POST", f"{path}/rotate", {"overlap_seconds": 0})
+    await partner.call("DELETE", path)
+    names = [entry["details"].get("name") for entry in await entries(partner)]
+    assert names == ["k"] * 5 + ["Bob"] * 3 + ["k", "Bob"]
+    await partner.call("DELETE", f"/users/{user['id']}")
+    assert not any("name" in entry["details"] for entry in await entries(partner))
+
+
 async def test_forwarded_addresses_count_behind_trusted_proxies_only(
     environment: dict[str, str],
 ) -> None:

@@ -87,6 +87,7 @@ async def test_both_keys_work_until_the_overlap_ends_and_share_one_minute(
         await asyncio.sleep(0.1)
     assert (await api.get(CHAIN_PATH, rotated["api_key"])).headers["RateLimit-Remaining"] == str(left - 1)
     assert await details(partner, "credential.rotated") == {
+        "name": credential["name"],
         "old": {"api_key_prefix": credential["api_key_prefix"]},
         "new": {"api_key_prefix": rotated["credential"]["api_key_prefix"]},
         "former_key_ends_at": rotated["former_key"]["ends_at"],
@@ -199,10 +200,11 @@ async def test_a_change_is_recorded_with_old_and_new_values_and_no_change_says_s
 ) -> None:
     await put(partner, credential, "limits", rate_limit_per_minute=60, quota={"requests": 9, "per": "day"})
     quota = {"requests": 9, "per": "day"}
-    expected = {"fields": ["quota"], "old": {"quota": None}, "new": {"quota": quota}}
+    expected = {"name": credential["name"], "fields": ["quota"], "old": {"quota": None}, "new": {"quota": quota}}
     assert await details(partner, "credential.updated") == expected
     await put(partner, credential, "restrictions", scopes=["pools", "assets"], ip_networks=["10.1.2.3"])
     assert await details(partner, "credential.updated") == {
+        "name": credential["name"],
         "fields": ["ip_networks", "scopes"],
         "old": {"ip_networks": [], "scopes": []},
         "new": {"ip_networks": ["10.1.2.3/32"], "scopes": ["pools", "assets"]},

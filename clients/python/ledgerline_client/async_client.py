@@ -1739,6 +1739,7 @@ class AsyncLedgerline(AsyncHttp):
         request_id: str | None = None,
         from_time: str | None = None,
         to_time: str | None = None,
+        include_reads: bool | None = None,
     ) -> types.AuditEntryPage:
         """List audit log entries, newest first.
 
@@ -1759,6 +1760,7 @@ class AsyncLedgerline(AsyncHttp):
                 "request_id": request_id,
                 "from": from_time,
                 "to": to_time,
+                "includeReads": include_reads,
             },
             None,
             key="admin_key",
@@ -1777,6 +1779,7 @@ class AsyncLedgerline(AsyncHttp):
         request_id: str | None = None,
         from_time: str | None = None,
         to_time: str | None = None,
+        include_reads: bool | None = None,
     ) -> AsyncIterator[types.AuditEntry]:
         """Every item of `list_audit_logs`, page by page."""
         return self.pages(
@@ -1791,6 +1794,7 @@ class AsyncLedgerline(AsyncHttp):
                 "request_id": request_id,
                 "from": from_time,
                 "to": to_time,
+                "includeReads": include_reads,
             },
             key="admin_key",
         )

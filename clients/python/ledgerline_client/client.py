@@ -1731,6 +1731,7 @@ class Ledgerline(Http):
         request_id: str | None = None,
         from_time: str | None = None,
         to_time: str | None = None,
+        include_reads: bool | None = None,
     ) -> types.AuditEntryPage:
         """List audit log entries, newest first.
 
@@ -1751,6 +1752,7 @@ class Ledgerline(Http):
                 "request_id": request_id,
                 "from": from_time,
                 "to": to_time,
+                "includeReads": include_reads,
             },
             None,
             key="admin_key",
@@ -1769,6 +1771,7 @@ class Ledgerline(Http):
         request_id: str | None = None,
         from_time: str | None = None,
         to_time: str | None = None,
+        include_reads: bool | None = None,
     ) -> Iterator[types.AuditEntry]:
         """Every item of `list_audit_logs`, page by page."""
         return self.pages(
@@ -1783,6 +1786,7 @@ class Ledgerline(Http):
                 "request_id": request_id,
                 "from": from_time,
                 "to": to_time,
+                "includeReads": include_reads,
             },
             key="admin_key",
         )

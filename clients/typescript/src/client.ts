@@ -493,6 +493,8 @@ export type ListAuditLogsOptions = {
   from?: string | undefined;
   /** List only entries up to this time. A date without a time includes that whole day. */
   to?: string | undefined;
+  /** Include `…viewed` and `…listed` entries, which reading leaves. */
+  includeReads?: boolean | undefined;
 };
 
 /** Options of `createAdminKey`. */
