@@ -191,6 +191,9 @@ async def test_the_whole_life_of_a_customer(site: Site) -> None:
         await click(page, "I have stored it")
         await told(page, "Credential rotated")
         assert [(await site.api.get("/v1/key", key)).status for key in (first, second)] == [200, 200]
+        await turn_to(page, "Audit log")
+        rotated = page.get_by_role("row").filter(has_text="Credential rotated")
+        await rotated.get_by_role("link", name="backend", exact=True).click()
 
         await click(page, "Revoke")
         await in_dialog(page, "Revoke key")
@@ -253,9 +256,13 @@ async def limit_is_drawn(page: "Page") -> bool:
 
 
 async def audited(page: "Page") -> None:
-    """The audit log has every step, or a single one if filtered."""
+    """The audit log has every step, or a single one if filtered; reads are shown on request."""
     await turn_to(page, "Audit log")
     done = page.get_by_role("table", name="Audit log")
+    await done.get_by_role("cell", name="Account deleted", exact=True).wait_for()
+    assert await done.get_by_role("cell", name=re.compile("viewed|listed")).count() == 0
+    await page.get_by_label("Reads", exact=True).select_option(label="Shown")
+    await done.get_by_role("cell", name="Credential viewed", exact=True).first.wait_for()
     for action in (
         "Account created",
         "Credential created",
@@ -272,6 +279,75 @@ async def audited(page: "Page") -> None:
         .evaluate_all("all => all.map(each => each.value)")
     )
     assert sorted(offered) == sorted(["", *get_args(Action)])
+
+
+async def test_a_new_credential_has_its_rules_before_its_key_is_shown(site: Site) -> None:
+    partner = await site.partner()
+    account = await partner.user(name="Customer")
+    async with site.visit(partner.admin_key, permissions=["clipboard-read", "clipboard-write"]) as page:
+        await page.goto(f"/console#/accounts/{account['id']}")
+        await click(page, "New credential")
+        await page.get_by_role("dialog").get_by_label("assets").check()
+        await in_dialog(page, "Create credential", Name="b", Network="Preview", Quota="100", Networks="nonsense")
+        await page.get_by_role("dialog").get_by_text("ip_networks must be an array of").wait_for()
+        (refused,) = await partner.data("GET", "/credentials?includeRevoked=true")
+        assert refused["revoked"], "no key without the rules that were asked for is left"
+        await in_dialog(page, "Create credential", Networks="127.0.0.0/8")
+        key = await new_key(page)
+        assert (await site.api.get("/v1/network", key)).status == 403
+        (made,) = await partner.data("GET", "/credentials")
+        limits, restrictions = [
+            await partner.data("GET", f"/credentials/{made['id']}/{of}") for of in ("limits", "restrictions")
+        ]
+        assert limits["quota"] == {"requests": 100, "per": "month"}
+        assert (restrictions["ip_networks"], restrictions["scopes"]) == (["127.0.0.0/8"], ["assets"])
+
+
+async def test_every_period_and_every_page_open_after_one_another_in_both_orders(site: Site) -> None:
+    partner = await site.partner()
+    account = await partner.user(name="Customer")
+    credential, _ = await partner.issued(account, name="backend")
+    await site.used(credential, 42)
+    bars = {"24 hours": 24, "7 days": 7, "30 days": 30, "12 months": 12}
+    periods = [*bars, *reversed(bars), "24 hours", "30 days", "7 days", "12 months", "24 hours"]
+    async with site.visit(partner.admin_key) as page:
+        for path in ("", f"accounts/{account['id']}", f"credentials/{credential['id']}"):
+            await page.goto(f"/console#/{path}")
+            await page.get_by_role("img", name="Requests in the last 30 days: 42").wait_for()
+            for period in periods:
+                await page.get_by_role("navigation", name="Period").get_by_role("link", name=period).click()
+                chart = page.locator("figure").filter(
+                    has=page.get_by_role("img", name=f"Requests in the last {period}: 42")
+                )
+                await chart.wait_for()
+                assert await chart.locator("tbody tr").count() == bars[period]
+        links = page.get_by_role("navigation", name="Pages").get_by_role("link")
+        pages = await links.all_inner_texts()
+        for name in [*pages, *reversed(pages)]:
+            await turn_to(page, name)
+            await page.get_by_role("heading", level=1, name=name, exact=True).wait_for()
+            assert await page.get_by_role("heading", level=1).all_inner_texts() == [name]
+
+
+async def test_long_names_take_two_lines_and_are_shown_in_full_on_request(site: Site) -> None:
+    partner = await site.partner("P" * 255)
+    name = "Wide " * 51
+    account = await partner.user(name=name, external_id="r" * 255, email="e" * 255, billing_plan="p" * 255)
+    credential, _ = await partner.issued(account, name=name)
+    async with site.visit(partner.admin_key, viewport={"width": 390, "height": 900}) as page:
+        for path in (
+            "accounts",
+            f"accounts/{account['id']}",
+            "credentials",
+            f"credentials/{credential['id']}",
+            "audit",
+        ):
+            await page.goto(f"/console#/{path}")
+            shown = page.get_by_role("main").locator(f"[title^='{name.strip()}']")
+            await shown.first.wait_for()
+            lines = "each => each.clientHeight / parseFloat(getComputedStyle(each).lineHeight)"
+            assert await shown.first.evaluate(lines) < 2.5
+            assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
 
 
 async def test_two_partners_side_by_side_see_nothing_of_each_other(site: Site) -> None:

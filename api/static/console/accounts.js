@@ -1,7 +1,7 @@
 // The accounts of a partner's customers: the list, and the page of a single account.
 import { get } from "./api.js";
 import { CredentialList, NewCredential } from "./credentials.js";
-import { Ago, Badge, Card, Confirm, Copy, Curl, Empty, Fact, Field, Filters, Form, Heading, Loaded, None, Opener, Pager, Table, Time, given, html, jsonObject, say } from "./parts.js";
+import { Ago, Badge, Card, Confirm, Copy, Curl, Empty, Fact, Field, Filters, Form, Heading, Loaded, Name, None, Opener, Pager, Table, Time, given, html, jsonObject, say } from "./parts.js";
 import { go, link, withQuery } from "./router.js";
 import { Usage } from "./usage.js";
 import { counted } from "./words.js";
@@ -34,15 +34,17 @@ function AccountTable({ answer: { data, pagination }, query }) {
       : html`<${Empty} title="No accounts yet">An account represents one of your customers and holds their credentials.</${Empty}>`;
   }
   const columns = [
-    { name: "Name", cell: (user) => html`<a href=${link(`/accounts/${user.id}`)}>${user.name}</a>` },
-    { name: "Reference", cell: (user) => user.external_id ?? html`<${None} />` },
-    { name: "Email", cell: (user) => user.email ?? html`<${None} />` },
-    { name: "Plan", cell: (user) => user.billing_plan ?? html`<${None} />` },
+    { name: "Name", cell: (user) => html`<a href=${link(`/accounts/${user.id}`)}><${Name}>${user.name}</${Name}></a>` },
+    { name: "Reference", cell: (user) => optional(user.external_id) },
+    { name: "Email", cell: (user) => optional(user.email) },
+    { name: "Plan", cell: (user) => optional(user.billing_plan) },
     { name: "Status", cell: (user) => html`<${Badge} word=${user.status} />` },
     { name: "Created", figures: true, cell: (user) => html`<${Ago} at=${user.created_at} />` },
   ];
   return html`<${Table} caption="Accounts" columns=${columns} rows=${data} /><${Pager} pagination=${pagination} shown=${data.length} path="/accounts" query=${query} />`;
 }
+
+const optional = (text) => (text === null ? html`<${None} />` : html`<${Name}>${text}</${Name}>`);
 
 // One account ----------------------------------------------------------------------------------------------------------
 
@@ -86,9 +88,9 @@ function AccountPage({ user, path, query, reload }) {
     </${Heading}>
     <${Card} title="Account" actions=${html`<${Curl} path=${path} />`}>
       <dl class="facts">
-        <${Fact} name="Reference">${user.external_id ?? html`<${None} />`}</${Fact}>
-        <${Fact} name="Email">${user.email ?? html`<${None} />`}</${Fact}>
-        <${Fact} name="Plan">${user.billing_plan ?? html`<${None} />`}</${Fact}>
+        <${Fact} name="Reference">${optional(user.external_id)}</${Fact}>
+        <${Fact} name="Email">${optional(user.email)}</${Fact}>
+        <${Fact} name="Plan">${optional(user.billing_plan)}</${Fact}>
         <${Fact} name="Created"><${Time} at=${user.created_at} /></${Fact}>
         <${Fact} name="Last changed"><${Time} at=${user.updated_at} /></${Fact}>
         <${Fact} name="Id"><code>${user.id}</code> <${Copy} label="Copy" text=${() => user.id} /></${Fact}>

@@ -1,6 +1,6 @@
 // The admin keys of partners. Only the bootstrap key sees this page.
 import { choices, get } from "./api.js";
-import { Ago, Badge, Card, Choice, Confirm, Curl, Dialog, Field, Form, Heading, Loaded, NewKey, None, Pager, Table, Time, given, html, say } from "./parts.js";
+import { Ago, Badge, Card, Choice, Confirm, Curl, Dialog, Field, Form, Heading, Loaded, Name, NewKey, None, Pager, Table, Time, given, html, say } from "./parts.js";
 import { Component } from "./preact.mjs";
 import { withQuery } from "./router.js";
 
@@ -23,7 +23,7 @@ function Keys({ answer: { data, pagination }, query, reload }) {
     reload();
   };
   const columns = [
-    { name: "Partner", cell: (key) => key.entity_name },
+    { name: "Partner", cell: (key) => html`<${Name}>${key.entity_name}</${Name}>` },
     { name: "Key", cell: (key) => html`<code>${key.key_prefix}…</code>` },
     { name: "Permissions", cell: (key) => (key.is_bootstrap ? html`<${None}>admin keys only</${None}>` : key.permissions.join(", ")) },
     { name: "Status", cell: (key) => html`<${Badge} word=${key.revoked ? "revoked" : key.is_bootstrap ? "bootstrap" : "active"} />` },

@@ -1,6 +1,6 @@
 // The audit log, with filters.
 import { get } from "./api.js";
-import { Card, Curl, Empty, Field, Filters, Heading, Loaded, None, Pager, Table, Time, html } from "./parts.js";
+import { Card, Curl, Empty, Field, Filters, Heading, Loaded, Name, None, Pager, Table, Time, html } from "./parts.js";
 import { go, link, withQuery } from "./router.js";
 import { actionName } from "./words.js";
 
@@ -13,13 +13,16 @@ const ACTIONS = {
 const TARGETS = [["", "Any target"], ["user_account", "Accounts"], ["credential", "Credentials"], ["admin_key", "Admin keys"]];
 
 export function Audit({ query }) {
-  const path = withQuery("/v1/admin/audit-logs", { limit: LIMIT, ...query, from: startOf(query.from), to: endOf(query.to) });
+  // An action or a request that is asked for is shown even if it only reads.
+  const includeReads = query.includeReads ?? String(Boolean(query.action || query.request_id));
+  const path = withQuery("/v1/admin/audit-logs", { limit: LIMIT, ...query, from: startOf(query.from), to: endOf(query.to), includeReads });
   const actions = Object.entries(ACTIONS).flatMap(([target, verbs]) => verbs.map((verb) => `${target}.${verb}`));
   return html`
     <${Heading} title="Audit log"><${Curl} path=${path} /></${Heading}>
     <${Card} title="Who did what, and when">
       <${Filters} query=${query} onApply=${(filters) => go("/audit", filters)}>
         <${Field} name="action" label="Action" options=${[["", "Any action"], ...actions.map((action) => [action, actionName(action)])]} value=${query.action} />
+        <${Field} name="includeReads" label="Reads" options=${[["", "Hidden"], ["true", "Shown"]]} value=${query.includeReads} />
         <${Field} name="target_type" label="Target" options=${TARGETS} value=${query.target_type} />
         <${Field} name="target_id" label="Target id" maxlength="36" value=${query.target_id} />
         <${Field} name="from" label="From" type="date" value=${query.from} />
@@ -38,7 +41,7 @@ function Entries({ answer: { data, pagination }, query }) {
     { name: "Time", cell: (entry) => html`<${Time} at=${entry.created_at} />` },
     { name: "Action", cell: (entry) => actionName(entry.action) },
     { name: "Target", cell: (entry) => html`<${Target} entry=${entry} />` },
-    { name: "By", cell: (entry) => html`${entry.admin_entity_name}${entry.ip_address && html`<small class="muted"> from ${entry.ip_address}</small>`}` },
+    { name: "By", cell: (entry) => html`<${Name}>${entry.admin_entity_name}</${Name}>${entry.ip_address && html`<small class="muted"> from ${entry.ip_address}</small>`}` },
     { name: "Details", cell: (entry) => html`<${Details} entry=${entry} />` },
   ];
   return html`<${Table} caption="Audit log" columns=${columns} rows=${data} /><${Pager} pagination=${pagination} shown=${data.length} path="/audit" query=${query} />`;
@@ -48,7 +51,7 @@ const PAGES = { user_account: "accounts", credential: "credentials" };
 
 function Target({ entry: { target_id: id, target_type: type, details } }) {
   if (!id) return html`<${None} children="a list" />`;
-  const name = details.name ?? `${id.slice(0, 8)}…`;
+  const name = html`<${Name}>${details.name ?? `${id.slice(0, 8)}…`}</${Name}>`;
   return PAGES[type] ? html`<a href=${link(`/${PAGES[type]}/${id}`)} title=${id}>${name}</a>` : html`<span title=${id}>${name}</span>`;
 }
 

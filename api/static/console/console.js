@@ -163,11 +163,21 @@ class Frame extends Component {
   }
 }
 
-// The list of a page or, with an id, a single item of it.
-function Page({ page, id, query }) {
-  const [, , List, One] = page ?? [];
-  if (!List || (id && !One)) return html`<${Heading} title="Page not found" /><p><a href=${link("/")}>Go to the start page</a></p>`;
-  return id ? html`<${One} id=${id} query=${query} />` : html`<${List} query=${query} />`;
+// The list of a page or, with an id, a single item of it. A page that fails to render leaves the frame and the other pages as they are.
+class Page extends Component {
+  state = { failed: false };
+
+  componentDidCatch(error) {
+    reportError(error);
+    this.setState({ failed: true });
+  }
+
+  render({ page, id, query }, { failed }) {
+    if (failed) return html`<${Heading} title="This page has failed" /><p>Reload it, or open another one.</p>`;
+    const [, , List, One] = page ?? [];
+    if (!List || (id && !One)) return html`<${Heading} title="Page not found" /><p><a href=${link("/")}>Go to the start page</a></p>`;
+    return id ? html`<${One} id=${id} query=${query} />` : html`<${List} query=${query} />`;
+  }
 }
 
 const page = document.getElementById("page");

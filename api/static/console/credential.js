@@ -1,9 +1,10 @@
 // The page of one credential: its key, limits, restrictions and usage.
-import { choices, get } from "./api.js";
+import { get } from "./api.js";
 import { statusOf } from "./credentials.js";
-import { Ago, Badge, Card, Choice, Confirm, Copy, Curl, Dialog, Fact, Field, Form, Heading, Loaded, NewKey, None, Opener, Time, given, html, localValue, moment, say } from "./parts.js";
+import { Ago, Badge, Card, Confirm, Copy, Curl, Dialog, Fact, Field, Form, Heading, Loaded, Name, NewKey, None, Opener, Time, given, html, localValue, moment, say } from "./parts.js";
 import { Component } from "./preact.mjs";
 import { link } from "./router.js";
+import { QuotaFields, RestrictionFields, quotaIn, restrictionsIn, scopes } from "./rules.js";
 import { tryWith } from "./try.js";
 import { Usage } from "./usage.js";
 import { NETWORKS, local, number } from "./words.js";
@@ -67,7 +68,7 @@ function CredentialPage({ credential, limits, restrictions, path, query, changed
 
 function Facts({ credential }) {
   return html`<dl class="facts">
-      <${Fact} name="Account"><a href=${link(`/accounts/${credential.user_account_id}`)}>${credential.user_account_name}</a></${Fact}>
+      <${Fact} name="Account"><a href=${link(`/accounts/${credential.user_account_id}`)}><${Name}>${credential.user_account_name}</${Name}></a></${Fact}>
       <${Fact} name="Network">${NETWORKS[credential.network_id]}</${Fact}>
       <${Fact} name="Key"><code>${credential.api_key_prefix}…</code></${Fact}>
       <${Fact} name="Description">${credential.description ?? html`<${None} />`}</${Fact}>
@@ -106,41 +107,27 @@ function EditForm({ values, path, ...form }) {
 
 function LimitForm({ values, path, ...form }) {
   const request = (data) => {
-    const requests = given(data, "quota");
-    const quota = requests ? { requests: Number(requests), per: data.get("per") } : null;
     const unchanged = data.get("expires_at") === localValue(values.expires_at);
     const expiry = unchanged ? {} : { expires_at: moment(data, "expires_at") ?? null };
-    return { method: "PUT", path, body: { rate_limit_per_minute: Number(data.get("rate_limit_per_minute")), quota, ...expiry } };
+    return { method: "PUT", path, body: { rate_limit_per_minute: Number(data.get("rate_limit_per_minute")), quota: quotaIn(data), ...expiry } };
   };
   return html`<${Form} label="Save limits" request=${request} ...${form}>
     ${(wrong) => html`
       <p class="muted">Changes apply from the next request with any key of this credential.</p>
       <${Field} name="rate_limit_per_minute" label="Requests per minute" type="number" min="1" max="10000" required wrong=${wrong} value=${values.rate_limit_per_minute} />
-      <div class="pair">
-        <${Field} name="quota" label="Quota" hint="Leave empty for no quota." type="number" min="1" wrong=${wrong} value=${values.quota?.requests ?? ""} />
-        <${Field} name="per" label="Requests per" options=${[["day", "Day (UTC)"], ["month", "Month (UTC)"]]} value=${values.quota?.per ?? "month"} />
-      </div>
+      <${QuotaFields} quota=${values.quota} wrong=${wrong} />
       <${Field} name="expires_at" label="Expires" hint="Leave empty for no expiry." type="datetime-local" wrong=${wrong} value=${localValue(values.expires_at)} />
     `}
   </${Form}>`;
 }
 
 function RestrictionForm({ values, path, ...form }) {
-  const request = (data) => {
-    const networks = data.get("ip_networks").split(/[\s,]+/).filter(Boolean);
-    return { method: "PUT", path, body: { ip_networks: networks, scopes: data.getAll("scopes") } };
-  };
-  return html`<${Loaded} of="scopes" load=${() => choices("/v1/admin/credentials/{id}/restrictions", "put", "scopes")}>
-    ${(scopes) => html`<${Form} label="Save restrictions" request=${request} ...${form}>
+  const request = (data) => ({ method: "PUT", path, body: restrictionsIn(data) });
+  return html`<${Loaded} of="scopes" load=${scopes}>
+    ${(offered) => html`<${Form} label="Save restrictions" request=${request} ...${form}>
       ${(wrong) => html`
         <p class="muted">Changes apply from the next request with any key of this credential.</p>
-        <${Field} name="ip_networks" label="Networks" rows="3" spellcheck=${false} wrong=${wrong} value=${values.ip_networks.join("\n")}
-          hint="One per line, such as 203.0.113.0/24 or 2001:db8::/32. If empty, keys work from anywhere." />
-        <fieldset>
-          <legend class="label">Scopes</legend>
-          ${scopes.map((scope) => html`<${Choice} name="scopes" value=${scope} checked=${values.scopes.includes(scope)} />`)}
-          <small class="muted">If none is chosen, keys may call everything but submit.</small>
-        </fieldset>
+        <${RestrictionFields} scopes=${offered} values=${values} wrong=${wrong} />
       `}
     </${Form}>`}
   </${Loaded}>`;

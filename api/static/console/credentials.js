@@ -1,12 +1,14 @@
 // The list of credentials, and the creation of one.
 import { get } from "./api.js";
-import { Ago, Badge, Card, Curl, Dialog, Empty, Field, Filters, Form, Heading, Loaded, NewKey, Pager, Table, given, html, moment, say } from "./parts.js";
+import { Ago, Badge, Card, Curl, Dialog, Empty, Field, Filters, Form, Heading, Loaded, Name, NewKey, Pager, Table, given, html, moment, say } from "./parts.js";
 import { Component } from "./preact.mjs";
 import { go, link, withQuery } from "./router.js";
+import { QuotaFields, RestrictionFields, quotaIn, restrictionsIn, scopes } from "./rules.js";
 import { tryWith } from "./try.js";
 import { NETWORKS } from "./words.js";
 
 const LIMIT = 20;
+const ONE = "/v1/admin/credentials/{id}";
 const MOST_ACCOUNTS = 100; // the largest page of the list
 const STATUSES = [["", "Not revoked"], ["active", "Active"], ["expired", "Expired"], ["revoked", "Revoked"]];
 const NETWORK_CHOICES = NETWORKS.map((name, id) => [id, name]);
@@ -34,9 +36,9 @@ export function CredentialList({ answer: { data, pagination }, query, ofAccount 
       ? html`<${Empty} title="No credential matches">Change or clear the filters.</${Empty}>`
       : html`<${Empty} title="No credentials yet">A credential is an API key for one account and one network.</${Empty}>`;
   }
-  const account = { name: "Account", cell: (each) => html`<a href=${link(`/accounts/${each.user_account_id}`)}>${each.user_account_name}</a>` };
+  const account = { name: "Account", cell: (each) => html`<a href=${link(`/accounts/${each.user_account_id}`)}><${Name}>${each.user_account_name}</${Name}></a>` };
   const columns = [
-    { name: "Name", cell: (each) => html`<a href=${link(`/credentials/${each.id}`)}>${each.name}</a>` },
+    { name: "Name", cell: (each) => html`<a href=${link(`/credentials/${each.id}`)}><${Name}>${each.name}</${Name}></a>` },
     { name: "Key", cell: (each) => html`<code>${each.api_key_prefix}…</code>` },
     ...(ofAccount ? [] : [account]),
     { name: "Network", cell: (each) => NETWORKS[each.network_id] },
@@ -89,7 +91,8 @@ export class NewCredential extends Component {
 }
 
 function CreationForm({ user, ...form }) {
-  return html`<${Form} label="Create credential" request=${(data) => creation(data, user)} ...${form}>
+  return html`<${Loaded} of="scopes" load=${scopes}>
+    ${(offered) => html`<${Form} label="Create credential" request=${(data) => creation(data, user)} ...${form}>
     ${(wrong) => html`
       ${user ? html`<p class="muted">For ${user.name}.</p>` : html`<${AccountChoice} wrong=${wrong} />`}
       <${Field} name="name" label="Name" required maxlength="255" placeholder="Production backend" wrong=${wrong} />
@@ -98,9 +101,12 @@ function CreationForm({ user, ...form }) {
         <${Field} name="rate_limit_per_minute" label="Requests per minute" type="number" min="1" max="10000" required wrong=${wrong} value="60" />
         <${Field} name="expires_at" label="Expires" hint="Leave empty for no expiry." type="datetime-local" wrong=${wrong} />
       </div>
+      <${QuotaFields} wrong=${wrong} />
+      <${RestrictionFields} scopes=${offered} wrong=${wrong} />
       <${Field} name="description" label="Description" maxlength="2000" wrong=${wrong} />
     `}
-  </${Form}>`;
+    </${Form}>`}
+  </${Loaded}>`;
 }
 
 // Offers the newest accounts; for any other, the user starts from that account's page.
@@ -118,6 +124,7 @@ function AccountChoice({ wrong }) {
   </${Loaded}>`;
 }
 
+// The quota and the restrictions are calls of their own. If one is refused, the credential is revoked before anyone has its key.
 function creation(data, user) {
   const body = {
     name: given(data, "name"),
@@ -127,5 +134,10 @@ function creation(data, user) {
     expires_at: moment(data, "expires_at"),
     rate_limit_per_minute: Number(data.get("rate_limit_per_minute")),
   };
-  return { method: "POST", path: "/v1/admin/credentials", body };
+  const quota = quotaIn(data);
+  const restrictions = restrictionsIn(data);
+  const further = [];
+  if (quota) further.push({ method: "PUT", path: `${ONE}/limits`, body: { quota } });
+  if (restrictions.ip_networks.length || restrictions.scopes.length) further.push({ method: "PUT", path: `${ONE}/restrictions`, body: restrictions });
+  return { method: "POST", path: "/v1/admin/credentials", body, further, undo: { method: "DELETE", path: ONE } };
 }

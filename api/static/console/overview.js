@@ -1,7 +1,7 @@
 // The first page: all requests of a partner, its busiest accounts and endpoints, and keys that expire soon.
 import { download, get, rows } from "./api.js";
 import { Chart } from "./chart.js";
-import { Ago, Card, Curl, Empty, Heading, Loaded, Table, html, say } from "./parts.js";
+import { Ago, Card, Curl, Empty, Heading, Loaded, Name, Table, html, say } from "./parts.js";
 import { Tally, periodOf } from "./periods.js";
 import { link, withQuery } from "./router.js";
 import { Endpoints, Periods, Totals } from "./usage.js";
@@ -22,7 +22,7 @@ export function Overview({ query }) {
       <${Loaded} of=${current} load=${(signal) => added(period, exported("ndjson"), signal)}>
         ${(tally) =>
           tally
-            ? html`<${Figures} period=${period} tally=${tally} />`
+            ? html`<${Figures} tally=${tally} />`
             : html`<${Empty} title="Too much to add up here">Choose a shorter period, or save the figures as CSV.</${Empty}>`}
       </${Loaded}>
     </${Card}>
@@ -44,7 +44,8 @@ async function added(period, path, signal) {
   return tally;
 }
 
-function Figures({ period, tally }) {
+function Figures({ tally }) {
+  const { period } = tally;
   return html`
     <${Totals} total=${tally.total} />
     <${Chart} stacked label=${`Requests in the last ${period.words}: ${number(tally.total.requests)}`} names=${period.names} titles=${period.titles} series=${tally.series} />
@@ -63,7 +64,7 @@ function BusiestAccounts({ period, of }) {
               keyed=${(row) => row.user_account_id}
               rows=${data}
               columns=${[
-                { name: "Account", cell: (row) => html`<a href=${link(`/accounts/${row.user_account_id}`)}>${row.user_name}</a>` },
+                { name: "Account", cell: (row) => html`<a href=${link(`/accounts/${row.user_account_id}`)}><${Name}>${row.user_name}</${Name}></a>` },
                 { name: "Requests", figures: true, cell: (row) => number(row.total_requests) },
                 { name: "Errors", figures: true, cell: (row) => percent(row.failed_requests, row.total_requests) },
                 { name: "Mean time", figures: true, cell: (row) => (row.total_requests ? milliseconds(row.avg_response_time_ms) : "–") },
@@ -84,8 +85,8 @@ function EndingSoon() {
               caption=${`Credentials that expire within the next ${SOON_DAYS} days`}
               rows=${data}
               columns=${[
-                { name: "Credential", cell: (row) => html`<a href=${link(`/credentials/${row.id}`)}>${row.name}</a>` },
-                { name: "Account", cell: (row) => row.user_account_name },
+                { name: "Credential", cell: (row) => html`<a href=${link(`/credentials/${row.id}`)}><${Name}>${row.name}</${Name}></a>` },
+                { name: "Account", cell: (row) => html`<${Name}>${row.user_account_name}</${Name}>` },
                 { name: "Network", cell: (row) => NETWORKS[row.network_id] },
                 { name: "Expires", figures: true, cell: (row) => html`<${Ago} at=${row.expires_at} />` },
               ]}

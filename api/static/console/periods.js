@@ -51,7 +51,7 @@ export class Tally {
   endpoints = new Map(); // like `total`, by endpoint
 
   constructor(period) {
-    this.places = period.places;
+    this.period = period;
     const nothing = () => period.names.map(() => 0);
     // Stacked series of a chart, the lowest first.
     this.series = [
@@ -62,7 +62,7 @@ export class Tally {
   }
 
   add(row) {
-    const place = this.places.get(Date.parse(row.period_start));
+    const place = this.period.places.get(Date.parse(row.period_start));
     if (place === undefined) return;
     this.series[{ "4xx": 1, "5xx": 2 }[row.status_class] ?? 0].values[place] += row.total_requests;
     addTo(this.total, row);

@@ -37,6 +37,9 @@ export function Figure({ name, value, note }) {
   return html`<div class="figure"><dt>${name}</dt><dd>${value}${note && html`<small>${note}</small>`}</dd></div>`;
 }
 
+// A name of any length, on at most two lines; its title shows it in full.
+export const Name = ({ children }) => html`<span class="clamped" title=${children}>${children}</span>`;
+
 export const None = ({ children = "none" }) => html`<span class="muted">${children}</span>`;
 
 // Whether the page that opens next takes the focus: after a link it does, after a reload it does not.
@@ -64,7 +67,7 @@ export class Heading extends Component {
     return html`<header class="heading">
       ${above && html`<p class="above">${above}</p>`}
       <div class="line">
-        <h1 tabindex="-1" ref=${this.heading}>${title}</h1>
+        <h1 tabindex="-1" ref=${this.heading}><${Name}>${title}</${Name}></h1>
         ${badge}
         <div class="actions">${children}</div>
       </div>
@@ -162,8 +165,8 @@ export class Fault extends Component {
 
 // Loading --------------------------------------------------------------------------------------------------------------
 
-// Shows the result of `load(signal)`, and loads it again when `of` changes or a child asks for it. A whole page has a `title`,
-// which is its heading until it has loaded.
+// Shows the result of `load(signal)`, and loads it again when `of` changes or a child asks for it. Until the new answer is there,
+// the children for the former `of` show the former answer. A whole page has a `title`, which is its heading until it has loaded.
 export class Loaded extends Component {
   state = { answer: undefined, fault: null, busy: true };
 
@@ -182,20 +185,22 @@ export class Loaded extends Component {
   load = async () => {
     this.asked?.abort();
     const { signal } = (this.asked = new AbortController());
+    const { of, load } = this.props;
     this.setState({ busy: true });
     try {
-      const answer = await this.props.load(signal);
-      if (!signal.aborted) this.setState({ answer, fault: null, busy: false }, keepingFocus());
+      const answer = await load(signal);
+      if (!signal.aborted) this.setState({ answer, answered: of, fault: null, busy: false }, keepingFocus());
     } catch (fault) {
       if (!signal.aborted) this.setState({ fault, busy: false });
     }
   };
 
-  render({ title, children }, { answer, fault, busy }) {
+  render({ of, title, children }, { answer, answered, fault, busy }) {
     const heading = title && html`<${Heading} title=${title} />`;
     if (fault) return html`${heading}<${Fault} fault=${fault}><button type="button" class="secondary" onClick=${this.load}>Try again</button></${Fault}>`;
     if (answer === undefined) return html`${heading}<p class="loading" role="status">Loading</p>`;
-    return html`<div class=${busy ? "stale" : ""}>${children(answer, this.load)}</div>`;
+    if (of === answered) this.children = children;
+    return html`<div class=${busy ? "stale" : ""}>${this.children(answer, this.load)}</div>`;
   }
 }
 
@@ -291,7 +296,8 @@ export function Choice({ name, value, checked }) {
   return html`<label class="choice"><input type="checkbox" name=${name} value=${value} defaultChecked=${checked} />${value}</label>`;
 }
 
-// A form that makes one call. `request(data)` turns its FormData into {method, path, body}, `onDone` gets the answer.
+// A form that makes a call. `request(data)` turns its FormData into {method, path, body}, `onDone` gets the answer. `further` are
+// calls that complete it: `{id}` in their path is the id of the credential that the first has created. If one is refused, `undo` takes that back.
 // A refusal is shown next to the field that it names, otherwise below. `children` is a function of that refusal.
 export class Form extends Component {
   state = { busy: false, fault: null, wrong: null };
@@ -301,8 +307,9 @@ export class Form extends Component {
     event.preventDefault();
     this.setState({ busy: true, fault: null, wrong: null });
     try {
-      const { method, path, body } = this.asked();
-      const answer = await call(method, path, { body });
+      const { further, undo, ...first } = this.asked();
+      const answer = await made(first);
+      await completed(further, undo, answer);
       this.setState({ busy: false });
       this.props.onDone(answer);
     } catch (fault) {
@@ -311,8 +318,7 @@ export class Form extends Component {
   };
 
   asked() {
-    const { method, path, body } = this.props.request(new FormData(this.form.current));
-    return { method, path, body: body && JSON.stringify(body) };
+    return this.props.request(new FormData(this.form.current));
   }
 
   refused(fault) {
@@ -321,8 +327,8 @@ export class Form extends Component {
   }
 
   curl = () => {
-    const { method, path, body } = this.asked();
-    return curl(method, path, body);
+    const { further = [], ...first } = this.asked();
+    return [first, ...further].map(({ method, path, body }) => curl(method, path, body && JSON.stringify(body))).join("\n");
   };
 
   render({ label, danger, onCancel, children }, { busy, fault, wrong }) {
@@ -336,6 +342,17 @@ export class Form extends Component {
         </div>
       </footer>
     </form>`;
+  }
+}
+
+const made = ({ method, path, body }, id) => call(method, path.replace("{id}", id), { body: body && JSON.stringify(body) });
+
+async function completed(further = [], undo, { data }) {
+  try {
+    for (const next of further) await made(next, data.credential.id);
+  } catch (fault) {
+    await made(undo, data.credential.id);
+    throw fault;
   }
 }
 
@@ -389,7 +406,7 @@ export class Dialog extends Component {
 
   render({ title, children }) {
     return html`<dialog ref=${this.box} aria-labelledby=${this.id} onClose=${this.closed} onCancel=${this.cancelled}>
-      <h2 id=${this.id}>${title}</h2>
+      <h2 id=${this.id}><${Name}>${title}</${Name}></h2>
       ${children}
     </dialog>`;
   }
