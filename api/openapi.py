@@ -58,6 +58,9 @@ method for each operation, read page after page and download line by line, keep 
 service asks for it. Each operation below has samples for both, which take the keys from the environment: `API_KEY` and
 `ADMIN_KEY`.
 
+**Errors.** Every error has a header `Error-Code`. The codes are stable; messages may become clearer. `x-errors` in this
+document lists all codes, with their causes, remedies and examples.
+
 This document and its examples are licensed under Apache-2.0; the service itself is free software, GPL-3.0-or-later.
 """
 
@@ -174,7 +177,7 @@ _FIELDS: Json = {
 
 _HEADERS = {
     "X-Request-Id": ("string", "Id of the request: yours, if you sent a valid one."),
-    "Error-Code": ("string", "Code of the error; see the table of errors."),
+    "Error-Code": ("string", "Code of the error; `x-errors` in this document explains it."),
     "RateLimit-Limit": ("integer", "Requests allowed per minute."),
     "RateLimit-Remaining": ("integer", "Requests left in the sliding minute."),
     "RateLimit-Reset": ("integer", "Seconds until the oldest admitted request leaves the sliding minute."),
@@ -268,12 +271,13 @@ def document(routes: Sequence[Route], values: Mapping[str, str]) -> Json:
                 "version": "1",
                 "summary": "Cardano transactions, assets, stake pools, blocks and epochs, and the administration of "
                 "API keys.",
-                "description": f"{_INTRODUCTION}\n{_table_of_errors()}",
+                "description": _INTRODUCTION,
                 "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
             },
             "servers": [{"url": "/"}],
             "tags": [{"name": name, "description": text} for name, text in tags.items()],
             "paths": paths,
+            "x-errors": list(_errors()),
             "components": {
                 "schemas": {name: _component(schema) for name, schema in components.items()},
                 "headers": {
@@ -339,23 +343,18 @@ def _headers(*names: str) -> Json:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _table_of_errors() -> str:
-    """Every code with its causes and remedies, as Markdown."""
-    rows = [
-        f"| `{each.code}` | {each.status} | {' '.join(dict.fromkeys(each.causes))} "
-        f"| {' '.join(dict.fromkeys(each.remedies))} | {_example_of(each.code)} |"
-        for each in error_reference.documented()
-    ]
-    intro = "**Errors.** Every error has a header `Error-Code`. The codes are stable; messages may become clearer.\n"
-    # Folded: the table would put several screens between the introduction and the operations.
-    head = ["<details>", f"<summary>All {len(rows)} codes, with causes and remedies</summary>\n"]
-    table = ["| code | status | cause | remedy | example |", "|---|---|---|---|---|", *rows]
-    return "\n".join([intro, *head, *table, "", "</details>"])
-
-
-def _example_of(code: str) -> str:
-    example = _ANSWERS["errors"].get(code)
-    return "" if example is None else f"`{example['request']}`: {example['answer']['error']}"
+def _errors() -> Iterator[Json]:
+    """Every code with its causes and remedies, and an example if there is one."""
+    for each in error_reference.documented():
+        entry = {
+            "code": each.code,
+            "status": each.status,
+            "causes": list(dict.fromkeys(each.causes)),
+            "remedies": list(dict.fromkeys(each.remedies)),
+        }
+        recorded = _ANSWERS["errors"].get(each.code)
+        example = recorded and {"request": recorded["request"], "error": recorded["answer"]["error"]}
+        yield entry | ({"example": example} if example else {})
 
 
 def _tag(route: Route) -> str:

@@ -196,7 +196,7 @@ async def _ask_about_service(asking: Recorder, url: str) -> None:
         ("get_metrics", "/metrics"),
         ("get_openapi_document", "/openapi.json"),
         ("get_docs", "/docs"),
-        ("get_docs_file", "/docs/docs.js"),
+        ("get_docs_file", "/docs/reference.js"),
     ):
         await asking.ok(operation, f"GET {path}")
     await writer.close()

@@ -56,7 +56,8 @@ def test_the_document_shows_the_examples(examples: Json) -> None:
         if "body" in example:
             assert operation["requestBody"]["content"]["application/json"]["example"] == example["body"]
     for code, example in examples["errors"].items():
-        assert f"`{example['request']}`: {example['answer']['error']} |" in described["info"]["description"]
+        listed = {"request": example["request"], "error": example["answer"]["error"]}
+        assert [each["example"] for each in described["x-errors"] if each["code"] == code] == [listed]
         if code in OUTSIDE_OF_OPERATIONS:
             continue
         failures = operations[example["operation"]]["responses"][str(example["status"])]["content"]

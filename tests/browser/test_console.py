@@ -309,9 +309,9 @@ async def test_every_period_and_every_page_open_after_one_another_in_both_orders
     credential, _ = await partner.issued(account, name="backend")
     await site.used(credential, 42)
     bars = {"24 hours": 24, "7 days": 7, "30 days": 30, "12 months": 12}
-    periods = [*bars, *reversed(bars), "24 hours", "30 days", "7 days", "12 months", "24 hours"]
+    periods = [*bars, *reversed(bars)]
     async with site.visit(partner.admin_key) as page:
-        for path in ("", f"accounts/{account['id']}", f"credentials/{credential['id']}"):
+        for path in ("", f"credentials/{credential['id']}"):
             await page.goto(f"/console#/{path}")
             await page.get_by_role("img", name="Requests in the last 30 days: 42").wait_for()
             for period in periods:
@@ -534,7 +534,9 @@ async def test_a_missing_permission_is_reported_with_its_remedy(site: Site) -> N
         alert = page.get_by_role("alert")
         await alert.get_by_text("Permission denied: view_audit_logs required.").wait_for()
         await alert.get_by_text("Ask the operator for an admin key with this permission.").wait_for()
-        assert await alert.get_by_role("link", name="permission_denied").get_attribute("href") == "/docs"
+        assert await alert.get_by_role("link", name="permission_denied").get_attribute("href") == (
+            "/docs#/errors/permission_denied"
+        )
 
 
 async def test_the_bootstrap_key_creates_and_revokes_admin_keys(site: Site) -> None:

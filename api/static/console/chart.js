@@ -8,7 +8,7 @@ const HEIGHT = 220;
 const FAR_ABOVE = 8; // a limit this many times the tallest bar would flatten the bars
 
 const X_AXIS = { grid: { show: false }, size: 26, gap: 8 };
-const Y_AXIS = { size: 56, space: 44 };
+const Y_AXIS = { size: 64, space: 44 };
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

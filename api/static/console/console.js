@@ -55,25 +55,20 @@ class Console extends Component {
 
   render(_, { signedIn, bootstrap, ended, fault, at }) {
     if (!signedIn) return html`<${SignIn} ended=${ended} onDone=${this.signedIn} />`;
-    if (fault) return html`<main class="gate"><${Fault} fault=${fault}><button type="button" onClick=${this.resume}>Try again</button></${Fault}></main>`;
-    if (bootstrap === null) return html`<main class="gate"><p class="loading" role="status">Loading</p></main>`;
+    if (fault) return html`<main id="main" tabindex="-1" class="gate"><${Fault} fault=${fault}><button type="button" onClick=${this.resume}>Try again</button></${Fault}></main>`;
+    if (bootstrap === null) return html`<main id="main" tabindex="-1" class="gate"><p class="loading" role="status">Loading</p></main>`;
     return html`<${Frame} pages=${bootstrap ? BOOTSTRAP_PAGES : PARTNER_PAGES} bootstrap=${bootstrap} at=${at} onSignOut=${() => this.signOut()} />`;
   }
 }
 
 // Signing in -----------------------------------------------------------------------------------------------------------
 
-function Brand() {
-  const lines = [[4, 18], [10.3, 12], [16.6, 15]].map(([y, width]) => html`<rect x="3" y=${y} width=${width} height="3.4" rx="1.7" />`);
-  return html`<p class="brand"><svg class="mark" viewBox="0 0 24 24" aria-hidden="true">${lines}</svg><span>Ledgerline</span></p>`;
-}
-
 class SignIn extends Component {
   state = { busy: false, fault: null };
   form = createRef();
 
   componentDidMount() {
-    document.title = "Sign in · Ledgerline console";
+    document.title = "Sign in · Ledgerline";
     this.form.current.elements.admin_key.focus();
   }
 
@@ -90,8 +85,7 @@ class SignIn extends Component {
 
   render({ ended }, { busy, fault }) {
     const wrong = fault && { field: "admin_key", message: `${fault.message}.` };
-    return html`<main class="gate">
-      <${Brand} />
+    return html`<main id="main" tabindex="-1" class="gate">
       <section class="card">
         <h1>Console</h1>
         <p class="muted">Administer your customers' accounts and API keys.</p>
@@ -102,7 +96,6 @@ class SignIn extends Component {
           <button type="submit" disabled=${busy} aria-busy=${busy ? "true" : undefined}>Sign in</button>
         </form>
       </section>
-      <p class="small muted"><a href="/docs">API reference</a> · <a href="/status">Status</a></p>
     </main>`;
   }
 }
@@ -111,7 +104,6 @@ class SignIn extends Component {
 
 class Frame extends Component {
   state = { notice: null };
-  main = createRef();
 
   componentDidMount() {
     notices.addEventListener("said", this.said);
@@ -132,28 +124,20 @@ class Frame extends Component {
     if (this.state.notice && this.state.notice.at !== location.hash) this.dismiss();
   };
 
-  skip = (event) => {
-    event.preventDefault();
-    this.main.current.focus();
-  };
-
   render({ pages, bootstrap, at, onSignOut }, { notice }) {
     const [name = pages[0][0], id] = at.segments;
     return html`
-      <a class="skip" href="#main" onClick=${this.skip}>Skip to content</a>
       <div class="frame">
-        <header class="side">
-          <${Brand} />
+        <div class="side">
           <nav aria-label="Pages">
             ${pages.map(([path, words]) => html`<a href=${link(`/${path}`)} aria-current=${path === name ? "page" : undefined}>${words}</a>`)}
           </nav>
-          <div class="who">
+          <section class="who" aria-label="Session">
             <p class="small muted">${bootstrap ? "Bootstrap key" : "Partner"}<br /><code>${session.key?.slice(0, 19)}…</code></p>
             <button type="button" class="quiet" onClick=${onSignOut}>Sign out</button>
-            <p class="small"><a href="/docs">API reference</a> <a href="/status">Status</a></p>
-          </div>
-        </header>
-        <main id="main" ref=${this.main} tabindex="-1">
+          </section>
+        </div>
+        <main id="main" tabindex="-1">
           <div role="status" class="notices">
             ${notice && html`<p class="notice">${notice.words}<button type="button" class="quiet" aria-label="Dismiss" onClick=${this.dismiss}>×</button></p>`}
           </div>

@@ -1,4 +1,4 @@
-// The HTTP API as the console calls it: the admin key, requests, refusals, exports, and the same calls as curl.
+// The HTTP API as the pages call it: the admin key, requests, refusals, exports, and the same calls as curl.
 
 const STORED_AS = "ledgerline-admin-key";
 const ANSWER_WITHIN_MS = 35_000; // the service answers or gives up within 30 s
@@ -16,15 +16,15 @@ export class Refused extends Error {
 
 // The admin key is kept only in this tab's sessionStorage, and is forgotten when the tab is closed.
 export const session = {
-  // The API key for trying calls. It is kept only here, so a reload forgets it.
-  apiKey: "",
+  // The keys for trying calls, by the name of their security scheme. They are kept only here, so a reload forgets them.
+  tried: {},
   get key() {
     return sessionStorage.getItem(STORED_AS);
   },
   // Called when the API no longer accepts the session's key.
   onRefused: () => {},
   end() {
-    session.apiKey = "";
+    session.tried = {};
     sessionStorage.removeItem(STORED_AS);
   },
 };
@@ -69,8 +69,8 @@ export function parsed(text) {
 
 export const get = (path, signal) => call("GET", path, { signal });
 
-// Makes a chain call with an API key and returns the whole response, even if it is a refusal. Throws Refused if none arrives.
-export const tried = (method, path, key, body) => respond(method, path, { key, body });
+// Makes a call and returns the whole response, even if it is a refusal. Throws Refused if none arrives.
+export const tried = (method, path, options) => respond(method, path, options);
 
 // Yields the rows of a JSON Lines answer as they arrive. Throws as `call` does.
 export async function* rows(path, signal) {
@@ -108,8 +108,9 @@ async function send(method, path, options) {
   throw new Refused(messageOf(text) ?? `The service answered with status ${response.status}`, response.status, response.headers.get("Error-Code") ?? "", response.headers.get("X-Request-Id") ?? "");
 }
 
-async function respond(method, path, { key, body, signal, patient = false }) {
-  const headers = { Authorization: `Bearer ${key}` };
+async function respond(method, path, { key, body, signal, patient = false, headers: given = {} }) {
+  const headers = { ...given };
+  if (key) headers.Authorization = `Bearer ${key}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const ends = patient ? [] : [AbortSignal.timeout(ANSWER_WITHIN_MS)];
   if (signal) ends.push(signal);
@@ -144,12 +145,25 @@ export function description() {
   return described;
 }
 
-// The remedy for a refusal, from the document's table of errors.
+// Every operation of the document, in its order. `key` names the security scheme of its key, undefined if it needs none.
+export function operationsOf({ paths }) {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      id: operation.operationId,
+      method: method.toUpperCase(),
+      path,
+      tag: operation.tags[0],
+      key: Object.keys(operation.security[0] ?? {})[0],
+      body: operation.requestBody?.content["application/json"],
+    })),
+  );
+}
+
+// The remedies for a refusal.
 export async function remedy(code) {
-  const { info } = await description();
-  const rows = info.description.split("\n").filter((line) => line.startsWith("| "));
-  const cells = (start) => rows.find((row) => row.startsWith(start))?.split(" | ");
-  return cells(`| \`${code}\` `)?.[cells("| code ").indexOf("remedy")]?.replaceAll("`", "");
+  const { "x-errors": errors } = await description();
+  return errors.find((each) => each.code === code)?.remedies.join(" ").replaceAll("`", "");
 }
 
 // The choices that a field of an operation's body accepts, for example the scopes of a key.
@@ -159,9 +173,11 @@ export async function choices(path, method, field) {
   return (schema.items ?? schema.anyOf.find((each) => each.items).items).enum;
 }
 
-// The same call as a curl command. The key is a shell variable, so that it does not end up in the shell's history.
-export function curl(method, path, body, variable = "ADMIN_KEY") {
-  const parts = [method === "GET" ? "curl -sS" : `curl -sS -X ${method}`, quoted(location.origin + path), `-H "Authorization: Bearer $${variable}"`];
+// The same call as a curl command. The key is a shell variable ("" if there is none), so that it does not end up in the shell's history.
+export function curl(method, path, body, variable = "ADMIN_KEY", headers = {}) {
+  const parts = [method === "GET" ? "curl -sS" : `curl -sS -X ${method}`, quoted(location.origin + path)];
+  if (variable) parts.push(`-H "Authorization: Bearer $${variable}"`);
+  for (const [name, value] of Object.entries(headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`);
   if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `--data ${quoted(body)}`);
   return parts.join(" \\\n  ");
 }

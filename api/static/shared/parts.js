@@ -60,7 +60,7 @@ export class Heading extends Component {
   }
 
   name() {
-    document.title = `${this.props.title} · Ledgerline console`;
+    document.title = `${this.props.title} · Ledgerline`;
   }
 
   render({ title, badge, above, children }) {
@@ -157,10 +157,21 @@ export class Fault extends Component {
   render({ fault, children }, { remedy }) {
     return html`<div class="fault" role="alert">
       <p><strong>${fault.message}.</strong> ${remedy}</p>
-      ${fault.code && html`<p class="small"><a href="/docs">${fault.code}</a>, request <code>${fault.requestId}</code></p>`}
+      ${fault.code && html`<p class="small"><a href=${`/docs#/errors/${fault.code}`}>${fault.code}</a>, request <code>${fault.requestId}</code></p>`}
       ${children}
     </div>`;
   }
+}
+
+// Answers --------------------------------------------------------------------------------------------------------------
+
+// JSON text as elements: names, strings and other values.
+export function Json({ label, text }) {
+  const kind = (token, name) => (name ? "name" : token.startsWith('"') ? "string" : "value");
+  const tokens = text.matchAll(/("(?:\\.|[^"\\])*")(?=(:)?)|[^\s"{}[\],:]+|[\s{}[\],:]+/g);
+  const isPunctuation = (token) => /^[\s{}[\],:]/.test(token);
+  const coloured = [...tokens].map(([token, , name]) => (isPunctuation(token) ? token : html`<span class=${kind(token, name)}>${token}</span>`));
+  return html`<pre class="json" tabindex="0" aria-label=${label}>${coloured}</pre>`;
 }
 
 // Loading --------------------------------------------------------------------------------------------------------------

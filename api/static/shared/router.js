@@ -1,5 +1,5 @@
-// The current place in the console: the part of the address after #, such as #/accounts?search=acme&offset=20. Filters are kept
-// there, so that back, reload and sharing work; keys never are. The pages are in console.js.
+// The current place in a page: the part of the address after #, such as #/accounts?search=acme&offset=20. Filters are kept
+// there, so that back, reload and sharing work; keys never are.
 
 // The path's segments, and its query as an object.
 export function here() {

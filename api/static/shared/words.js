@@ -1,4 +1,4 @@
-// How the console writes figures, times and names.
+// How the pages write figures, times and names.
 
 export const NETWORKS = ["Mainnet", "Preview", "Preprod"];
 

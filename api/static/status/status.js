@@ -1,9 +1,8 @@
 // The page at /status: asks /v1/status every few seconds and shows the answer. Ages keep counting between answers.
-import { Component, createRef, h, render } from "./preact.mjs";
-import htm from "./htm.mjs";
+import { Fact, html } from "./parts.js";
+import { Component, createRef, render } from "./preact.mjs";
 import uPlot from "./uPlot.esm.js";
-
-const html = htm.bind(h);
+import { counted, number } from "./words.js";
 
 const ASK_EVERY_MS = 3000;
 const ANSWER_WITHIN_MS = 10000;
@@ -25,8 +24,6 @@ const NAMES = { mainnet: "Mainnet", preview: "Preview", preprod: "Preprod" };
 
 // Words ---------------------------------------------------------------------------------------------------------------
 
-const number = (value) => value.toLocaleString("en");
-const counted = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 const percent = (share) => `${(Math.floor(share * 10000) / 100).toFixed(2)} %`;
 
 // Seconds in at most two units, on one line.
@@ -52,10 +49,6 @@ const clock = (iso) => new Date(iso).toLocaleString("en-GB", { dateStyle: "mediu
 // A time: `ageS` is its age in seconds when the answer arrived, and `passed` are the seconds since then.
 function Moment({ at, ageS, passed }) {
   return html`<time datetime=${at} title=${`${clock(at)} UTC`}>${duration(ageS + passed)} ago</time>`;
-}
-
-function Fact({ name, children }) {
-  return html`<div class="fact"><dt>${name}</dt><dd>${children}</dd></div>`;
 }
 
 // The blocks of the last hour, per minute.
@@ -98,7 +91,7 @@ class Chart extends Component {
   draw() {
     this.plot?.destroy();
     const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    const axis = { stroke: colour("--pico-muted-color"), grid: { show: false }, ticks: { show: false }, font: "12px system-ui" };
+    const axis = { stroke: colour("--muted"), grid: { show: false }, ticks: { show: false }, font: "12px system-ui" };
     const options = {
       ...this.size(),
       cursor: { show: false },
@@ -108,7 +101,7 @@ class Chart extends Component {
         { ...axis, size: 28, gap: 10, splits: () => [-60, -45, -30, -15, -1], values: (_, at) => at.map((m) => (m === -1 ? "now" : `${m} min`)) },
         { ...axis, size: 32, incrs: [1, 2, 5, 10, 50, 100, 500] },
       ],
-      series: [{}, { fill: colour("--pico-primary-background"), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.8, 20] }) }],
+      series: [{}, { fill: colour("--ok"), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.8, 20] }) }],
     };
     this.plot = new uPlot(options, this.data(), this.box.current);
   }
@@ -166,7 +159,7 @@ function Index({ network, name, passed, at }) {
   const total = blocks.reduce((sum, each) => sum + each, 0);
   const label = `Blocks of ${name} in the last hour: ${number(total)}, from ${number(Math.min(...blocks))} to ${number(Math.max(...blocks))} per minute`;
   return html`
-    <dl>
+    <dl class="facts">
       <${Fact} name="Tip">block ${number(network.block_no)}, epoch ${number(network.epoch_no)}, slot ${number(network.slot_no)}</${Fact}>
       <${Fact} name="Time of the tip"><${Moment} at=${network.block_time} ageS=${network.tip_age_s} passed=${passed} /></${Fact}>
       <${Fact} name="Behind the node">${network.lag_blocks === null ? "unknown" : `${counted(network.lag_blocks, "block")}, ${duration(network.lag_s)}`}</${Fact}>
@@ -182,20 +175,20 @@ function Index({ network, name, passed, at }) {
 function Network({ network, passed, at }) {
   const name = NAMES[network.network];
   const [words, kind] = STATES[network.state];
-  return html`<article aria-labelledby=${network.network}>
-    <header>
+  return html`<article class="card" aria-labelledby=${network.network}>
+    <div class="line heading">
       <h2 id=${network.network}>${name}</h2>
-      <span class=${`state ${kind}`}><span aria-hidden="true">${SIGNS[kind]}</span> ${words}</span>
-    </header>
+      <div class="actions"><span class=${`badge ${kind}`}><span aria-hidden="true">${SIGNS[kind]}</span> ${words}</span></div>
+    </div>
     <${Sync} network=${network} name=${name} />
     ${network.block_no === null ? html`<p>Nothing is indexed yet.</p>` : html`<${Index} network=${network} name=${name} passed=${passed} at=${at} />`}
   </article>`;
 }
 
 function Usage({ usage }) {
-  return html`<section aria-labelledby="usage">
+  return html`<section class="card" aria-labelledby="usage">
     <h2 id="usage">Usage</h2>
-    <dl>
+    <dl class="facts">
       <${Fact} name="Queue">${usage.queued === null ? html`<strong class="bad">not available, usage waits on disk</strong>` : counted(usage.queued, "batch", "batches")}</${Fact}>
       <${Fact} name="Lag">${usage.lag_s === null ? "unknown" : duration(usage.lag_s)}</${Fact}>
     </dl>
@@ -253,25 +246,22 @@ class Page extends Component {
   render(_, { status, answeredAt, now, fault, paused }) {
     const passed = Math.max(0, now - answeredAt) / 1000;
     return html`
-      <header class="container">
-        <h1>Ledgerline status</h1>
-        <p role="status" class="summary">${fault ? `${fault}.` : status ? summary(status) : "Contacting the service."}</p>
-      </header>
-      <main class="container">
+      <main id="main" tabindex="-1">
+        <div class="heading">
+          <h1>Status</h1>
+          <p role="status" class="muted">${fault ? `${fault}.` : status ? summary(status) : "Contacting the service."}</p>
+        </div>
         ${fault && status && html`<p class="bad"><strong>The figures below are ${duration(passed)} old.</strong></p>`}
         ${status && html`
           <div class="networks">
             ${status.networks.map((network) => html`<${Network} key=${network.network} network=${network} passed=${passed} at=${status.at} />`)}
           </div>
           <${Usage} usage=${status.usage} />`}
-      </main>
-      <footer class="container">
-        <button type="button" class="outline secondary" onClick=${this.pause}>${paused ? "Resume updates" : "Pause updates"}</button>
-        <p>
-          ${status && html`Version ${status.version}, schema ${status.schema_version}. `}
-          <a href="/v1/status">These figures as JSON</a>, <a href="/docs">API reference</a>
-        </p>
-      </footer>`;
+        <div class="line">
+          <button type="button" class="secondary" onClick=${this.pause}>${paused ? "Resume updates" : "Pause updates"}</button>
+          <p class="small">${status && html`Version ${status.version}, schema ${status.schema_version}. `}<a href="/v1/status">These figures as JSON</a></p>
+        </div>
+      </main>`;
   }
 }
 
