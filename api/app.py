@@ -448,7 +448,8 @@ async def _body(request: web.BaseRequest) -> bytes:
             body = await request.read()
     except TimeoutError as cause:
         raise errors.request_timeout() from cause
-    except (web.RequestPayloadError, HttpProcessingError) as cause:
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as cause:
+        # NOTE: a ConnectionError is the client's: it has gone before the end of its body.
         raise errors.malformed_request() from cause
     return _decoded(body, ",".join(request.headers.getall("Content-Encoding", ())).strip().lower())
 

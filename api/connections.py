@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.payload import Payload
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 
 from api.sending import Unread
 
@@ -38,9 +39,42 @@ async def free(response: web.StreamResponse) -> None:
 
 
 class Connection(RequestHandler):
-    """A connection of a BoundedServer, which learns when an answer has been sent."""
+    """A connection of a BoundedServer, which learns when an answer has been sent.
 
-    __slots__ = ()
+    Where aiohttp would close it, a client that has stopped sending gets the answers to its requests, and a body that
+    breaks off or is malformed is an error of its own request.
+    """
+
+    __slots__ = ("_ended", "_malformed")
+
+    def __init__(self, server: web.Server, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._ended = self._malformed = False
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests, or parts of them; nothing after a malformed part."""
+        if self._malformed:
+            return
+        super().data_received(data)
+        self._malformed = bool(self._messages) and isinstance(self._messages[-1][0], _ErrInfo)
+        if self._malformed and self._break_body(before=1):
+            self._messages.pop()  # aiohttp takes the broken part of a body for the next request
+
+    def eof_received(self) -> bool:  # type: ignore[override] # asyncio asks for it
+        """The client has stopped sending, and may still read. Returns whether to keep the connection."""
+        self._ended = True
+        self._break_body()
+        is_idle = self._waiter is not None or self._request_count == 0
+        return not is_idle or bool(self._messages)
+
+    def _break_body(self, before: int = 0) -> bool:
+        """Fail the body that is being received, if there is one; `before` the last message of the queue."""
+        queued = len(self._messages) - before
+        body = self._messages[queued - 1][1] if queued else getattr(self._current_request, "content", None)
+        if not isinstance(body, StreamReader) or body.is_eof() or body.exception() is not None:
+            return False
+        body.set_exception(RequestPayloadError("the body is malformed or incomplete"))
+        return True
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -50,6 +84,8 @@ class Connection(RequestHandler):
             return await super().finish_response(request, resp, start_time)
         finally:
             await free(resp)
+            if self._ended and not self._messages:
+                self.close()
             server = self._manager
             if isinstance(server, BoundedServer):
                 server.answered(self)
@@ -69,7 +105,7 @@ class BoundedServer(web.Server):
         options: Mapping[str, Any],
         unread: Unread,
     ) -> None:
-        super().__init__(self._handle)
+        super().__init__(self._handle, request_factory=self._request)
         self._handler, self._connection, self._options, self._unread = handler, connection, options, unread
         self._most = _raise_limit()
         self._silent: dict[RequestHandler, None] = {}  # both are ordered, oldest first
@@ -98,6 +134,12 @@ class BoundedServer(web.Server):
         self._unread.sent(connection)
         if connection in self._connections:
             self._idle[connection] = None
+
+    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        """A request. NOTE: aiohttp makes those that it can't parse of version 1.0, and would answer in that version."""
+        if message is ERROR:
+            message = message._replace(version=HttpVersion11)
+        return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self._silent.pop(request.protocol, None)

@@ -16,7 +16,7 @@ from tests.api.chains import Chain
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
 from tests.api.payments import ALICE, pays
-from tests.patience import OwnTime
+from tests.patience import PATIENCE_S, OwnTime
 from tests.processes.relay import TcpRelay
 
 MIB = 1024**2
@@ -116,6 +116,25 @@ async def test_incomplete_and_mislabelled_bodies_are_refused(api: Client, sent: 
     head, _, body = (await api.raw(sent)).partition(b"\r\n\r\n")
     assert b" %d " % status in head.splitlines()[0]
     assert body == b'{"success":false,"error":"%b"}' % error.encode()
+
+
+async def test_a_client_that_goes_away_in_the_middle_of_a_body_is_no_outage_of_the_database(
+    api: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """tests/pure/test_connections.py has the bodies that break off while the client waits for an answer."""
+    _, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    sent = post(b"Transfer-Encoding: chunked\r\n", b"1\r\n{\r\n")
+    writer.write(sent.replace(b"Connection: close\r\n", b""))
+    await api.get("/health")
+    writer.transport.abort()
+    said = ""
+    async with asyncio.timeout(PATIENCE_S):
+        while "/v1/admin/admin-keys" not in said:
+            await asyncio.sleep(0.05)
+            captured = capsys.readouterr()
+            said += captured.out + captured.err
+    assert "without_database" not in said
+    assert '"status":400' in said
 
 
 async def test_a_body_that_does_not_arrive_is_refused_in_time(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:

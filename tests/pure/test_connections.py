@@ -58,3 +58,79 @@ async def test_a_download_is_not_idle_until_it_is_completely_sent(monkeypatch: p
         assert await last.read() == b"", "idle for longer than the download"
         await opened(b"page", b"short")
         assert await download.read() == b"", "once it has been sent, the download is idle, too"
+
+
+@asynccontextmanager
+async def echoing(paused: asyncio.Event) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server that answers with each body, after `paused`; and with 400 if the body is broken."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        await paused.wait()
+        try:
+            return web.Response(body=request.path.encode() + b"=" + await request.read() + b";")
+        except web.RequestPayloadError:
+            refused = web.Response(status=400, body=b"broken;")
+            refused.force_close()
+            return refused
+
+    runner = web.ServerRunner(BoundedServer(answer, Connection, {}, Unread()))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", runner.addresses[0][1])
+    async with asyncio.timeout(60):  # less than the 75 s of an idle connection
+        yield reader, writer
+    writer.close()
+    await runner.cleanup()
+
+
+CHUNKED = b"POST /%s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 40])
+async def test_a_client_that_stops_sending_gets_the_answers_to_all_its_requests(count: int) -> None:
+    go_on = asyncio.Event()
+    async with echoing(go_on) as (reader, writer):
+        writer.write(b"".join(_REQUEST % b"%d" % number for number in range(count)))
+        writer.write_eof()
+        await asyncio.sleep(0.05)
+        go_on.set()
+        answers = await reader.read()
+    assert [answers.count(b"/%d=;" % number) for number in range(count)] == [1] * count
+    assert answers.count(b"HTTP/1.1 200") == count
+
+
+@pytest.mark.parametrize("broken", [b"zz\r\n", None], ids=["a malformed chunk", "the end"])
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("is_waiting", [True, False])
+async def test_a_body_that_breaks_in_a_later_packet_is_refused_and_ends_the_connection(
+    broken: bytes | None, before: int, is_waiting: bool
+) -> None:
+    """`is_waiting`: the handler already waits for the body; otherwise the request is still queued behind others."""
+    go_on = asyncio.Event()
+    if is_waiting:
+        go_on.set()
+    async with echoing(go_on) as (reader, writer):
+        writer.write(
+            b"".join(_REQUEST % b"%d" % number for number in range(before)) + CHUNKED % b"last" + b"1\r\na\r\n"
+        )
+        await asyncio.sleep(0.05)
+        writer.write_eof() if broken is None else writer.write(broken + _REQUEST % b"after")
+        await asyncio.sleep(0.05)
+        go_on.set()
+        answers = await reader.read()
+    assert answers.count(b"HTTP/1.1 200") == before
+    assert answers.count(b"HTTP/1.1 400") == 1
+    assert answers.endswith(b"broken;")
+
+
+async def test_malformed_requests_are_answered_in_version_1_1() -> None:
+    go_on = asyncio.Event()
+    go_on.set()
+    async with echoing(go_on) as (reader, writer):
+        writer.write(_REQUEST % b"good")
+        answers = await reader.readuntil(b"/good=;")
+        writer.write(b"GARBAGE\r\n\r\n")
+        answers += await reader.read()
+    assert answers.count(b"HTTP/1.1 200") == 1
+    assert answers.count(b"HTTP/1.1 400") == 1
+    assert b"HTTP/1.0" not in answers
