@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -346,6 +346,7 @@ class SharedLimits:
         admitted = word == b"admitted"
         if admitted:
             self.own.note(credential_id)
+        self.own.see(credential_id, int(remaining))
         return Verdict(
             credential_id,
             network_id,
@@ -453,11 +454,20 @@ def _show_list(words: Sequence[str]) -> str:
     return f",{','.join(words)}," if words else "-"
 
 
+class _View(NamedTuple):
+    """What Valkey said last of a key's minute: how many admissions were left, and how many were this process' own."""
+
+    at_s: float
+    left: int
+    own: int
+
+
 class LocalLimits:
     """The sliding minutes of this process, with and without Valkey, on its monotonic clock."""
 
     def __init__(self) -> None:
         self._admissions: dict[UUID, deque[float]] = {}
+        self._views: dict[UUID, _View] = {}
         self.unreported: list[tuple[UUID, float]] = []
         self._of_quotas: Counter[tuple[UUID, datetime]] = Counter()  # admitted without Valkey, by period
         self._swept_at = 0.0
@@ -467,6 +477,7 @@ class LocalLimits:
         to the usage tables, divided by `processes`.
         """
         now_s = time.monotonic() if now_s is None else now_s
+        share = self._share_left(good.credential_id, share, processes, now_s)
         admissions = self._minute_of(good.credential_id, now_s)
         left = self._left_of(good, processes)
         quota_exceeded = left is not None and not left.remaining
@@ -477,7 +488,7 @@ class LocalLimits:
             if good.quota is not None:
                 self._of_quotas[good.credential_id, good.quota.since] += 1
                 left = self._left_of(good, processes)
-        first_to_leave = admissions[max(len(admissions) - share, 0)] if admissions else now_s
+        first_to_leave = admissions[max(len(admissions) - max(share, 1), 0)] if admissions else now_s
         return Verdict(
             credential_id=good.credential_id,
             network_id=good.network_id,
@@ -494,6 +505,11 @@ class LocalLimits:
         now_s = time.monotonic() if now_s is None else now_s
         self._minute_of(credential_id, now_s).append(now_s)
 
+    def see(self, credential_id: UUID, left: int, now_s: float | None = None) -> None:
+        """Remember what is left of a key's minute of all processes, as Valkey has just said."""
+        now_s = time.monotonic() if now_s is None else now_s
+        self._views[credential_id] = _View(now_s, left, self.count(credential_id, now_s))
+
     def count(self, credential_id: UUID, now_s: float | None = None) -> int:
         """How many requests of the last minute this process has admitted."""
         return len(self._minute_of(credential_id, time.monotonic() if now_s is None else now_s))
@@ -507,6 +523,13 @@ class LocalLimits:
         unreported, self.unreported = self.unreported, []
         self._of_quotas.clear()
         return unreported
+
+    def _share_left(self, credential_id: UUID, share: int, processes: int, now_s: float) -> int:
+        """This process' share of a limit. In the first minute of an outage, others may have taken more than theirs."""
+        view = self._views.get(credential_id)
+        if view is None or now_s - view.at_s >= _MINUTE_S:
+            return share
+        return min(share, view.own + -(-view.left // processes))
 
     def _left_of(self, good: GoodKey, processes: int) -> QuotaLeft | None:
         """The rest of a quota that this process may admit without Valkey."""
@@ -536,6 +559,9 @@ class LocalLimits:
                 credential_id: admissions
                 for credential_id, admissions in self._admissions.items()
                 if admissions and now_s - admissions[-1] <= _MINUTE_S
+            }
+            self._views = {
+                credential_id: view for credential_id, view in self._views.items() if now_s - view.at_s < _MINUTE_S
             }
             self.unreported = [
                 (credential_id, moment) for credential_id, moment in self.unreported if now_s - moment <= _MINUTE_S
