@@ -147,11 +147,18 @@ CREATE TABLE partner.usage (
     successful    bigint      NOT NULL,
     failed        bigint      NOT NULL,
     took_us       bigint      NOT NULL,
-    PRIMARY KEY (credential_id, minute)
+    part          bigint      NOT NULL DEFAULT 0,
+    PRIMARY KEY (credential_id, minute, part)
 );
-COMMENT ON TABLE partner.usage IS 'Requests answered per credential and minute (UTC). Only the usage aggregator writes it.';
+COMMENT ON TABLE partner.usage IS
+    'Requests answered per credential and minute (UTC): the sum of the parts. Only the usage aggregator writes it.';
+COMMENT ON COLUMN partner.usage.part IS
+    '0, or a further part that was begun while a session held an old snapshot; it is folded into 0 later. So in the other tables of usage.';
 COMMENT ON COLUMN partner.usage.successful IS 'Answers with status 2xx and 3xx; failed: 4xx and 5xx.';
 COMMENT ON COLUMN partner.usage.took_us IS 'Sum of their response times, in microseconds.';
+CREATE INDEX usage_parts ON partner.usage (credential_id) WHERE part > 0;
+CREATE SEQUENCE partner.usage_part;
+COMMENT ON SEQUENCE partner.usage_part IS 'Numbers the batches that are added to further parts.';
 
 CREATE TABLE partner.usage_day (
     credential_id uuid   NOT NULL REFERENCES partner.credential,
@@ -160,11 +167,13 @@ CREATE TABLE partner.usage_day (
     failed        bigint NOT NULL,
     took_us       bigint NOT NULL,
     limited       bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (credential_id, day)
+    part          bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (credential_id, day, part)
 );
 COMMENT ON TABLE partner.usage_day IS
     'The same per day (UTC), written in the same commit, so that a year is 365 rows instead of half a million.';
 COMMENT ON COLUMN partner.usage_day.limited IS 'Those of failed with status 429, which do not count towards a quota.';
+CREATE INDEX usage_day_parts ON partner.usage_day (credential_id) WHERE part > 0;
 
 CREATE TABLE partner.endpoint (
     endpoint_no smallint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -180,12 +189,14 @@ CREATE TABLE partner.usage_hour (
     requests      bigint      NOT NULL,
     took_us       bigint      NOT NULL,
     durations     bigint[]    NOT NULL,
-    PRIMARY KEY (credential_id, hour, endpoint_no, status_class)
+    part          bigint      NOT NULL DEFAULT 0,
+    PRIMARY KEY (credential_id, hour, endpoint_no, status_class, part)
 );
 COMMENT ON TABLE partner.usage_hour IS
     'Requests answered per credential, hour (UTC), endpoint and class of status (4 for 4xx), written in the commit of usage.';
 COMMENT ON COLUMN partner.usage_hour.durations IS
     'A histogram of response times: bucket << 48 | count for each bucket, ascending (api/usage/durations.py).';
+CREATE INDEX usage_hour_parts ON partner.usage_hour (credential_id) WHERE part > 0;
 
 CREATE FUNCTION partner.durations_add(a bigint[], b bigint[]) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(array_agg((bucket << 48) + requests ORDER BY bucket), '{}')
@@ -200,25 +211,30 @@ CREATE AGGREGATE partner.durations_sum(bigint[]) (sfunc = partner.durations_add,
 COMMENT ON AGGREGATE partner.durations_sum(bigint[]) IS 'The sum of histograms of response times.';
 
 CREATE TABLE partner.usage_total (
-    credential_id uuid        PRIMARY KEY REFERENCES partner.credential,
+    credential_id uuid        NOT NULL REFERENCES partner.credential,
     admin_key_id  uuid        NOT NULL,
     created_at    timestamptz NOT NULL,
     successful    bigint      NOT NULL DEFAULT 0,
-    failed        bigint      NOT NULL DEFAULT 0
+    failed        bigint      NOT NULL DEFAULT 0,
+    part          bigint      NOT NULL DEFAULT 0,
+    PRIMARY KEY (credential_id, part)
 );
 COMMENT ON TABLE partner.usage_total IS
-    'Requests per credential since its creation, one row for each, written with usage: a page of a list is one index range.';
+    'Requests per credential since its creation, one row and rarely further parts for each, written with usage: a page of a list is one index range.';
 COMMENT ON COLUMN partner.usage_total.admin_key_id IS 'Copied from credential, like created_at, so that the list is one range of one index.';
 CREATE INDEX usage_total_list
     ON partner.usage_total (admin_key_id, (successful + failed) DESC, created_at DESC, credential_id DESC)
-    INCLUDE (successful, failed);
+    INCLUDE (successful, failed) WHERE part = 0;
+CREATE INDEX usage_total_parts ON partner.usage_total (admin_key_id, credential_id) WHERE part > 0;
 
 CREATE TABLE partner.usage_kept (
     one   boolean     PRIMARY KEY DEFAULT true CHECK (one),
-    since timestamptz NOT NULL
+    since timestamptz NOT NULL,
+    hours_since timestamptz
 );
 COMMENT ON TABLE partner.usage_kept IS
     'At most one row: the first day (UTC) whose minutes of usage are kept. Earlier usage is known by hour (usage_hour) and by day only.';
+COMMENT ON COLUMN partner.usage_kept.hours_since IS 'Hours of usage that began earlier are not kept.';
 
 CREATE FUNCTION partner.usage_of(of_credential uuid, since timestamptz, until timestamptz)
 RETURNS TABLE (day date, successful bigint, failed bigint, took_us bigint) LANGUAGE sql STABLE AS $$
@@ -262,14 +278,22 @@ COMMENT ON FUNCTION partner.usage_of IS
 CREATE TABLE partner.usage_batch (
     spool       text        PRIMARY KEY,
     next_offset bigint      NOT NULL,
-    added_at    timestamptz NOT NULL DEFAULT now(),
-    closed_at   timestamptz
+    added_at    timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE partner.usage_batch IS
-    'One row per spool: its batches below next_offset have been added.';
-COMMENT ON COLUMN partner.usage_batch.closed_at IS
-    'When the spool''s file, then completely in usage, was deleted. The row is deleted 30 days later.';
-CREATE INDEX usage_batch_closed ON partner.usage_batch (closed_at);
+    'One row per spool, kept for ever: its batches below next_offset have been added.';
+
+CREATE VIEW partner.held_snapshot AS
+    SELECT pid, usename::text AS role, application_name, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS held_s
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+      AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+    UNION ALL
+    SELECT NULL, owner::text, 'prepared transaction ' || gid, extract(epoch FROM clock_timestamp() - prepared)::float8
+    FROM pg_prepared_xacts
+    WHERE database = current_database();
+COMMENT ON VIEW partner.held_snapshot IS
+    'What keeps Postgres from removing old versions of rows, which makes each further update of a row slower. Sessions of other roles are visible with pg_read_all_stats.';
 
 -- Audit log -----------------------------------------------------------------------------------------------------------
 

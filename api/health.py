@@ -9,7 +9,7 @@ import msgspec
 import structlog
 from redis.exceptions import RedisError
 
-from api import errors, network_states
+from api import clock, errors, held_snapshots, network_states
 from api.answers import Answer
 from api.ask import Nothing, OpenAsk
 from api.parameters import Question, Text
@@ -123,6 +123,11 @@ def _reasons(services: Services, looked: "_Looked") -> Iterator[str]:
 
     /ready is open to anyone, so they contain neither host names nor texts of exceptions; those are in the log.
     """
+    if looked.oldest_snapshot_s > held_snapshots.TOLD_AFTER_S:
+        yield f"a session of the database has held a snapshot for {looked.oldest_snapshot_s:.0f} s"
+    if clock.differs():
+        ahead_s = clock.ahead_s()
+        yield f"the clock of this host is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} the database's"
     for failure in tasks.failing():
         yield f"the background task {failure.task} fails"
     if looked.shares_folder:
@@ -152,6 +157,7 @@ class _Looked(msgspec.Struct, frozen=True):
     schema_faults: list[str]
     queue_faults: list[str]
     shares_folder: bool
+    oldest_snapshot_s: float
 
 
 async def _look(services: Services) -> _Looked:
@@ -160,13 +166,15 @@ async def _look(services: Services) -> _Looked:
         _queue_faults(services),
         asyncio.to_thread(spool_host.others, services.spools.folder),
     )
-    networks, schema_faults = found or (None, [])
-    return _Looked(networks, schema_faults, queue_faults, bool(others))
+    networks, schema_faults, oldest_snapshot_s = found or (None, [], 0.0)
+    return _Looked(networks, schema_faults, queue_faults, bool(others), oldest_snapshot_s)
 
 
-async def _look_at_database(services: Services) -> tuple[list[NetworkState], list[str]]:
-    """The states of the networks, and problems of the schema."""
-    return await network_states.network_states(services), await _schema_faults(services)
+async def _look_at_database(services: Services) -> tuple[list[NetworkState], list[str], float]:
+    """The states of the networks, problems of the schema, and the age of the oldest snapshot."""
+    networks, schema_faults = await network_states.network_states(services), await _schema_faults(services)
+    async with services.key_pool.acquire() as db:
+        return networks, schema_faults, await held_snapshots.oldest_s(db)
 
 
 async def _queue_faults(services: Services) -> list[str]:

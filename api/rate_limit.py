@@ -12,7 +12,7 @@ import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,6 +22,7 @@ import msgspec
 import structlog
 from redis.exceptions import NoScriptError, RedisError
 
+from api import clock
 from api.restrictions import GRANTED_ONLY, Call, Restrictions
 from api.valkey import ValkeyClient, packed
 from shared import lifecycle
@@ -443,7 +444,7 @@ def _show_key(key: GoodKey) -> bytes:
 
 
 def _seconds_until(moment: datetime) -> int:
-    return max(math.ceil((moment - datetime.now(UTC)).total_seconds()), 1)
+    return max(math.ceil((moment - clock.now()).total_seconds()), 1)
 
 
 def _us(moment: datetime) -> int:

@@ -41,7 +41,7 @@ class _Id(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 _lock = _sql.query("lock", _Lock)
-_keep_minutes = _sql.command("keep_minutes")
+_keep = _sql.command("keep")
 _next_credentials = _sql.query("next_credentials", _Id)
 _drop_former_keys = _sql.command("drop_former_keys")
 _drop_minutes = _sql.command("drop_minutes")
@@ -84,24 +84,24 @@ async def prune(
 ) -> Pruned:
     """Drop rows older than the given number of days. Raises Busy if another process is pruning."""
     async with _step(pool) as db:
-        await _keep_minutes.run(db, usage_minutes_days)
+        await _keep.run(db, usage_minutes_days, usage_hours_days)
         await _drop_former_keys.run(db)
     return Pruned(
         await _prune_usage(pool, _drop_minutes),
-        await _prune_usage(pool, _drop_hours, usage_hours_days),
+        await _prune_usage(pool, _drop_hours),
         await _prune_all(pool, _drop_readings, audit_reads_days),
         await _prune_all(pool, _drop_submitted, submitted_days),
         await _prune_all(pool, _drop_idempotency_keys),
     )
 
 
-async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command, *arguments: int) -> int:
-    """Drop old usage, some credentials at a time; `arguments` are those of the statement after the number of rows."""
+async def _prune_usage(pool: asyncpg.Pool, drop: sql.Command) -> int:
+    """Drop old usage, some credentials at a time."""
     dropped_in_all, last_id = 0, _NO_ID
     while True:
         async with _step(pool) as db:
             ids = [row.id for row in await _next_credentials.all(db, last_id, _MOST_CREDENTIALS)]
-            dropped = _rows(await drop.run(db, ids, _MOST_ROWS, *arguments))
+            dropped = _rows(await drop.run(db, ids, _MOST_ROWS))
         dropped_in_all += dropped
         if dropped < _MOST_ROWS:
             if not ids:

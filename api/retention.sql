@@ -2,10 +2,15 @@
 -- No other process prunes until the end of this commit.
 SELECT pg_try_advisory_xact_lock(5495816503463495504) AS ours
 
--- name: keep_minutes
--- Store the first day whose minutes of usage are kept, before the first minute is deleted. It never decreases.
-INSERT INTO partner.usage_kept (since) VALUES (date_trunc('day', now() - make_interval(days => $1), 'UTC'))
-ON CONFLICT (one) DO UPDATE SET since = greatest(usage_kept.since, excluded.since)
+-- name: keep
+-- Store the first day whose minutes of usage are kept, and the time from which on hours are, before the first row is deleted.
+-- Neither decreases.
+INSERT INTO partner.usage_kept (since, hours_since)
+VALUES (date_trunc('day', now() - make_interval(days => $1), 'UTC'),
+        now() - make_interval(days => $2))
+ON CONFLICT (one) DO UPDATE
+SET since = greatest(usage_kept.since, excluded.since),
+    hours_since = greatest(usage_kept.hours_since, excluded.hours_since)
 
 -- name: drop_former_keys
 -- Former keys that ended 30 days ago or earlier. There are few: one for each rotation.
@@ -52,11 +57,11 @@ WITH old AS (
 DELETE FROM partner.usage USING old WHERE usage.credential_id = old.credential_id AND usage.minute = old.minute
 
 -- name: drop_hours
--- Delete hours of some credentials that are older than $3 days, $2 at most.
+-- Delete expired hours of some credentials, $2 at most.
 WITH old AS (
     SELECT credential_id, hour, endpoint_no, status_class
     FROM partner.usage_hour
-    WHERE credential_id = ANY($1::uuid[]) AND hour < now() - make_interval(days => $3)
+    WHERE credential_id = ANY($1::uuid[]) AND hour < (SELECT hours_since FROM partner.usage_kept)
     LIMIT $2
 )
 DELETE FROM partner.usage_hour USING old

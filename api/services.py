@@ -131,7 +131,7 @@ async def opened(
             valkey=valkey,
             callers=callers,
             spools=spools,
-            usage_backlog=Backlog(spools.folder, queue, usage_queue.broker_at(servers.redis_url)),
+            usage_backlog=Backlog(spools.folder, queue, usage_queue.Queue(servers.redis_url)),
             shared_readings=SharedReadings(KEPT_S),
             downloads=Turns(settings.data_dir, MOST_DOWNLOADS, MOST_DOWNLOADS_EACH, "downloads"),
             room=Room.in_folder(settings.data_dir),

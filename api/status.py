@@ -64,12 +64,14 @@ class UsageStatus(msgspec.Struct, frozen=True):
     """Usage on its way from the answering host to the statistics; null if unknown.
 
     `queued` is the number of batches in the queue. `waiting_bytes` is the size of all requests that are not in the
-    statistics yet, and `lag_s` the age of the oldest one.
+    statistics yet, and `lag_s` the age of the oldest one. `oldest_snapshot_s` is the age of the oldest snapshot that a
+    session of the database holds; 0 without any.
     """
 
     queued: int | None
     waiting_bytes: int | None
     lag_s: float | None
+    oldest_snapshot_s: float | None
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -110,7 +112,7 @@ _OF_NODE: dict[str, Word] = {"lost": "node_lost", "stalled": "node_stalled"}
 async def _read(services: Services) -> Status:
     """Raises the errors of the database, and TimeoutError if it does not answer."""
     backlog, (at, networks) = await asyncio.gather(services.usage_backlog.measured(), _networks(services))
-    usage = UsageStatus(backlog.queued, backlog.waiting_bytes, backlog.lag_s)
+    usage = UsageStatus(backlog.queued, backlog.waiting_bytes, backlog.lag_s, backlog.oldest_snapshot_s)
     return Status(at, VERSION, schema.VERSION, networks, usage)
 
 

@@ -20,10 +20,11 @@ import msgspec
 import structlog
 from dramatiq.brokers.redis import RedisBroker
 
-from api import valkey
+from api import clock, held_snapshots, valkey
 from api.database import migrated
-from api.usage.queue import ACTOR, LONGEST_QUEUED_S, QUEUE, BreakdownSum, UsageBatch, broker_at
-from shared import database, lifecycle, schema, servers, service_manager, settings, sql
+from api.usage import fold
+from api.usage.queue import ACTOR, QUEUE, BreakdownSum, UsageBatch, broker_at
+from shared import database, lifecycle, schema, servers, service_manager, settings, sql, tasks
 from shared import log as logs
 
 log = structlog.get_logger()
@@ -34,15 +35,24 @@ _ADD_WITHIN_S = 5
 _CLOSE_WITHIN_S = 4
 _BOOT_WITHIN_S = 5
 _FAILED = signal.SIGUSR1
+_BATCHES_IN_PART = 16  # each further update of a row costs more while an old snapshot is held
+_FOLD_EVERY_S = 5.0
 
 
 class _Mark(msgspec.Struct, frozen=True):
     next_offset: int
 
 
+class Part(msgspec.Struct, frozen=True):
+    """The part of the usage tables that takes a batch."""
+
+    part: int
+
+
 _sql = sql.beside(__file__)
 _begin = _sql.command("begin")
 _move_mark = _sql.query("move_mark", _Mark)
+_part = _sql.query("part", Part)
 _add = _sql.command("add")
 _add_days = _sql.command("add_days")
 _add_totals = _sql.command("add_totals")
@@ -58,7 +68,9 @@ async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
             await _begin.run(db, batch.spool)
         if await _move_mark.one(db, batch.spool, batch.offset, batch.end) is None:
             return False
-        credential_ids = [UUID(hex=each.credential_id) for each in batch.sums]
+        found = await _part.one(db, held_snapshots.OLD_S, _BATCHES_IN_PART)
+        assert found is not None, "an expression is one row"
+        part, credential_ids = found.part, [UUID(hex=each.credential_id) for each in batch.sums]
         columns = (
             credential_ids,
             [each.minute for each in batch.sums],
@@ -66,26 +78,27 @@ async def add_batch(db: asyncpg.Connection, batch: UsageBatch) -> bool:
             [each.failed for each in batch.sums],
             [each.took_us for each in batch.sums],
         )
-        await _add.run(db, *columns)
-        await _add_days.run(db, *columns, [each.limited for each in batch.sums])
-        await _add_totals.run(db, credential_ids, columns[2], columns[3])
-        await _add_breakdown(db, batch.breakdown)
-        await _touch.run(db, credential_ids, [each.last_us for each in batch.sums])
+        await _add.run(db, part, *columns)
+        await _add_days.run(db, part, *columns, [each.limited for each in batch.sums])
+        await _add_totals.run(db, part, credential_ids, columns[2], columns[3])
+        await _add_breakdown(db, part, batch.breakdown)
+        await _touch.run(db, credential_ids, [each.last_us for each in batch.sums], part)
     return True
 
 
-async def _add_breakdown(db: asyncpg.Connection, parts: list[BreakdownSum]) -> None:
-    await _name_endpoints.run(db, sorted({each.endpoint for each in parts}))
+async def _add_breakdown(db: asyncpg.Connection, part: int, sums: list[BreakdownSum]) -> None:
+    await _name_endpoints.run(db, sorted({each.endpoint for each in sums}))
     await _add_hours.run(
         db,
-        [UUID(hex=each.credential_id) for each in parts],
-        [each.hour for each in parts],
-        [each.endpoint for each in parts],
-        [each.status_class for each in parts],
-        [each.requests for each in parts],
-        [each.took_us for each in parts],
+        part,
+        [UUID(hex=each.credential_id) for each in sums],
+        [each.hour for each in sums],
+        [each.endpoint for each in sums],
+        [each.status_class for each in sums],
+        [each.requests for each in sums],
+        [each.took_us for each in sums],
         # NOTE: as text, since an array of arrays must be rectangular.
-        ["{" + ",".join(map(str, each.durations)) + "}" for each in parts],
+        ["{" + ",".join(map(str, each.durations)) + "}" for each in sums],
     )
 
 
@@ -137,6 +150,7 @@ class _Aggregator(dramatiq.Middleware):
             )
         self._open.push_async_callback(pool.close)
         self._pool = pool
+        await self._open.enter_async_context(tasks.background("fold", self._fold_forever))
         async with valkey.opened(running.redis_url) as queue:
             await lifecycle.wait_for("valkey", queue.ping, self._stop, lifecycle.WAITED_FOR)
         log.info("aggregator.ready", queue=QUEUE)
@@ -170,6 +184,14 @@ class _Aggregator(dramatiq.Middleware):
             except schema.WrongSchema as newer:
                 os._exit(lifecycle.fail(newer))  # NOTE: batches of other threads are queued again, as after any crash
 
+    async def _fold_forever(self) -> None:
+        assert self._pool is not None, "the pool is open"
+        while True:
+            async with self._pool.acquire() as db:
+                await clock.read(db)
+            await fold.fold(self._pool)
+            await asyncio.sleep(_FOLD_EVERY_S)
+
     async def _close(self) -> None:
         self._stop.set()
         async with asyncio.timeout(_CLOSE_WITHIN_S):
@@ -191,7 +213,7 @@ def _end_with_parent() -> None:
 
 
 _aggregator = _Aggregator()
-broker = broker_at(_UNKNOWN_YET)
+broker = broker_at(_UNKNOWN_YET, maintains=True)
 broker.add_middleware(_aggregator)
 dramatiq.set_broker(broker)
 
@@ -201,9 +223,11 @@ dramatiq.set_broker(broker)
     actor_name=ACTOR,
     queue_name=QUEUE,
     max_retries=0,
-    max_age=LONGEST_QUEUED_S * 1000,
-    throws=(*lifecycle.UNREACHABLE, asyncpg.PostgresError, asyncpg.InterfaceError),
 )
 def add_usage(batch: dict[str, Any]) -> None:
     """Add a batch to the usage tables, unless it was added before."""
-    _aggregator.add(msgspec.convert(batch, UsageBatch))
+    try:
+        _aggregator.add(msgspec.convert(batch, UsageBatch))
+    except (*lifecycle.UNREACHABLE, asyncpg.PostgresError, asyncpg.InterfaceError) as cause:
+        # NOTE: not raised, since Dramatiq would keep the message in Valkey.
+        log.warning("usage.not_added", spool=batch.get("spool"), cause=f"{type(cause).__name__}: {cause}")

@@ -7,31 +7,37 @@ UPDATE partner.usage_batch SET next_offset = $3, added_at = now()
 WHERE spool = $1 AND next_offset = $2
 RETURNING next_offset
 
+-- name: part
+-- The part of the usage tables that takes a batch: 0 or, while a session holds a snapshot that is older than $1 seconds, a
+-- further one, the same for $2 batches.
+SELECT CASE WHEN EXISTS (SELECT FROM partner.held_snapshot WHERE held_s > $1::float8)
+            THEN nextval('partner.usage_part') / $2 + 1 ELSE 0 END AS part
+
 -- name: add
 -- In order of the key, so that two batches never deadlock. A credential that does not exist (a damaged record with a
 -- correct checksum) is left out.
-INSERT INTO partner.usage AS kept (credential_id, minute, successful, failed, took_us)
-SELECT credential.id, to_timestamp(batch.minute * 60), batch.successful, batch.failed, batch.took_us
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+INSERT INTO partner.usage AS kept (part, credential_id, minute, successful, failed, took_us)
+SELECT $1, credential.id, to_timestamp(batch.minute * 60), batch.successful, batch.failed, batch.took_us
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
      AS batch (credential_id, minute, successful, failed, took_us)
 JOIN partner.credential ON credential.id = batch.credential_id
 ORDER BY credential.id, batch.minute
-ON CONFLICT (credential_id, minute) DO UPDATE
+ON CONFLICT (credential_id, minute, part) DO UPDATE
 SET successful = kept.successful + excluded.successful,
     failed = kept.failed + excluded.failed,
     took_us = kept.took_us + excluded.took_us
 
 -- name: add_days
 -- The same by day.
-INSERT INTO partner.usage_day AS kept (credential_id, day, successful, failed, took_us, limited)
-SELECT credential.id, (to_timestamp(batch.minute * 60) AT TIME ZONE 'UTC')::date,
+INSERT INTO partner.usage_day AS kept (part, credential_id, day, successful, failed, took_us, limited)
+SELECT $1, credential.id, (to_timestamp(batch.minute * 60) AT TIME ZONE 'UTC')::date,
        sum(batch.successful), sum(batch.failed), sum(batch.took_us), sum(batch.limited)
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
      AS batch (credential_id, minute, successful, failed, took_us, limited)
 JOIN partner.credential ON credential.id = batch.credential_id
-GROUP BY 1, 2
-ORDER BY 1, 2
-ON CONFLICT (credential_id, day) DO UPDATE
+GROUP BY 2, 3
+ORDER BY 2, 3
+ON CONFLICT (credential_id, day, part) DO UPDATE
 SET successful = kept.successful + excluded.successful,
     failed = kept.failed + excluded.failed,
     took_us = kept.took_us + excluded.took_us,
@@ -39,13 +45,13 @@ SET successful = kept.successful + excluded.successful,
 
 -- name: add_totals
 -- The same in total, since the credential was created.
-INSERT INTO partner.usage_total AS kept (credential_id, admin_key_id, created_at, successful, failed)
-SELECT credential.id, credential.admin_key_id, credential.created_at, sum(batch.successful), sum(batch.failed)
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS batch (credential_id, successful, failed)
+INSERT INTO partner.usage_total AS kept (part, credential_id, admin_key_id, created_at, successful, failed)
+SELECT $1, credential.id, credential.admin_key_id, credential.created_at, sum(batch.successful), sum(batch.failed)
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS batch (credential_id, successful, failed)
 JOIN partner.credential ON credential.id = batch.credential_id
-GROUP BY 1, 2, 3
-ORDER BY 1
-ON CONFLICT (credential_id) DO UPDATE
+GROUP BY 2, 3, 4
+ORDER BY 2
+ON CONFLICT (credential_id, part) DO UPDATE
 SET successful = kept.successful + excluded.successful, failed = kept.failed + excluded.failed
 
 -- name: name_endpoints
@@ -59,28 +65,34 @@ ON CONFLICT (name) DO NOTHING
 -- name: add_hours
 -- The requests by hour, endpoint and class of status, in order of the key. Each histogram of durations is the text of
 -- an array.
-INSERT INTO partner.usage_hour AS kept (credential_id, hour, endpoint_no, status_class, requests, took_us, durations)
-SELECT credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
+INSERT INTO partner.usage_hour AS kept
+    (part, credential_id, hour, endpoint_no, status_class, requests, took_us, durations)
+SELECT $1, credential.id, to_timestamp(batch.hour * 3600), endpoint.endpoint_no, batch.status_class, batch.requests,
        batch.took_us, batch.durations::bigint[]
-FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::text[])
+FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[])
      AS batch (credential_id, hour, endpoint, status_class, requests, took_us, durations)
 JOIN partner.credential ON credential.id = batch.credential_id
 JOIN partner.endpoint ON endpoint.name = batch.endpoint
 ORDER BY credential.id, batch.hour, endpoint.endpoint_no, batch.status_class
-ON CONFLICT (credential_id, hour, endpoint_no, status_class) DO UPDATE
+ON CONFLICT (credential_id, hour, endpoint_no, status_class, part) DO UPDATE
 SET requests = kept.requests + excluded.requests,
     took_us = kept.took_us + excluded.took_us,
     durations = partner.durations_add(kept.durations, excluded.durations)
 
 -- name: touch
--- In order of the key, so that two batches never deadlock.
-WITH locked AS (
-    SELECT id FROM partner.credential WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
-), used AS (
+-- In order of the key, so that two batches never deadlock. While further parts are written ($3 > 0), at most once a minute.
+WITH used AS (
     SELECT credential_id, to_timestamp(max(last_us) / 1000000.0) AS at
     FROM unnest($1::uuid[], $2::bigint[]) AS batch (credential_id, last_us)
     GROUP BY credential_id
+), locked AS (
+    SELECT credential.id, used.at
+    FROM partner.credential
+    JOIN used ON used.credential_id = credential.id
+    WHERE last_used_at IS NULL OR used.at > last_used_at + make_interval(mins => least($3::bigint, 1)::integer)
+    ORDER BY credential.id
+    FOR NO KEY UPDATE OF credential
 )
-UPDATE partner.credential SET last_used_at = greatest(last_used_at, used.at)
-FROM locked JOIN used ON used.credential_id = locked.id
+UPDATE partner.credential SET last_used_at = greatest(last_used_at, locked.at)
+FROM locked
 WHERE credential.id = locked.id

@@ -317,6 +317,43 @@ async def test_the_migration_to_version_9_empties_chains_and_keeps_partner_data(
     await connection.close()
 
 
+async def test_the_migration_to_version_10_keeps_usage(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await _replace_schema(connection, _FROZEN[9].read_text(), 9)
+    await connection.execute(
+        """
+        WITH owner AS (
+            INSERT INTO partner.admin_key (entity_name, key_prefix, permissions) VALUES ('x', '', '{}') RETURNING id
+        ), account AS (
+            INSERT INTO partner.user_account (admin_key_id, name) SELECT id, 'x' FROM owner RETURNING id, admin_key_id
+        )
+        INSERT INTO partner.credential
+            (user_account_id, admin_key_id, rate_limit_per_minute, network_id, key_hash, api_key_prefix, name)
+        SELECT id, admin_key_id, 60, 1, '', '', 'x' FROM account;
+        INSERT INTO partner.endpoint (name) VALUES ('GET /x');
+        INSERT INTO partner.usage SELECT id, '2026-11-02 10:07+00', 3, 4, 50 FROM partner.credential;
+        INSERT INTO partner.usage_day SELECT id, '2026-11-02', 3, 4, 50, 1 FROM partner.credential;
+        INSERT INTO partner.usage_hour SELECT id, '2026-11-02 10:00+00', 1, 2, 7, 50, '{7}' FROM partner.credential;
+        INSERT INTO partner.usage_total SELECT id, admin_key_id, created_at, 3, 4 FROM partner.credential;
+        INSERT INTO partner.usage_kept VALUES (true, '2026-11-01');
+        INSERT INTO partner.usage_batch VALUES ('open', 38, now(), NULL), ('closed', 76, now(), now());
+        """
+    )
+    await schema.migrate(connection)
+    for table, figures in (
+        ("usage", (3, 4, 50)),
+        ("usage_day", (3, 4, 50)),
+        ("usage_total", (3, 4, 0)),
+        ("usage_hour", (7, 50, 0)),
+    ):
+        columns = {"usage_hour": "requests, took_us, part", "usage_total": "successful, failed, part"}
+        chosen = columns.get(table, "successful, failed, took_us")
+        assert tuple(await connection.fetchrow(f"SELECT {chosen} FROM partner.{table}")) == figures  # noqa: S608
+    assert await connection.fetchval("SELECT hours_since = '2026-11-02 10:00+00' FROM partner.usage_kept")
+    assert await connection.fetchval("SELECT sum(next_offset) FROM partner.usage_batch") == 114
+    await connection.close()
+
+
 async def test_the_migration_to_version_11_keeps_rewards(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     await _replace_schema(connection, _FROZEN[9].read_text(), 9)

@@ -1,13 +1,13 @@
 """Credentials: the API keys that a partner issues to its users."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from api import errors, network_states, tokens
+from api import clock, errors, network_states, tokens
 from api.admin import audit
 from api.admin.users import LONGEST_SEARCH, NO_METADATA, Metadata, Name
 from api.answers import Answer, Confirmation, Instant, Issued, Json, Page, Paging, Total
@@ -168,7 +168,7 @@ async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCr
     if ask.key.is_bootstrap:
         raise errors.bootstrap_owns_no_credentials()
     new, api_key = ask.body, tokens.new_api_key()
-    if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
+    if new.expires_at is not None and new.expires_at <= clock.now():
         # NOTE: not in `NewCredential.check`, so that a repeated request is still recognised after that time.
         raise errors.expiry_not_in_future()
     async with ask.commit() as db:

@@ -1,13 +1,13 @@
 """Limits and restrictions of a credential. A change applies to the very next request with any of its keys."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from api import errors
+from api import clock, errors
 from api.admin import audit
 from api.admin.credentials import HIGHEST_LIMIT, OneCredential, key_hashes
 from api.answers import Answer, Confirmation, Instant
@@ -83,7 +83,7 @@ class LimitChanges(Body, frozen=True, kw_only=True):
         """Refuse an empty change, and an `expires_at` in the past."""
         if self.rate_limit_per_minute is UNSET and self.expires_at is UNSET and self.quota is UNSET:
             raise errors.no_limit_to_change()
-        if isinstance(self.expires_at, datetime) and self.expires_at <= datetime.now(UTC):
+        if isinstance(self.expires_at, datetime) and self.expires_at <= clock.now():
             raise errors.expiry_not_in_future()
 
 

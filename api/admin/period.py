@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from api import errors
+from api import clock, errors
 from api.parameters import Moment, Question
 
 USUAL_PERIOD = timedelta(days=30)
@@ -30,7 +30,7 @@ class Period(Question, frozen=True, kw_only=True):
         The default start of a period that ended earlier is 30 days before its end. The default end of a period that
         starts in the future is its start.
         """
-        now = datetime.now(UTC)
+        now = clock.now()
         end = self.end_date or max(now, self.start_date or now)
         if usual_start is None:
             usual_start = (now if now - USUAL_PERIOD <= end else max(end, _EARLIEST)) - USUAL_PERIOD

@@ -1,21 +1,34 @@
 -- name: credentials_totals
 -- Every credential of an owner with its total requests, most requests first, then newest, ties by id. Cost: a range of one
--- index, from its beginning to the end of the page.
-WITH page AS (
-    SELECT credential_id, successful + failed AS total, created_at
+-- index, from its beginning to the end of the page, and the credentials whose totals have further parts: none as a rule.
+WITH divided AS MATERIALIZED (
+    SELECT credential_id, min(created_at) AS created_at, sum(successful)::bigint AS successful, sum(failed)::bigint AS failed
     FROM partner.usage_total
-    WHERE admin_key_id = $1
+    WHERE credential_id IN (SELECT credential_id FROM partner.usage_total WHERE admin_key_id = $1 AND part > 0)
+    GROUP BY credential_id
+), page AS (
+    SELECT credential_id, created_at, successful, failed
+    FROM (
+        (
+            SELECT credential_id, created_at, successful, failed
+            FROM partner.usage_total
+            WHERE admin_key_id = $1 AND part = 0 AND credential_id NOT IN (SELECT credential_id FROM divided)
+            ORDER BY successful + failed DESC, created_at DESC, credential_id DESC
+            LIMIT $2::bigint + $3::bigint
+        )
+        UNION ALL
+        SELECT credential_id, created_at, successful, failed FROM divided
+    ) AS either
     ORDER BY successful + failed DESC, created_at DESC, credential_id DESC
     LIMIT $2 OFFSET $3
 )
 SELECT page.credential_id, credential.name AS credential_name, credential.api_key_prefix, credential.user_account_id,
-       user_account.name AS user_account_name, page.total AS total_requests,
-       usage_total.successful AS successful_requests, usage_total.failed AS failed_requests, credential.last_used_at
+       user_account.name AS user_account_name, page.successful + page.failed AS total_requests,
+       page.successful AS successful_requests, page.failed AS failed_requests, credential.last_used_at
 FROM page
-JOIN partner.usage_total USING (credential_id)
 JOIN partner.credential ON credential.id = page.credential_id
 JOIN partner.user_account ON user_account.id = credential.user_account_id
-ORDER BY page.total DESC, page.created_at DESC, page.credential_id DESC
+ORDER BY page.successful + page.failed DESC, page.created_at DESC, page.credential_id DESC
 
 -- name: credentials_usage
 -- Every credential of an owner with its requests from $2 (null: since the first) up to $3 (null: until now), most requests

@@ -1,18 +1,17 @@
 """The backlog of usage: the records that wait in the spools of all processes on this machine, and in the queue."""
 
 import asyncio
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import asyncpg
 import msgspec
 import structlog
-from dramatiq.brokers.redis import RedisBroker
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api.usage.queue import QUEUE, SPOOL_KEPT_S, marks
+from api import clock, held_snapshots
+from api.usage.queue import SPOOL_KEPT_S, Queue, Waiting, marks
 from api.usage.spool import RECORD, Spool, spools_in
 
 log = structlog.get_logger()
@@ -32,30 +31,33 @@ class _Uncounted(msgspec.Struct):
 class Measured(msgspec.Struct, frozen=True):
     """Usage that waits; unknown figures are None.
 
-    `queued` batches are in the queue; `waiting_bytes` are spooled and not in the usage tables, the oldest of them for
-    `lag_s` seconds.
+    `queued` batches are in the queue and take `queued_bytes`; `waiting_bytes` are spooled and not in the usage tables,
+    the oldest of them for `lag_s` seconds. `oldest_snapshot_s` is the age of the oldest snapshot in the database.
     """
 
     queued: int | None
+    queued_bytes: int | None
     waiting_bytes: int | None
     lag_s: float | None
     unusable_files: int | None
+    oldest_snapshot_s: float | None
 
 
 class Backlog:
     """Compares the spools of all processes in a folder with the usage tables."""
 
-    def __init__(self, folder: Path, partner: asyncpg.Pool, broker: RedisBroker) -> None:
-        self._folder, self._partner, self._broker = folder, partner, broker
+    def __init__(self, folder: Path, partner: asyncpg.Pool, queue: Queue) -> None:
+        self._folder, self._partner, self._queue = folder, partner, queue
         self._marks: Mapping[str, int] | None = None  # as last read; used while Postgres is unreachable
 
     async def measured(self) -> Measured:
         """The current figures."""
-        queued, found = await asyncio.gather(self._queue_length(), self._find())
+        queued, found, snapshot_s = await asyncio.gather(self._queued(), self._find(), self._oldest_snapshot_s())
+        messages, size_bytes = (None, None) if queued is None else (queued.messages, queued.size_bytes)
         if found is None:
-            return Measured(queued, None, None, None)
-        lag_s = 0.0 if found.oldest_at is None else max(0.0, time.time() - found.oldest_at)
-        return Measured(queued, found.waiting_bytes, lag_s, found.unusable_files)
+            return Measured(messages, size_bytes, None, None, None, snapshot_s)
+        lag_s = 0.0 if found.oldest_at is None else max(0.0, clock.now_us() / 1e6 - found.oldest_at)
+        return Measured(messages, size_bytes, found.waiting_bytes, lag_s, found.unusable_files, snapshot_s)
 
     async def _find(self) -> _Uncounted | None:
         try:
@@ -72,10 +74,18 @@ class Backlog:
         except Exception as cause:  # noqa: BLE001 - metrics must not fail while something is wrong
             log.warning("metrics.without_usage_table", cause=f"{type(cause).__name__}: {cause}")
 
-    async def _queue_length(self) -> int | None:
+    async def _oldest_snapshot_s(self) -> float | None:
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN_S), self._partner.acquire() as db:
+                return await held_snapshots.oldest_s(db)
+        except Exception as cause:  # noqa: BLE001 - as above
+            log.warning("metrics.without_snapshots", cause=f"{type(cause).__name__}: {cause}")
+            return None
+
+    async def _queued(self) -> Waiting | None:
         try:
             async with asyncio.timeout(_ANSWER_WITHIN_S):
-                return int(await asyncio.to_thread(self._broker.do_qsize, QUEUE))
+                return await asyncio.to_thread(self._queue.waiting)
         except Exception as cause:  # noqa: BLE001 - as above
             log.warning("metrics.without_queue", cause=f"{type(cause).__name__}: {cause}")
             return None
@@ -91,17 +101,19 @@ class Gauges(Collector):
         """The gauges of this scrape."""
         measured = self._measured
         for name, text, value in (
-            ("lag_seconds", "Age of the oldest request that is not in the usage tables", measured.lag_s),
-            ("waiting_bytes", "Spooled bytes that are not in the usage tables", measured.waiting_bytes),
-            ("unusable_files", "Files in the usage folder that are not readable spools", measured.unusable_files),
-            ("queued", "Batches that wait for the aggregator", measured.queued),
+            ("usage_lag_seconds", "Age of the oldest request that is not in the usage tables", measured.lag_s),
+            ("usage_waiting_bytes", "Spooled bytes that are not in the usage tables", measured.waiting_bytes),
+            ("usage_unusable_files", "Files in the usage folder that are not readable spools", measured.unusable_files),
+            ("usage_queued", "Batches that wait for the aggregator", measured.queued),
+            ("usage_queued_bytes", "Their size in Valkey", measured.queued_bytes),
+            ("oldest_snapshot_seconds", "Age of the oldest snapshot in the database", measured.oldest_snapshot_s),
         ):
             if value is not None:
                 yield _gauge(name, text, value)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"ledgerline_usage_{name}", text, value=value)
+    return GaugeMetricFamily(f"ledgerline_{name}", text, value=value)
 
 
 def _find(folder: Path, marks: Mapping[str, int]) -> _Uncounted:

@@ -24,6 +24,7 @@ from dramatiq.brokers.redis import RedisBroker
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from api import clock
 from api.usage import durations
 from api.usage.spool import RECORD, Record, Spool, Spools
 from shared import redis_url, schema, sql, tasks
@@ -40,16 +41,15 @@ _NAMESPACE = "ledgerline:queue"
 UNKNOWN_ENDPOINT = "unknown"
 """The endpoint of a request that another version of the program counted, and that this version does not have."""
 
-LONGEST_QUEUED_S = 86_400
-"""An older message is dropped: if its batch was still missing, the spool has queued it again."""
-
 SPOOL_KEPT_S = 600.0
 """How long a spool is kept after the commit that completed it. After that, a failover no longer loses that commit."""
 
 _LOOK_EVERY_S, _TABLE_WITHIN_S = 0.5, 5.0
 _MOST_RECORDS = 20_000  # in a batch: 760 kB of spool, and well below a second in the aggregator
-_QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a batch is queued again, at first and at most
-_MOST_QUEUED = 1_000  # with this many messages, no batch is queued again
+_QUEUE_AGAIN_S = 2.0, 10.0  # the pause before a lost batch is queued again, at first and at most
+MOST_QUEUED_BYTES = 64 * 1024**2
+"""With this much in Valkey, of all processes together, nothing is queued. What is not queued waits on disk."""
+
 _LAST_LOOKS_S = 2.0
 _FOLDER = "usage"  # in DATA_DIR
 
@@ -115,8 +115,6 @@ class Mark(msgspec.Struct, frozen=True):
 
 _sql = sql.beside(__file__)
 marks = _sql.query("marks", Mark)
-_close = _sql.command("close")
-_forget = _sql.command("forget")
 
 
 def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
@@ -153,15 +151,50 @@ def batch_of(spool: Spool, endpoints: Mapping[int, str]) -> UsageBatch:
     return UsageBatch(spool.name, spool.added_bytes, end, list(sums.values()), breakdown)
 
 
-def broker_at(url: str) -> RedisBroker:
-    """The queue. NOTE: with Dramatiq's defaults, a killed worker's messages return only after a minute or more."""
+def broker_at(url: str, *, maintains: bool = False) -> RedisBroker:
+    """The queue. NOTE: with Dramatiq's defaults, a killed worker's messages return only after a minute or more.
+
+    Only an aggregator `maintains` it: it takes workers for dead by its host's clock, which may be wrong.
+    """
     return RedisBroker(  # type: ignore[no-untyped-call] # it has no hints
         client=redis_url.client(url, socket_timeout=2, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)),
         namespace=_NAMESPACE,
         heartbeat_timeout=3_000,
-        maintenance_chance=1_000_000,
+        maintenance_chance=1_000_000 if maintains else 0,
         dead_message_ttl=60_000,
     )
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """The messages in Valkey that are not acknowledged, and their size."""
+
+    messages: int
+    size_bytes: int
+
+
+class Queue:
+    """The queue as the API uses it. Raises RedisError."""
+
+    def __init__(self, url: str) -> None:
+        self._broker = broker_at(url)
+        self._ids = f"{_NAMESPACE}:{QUEUE}"  # NOTE: these two names are Dramatiq's
+        self._messages = f"{self._ids}.msgs"
+
+    def waiting(self) -> Waiting:
+        """What waits for the aggregator or is in its hands."""
+        client = self._broker.client
+        return Waiting(client.hlen(self._messages), client.memory_usage(self._messages, samples=0) or 0)
+
+    def has(self, message_id: str) -> bool:
+        """Whether a message waits, which no aggregator has taken."""
+        return self._broker.client.lpos(self._ids, message_id) is not None
+
+    def put(self, message_id: str, batch: UsageBatch) -> int:
+        """Queue a batch. Returns the size of its message."""
+        message = _message(batch, message_id)
+        encoded = message.encode()
+        self._broker.do_enqueue(QUEUE, message_id, encoded)
+        return len(encoded)
 
 
 def refuse_unwritable(data_dir: Path) -> None:
@@ -188,8 +221,9 @@ async def spooling(
         spools = Spools(data_dir / _FOLDER)
     except OSError as cause:
         raise unusable_data_dir(data_dir, cause) from cause
-    queueing = _Queueing(spools, partner, broker_at(redis_url), endpoints)
+    queueing = _Queueing(spools, partner, Queue(redis_url), endpoints)
     try:
+        await queueing.look()  # the first record needs the time
         async with tasks.background("usage", queueing.run):
             yield spools
     finally:
@@ -200,6 +234,7 @@ class _UnderWay(msgspec.Struct, frozen=True):
     """A batch that is queued but not in the usage tables yet."""
 
     offset: int
+    times: int  # it was queued
     pause_s: float
     again_at: float  # when it is queued again, on the monotonic clock
 
@@ -210,17 +245,15 @@ _Unusable: TypeAlias = dict[Path, str]  # files that can't be used now, with the
 class _Queueing:
     """Every half second, compares each spool with the usage tables and queues the next batch."""
 
-    def __init__(
-        self, spools: Spools, partner: asyncpg.Pool, broker: RedisBroker, endpoints: Mapping[int, str]
-    ) -> None:
-        self._spools, self._partner, self._broker, self._endpoints = spools, partner, broker, endpoints
+    def __init__(self, spools: Spools, partner: asyncpg.Pool, queue: Queue, endpoints: Mapping[int, str]) -> None:
+        self._spools, self._partner, self._waiting, self._endpoints = spools, partner, queue, endpoints
         self._under_way: dict[str, _UnderWay] = {}
         self._outage = Outage("the usage tables and their queue")
 
     async def run(self) -> None:
         """Queue until cancelled. While Postgres or Valkey is unreachable, the spools grow."""
         while True:
-            await self._try_to_look()
+            await self.look()
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def finish(self) -> None:
@@ -228,18 +261,22 @@ class _Queueing:
         try:
             async with asyncio.timeout(_LAST_LOOKS_S):
                 while any(spool.waiting_bytes for spool in self._spools.all):
-                    await self._try_to_look()
+                    await self.look()
                     await asyncio.sleep(_LOOK_EVERY_S / 5)
         except TimeoutError:
             log.warning("usage.left_for_later", bytes=sum(spool.waiting_bytes for spool in self._spools.all))
         finally:
             self._spools.close()
 
-    async def _try_to_look(self) -> None:
+    async def look(self) -> None:
+        """Look once. Errors are logged, and retried with the next look."""
         try:
             await self._look()
         except Exception as cause:  # noqa: BLE001 - retried after any error; `looked_at` shows for how long
-            self._under_way.clear()  # start again from the marks
+            self._under_way = {
+                name: msgspec.structs.replace(each, pause_s=_QUEUE_AGAIN_S[0], again_at=0.0)
+                for name, each in self._under_way.items()
+            }
             self._outage.report(cause, traceback=not isinstance(cause, WAITED_FOR))
         else:
             self._outage.end()
@@ -269,15 +306,17 @@ class _Queueing:
             except OSError as cause:
                 unusable[spool.path] = str(cause)
         seen = [spool for spool in self._spools.all if spool.size_bytes or spool in self._spools.former]
+        async with asyncio.timeout(_TABLE_WITHIN_S), self._partner.acquire() as db:
+            await clock.read(db)
+            found = await marks.all(db, [spool.name for spool in seen], SPOOL_KEPT_S) if seen else []
         if not seen:
             return
-        async with asyncio.timeout(_TABLE_WITHIN_S), self._partner.acquire() as db:
-            found = await marks.all(db, [spool.name for spool in seen], SPOOL_KEPT_S)
         await self._compare({mark.spool: mark for mark in found}, seen, unusable)
-        queued = await _in_thread(self._broker.do_qsize, QUEUE)
-        for spool in seen:
-            if spool.synced_bytes > spool.added_bytes:
-                await self._queue(spool, unusable, may_repeat=queued < _MOST_QUEUED)
+        behind = [spool for spool in seen if spool.synced_bytes > spool.added_bytes]
+        queued_bytes = (await _in_thread(self._waiting.waiting)).size_bytes if behind else 0
+        for spool in behind:
+            if queued_bytes < MOST_QUEUED_BYTES:
+                queued_bytes += await self._queue(spool, unusable)
 
     async def _compare(self, found: dict[str, Mark], seen: list[Spool], unusable: _Unusable) -> None:
         """Note how much of each spool is in the tables, which a failover may reduce, and drop the safe spools."""
@@ -293,33 +332,40 @@ class _Queueing:
                 await self._drop(spool, unusable)
 
     async def _drop(self, spool: Spool, unusable: _Unusable) -> None:
-        """Delete a spool, and let its row be forgotten later. Raises WrongSchema, in which case both are kept."""
-        async with self._partner.acquire() as db, schema.commit(db):
-            # NOTE: the file first. Without its row, a file that reappears would be counted again.
-            try:
-                await _in_thread(self._spools.drop, spool)
-            except OSError as cause:
-                unusable[spool.path] = str(cause)
-                return
-            await _close.run(db, spool.name)
-            await _forget.run(db)
+        """Delete a spool. Its mark stays: a file that reappears must not be counted again.
 
-    async def _queue(self, spool: Spool, unusable: _Unusable, *, may_repeat: bool) -> None:
-        """Queue the next batch of a spool, or repeat the last one if it may be lost."""
+        Raises WrongSchema, in which case the file is kept.
+        """
+        async with self._partner.acquire() as db:
+            await schema.check(db)
+        try:
+            await _in_thread(self._spools.drop, spool)
+        except OSError as cause:
+            unusable[spool.path] = str(cause)
+
+    async def _queue(self, spool: Spool, unusable: _Unusable) -> int:
+        """Queue the next batch of a spool, or repeat the last one if it may be lost. Returns the size of the message.
+
+        A batch that still waits is never repeated. The first message of a batch may be one of a process that has died.
+        """
         now, before = time.monotonic(), self._under_way.get(spool.name)
-        pause_s = _QUEUE_AGAIN_S[0]
+        times, pause_s = 0, _QUEUE_AGAIN_S[0]
         if before is not None and before.offset == spool.added_bytes:
-            if now < before.again_at or not may_repeat:
-                return
-            pause_s = min(before.pause_s * 2, _QUEUE_AGAIN_S[1])
+            if now < before.again_at:
+                return 0
+            times, pause_s = before.times, min(before.pause_s * 2, _QUEUE_AGAIN_S[1])
+        is_waiting = await _in_thread(self._waiting.has, _message_id(spool, max(times - 1, 0)))
+        if is_waiting:
+            self._under_way[spool.name] = _UnderWay(spool.added_bytes, max(times, 1), pause_s, now + pause_s)
+            return 0
         try:
             batch = await _in_thread(batch_of, spool, self._endpoints)
         except OSError as cause:
             unusable[spool.path] = str(cause)
-            return
+            return 0
         _report_lost(spool, batch)
-        self._under_way[spool.name] = _UnderWay(spool.added_bytes, pause_s, now + pause_s)
-        await _in_thread(self._broker.enqueue, _message(batch))
+        self._under_way[spool.name] = _UnderWay(spool.added_bytes, times + 1, pause_s, now + pause_s)
+        return await _in_thread(self._waiting.put, _message_id(spool, times), batch)
 
 
 def _report_lost(spool: Spool, batch: UsageBatch) -> None:
@@ -343,7 +389,14 @@ async def _in_thread(work: Callable[..., Answer], *arguments: object) -> Answer:
         raise
 
 
-def _message(batch: UsageBatch) -> dramatiq.Message[None]:
+def _message_id(spool: Spool, times: int) -> str:
+    """The name of the next batch's message, which was queued that many times before."""
+    return f"{spool.name}:{spool.added_bytes}:{times}"
+
+
+def _message(batch: UsageBatch, message_id: str) -> dramatiq.Message[None]:
     """The batch as a message, which is JSON."""
-    args = (msgspec.to_builtins(batch),)
-    return dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=args, kwargs={}, options={})
+    args, options = (msgspec.to_builtins(batch),), {"redis_message_id": message_id}
+    return dramatiq.Message(
+        queue_name=QUEUE, actor_name=ACTOR, args=args, kwargs={}, options=options, message_id=message_id
+    )

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
-from api import errors
+from api import clock, errors
 from api.usage import disk
 
 log = structlog.get_logger()
@@ -198,7 +198,7 @@ class Spools:
 
     def count(self, credential_id: UUID, endpoint: int, status: int, took_s: float) -> None:
         """Record a request that is about to be answered. Raises Refusal if that fails."""
-        at_us, took_us = time.time_ns() // 1000, min(int(took_s * 1e6), _MOST_US)
+        at_us, took_us = clock.now_us(), min(int(took_s * 1e6), _MOST_US)
         head = RECORD.pack(credential_id.bytes, at_us, took_us, status, endpoint, 0)[:_HEAD_BYTES]
         try:
             self._make_room()

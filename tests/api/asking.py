@@ -565,6 +565,7 @@ _CHANGING: Json = {
     "network_synchronization": 1.0,
     "beat_age_s": 0.1,
     "lag_s": 0,
+    "oldest_snapshot_s": 0,
     "tip_age_s": 12,
     "node_tip_age_s": 12,
     "version": "1.0.0",

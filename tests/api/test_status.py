@@ -23,7 +23,7 @@ async def test_an_empty_service_has_no_networks(api: Client) -> None:
         "version": version.VERSION,
         "schema_version": schema.VERSION,
         "networks": [],
-        "usage": {"queued": 0, "waiting_bytes": 0, "lag_s": 0.0},
+        "usage": {"queued": 0, "waiting_bytes": 0, "lag_s": 0.0, "oldest_snapshot_s": 0.0},
     }
 
 

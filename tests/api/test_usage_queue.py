@@ -2,7 +2,8 @@
 
 import asyncio
 import errno
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from uuid import uuid4
 import asyncpg
 import msgspec
 import pytest
+import redis
 from prometheus_client import values
 
 from api import processes
@@ -139,6 +141,97 @@ def test_messages_are_json_and_small(spools: Spools) -> None:
     for _ in range(1_000):
         spools.count(credential_id, HISTORY.number, 200, 0.1)
     spools.all[0].sync()
-    message = queue._message(batch_of(spools.all[0], ENDPOINTS))
+    message = queue._message(batch_of(spools.all[0], ENDPOINTS), "id")
     assert len(message.encode()) < 2_000
     assert msgspec.convert(message.args[0], UsageBatch) == batch_of(spools.all[0], ENDPOINTS)
+
+
+def spools_of(data_dir: Path, count: int, credentials: int = 1) -> list[Spools]:
+    """Spools of processes that live, each with a request of some credentials."""
+    made = [Spools(data_dir / "usage") for _ in range(count)]
+    for spools in made:
+        for _ in range(credentials):
+            spools.count(uuid4(), HISTORY.number, 200, 0.1)
+    return made
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[asyncpg.Pool]:
+    """Connections of the processes in a test."""
+    async with await database.create_pool(database_url, None, most=2) as opened:
+        yield opened
+
+
+async def test_a_batch_that_waits_is_never_repeated(
+    redis_url: str, data_dir: Path, pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "_QUEUE_AGAIN_S", (0.0, 0.0))
+    (spools,) = spools_of(data_dir, 1)
+    waiting = queue.Queue(redis_url)
+    queueing = queue._Queueing(spools, pool, waiting, ENDPOINTS)
+    await queueing.look()
+    first = waiting.waiting()
+    assert first.messages == 1
+    for _ in range(5):
+        spools.count(uuid4(), HISTORY.number, 200, 0.1)
+        await queueing.look()
+    assert waiting.waiting() == first
+    spools.close()
+    after = Spools(data_dir / "usage")  # of the process that takes the spool over
+    successor = queue._Queueing(after, pool, waiting, ENDPOINTS)
+    await successor.look()
+    assert waiting.waiting() == first
+    client: Any = redis.Redis.from_url(redis_url)
+    for number in range(3):  # an aggregator takes it, and dies
+        (taken,) = client.lrange("ledgerline:queue:usage", 0, -1)
+        assert taken.decode().endswith(f":0:{number}")
+        client.delete("ledgerline:queue:usage")
+        await successor.look()
+        await successor.look()
+    assert waiting.waiting().messages == 4
+    client.flushdb()
+    await successor.look()
+    assert waiting.waiting().messages == 1, "what was lost is repeated"
+    after.close()
+
+
+async def test_what_waits_in_valkey_is_bounded_by_bytes(
+    redis_url: str, data_dir: Path, pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "MOST_QUEUED_BYTES", 50_000)
+    made, waiting = spools_of(data_dir, 12, credentials=40), queue.Queue(redis_url)
+    for _ in range(2):
+        for spools in made:
+            await queue._Queueing(spools, pool, waiting, ENDPOINTS).look()
+        found = waiting.waiting()
+        assert 3 <= found.messages < len(made)
+        assert found.size_bytes < 50_000 + 20_000, "the bound, and one message"
+    for spools in made:
+        assert spools.all[0].waiting_bytes == 40 * RECORD.size, "the rest waits on disk"
+        spools.close()
+
+
+@pytest.mark.usefixtures("no_aggregator")
+async def test_usage_is_dated_by_the_database_whatever_the_clock_of_the_host(
+    environment: dict[str, str],
+    key: str,
+    db: asyncpg.Connection,
+    aggregator: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    aggregator()
+    right_ns = time.time_ns
+    for number, ahead_s in enumerate((40 * 86_400, -47 * 365 * 86_400), 1):
+        monkeypatch.setattr("time.time_ns", lambda ahead_s=ahead_s: right_ns() + ahead_s * 10**9)
+        monkeypatch.setattr("time.time", lambda: time.time_ns() / 1e9)
+        async with serving(environment) as api:
+            await api.get(CHAIN_PATH, key)
+            await until_counted(db, (0, number))
+            assert "the clock of this host is " in (await api.get("/ready")).error
+            metrics = (await api.get("/metrics")).body
+        assert figure(metrics, "ledgerline_usage_lag_seconds") == 0
+        assert figure(metrics, "ledgerline_host_clock_ahead_seconds") == pytest.approx(ahead_s, abs=1)
+    within = "SELECT bool_and(minute > now() - interval '10 minutes' AND minute <= now()) FROM partner.usage"
+    assert await db.fetchval(within)
+    last_use = "SELECT now() - max(last_used_at) < interval '10 minutes' FROM partner.credential"
+    assert await db.fetchval(last_use)

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-import msgspec
 import pytest
 import structlog
 
@@ -33,6 +32,7 @@ class UsageTable:
     def __init__(self, chance: random.Random) -> None:
         self.chance, self.fault_chance, self.now = chance, 0.0, 0.0
         self.messages: list[UsageBatch] = []
+        self.message_ids: list[str] = []  # of the same
         self.commits: list[tuple[float, UsageBatch]] = []
 
     @property
@@ -56,7 +56,7 @@ class UsageTable:
         number = self.chance.randrange(len(self.messages))
         batch = self.messages[number]
         if self.chance.random() < 0.7:
-            del self.messages[number]
+            del self.messages[number], self.message_ids[number]
         if self.chance.random() < self.fault_chance:
             return
         if self.marks.get(batch.spool, (0, 0.0))[0] == batch.offset:
@@ -75,30 +75,37 @@ class UsageTable:
         self._may_fail()
         yield self
 
-    @asynccontextmanager
-    async def commit(self, db: "UsageTable") -> AsyncIterator[None]:
-        """Stands for `shared.schema.commit`: this table has one version."""
+    async def check(self, db: "UsageTable") -> None:
+        """Stands for `shared.schema.check`: this table has one version."""
         assert db is self
-        yield
+        self._may_fail()
+
+    async def read(self, db: "UsageTable") -> None:
+        """Stands for `api.clock.read`."""
+        assert db is self
+        self._may_fail()
 
     async def fetch(self, statement: str, names: list[str], kept_s: float) -> list[tuple[str, int, bool]]:
         assert statement == queue.marks.text
         self._may_fail()
         return [(name, end, at < self.now - kept_s) for name, (end, at) in self.marks.items() if name in names]
 
-    async def execute(self, _statement: str, *_arguments: object) -> str:
+    def waiting(self) -> queue.Waiting:
         self._may_fail()
-        return ""
+        return queue.Waiting(len(self.messages), 0)
 
-    def do_qsize(self, _queue: str) -> int:
+    def has(self, message_id: str) -> bool:
         self._may_fail()
-        return len(self.messages)
+        return message_id in self.message_ids
 
-    def enqueue(self, message: Any) -> None:
+    def put(self, message_id: str, batch: UsageBatch) -> int:
         self._may_fail()
+        assert message_id not in self.message_ids, "what waits is not repeated"
         if self.chance.random() > self.fault_chance:
-            self.messages.append(msgspec.convert(message.args[0], UsageBatch))
+            self.messages.append(batch)
+            self.message_ids.append(message_id)
         self._may_fail()
+        return 0
 
     def _may_fail(self) -> None:
         if self.chance.random() < self.fault_chance:
@@ -147,7 +154,7 @@ class Machine:
         if not self.processes:
             return
         process = self.disk.process = self.chance.choice(list(self.processes))
-        await self.processes[process]._try_to_look()
+        await self.processes[process].look()
 
     def request(self, process: int | None = None) -> None:
         """Answer some requests of a process, or fail."""
@@ -215,7 +222,7 @@ class Machine:
     async def all_look(self) -> None:
         for number, process in self.processes.items():
             self.disk.process = number
-            await process._try_to_look()
+            await process.look()
 
 
 @pytest.fixture
@@ -230,6 +237,7 @@ def machine_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Call
         monkeypatch.setattr(spool, "disk", machine.disk)
         monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=lambda: machine.table.now))
         monkeypatch.setattr(queue, "schema", machine.table)
+        monkeypatch.setattr(queue, "clock", machine.table)
         return machine
 
     quiet = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])

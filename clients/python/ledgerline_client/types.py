@@ -1705,12 +1705,14 @@ class UsageStatus(TypedDict):
     """Usage on its way from the answering host to the statistics; null if unknown.
 
     `queued` is the number of batches in the queue. `waiting_bytes` is the size of all requests that are not
-    in the statistics yet, and `lag_s` the age of the oldest one.
+    in the statistics yet, and `lag_s` the age of the oldest one. `oldest_snapshot_s` is the age of the oldest
+    snapshot that a session of the database holds; 0 without any.
     """
 
     queued: int | None
     waiting_bytes: int | None
     lag_s: float | None
+    oldest_snapshot_s: float | None
 
 
 class Failure(TypedDict):

@@ -1562,12 +1562,14 @@ export interface Difference {
  * Usage on its way from the answering host to the statistics; null if unknown.
  *
  * `queued` is the number of batches in the queue. `waiting_bytes` is the size of all requests that are not in
- * the statistics yet, and `lag_s` the age of the oldest one.
+ * the statistics yet, and `lag_s` the age of the oldest one. `oldest_snapshot_s` is the age of the oldest
+ * snapshot that a session of the database holds; 0 without any.
  */
 export interface UsageStatus {
   queued: number | null;
   waiting_bytes: number | null;
   lag_s: number | null;
+  oldest_snapshot_s: number | null;
 }
 
 /** An error. */
