@@ -22,7 +22,7 @@ import typer
 from dramatiq import cli as dramatiq
 
 from api import backup as backups
-from api import caller, check, database, keys, networks, processes
+from api import caller, check, database, keys, networks, processes, verify_usage
 from api.database import on_database
 from shared import command, lifecycle, schema, trials
 from shared import log as logs
@@ -39,6 +39,7 @@ AGGREGATOR = "api.worker"
 commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 commands.add_typer(keys.commands, name="keys")
 commands.add_typer(networks.commands, name="networks")
+commands.command("verify-usage")(verify_usage.verify_usage)
 
 
 @commands.callback(invoke_without_command=True)
