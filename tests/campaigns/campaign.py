@@ -10,40 +10,13 @@ from random import Random
 
 import asyncpg
 
+from api import verify_usage
 from tests.campaigns import world as worlds
 from tests.campaigns.load import WINDOW_S, Load
 from tests.campaigns.world import World, until
 
 SIGNALS_WITHIN_S, READY_WITHIN_S = 10.0, 60.0
 _SETTLED_WITHIN_S = 60.0
-
-_DIFFERING_USAGE = """
-    WITH by_minute AS (
-        SELECT credential_id, sum(successful)::bigint AS successful, sum(failed)::bigint AS failed
-        FROM partner.usage GROUP BY 1
-    ), by_day AS (
-        SELECT credential_id, sum(successful)::bigint AS successful, sum(failed)::bigint AS failed
-        FROM partner.usage_day GROUP BY 1
-    ), by_endpoint AS (
-        SELECT credential_id, coalesce(sum(requests) FILTER (WHERE status_class < 4), 0)::bigint AS successful,
-               coalesce(sum(requests) FILTER (WHERE status_class >= 4), 0)::bigint AS failed
-        FROM partner.usage_hour GROUP BY 1
-    ), by_duration AS (
-        SELECT credential_id, sum(part & 281474976710655)::bigint AS requests
-        FROM partner.usage_hour, unnest(durations) AS part GROUP BY 1
-    )
-    SELECT credential_id, by_minute AS minute, by_day AS day, by_endpoint AS hour, total.successful, total.failed,
-           by_duration.requests
-    FROM by_minute
-    FULL JOIN by_day USING (credential_id)
-    FULL JOIN by_endpoint USING (credential_id)
-    FULL JOIN by_duration USING (credential_id)
-    FULL JOIN (SELECT * FROM partner.usage_total WHERE successful + failed > 0) AS total USING (credential_id)
-    WHERE (by_minute.successful, by_minute.failed) IS DISTINCT FROM (by_day.successful, by_day.failed)
-       OR (by_minute.successful, by_minute.failed) IS DISTINCT FROM (by_endpoint.successful, by_endpoint.failed)
-       OR (by_minute.successful, by_minute.failed) IS DISTINCT FROM (total.successful, total.failed)
-       OR by_minute.successful + by_minute.failed IS DISTINCT FROM by_duration.requests
-"""
 
 
 class Campaign:
@@ -188,9 +161,12 @@ class Campaign:
         print(f"  usage: {missing} missing of at most {self.lost_at_most}, {self.load.broken} broken", flush=True)
 
     async def _check_breakdown(self) -> None:
-        """All usage tables have the same totals."""
-        for row in await self.world.rows(_DIFFERING_USAGE):
-            self.report(f"usage differs between its tables: {dict(row)}")
+        """All usage tables have the same figures."""
+        connection = await asyncpg.connect(self.world.database_url, timeout=10)
+        _, differences = await verify_usage.differences(connection)
+        await connection.close(timeout=5)
+        for difference in differences:
+            self.report(f"usage differs between its tables: {difference}")
 
     async def _check_quotas(self) -> None:
         """No key was admitted more often than its quota.
