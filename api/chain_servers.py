@@ -97,9 +97,14 @@ class ChainServer:
 
         Without a key, it is for a purpose with its own bound. Raises Refusal, and the errors of an unreachable server.
         """
-        turns = self._turns[network.network_id]
-        async with turns.turn(object() if key is None else key) as pool, pool.acquire() as db:
-            yield db
+        turns, key = self._turns[network.network_id], object() if key is None else key
+        # NOTE: not `async with turns.turn(key)`, which costs each request a few more microseconds.
+        await turns.take(key)
+        try:
+            async with turns.shared.acquire() as db:
+                yield db
+        finally:
+            turns.end(key)
 
     async def drop_connections(self) -> None:
         """Replace idle connections on their next use."""

@@ -259,15 +259,19 @@ async def detailed_of(
     async def entries(db: Connection, rows: Sequence[_DetailedRow]) -> list[Transaction]:
         if any(row.inputs is None for row in rows):
             return in_parts(long_ones(db, rows), "limit")
-        effects = []
-        async for some in _few_at_a_time(rows):
-            effects += [_Effects.of(row.inputs, row.outputs) for row in some]
+        effects: list[_Effects] = []
+        for at in range(0, len(rows), _ROWS_AT_ONCE):
+            if at:
+                await asyncio.sleep(0)  # other requests go on
+            effects += [_Effects.of(row.inputs, row.outputs) for row in rows[at : at + _ROWS_AT_ONCE]]
         shown = await names.of(db, rows[0].numbering, _outputs_in(effects)) if rows else Names({}, {})
         made: list[Transaction] = []
-        async for some in _few_at_a_time(rows):
+        for at in range(0, len(rows), _ROWS_AT_ONCE):
+            if at:
+                await asyncio.sleep(0)
             made += [
                 Transaction(*_place(row, ask.network), row.fee, row.size, *one.show(shown, grouped))
-                for row, one in zip(some, effects[len(made) :], strict=False)
+                for row, one in zip(rows[at : at + _ROWS_AT_ONCE], effects[at : at + _ROWS_AT_ONCE], strict=True)
             ]
         return made
 
@@ -380,14 +384,6 @@ async def between(
     if newest_first:
         found.reverse()
     return [HistoryEntry(*_place(row, network)) for row in found[: page.limit]]
-
-
-async def _few_at_a_time(rows: Sequence[_DetailedRow]) -> AsyncIterator[Sequence[_DetailedRow]]:
-    """Some rows after the other; in between, other requests go on."""
-    for at in range(0, len(rows), _ROWS_AT_ONCE):
-        if at:
-            await asyncio.sleep(0)
-        yield rows[at : at + _ROWS_AT_ONCE]
 
 
 RowT = TypeVar("RowT", bound=_HistoryRow)
