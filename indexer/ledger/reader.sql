@@ -19,8 +19,6 @@ INSERT INTO ledger_state AS present (slot_no, epoch_no, next_stake_no, desired_p
 VALUES ($1, $2, 0, $3, $4, $5)
 ON CONFLICT (one) DO UPDATE SET
     slot_no = excluded.slot_no, epoch_no = excluded.epoch_no, next_stake_no = excluded.next_stake_no,
-    complete_epoch_no = CASE WHEN present.complete_epoch_no < excluded.epoch_no THEN present.complete_epoch_no
-                             ELSE excluded.epoch_no - 1 END,
     desired_pools = coalesce(excluded.desired_pools, present.desired_pools),
     reserves = coalesce(excluded.reserves, present.reserves), treasury = coalesce(excluded.treasury, present.treasury)
 

@@ -150,15 +150,15 @@ WITH deleted_tx AS (DELETE FROM tx WHERE tx_id >= $3),
      deleted_pool_epoch AS (DELETE FROM pool_epoch WHERE epoch_no > $4::integer + 1),
      deleted_pool_reward AS (DELETE FROM pool_reward WHERE epoch_no > $4::integer + 1),
      deleted_epoch_parameters AS (DELETE FROM epoch_parameters WHERE epoch_no > $4::integer),
-     -- Rewards whose reading began at a deleted block must be read and compared again, in whichever epoch comes next, so
+     -- Rewards that were read in a later epoch must be read and compared again, in whichever epoch comes next, so
      -- epoch_no is cleared. A long rollback runs this several times. Once epoch_no is cleared, only complete_epoch_no
      -- may still have to be lowered.
      earlier_ledger_state AS (
          UPDATE ledger_state SET
-             epoch_no = CASE WHEN slot_no >= $1 THEN -1 ELSE epoch_no END,
-             next_stake_no = CASE WHEN slot_no >= $1 THEN 0 ELSE next_stake_no END,
+             epoch_no = CASE WHEN epoch_no > $4::integer THEN -1 ELSE epoch_no END,
+             next_stake_no = CASE WHEN epoch_no > $4::integer THEN 0 ELSE next_stake_no END,
              complete_epoch_no = CASE WHEN complete_epoch_no > $4::integer THEN $4::integer ELSE complete_epoch_no END
-         WHERE slot_no >= $1 OR complete_epoch_no > $4::integer
+         WHERE epoch_no > $4::integer OR complete_epoch_no > $4::integer
      ), deleted_node_comparison AS (
          DELETE FROM node_comparison WHERE epoch_no > $4::integer
      ), undone AS MATERIALIZED (

@@ -224,18 +224,15 @@ FROM reward_due, tip WHERE reward_due.slot_no > tip.slot_no
 LIMIT $1
 
 -- name: check_ledger_state
--- An epoch's figures were read at one of its blocks. All its rewards are read, or the next to read are of an account that
--- exists, and an earlier epoch was the last whose rewards are all read. After a rollback (-1), all is to be read again.
+-- An epoch's figures were read at one of its slots, whose block a fork may have removed since. All its rewards are read, or the
+-- next to read are of an account that exists, and an earlier epoch was the last whose rewards are all read. After a rollback
+-- (-1), all is to be read again.
 WITH present AS (
     SELECT *, CASE WHEN slot_no < $2 THEN epoch_no ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END AS slot_epoch_no
     FROM ledger_state
 )
 SELECT figures.what || ' of ledger_state' AS what, NULL::bytea AS address, indexed, recomputed
 FROM present, LATERAL (VALUES
-    ('slot_no', slot_no::text, CASE
-        WHEN epoch_no = -1 OR EXISTS (SELECT FROM block WHERE block.slot_no = present.slot_no)
-            OR EXISTS (SELECT FROM epoch_boundary_block e WHERE e.slot_no = present.slot_no) THEN slot_no::text
-        ELSE 'of a block' END),
     ('epoch_no', epoch_no::text, CASE WHEN epoch_no = -1 AND next_stake_no = 0 THEN '-1' ELSE slot_epoch_no::text END),
     ('next_stake_no', next_stake_no::text, CASE
         WHEN next_stake_no IS NULL OR next_stake_no BETWEEN 0 AND 1 + (SELECT coalesce(max(stake_no), 0) FROM stake)

@@ -124,10 +124,6 @@ ROWS = {
         "DELETE FROM pool_epoch WHERE ctid = (SELECT min(ctid) FROM pool_epoch WHERE active_stake > 0 AND blocks = 0)",
         "active_stake of pool",
     ),
-    "an epoch's figures read where no block is": (
-        "UPDATE ledger_state SET slot_no = slot_no + 1",
-        "slot_no of ledger_state",
-    ),
     "rewards read in the epoch before": (
         "UPDATE ledger_state SET complete_epoch_no = complete_epoch_no - 1",
         "complete_epoch_no of ledger_state",

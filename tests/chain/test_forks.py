@@ -6,15 +6,25 @@ database then equals, row by row, an index made from the surviving blocks withou
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from random import Random
 
+import asyncpg
 import pytest
 
 from devnet.dialect import Dialect
 from devnet.generator import Generated, Options
+from indexer.verify import run as verify
+from indexer.verify.results import CheckResult
+from shared import database, schema
+from shared.ledger import SECURITY_PARAMETER
+from shared.network import PREVIEW, Network
 from tests.chain.dump import differences
 from tests.chain.fixtures import NewLedgerline, execute
 from tests.chain.harness import Ledgerline, Node, Process, until
+
+Create = Callable[[asyncpg.Connection, Iterable[Network]], Awaitable[None]]
 
 ERAS = (("alonzo", 0), ("babbage", 2), ("conway", 4))
 # Each with the eras that an Ogmios of its version knows.
@@ -48,8 +58,8 @@ class Hardship:
         self._fork(depth, self.random.randint(0, depth + 5))
 
     def fork_all(self) -> None:
-        """Roll back most of the chain, to one that is longer."""
-        depth = len(self.chain.blocks) - self.random.randint(100, 600)
+        """Roll back nearly as many blocks as nodes of one chain do, to a chain that is longer."""
+        depth = SECURITY_PARAMETER - self.random.randint(0, 500)
         self._fork(depth, depth + 5)
 
     def _fork(self, depth: int, fresh: int) -> None:
@@ -126,14 +136,35 @@ def test_an_index_with_faults_equals_one_without(new_ledgerline: NewLedgerline, 
             hardship.process.kill()
 
 
+SHORT_BUCKETS = """
+CREATE OR REPLACE FUNCTION chain_preview.opens_bucket(number integer) RETURNS boolean LANGUAGE sql IMMUTABLE
+AS 'SELECT number % 2 = 0'
+"""
+
+
+async def create_with_short_buckets(create: Create, db: asyncpg.Connection, networks: Iterable[Network]) -> None:
+    """What verify compares with."""
+    await create(db, networks)
+    await db.execute(SHORT_BUCKETS)
+
+
+async def verified(url: str) -> list[CheckResult]:
+    """What verify finds."""
+    db = await database.connect(url, PREVIEW)
+    try:
+        return (await verify.verify(db, url, PREVIEW, lambda *_: None, processes=1))[1]
+    finally:
+        await db.close()
+
+
 @pytest.mark.parametrize("seed", [200, 202])
-def test_buckets_of_lists_survive_faults(new_ledgerline: NewLedgerline, seed: int) -> None:
+def test_buckets_of_lists_survive_faults(
+    new_ledgerline: NewLedgerline, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     """Every second number opens a bucket, instead of one in a thousand, so that short lists have buckets."""
     random, ledgerline = Random(seed), new_ledgerline()
-    opens = (
-        "chain_preview.opens_bucket(number integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT number % 2 = 0'"
-    )
-    asyncio.run(execute(ledgerline.database_url, f"CREATE OR REPLACE FUNCTION {opens}"))
+    asyncio.run(execute(ledgerline.database_url, SHORT_BUCKETS))
+    monkeypatch.setattr(schema, "create", partial(create_with_short_buckets, schema.create))
     tables, seen = ("asset_bucket", "holder_bucket", "policy_holder_bucket"), set[str]()
     chain = Generated(Options(seed=seed, blocks_per_epoch=30, density=6, plain=0.1, eras=ERAS), 250)
     with Node(chain) as node:
@@ -145,8 +176,7 @@ def test_buckets_of_lists_survive_faults(new_ledgerline: NewLedgerline, seed: in
                 if step % 10 == 9:
                     hardship.settle()
                     seen.update(table for table in tables if ledgerline.rows("preview", f"SELECT FROM {table}"))
-                    verified = ledgerline.run("indexer", "verify", "--network", "preview")
-                    assert verified.returncode == 0, (verified.stdout, hardship.story)
+                    assert asyncio.run(verified(ledgerline.database_url)) == [], hardship.story
             assert seen == set(tables)
         finally:
             hardship.process.kill()
