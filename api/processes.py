@@ -18,7 +18,7 @@ from api import metrics_folder, services
 from api.app import Api
 from api.routes import EVERY_ROUTE
 from api.usage import queue
-from shared import lifecycle
+from shared import lifecycle, tasks
 from shared import log as logs
 from shared.servers import Servers
 from shared.settings import Settings
@@ -53,6 +53,7 @@ async def supervise(
     with metrics_folder.opened() as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # workers inherit it before they import the client
         values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call] # this process has imported it
+        tasks.count_anew()
         await asyncio.gather(*(_keep_one(settings, servers, listening, stop) for _ in range(count)))
 
 

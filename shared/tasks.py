@@ -55,6 +55,13 @@ def failing() -> list[TaskFailure]:
     return [failure for task in _tasks if (failure := task.current_failure()) is not None]
 
 
+def count_anew() -> None:
+    """Count failures from 0 where the client of Prometheus keeps values now, after that place has changed."""
+    _failures.clear()
+    for task in _tasks:
+        _failures.labels(task.name)
+
+
 @asynccontextmanager
 async def background(name: str, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Run `work` in the background until the block ends; restart it after a growing pause each time it ends early.
