@@ -225,8 +225,8 @@ LIMIT $1
 
 -- name: check_ledger_state
 -- An epoch's figures were read at one of its slots, whose block a fork may have removed since. All its rewards are read, or the
--- next to read are of an account that exists, and an earlier epoch was the last whose rewards are all read. After a rollback
--- (-1), all is to be read again.
+-- next to read are of an account that exists, and all were read in an earlier epoch at the latest, or in this one if a rollback
+-- from the next has them read again. After a rollback (-1), all is to be read again.
 WITH present AS (
     SELECT *, CASE WHEN slot_no < $2 THEN epoch_no ELSE (slot_no - $2::bigint) / $4::bigint + $3::bigint END AS slot_epoch_no
     FROM ledger_state
@@ -239,10 +239,10 @@ FROM present, LATERAL (VALUES
             THEN next_stake_no::text
         ELSE 'of an account' END),
     ('complete_epoch_no', complete_epoch_no::text, CASE
-        WHEN epoch_no = -1 OR (next_stake_no IS NOT NULL AND coalesce(complete_epoch_no, -1) < epoch_no)
+        WHEN epoch_no = -1 OR (next_stake_no IS NOT NULL AND coalesce(complete_epoch_no, -1) <= epoch_no)
             THEN complete_epoch_no::text
         WHEN next_stake_no IS NULL THEN epoch_no::text
-        ELSE 'before ' || epoch_no END)
+        ELSE 'at most ' || epoch_no END)
 ) figures (what, indexed, recomputed)
 WHERE indexed IS DISTINCT FROM recomputed
 LIMIT $1

@@ -136,8 +136,8 @@ ROWS = {
         "UPDATE ledger_state SET next_stake_no = 1000000, complete_epoch_no = epoch_no - 1",
         "next_stake_no of ledger_state",
     ),
-    "rewards to read again after they were": (
-        "UPDATE ledger_state SET next_stake_no = 1",
+    "rewards to read again after a later epoch's were": (
+        "UPDATE ledger_state SET next_stake_no = 1, complete_epoch_no = epoch_no + 1",
         "complete_epoch_no of ledger_state",
     ),
     "a reading in another epoch": ("UPDATE ledger_state SET epoch_no = epoch_no + 1", "epoch_no of ledger_state"),
