@@ -48,3 +48,21 @@ def test_every_identifier_that_a_page_names_exists(page: str) -> None:
 def test_the_readme_names_every_package_that_adds_tests() -> None:
     readme = (ROOT / "README.md").read_text()
     assert [package for _, package in programs.NAMES.values() if f"`{package}`" not in readme] == []
+
+
+def test_the_index_of_decisions_has_each_with_what_supersedes_it() -> None:
+    rows = []
+    for path in sorted((ROOT / "docs" / "decisions").glob("0*.md")):
+        text = path.read_text()
+        ((number, title),) = re.findall(r"^# (\d+)\. (.+)$", text, re.MULTILINE)
+        head = text.split("\n## ")[0]
+        by = [
+            link
+            for note in re.findall(r"^Partly superseded by .*?(?=\n\n|\Z)", head, re.MULTILINE | re.DOTALL)
+            for link in re.findall(r"\[\d+\]\([^)]+\)", note)
+        ]
+        status = f"in part superseded by {', '.join(by)}" if by else "in force"
+        rows.append(f"| {number} | [{title}]({path.name}) | {status} |")
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text().splitlines()
+    assert len(rows) > 60
+    assert [line for line in index if re.match(r"\| \d", line)] == rows
