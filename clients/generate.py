@@ -16,14 +16,18 @@ TYPESCRIPT = CHECKOUT / "clients" / "typescript" / "src"
 def files() -> dict[Path, str]:
     """The text of each generated file."""
     described = document(ROUTES, {})
-    python = {PYTHON / name: _formatted(text) for name, text in generate_python.files(described).items()}
+    sending = (PYTHON / "async_http.py").read_text()
+    python = {
+        PYTHON / name: _formatted(text, PYTHON / name)
+        for name, text in generate_python.files(described, sending).items()
+    }
     return python | {TYPESCRIPT / name: text for name, text in generate_typescript.files(described).items()}
 
 
-def _formatted(text: str) -> str:
-    """Python without unused imports, in the format of the project."""
-    for command in (["check", "--fix-only", "--quiet"], ["format", "--quiet"]):
-        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", "clients/made.py", "-"]
+def _formatted(text: str, path: Path) -> str:
+    """Python as the project writes it, without unused imports."""
+    for command in (["check", "--fix-only", "--unsafe-fixes", "--quiet"], ["format", "--quiet"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path), "-"]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True, cwd=CHECKOUT).stdout
     return text
 

@@ -19,7 +19,7 @@ MANY = 7
 LARGE = 2**63 - 1
 
 
-def test_the_generated_files_are_those_of_the_table_of_routes_and_marked_as_generated() -> None:
+def test_the_generated_files_follow_from_their_sources_and_are_marked_as_generated() -> None:
     marked = (generate.CHECKOUT / ".gitattributes").read_text().splitlines()
     for path, text in generate.files().items():
         assert path.read_text() == text, f"{path.name}: run python -m clients.generate"

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from ledgerline_client import types
-from ledgerline_client.http import UNSET, AsyncHttp, Unset, new_idempotency_key
+from ledgerline_client.async_http import AsyncHttp
+from ledgerline_client.exchange import UNSET, Unset, new_idempotency_key
 
 
 class AsyncLedgerline(AsyncHttp):
-    """A Ledgerline service. `with AsyncLedgerline(url, api_key=..., admin_key=...) as service`."""
+    """A Ledgerline service. `async with AsyncLedgerline(url, api_key=..., admin_key=...) as service`."""
 
     async def list_transactions(
         self,

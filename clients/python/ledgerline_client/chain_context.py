@@ -34,7 +34,7 @@ from pycardano.serialization import RawCBOR
 
 from ledgerline_client import types
 from ledgerline_client.client import Ledgerline
-from ledgerline_client.http import LedgerlineError
+from ledgerline_client.exchange import LedgerlineError
 
 PARAMETERS_KEPT_S = 20.0
 """A build reads the parameters a hundred times; they change at most once an epoch."""

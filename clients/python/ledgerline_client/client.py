@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from ledgerline_client import types
-from ledgerline_client.http import UNSET, Http, Unset, new_idempotency_key
+from ledgerline_client.exchange import UNSET, Unset, new_idempotency_key
+from ledgerline_client.http import Http
 
 
 class Ledgerline(Http):
