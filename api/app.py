@@ -549,7 +549,7 @@ class _Connection(Connection):
 
     __slots__ = ("_api",)
 
-    def __init__(self, api: Api, server: web.Server, **options: Any) -> None:
+    def __init__(self, api: Api, server: BoundedServer, **options: Any) -> None:
         super().__init__(server, **options)
         self._api = api
 

@@ -45,10 +45,11 @@ class Connection(RequestHandler):
     breaks off or is malformed is an error of its own request.
     """
 
-    __slots__ = ("_ended", "_malformed")
+    __slots__ = ("_ended", "_malformed", "_server")
 
-    def __init__(self, server: web.Server, **options: Any) -> None:
+    def __init__(self, server: "BoundedServer", **options: Any) -> None:
         super().__init__(server, **options)
+        self._server = server  # NOTE: aiohttp's `_manager` is None once the connection is lost
         self._ended = self._malformed = False
 
     def data_received(self, data: bytes) -> None:
@@ -86,9 +87,7 @@ class Connection(RequestHandler):
             await free(resp)
             if self._ended and not self._messages:
                 self.close()
-            server = self._manager
-            if isinstance(server, BoundedServer):
-                server.answered(self)
+            self._server.answered(self)
 
 
 class BoundedServer(web.Server):
@@ -132,7 +131,7 @@ class BoundedServer(web.Server):
     def answered(self, connection: Connection) -> None:
         """Count a connection as idle: its answer, which may be a long download, has been sent, or is lost."""
         self._unread.sent(connection)
-        if connection in self._connections:
+        if connection.transport is not None:
             self._idle[connection] = None
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:

@@ -93,12 +93,12 @@ class Unread:
 
         A stream of unknown length limits its own time.
         """
+        self.sent(connection)
         body = response.body
         size = len(body) if isinstance(body, bytes) else 0
         each = self._memory_bytes[caller] + size
         if each > MOST_UNREAD_BYTES_EACH or self._all_bytes + size > MOST_UNREAD_BYTES:
             raise errors.too_many_concurrent_requests("answers")
-        self.sent(connection)
         if not isinstance(body, bytes | SentFile):
             return
         sent_bytes = body.size_bytes if isinstance(body, SentFile) else size

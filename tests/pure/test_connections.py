@@ -1,6 +1,8 @@
 """The choice of a connection to close when there are too many."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -134,3 +136,33 @@ async def test_malformed_requests_are_answered_in_version_1_1() -> None:
     assert answers.count(b"HTTP/1.1 200") == 1
     assert answers.count(b"HTTP/1.1 400") == 1
     assert b"HTTP/1.0" not in answers
+
+
+async def test_an_answer_whose_client_has_gone_is_not_unread() -> None:
+    """Its connection is reset while the handler works, before the answer is registered."""
+    asked, unread, registered = asyncio.Event(), Unread(), list[int]()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        asked.set()
+        while request.transport is not None:
+            await asyncio.sleep(0.01)
+        response = web.Response(body=b"long" * 100_000)
+        unread.add(request.protocol, "caller", response)
+        registered.append(unread._all_bytes)
+        return response
+
+    runner = web.ServerRunner(BoundedServer(answer, Connection, {}, unread))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with asyncio.timeout(60):
+        _, writer = await asyncio.open_connection("127.0.0.1", runner.addresses[0][1])
+        writer.write(_REQUEST % b"page")
+        await asked.wait()
+        reset = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        writer.close()
+        while not registered:
+            await asyncio.sleep(0.01)
+        await runner.cleanup()  # waits for the end of the answer
+    assert registered == [400_000]
+    assert (unread._answers, unread._all_bytes, unread._memory_bytes) == ({}, 0, {})
