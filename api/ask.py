@@ -107,11 +107,11 @@ class ChainAsk(msgspec.Struct, Generic[QuestionT], frozen=True):
         Raises Refusal if a list is longer than its limit.
         """
         notes = self.notes
-        if notes.is_head or not has_parts(answer):
-            return answer
-        if notes.body is not None:  # of an answer that is replaced by this one
+        if notes.body is not None:  # of an answer of another server, which is replaced by this one
             await notes.body.close()
             notes.body = None
+        if notes.is_head or not has_parts(answer):
+            return answer
         turn, notes.file_turn = notes.file_turn, None
         encoding = None if notes.accepted is None else compression.chosen(notes.accepted)
         notes.body = await Writer(self.services.room, self.key.credential_id, encoding, turn).write(answer)

@@ -4,14 +4,16 @@ import asyncio
 import gzip
 import socket
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from api import bodies, turns
 from api.bodies import MOST_BYTES, Writer
-from shared import database
-from shared.network import PREVIEW
+from api.chain_servers import ChainServers
+from shared import database, packed
+from shared.network import PREVIEW, Network
 from tests import long_answers
 from tests.api.client import Client, serving
 from tests.api.conftest import IssueKey
@@ -151,6 +153,23 @@ async def test_an_answer_waits_for_a_file_without_holding_a_connection(
             assert not any(each.done() for each in waiting)
             holding.close()
         assert [(await each).status for each in waiting] == [200] * 4
+
+
+async def test_an_answer_of_a_server_that_is_behind_leaves_nothing_to_that_of_another(
+    api: Client, key: str, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one was long. It is dropped, and the second one, which is short, is sent."""
+    db = await database.connect(database_url, PREVIEW)
+    read = ChainServers.read
+
+    async def read_twice(self: ChainServers, network: Network, work: Any, **options: Any) -> Any:
+        await work(self.primary)
+        await db.execute("UPDATE tx SET inputs = $1", packed.pack_inputs([]))
+        return await read(self, network, work, **options)
+
+    monkeypatch.setattr(ChainServers, "read", read_twice)
+    assert (await api.get(LONG_PATHS[0], key)).body["data"]["inputs"] == []
+    await db.close()
 
 
 def _has_file() -> bool:
