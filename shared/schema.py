@@ -19,10 +19,10 @@ from shared.network import NETWORKS, Network
 log = structlog.get_logger()
 
 VERSION = 11
-"""The schema version of this program. The step to a version after 8 is a file `shared/migrations/NNNN_*.sql`."""
+"""The schema version of this program. The step to a version after 7 is a file `shared/migrations/NNNN_*.sql`."""
 
-_OLDEST_VERSION = 8
-"""The oldest version that this program can migrate."""
+_OLDEST_VERSION, _OLDEST_CHAINS = 7, 8
+"""The oldest versions whose partner data and whose chains are migrated. Older chains are created anew, empty."""
 
 _FRESH = Path(__file__).parent.parent / "schema.sql"
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -49,12 +49,26 @@ async def migrate(connection: asyncpg.Connection) -> None:
         if found:
             _refuse_too_old(found)
             await _shut_writers_out(connection)
-        if found == 0:
+            await _upgrade(connection, found)
+        else:
             await create(connection)
-        for text in _steps(found) if found else ():
-            await _apply(connection, text)
         await connection.execute("DELETE FROM partner.schema_version")
         await connection.execute("INSERT INTO partner.schema_version (version) VALUES ($1)", VERSION)
+
+
+async def _upgrade(connection: asyncpg.Connection, found: int) -> None:
+    """Apply the migrations from version `found` on, in the open transaction."""
+    keeps_chains = found >= _OLDEST_CHAINS
+    for path in sorted(_MIGRATIONS.glob("*.sql")):
+        if int(path.name[:4]) > found:
+            await _apply(connection, path.read_text(), NETWORKS if keeps_chains else ())
+    if keeps_chains:
+        return
+    for network in NETWORKS:
+        await connection.execute(f"DROP SCHEMA {network.schema} CASCADE")
+    _, chain = parts(_FRESH.read_text())
+    await _apply_to_chains(connection, chain, NETWORKS)
+    log.warning("schema.chains_created_anew", version=found, what="their indexers begin again")
 
 
 @asynccontextmanager
@@ -137,8 +151,11 @@ async def _apply(connection: asyncpg.Connection, text: str, networks: Iterable[N
     # NOTE: asyncpg fails on an empty text.
     if partner.strip():
         await connection.execute(partner)
-    if not chain.strip():
-        return
+    if chain.strip():
+        await _apply_to_chains(connection, chain, networks)
+
+
+async def _apply_to_chains(connection: asyncpg.Connection, chain: str, networks: Iterable[Network]) -> None:
     for network in networks:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {network.schema}")
         await connection.execute(f"SET LOCAL search_path = {network.schema}")
@@ -150,8 +167,3 @@ async def version(connection: asyncpg.Connection) -> int:
     if await connection.fetchval("SELECT to_regclass('partner.schema_version')") is None:
         return 0
     return int(await connection.fetchval("SELECT version FROM partner.schema_version"))
-
-
-def _steps(found: int) -> list[str]:
-    """The migrations from version `found` to VERSION, in order."""
-    return [path.read_text() for path in sorted(_MIGRATIONS.glob("*.sql")) if int(path.name[:4]) > found]
