@@ -40,27 +40,27 @@ class DocsFile(Question, frozen=True, kw_only=True):
     file: Annotated[str, Text(_LONGEST_NAME)]
 
 
-async def home_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def get_home(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show a page with links, for people who open this API in a browser."""
     return _page("home")
 
 
-async def docs_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def get_docs(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show the interactive documentation of this API."""
     return _page("docs")
 
 
-async def status_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def get_status_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show a page with the state of the service, which follows /v1/status."""
     return _page("status")
 
 
-async def console_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
+async def get_console_page(ask: OpenAsk[Nothing]) -> web.Response:  # noqa: ARG001 - every handler takes the ask
     """Show a page where partners administer accounts and API keys with their admin key."""
     return _page("console")
 
 
-async def file(ask: OpenAsk[DocsFile]) -> web.Response:
+async def get_docs_file(ask: OpenAsk[DocsFile]) -> web.Response:
     """Get a file of a page."""
     path = _FILES.get(ask.question.file)
     if path is None:

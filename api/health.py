@@ -59,12 +59,12 @@ class OneNetwork(Question, frozen=True, kw_only=True):
     network: Annotated[str, Text(_LONGEST_NAME)]
 
 
-async def health(ask: OpenAsk[Nothing]) -> Answer[Alive]:  # noqa: ARG001 - every handler takes the ask
+async def get_health(ask: OpenAsk[Nothing]) -> Answer[Alive]:  # noqa: ARG001 - every handler takes the ask
     """Check that the process is alive."""
     return Answer(data=Alive())
 
 
-async def ready(ask: OpenAsk[Nothing]) -> Answer[Ready]:
+async def get_readiness(ask: OpenAsk[Nothing]) -> Answer[Ready]:
     """Check whether chain requests can be answered and counted; if not, the answer is 503 with the reasons.
 
     With status 200, `reasons` lists the problems that do not affect requests; if there are any, `status` is `degraded`.
@@ -86,7 +86,7 @@ async def ready(ask: OpenAsk[Nothing]) -> Answer[Ready]:
     return Answer(data=Ready("degraded" if reasons else "ready", reasons, shown))
 
 
-async def ready_network(ask: OpenAsk[OneNetwork]) -> Answer[NetworkReady]:
+async def get_network_readiness(ask: OpenAsk[OneNetwork]) -> Answer[NetworkReady]:
     """Check whether chain requests of one network are answered from a recent block, and counted; if not, 503.
 
     The last block may be READY_LAG_S old, 300 seconds unless configured. An answer is up to a second old.

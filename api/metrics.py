@@ -88,7 +88,7 @@ def _of(route: Route | None, status: int) -> tuple[Counter, Histogram]:
     return requests.labels(method, path, str(status)), latency.labels(method, path)
 
 
-async def metrics(ask: OpenAsk[Nothing]) -> web.Response:
+async def get_metrics(ask: OpenAsk[Nothing]) -> web.Response:
     """Show the metrics of all processes that share this port, as Prometheus text."""
     ask.services.count_connections()
     flush()

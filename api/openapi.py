@@ -236,14 +236,14 @@ _REF = "#/components/schemas/{name}"
 def handler(routes: Callable[[], tuple[Route, ...]]) -> Handler:
     """The handler of /openapi.json. It reads the table with each request, because the table contains this handler."""
 
-    async def openapi(ask: OpenAsk[Nothing]) -> web.Response:
+    async def get_openapi_document(ask: OpenAsk[Nothing]) -> web.Response:
         """Get this OpenAPI document."""
         services = ask.services
         values = await services.shared_readings.get("examples", lambda: path_examples.path_parameters(services))
         body = _encoded(routes(), tuple(values.items()))
         return web.Response(body=body, headers={"Content-Type": answers.CONTENT_TYPE})
 
-    return openapi
+    return get_openapi_document
 
 
 @lru_cache(_CACHED_DOCUMENTS)

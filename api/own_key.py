@@ -36,7 +36,7 @@ class OwnKey(msgspec.Struct, frozen=True):
     scopes: list[str]
 
 
-async def read(ask: KeyAsk[Nothing]) -> Answer[OwnKey]:
+async def get_own_key(ask: KeyAsk[Nothing]) -> Answer[OwnKey]:
     """Read the network, limits, expiry and restrictions of the API key of this request.
 
     The request is counted like any other. Every key may make it, whatever its scopes.

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypedDict, Unpack, get_args, get_origin, get_type_hints
 from urllib.parse import unquote
 
 import msgspec
@@ -24,44 +24,55 @@ REQUESTS_COUNTED = "Requests-Counted"
 """Shows that a bulk request counts as one for usage, rate limit and quota, regardless of how many ids it has."""
 
 Handler = Callable[[Any], Awaitable[Any]]
+Refusing = Callable[[], Refusal]
 _NO_FIELDS: Mapping[str, str] = {}
 _OF_API_KEYS = (ChainAsk, PrimaryAsk, ChainPost, ChainChange, KeyAsk)
 
 
-class Route:
-    """One method on one path template: the name of the operation, its handler, and who may call it.
+class Options(TypedDict, total=False):
+    """What only some routes declare.
 
-    The handler's annotations declare question, body and answer: `async def handler(ask: AdminAsk[Question, Body]) ->
-    Answer`. A handler of other `media_types` returns the whole response. `scope` is what an API key must cover
-    (`api/restrictions.py`), "" if any key may call the route. `set_by` names, for fields that the route ignores, the
-    endpoints that change them. In the `raw_media_type`, the body may be the bare value of its only field. `headers`
-    names those that only some routes send; `api/app.py` sends REQUESTS_COUNTED if it is among them. For /openapi.json,
-    `errors` lists the refusals that its handler raises, and `sorted_by` says what `order` sorts by.
+    `sorted_by` says for /openapi.json what `order` sorts by. `set_by` names, for fields that the route ignores, the
+    endpoints that change them. A handler of other `media_types` than JSON returns the whole response. In the
+    `raw_media_type`, the body may be the bare value of its only field. `headers` names those that only some routes
+    send; `api/app.py` sends REQUESTS_COUNTED if it is among them.
+    """
+
+    sorted_by: str
+    set_by: Mapping[str, str]
+    status: HTTPStatus
+    media_types: Sequence[str]
+    raw_media_type: str
+    headers: Sequence[str]
+
+
+class Route:
+    """One method on one path template, its handler, and who may call it.
+
+    The handler's name is that of the operation in /openapi.json and the clients, and its annotations declare question,
+    body and answer: `async def get_user(ask: AdminAsk[Question, Body]) -> Answer`. `scope` is what an API key must
+    cover (`api/restrictions.py`), "" if any key may call the route. For /openapi.json, `errors` lists the refusals that
+    the handler raises.
     """
 
     def __init__(
         self,
         method: str,
         path: str,
-        operation: str,
         handler: Handler,
         access: str,
-        *,
-        sorted_by: str = "",
         scope: str = "",
-        set_by: Mapping[str, str] = _NO_FIELDS,
-        status: HTTPStatus = HTTPStatus.OK,
-        media_types: Sequence[str] = (JSON,),
-        raw_media_type: str = "",
-        headers: Sequence[str] = (),
-        errors: Sequence[Callable[[], Refusal]] = (),
+        errors: Sequence[Refusing] = (),
+        **options: Unpack[Options],
     ) -> None:
-        self.method, self.path, self.operation, self.handler, self.access = method, path, operation, handler, access
-        self.scope, self.sorted_by, self.set_by = scope, sorted_by, set_by
+        self.method, self.path, self.handler, self.operation = method, path, handler, handler.__name__
+        self.access, self.scope, self.errors = access, scope, tuple(errors)
+        self.sorted_by, self.set_by = options.get("sorted_by", ""), options.get("set_by", _NO_FIELDS)
+        self.status = int(options.get("status", HTTPStatus.OK))
+        self.media_types, self.headers = tuple(options.get("media_types", (JSON,))), tuple(options.get("headers", ()))
+        self.raw_media_type = options.get("raw_media_type", "")
         self.name = f"{method} {path}"
         self.number = zlib.crc32(self.name.encode())  # names the route in spools; the same in every version
-        self.status, self.media_types, self.errors = int(status), tuple(media_types), tuple(errors)
-        self.headers, self.raw_media_type = tuple(headers), raw_media_type
 
         hints = get_type_hints(handler)
         asked = hints["ask"]
@@ -92,6 +103,38 @@ class Route:
         fields = {field.name for field in self.fields}
         assert {parameter for _, parameter in self.parameters} <= fields, f"{name}: the question lacks a path parameter"
         assert ("order" in fields) == bool(self.sorted_by), f"{name}: `sorted_by` goes with the parameter order"
+
+
+# The words in which the tables of routes are written. Each says who may call, and ends in the refusals of the handler.
+
+
+def anyone(path: str, handler: Handler, *errors: Refusing, **options: Unpack[Options]) -> Route:
+    """A GET that needs no key."""
+    return Route("GET", path, handler, "open", "", errors, **options)
+
+
+def get(path: str, handler: Handler, scope: str, *errors: Refusing, **options: Unpack[Options]) -> Route:
+    """A GET with an API key."""
+    return Route("GET", path, handler, "api key", scope, errors, **options)
+
+
+def ordered(
+    path: str, handler: Handler, scope: str, *errors: Refusing, by: str = "slot, then position in the block"
+) -> Route:
+    """A GET with an API key, of a list that has an `order`."""
+    return get(path, handler, scope, *errors, sorted_by=by)
+
+
+def post(path: str, handler: Handler, scope: str, *errors: Refusing, **options: Unpack[Options]) -> Route:
+    """A POST with an API key."""
+    return Route("POST", path, handler, "api key", scope, errors, **options)
+
+
+def admin(
+    method: str, path: str, handler: Handler, access: str, *errors: Refusing, **options: Unpack[Options]
+) -> Route:
+    """Any method, with an admin key that has the permission `access`, or with the bootstrap key."""
+    return Route(method, path, handler, access, "", errors, **options)
 
 
 class Router:

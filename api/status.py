@@ -84,7 +84,7 @@ class Status(msgspec.Struct, frozen=True):
     usage: UsageStatus
 
 
-async def status(ask: OpenAsk[Nothing]) -> Answer[Status]:
+async def get_status(ask: OpenAsk[Nothing]) -> Answer[Status]:
     """Get the state of each network and of usage. An answer is up to a second old."""
     services = ask.services
     found: Status = await services.shared_readings.get("status", lambda: _read(services))

@@ -86,14 +86,14 @@ _revoke = _sql.query("revoke", AdminKeyRecord)
 _operator = _sql.query("operator", _Operator)
 
 
-async def create(ask: AdminAsk[Nothing, NewAdminKey]) -> Confirmation[IssuedAdminKey]:
+async def create_admin_key(ask: AdminAsk[Nothing, NewAdminKey]) -> Confirmation[IssuedAdminKey]:
     """Issue an admin key to a partner. Only this answer contains the full key."""
     async with ask.commit() as db:
         issued = await issue(db, ask, ask.body.entity_name, ask.body.permissions)
     return Confirmation(data=issued, message="Admin key created. Store the key now: it is not shown again")
 
 
-async def listed(ask: AdminAsk[AdminKeyFilter, None]) -> Page[AdminKeyRecord, Paging]:
+async def list_admin_keys(ask: AdminAsk[AdminKeyFilter, None]) -> Page[AdminKeyRecord, Paging]:
     """List all admin keys, including the bootstrap key and revoked ones, newest first."""
     page = ask.question
     async with ask.snapshot() as db:
@@ -104,7 +104,7 @@ async def listed(ask: AdminAsk[AdminKeyFilter, None]) -> Page[AdminKeyRecord, Pa
     return Page(data=records, pagination=Paging(page.limit, page.offset, count.total, more))
 
 
-async def revoke(ask: AdminAsk[OneAdminKey, None]) -> Confirmation[AdminKeyRecord]:
+async def revoke_admin_key(ask: AdminAsk[OneAdminKey, None]) -> Confirmation[AdminKeyRecord]:
     """Revoke an admin key permanently. Its admin access ends immediately; its accounts' API keys continue to work."""
     async with ask.commit() as db:
         return Confirmation(data=await withdraw(db, ask, ask.question.id), message="Admin key revoked")

@@ -91,7 +91,7 @@ _entries = _sql.query("entries", AuditEntry)
 _entry_count = _sql.query("entry_count", Total)
 
 
-async def listed(ask: AdminAsk[AuditFilter, None]) -> Page[AuditEntry, TotalPaging]:
+async def list_audit_logs(ask: AdminAsk[AuditFilter, None]) -> Page[AuditEntry, TotalPaging]:
     """List audit log entries, newest first.
 
     A partner sees the actions of its own admin key; the bootstrap key sees all.

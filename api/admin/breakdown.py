@@ -135,7 +135,7 @@ _used_credentials = _sql.query("used_credentials", _UsedRow)
 _export = _sql.query("export", _ExportRow)
 
 
-async def of_credential(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart, TotalPaging]:
+async def list_credential_usage_breakdown(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of one credential by period, newest first, then by endpoint and status.
 
     Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
@@ -144,7 +144,7 @@ async def of_credential(ask: AdminAsk[CredentialParts, None]) -> Page[UsagePart,
     return await _listed(ask, _credential, errors.credential_not_found())
 
 
-async def of_user(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging]:
+async def list_user_usage_breakdown(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging]:
     """List the usage of all credentials of an account by period, newest first, then by endpoint and status.
 
     Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the
@@ -153,7 +153,7 @@ async def of_user(ask: AdminAsk[UserParts, None]) -> Page[UsagePart, TotalPaging
     return await _listed(ask, _user_credentials, errors.user_account_not_found())
 
 
-async def export(ask: AdminAsk[Export, None]) -> web.Response:
+async def export_usage(ask: AdminAsk[Export, None]) -> web.Response:
     """Download the usage of every credential by period, endpoint and status, as CSV or as JSON lines.
 
     Periods without requests are left out. A request appears within five seconds. Whole hours are counted: the

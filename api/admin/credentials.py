@@ -159,7 +159,7 @@ _rotate = _sql.query("rotate", FormerKey)
 _key_hashes = _sql.query("key_hashes", _KeyHash)
 
 
-async def create(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCredential]:
+async def create_credential(ask: AdminAsk[Nothing, NewCredential]) -> Confirmation[IssuedCredential]:
     """Issue an API key to a user account.
 
     Only this answer contains the full key; the service stores its SHA-256. The key of a suspended account works once
@@ -211,7 +211,7 @@ async def _unserved(services: Services, network: Network) -> str:
     return f". Chain requests of {network.name} are answered with 503 until it is available"
 
 
-async def listed(ask: AdminAsk[CredentialFilter, None]) -> Page[Credential, Paging]:
+async def list_credentials(ask: AdminAsk[CredentialFilter, None]) -> Page[Credential, Paging]:
     """List the credentials of the caller's accounts that match the filters, newest first."""
     page = ask.question
     matching = (
@@ -236,7 +236,7 @@ async def listed(ask: AdminAsk[CredentialFilter, None]) -> Page[Credential, Pagi
     return Page(data=credentials, pagination=Paging(page.limit, page.offset, count.total, more))
 
 
-async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Credential]:
+async def get_credential(ask: AdminAsk[OneCredential, None]) -> Answer[Credential]:
     """Read one credential, revoked or not."""
     async with ask.commit() as db:
         credential = await _credential_by_id.one(db, ask.question.id, ask.key.id)
@@ -246,7 +246,7 @@ async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Credential]:
         return Answer(data=credential)
 
 
-async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmation[Credential]:
+async def update_credential(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmation[Credential]:
     """Change the name or the description of a credential that is not revoked."""
     given = ask.body.given()
     async with ask.commit() as db:
@@ -261,7 +261,7 @@ async def update(ask: AdminAsk[OneCredential, CredentialChanges]) -> Confirmatio
         return Confirmation(data=credential, message="Credential updated")
 
 
-async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCredential]:
+async def revoke_credential(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCredential]:
     """Revoke a credential permanently. Its API key is refused from the next request on; the record remains."""
     async with ask.commit() as db:
         found = await _revoke.one(db, ask.question.id, ask.key.id)
@@ -274,7 +274,7 @@ async def revoke(ask: AdminAsk[OneCredential, None]) -> Confirmation[RevokedCred
     return Confirmation(data=RevokedCredential(**shown), message="Credential revoked")
 
 
-async def rotate(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[RotatedCredential]:
+async def rotate_credential(ask: AdminAsk[OneCredential, Rotation]) -> Confirmation[RotatedCredential]:
     """Replace the API key of a credential with a new one. The former key remains valid during the overlap.
 
     An overlap of 0, as for a key that has leaked, also ends the keys of earlier rotations. Only this answer contains

@@ -147,12 +147,12 @@ _set_limits = _sql.command("set_limits")
 _set_restrictions = _sql.command("set_restrictions")
 
 
-async def read(ask: AdminAsk[OneCredential, None]) -> Answer[Limits]:
+async def get_credential_limits(ask: AdminAsk[OneCredential, None]) -> Answer[Limits]:
     """Read the limits of a credential, revoked or not."""
     return Answer(data=(await _viewed(ask)).limits())
 
 
-async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Limits]:
+async def update_credential_limits(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Limits]:
     """Change the limits of an unrevoked credential, effective from its very next request.
 
     Omitted fields stay unchanged; null removes the expiry or the quota. A new quota includes the requests already made
@@ -170,12 +170,14 @@ async def update(ask: AdminAsk[OneCredential, LimitChanges]) -> Confirmation[Lim
     return Confirmation(data=new, message="Limits updated" if changed else "Limits unchanged")
 
 
-async def read_restrictions(ask: AdminAsk[OneCredential, None]) -> Answer[RestrictionsRecord]:
+async def get_credential_restrictions(ask: AdminAsk[OneCredential, None]) -> Answer[RestrictionsRecord]:
     """Read the restrictions of a credential, revoked or not."""
     return Answer(data=(await _viewed(ask)).restrictions())
 
 
-async def update_restrictions(ask: AdminAsk[OneCredential, RestrictionChanges]) -> Confirmation[RestrictionsRecord]:
+async def update_credential_restrictions(
+    ask: AdminAsk[OneCredential, RestrictionChanges],
+) -> Confirmation[RestrictionsRecord]:
     """Restrict an unrevoked credential to IP networks, scopes, or both, effective from its very next request.
 
     Omitted fields stay unchanged; an empty array or null removes a restriction. Each chain endpoint belongs to one

@@ -133,7 +133,7 @@ _users_usage = _sql.query(
 _active_user_count = _sql.query("active_user_count", Total)
 
 
-async def of_credentials(ask: AdminAsk[UsageQuestion, None]) -> Page[ListedUsage, TotalPaging]:
+async def list_usage_by_credential(ask: AdminAsk[UsageQuestion, None]) -> Page[ListedUsage, TotalPaging]:
     """List the usage of every credential of the caller, most requests first.
 
     The list includes revoked and unused credentials. Without dates, all requests are counted.
@@ -149,7 +149,7 @@ async def of_credentials(ask: AdminAsk[UsageQuestion, None]) -> Page[ListedUsage
     return Page(data=used, pagination=TotalPaging(page.limit, page.offset, count.total))
 
 
-async def of_credential(ask: AdminAsk[CredentialPeriod, None]) -> Answer[CredentialUsageDetail]:
+async def get_credential_usage(ask: AdminAsk[CredentialPeriod, None]) -> Answer[CredentialUsageDetail]:
     """Read the usage of one credential, in total and by day.
 
     The default period is from the credential's creation to now.
@@ -175,7 +175,7 @@ async def of_credential(ask: AdminAsk[CredentialPeriod, None]) -> Answer[Credent
     return Answer(data=CredentialUsageDetail(summary, days))
 
 
-async def of_user(ask: AdminAsk[UserPeriod, None]) -> Answer[UserUsage]:
+async def get_user_usage(ask: AdminAsk[UserPeriod, None]) -> Answer[UserUsage]:
     """Read the usage of one user account. The default period is the last 30 days."""
     start, end = ask.question.resolved()
     async with ask.connection() as db:
@@ -185,7 +185,7 @@ async def of_user(ask: AdminAsk[UserPeriod, None]) -> Answer[UserUsage]:
     return Answer(data=_shown(row, start, end))
 
 
-async def of_users(ask: AdminAsk[UsageQuestion, None]) -> Page[UserUsage, Paging]:
+async def list_usage_by_user(ask: AdminAsk[UsageQuestion, None]) -> Page[UserUsage, Paging]:
     """List the usage of the caller's active accounts, most requests first. The default period is the last 30 days."""
     page = ask.question
     start, end = page.resolved()

@@ -143,7 +143,7 @@ _forget_submitted = _sql.command("forget_submitted")
 _erase_names = _sql.command("erase_names")
 
 
-async def create(ask: AdminAsk[Nothing, NewUser]) -> Confirmation[UserAccount]:
+async def create_user(ask: AdminAsk[Nothing, NewUser]) -> Confirmation[UserAccount]:
     """Create a user account. It belongs to the admin key that creates it, and starts active."""
     _refuse_bootstrap(ask)
     new = ask.body
@@ -159,7 +159,7 @@ async def create(ask: AdminAsk[Nothing, NewUser]) -> Confirmation[UserAccount]:
         return Confirmation(data=await _changed(ask, db, made.id), message="User account created")
 
 
-async def listed(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
+async def list_users(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
     """List the caller's user accounts that match the filters, newest first."""
     page = ask.question
     matching = ask.key.id, page.status, page.external_id, page.search
@@ -174,20 +174,20 @@ async def listed(ask: AdminAsk[UserFilter, None]) -> Page[UserAccount, Paging]:
     return Page(data=users, pagination=Paging(page.limit, page.offset, count.total, more))
 
 
-async def read(ask: AdminAsk[OneUser, None]) -> Answer[UserAccount]:
+async def get_user(ask: AdminAsk[OneUser, None]) -> Answer[UserAccount]:
     """Read one user account."""
     async with ask.commit() as db:
         return Answer(data=await _viewed(ask, db, await _user_by_id.one(db, ask.question.id, ask.key.id)))
 
 
-async def read_external(ask: AdminAsk[ExternalUser, None]) -> Answer[UserAccount]:
+async def get_user_by_external_id(ask: AdminAsk[ExternalUser, None]) -> Answer[UserAccount]:
     """Read one user account by the partner's own reference."""
     async with ask.commit() as db:
         found = await _user_by_external_id.one(db, ask.question.external_id, ask.key.id)
         return Answer(data=await _viewed(ask, db, found))
 
 
-async def update(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccount]:
+async def update_user(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccount]:
     """Change fields of a user account.
 
     Omitted fields stay unchanged, null clears an optional field, and `metadata` is replaced as a whole. An empty body
@@ -211,7 +211,7 @@ async def update(ask: AdminAsk[OneUser, UserChanges]) -> Confirmation[UserAccoun
         return Confirmation(data=user, message="User account updated")
 
 
-async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
+async def suspend_user(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
     """Suspend a user account: its API keys are refused from now on. A repeated call changes nothing."""
     _refuse_bootstrap(ask)
     async with ask.commit() as db:
@@ -223,7 +223,7 @@ async def suspend(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
         return Confirmation(data=user, message="User account suspended")
 
 
-async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
+async def reactivate_user(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
     """Reactivate a user account and its API keys. A repeated call changes nothing."""
     _refuse_bootstrap(ask)
     async with ask.commit() as db:
@@ -234,7 +234,7 @@ async def reactivate(ask: AdminAsk[OneUser, None]) -> Confirmation[UserAccount]:
         return Confirmation(data=user, message="User account reactivated")
 
 
-async def delete(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
+async def delete_user(ask: AdminAsk[OneUser, None]) -> Confirmation[DeletedUser]:
     """Delete a user account permanently: end its API keys and erase its personal data.
 
     Names, references, email, billing plan, descriptions, metadata and IP networks are erased, including in the audit

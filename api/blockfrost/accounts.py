@@ -116,7 +116,7 @@ async def addresses(ask: ChainAsk[AccountPage]) -> list[AccountAddress]:
     """List the addresses of an account."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        return (await accounts.addresses(ask.about(_list(AccountAddresses, ask.question), db))).data
+        return (await accounts.list_account_addresses(ask.about(_list(AccountAddresses, ask.question), db))).data
 
 
 async def assets(ask: ChainAsk[AccountPage]) -> list[Amount]:
@@ -142,7 +142,7 @@ async def delegations(ask: ChainAsk[AccountPage]) -> list[Delegation]:
     """List the delegations of an account to pools, including past ones."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        found = (await accounts.delegations(ask.about(_list(AccountDelegations, ask.question), db))).data
+        found = (await accounts.list_account_delegations(ask.about(_list(AccountDelegations, ask.question), db))).data
         by_tx = [each.transaction for each in found if each.transaction is not None]
         blocks = await outputs.blocks_at(db, [each.slot_no for each in by_tx])
         paid = await outputs.paid(db, [each.tx_hash for each in by_tx])
@@ -166,7 +166,7 @@ async def withdrawals(ask: ChainAsk[AccountPage]) -> list[Withdrawal]:
     """List the withdrawals of rewards from an account."""
     async with ask.snapshot() as db:
         await _known(db, owners.parse_stake(ask.question.stake_address, ask.network), ask.network)
-        found = (await accounts.withdrawals(ask.about(_list(AccountList, ask.question), db))).data
+        found = (await accounts.list_account_withdrawals(ask.about(_list(AccountList, ask.question), db))).data
         blocks = await outputs.blocks_at(db, [each.slot_no for each in found])
     return [
         Withdrawal(

@@ -124,7 +124,7 @@ async def holders(ask: ChainAsk[AssetPage]) -> list[Holder]:
     """List the holders of an asset by quantity."""
     asked = ask.question
     question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
-    return [Holder(each.address, each.quantity) for each in (await assets.holders(ask.about(question))).data]
+    return [Holder(each.address, each.quantity) for each in (await assets.list_asset_holders(ask.about(question))).data]
 
 
 async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlace]:
@@ -134,7 +134,7 @@ async def transactions(ask: ChainAsk[AssetTransactions]) -> list[TransactionPlac
         raise refusals.no_range_of_assets()
     question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
     async with ask.snapshot() as db:
-        found = (await assets.transactions(ask.about(question, db))).data
+        found = (await assets.list_asset_transactions(ask.about(question, db))).data
         return await places_of(db, found)
 
 
@@ -149,7 +149,7 @@ async def mints(ask: ChainAsk[AssetPage]) -> list[Mint]:
     question = AssetListQuestion(asset=asked.asset, limit=asked.count, offset=asked.offset, order=asked.order)
     return [
         Mint(each.tx_hash, "burned" if each.quantity.startswith("-") else "minted", each.quantity)
-        for each in (await assets.mints(ask.about(question))).data
+        for each in (await assets.list_asset_mints(ask.about(question))).data
     ]
 
 
@@ -157,7 +157,7 @@ async def of_policy(ask: ChainAsk[PolicyPage]) -> list[Supplied]:
     """List the assets of a policy by supply."""
     asked, policy_id = ask.question, ask.question.policy.hex()
     question = PolicyListQuestion(policy=asked.policy, limit=asked.count, offset=asked.offset, order=asked.order)
-    page = await assets.of_policy(ask.about(question))
+    page = await assets.list_policy_assets(ask.about(question))
     if not page.pagination.total:
         raise refusals.policy_not_found()
     return [Supplied(amounts.unit_of(policy_id, each.asset_name), each.total_supply) for each in page.data]

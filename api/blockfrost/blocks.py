@@ -78,7 +78,7 @@ async def transactions(ask: ChainAsk[BlockTransactions]) -> list[str]:
     """List the transactions of a block."""
     asked = ask.question
     question = BlockTransactionsQuestion(block=asked.block, limit=asked.count, offset=asked.offset, order=asked.order)
-    return [each.tx_hash for each in (await blocks.transactions(ask.about(question))).data]
+    return [each.tx_hash for each in (await blocks.list_block_transactions(ask.about(question))).data]
 
 
 async def _run(db: Connection, numbers: range, network: Network) -> list[Block]:

@@ -31,7 +31,7 @@ class Epoch(msgspec.Struct, frozen=True):
 async def info(ask: ChainAsk[EpochQuestion]) -> Epoch:
     """Get an epoch by number, or the latest one."""
     async with ask.snapshot() as db:
-        told = (await epochs.info(ask.about(ask.question, db))).data
+        told = (await epochs.get_epoch(ask.about(ask.question, db))).data
         active_stake = await network.active_stake(db, told.epoch_no)
     return Epoch(
         epoch=told.epoch_no,
@@ -49,7 +49,7 @@ async def info(ask: ChainAsk[EpochQuestion]) -> Epoch:
 
 async def parameters(ask: ChainAsk[EpochQuestion]) -> Json:
     """Get the protocol parameters of an epoch."""
-    told = (await epochs.parameters(ask.about(ask.question))).data
+    told = (await epochs.get_epoch_parameters(ask.about(ask.question))).data
     return _named(told.epoch_no, _decode(told.ogmios))
 
 

@@ -49,7 +49,7 @@ class Genesis(msgspec.Struct, frozen=True):
 
 async def info(ask: ChainAsk[Nothing]) -> NetworkFigures:
     """Get the supply and the stake of the network."""
-    told = (await network.info(ask)).data
+    told = (await network.get_network(ask)).data
     if told.supply is None:
         raise refusals.supply_not_known()
     supply = told.supply
@@ -61,7 +61,7 @@ async def info(ask: ChainAsk[Nothing]) -> NetworkFigures:
 
 async def genesis(ask: ChainAsk[Nothing]) -> Genesis:
     """Get the parameters of the genesis."""
-    told = (await network.genesis(ask)).data
+    told = (await network.get_genesis(ask)).data
     return Genesis(
         active_slots_coefficient=told.active_slots_coefficient,
         update_quorum=told.update_quorum,

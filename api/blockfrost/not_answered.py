@@ -7,7 +7,7 @@ from api.ask import KeyAsk
 from api.blockfrost import refusals
 from api.blockfrost.shape import ROOT
 from api.parameters import Question, Text
-from api.route import Route
+from api.route import Route, get
 
 _LONGEST = 200
 _Part = Annotated[str, Text(_LONGEST)]
@@ -97,6 +97,4 @@ def _refusing(path: str, reason: str) -> Route:
         """Say why this path is not answered."""
         raise refusals.not_answered(reason)
 
-    operation = f"blockfrost_not_answered{path.replace('/', '_').replace('{', '').replace('}', '')}"
-    errors = (lambda: refusals.not_answered(reason),)
-    return Route("GET", ROOT + path, operation, refuse, "api key", errors=errors)
+    return get(ROOT + path, refuse, "", lambda: refusals.not_answered(reason))

@@ -121,7 +121,7 @@ async def listed(ask: ChainAsk[Page]) -> list[str]:
 async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
     """List the registered pools with their stake and parameters."""
     async with ask.snapshot() as db:
-        found = [(await pools.info(ask.about(PoolQuestion(pool=pool), db))).data for pool in await _page(db, ask)]
+        found = [(await pools.get_pool(ask.about(PoolQuestion(pool=pool), db))).data for pool in await _page(db, ask)]
     return [
         PoolEntry(
             pool.pool_id,
@@ -142,8 +142,8 @@ async def extended(ask: ChainAsk[Page]) -> list[PoolEntry]:
 async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
     """Get a pool."""
     async with ask.snapshot() as db:
-        pool = (await pools.info(ask.about(ask.question, db))).data
-        summary = (await network.info(ask.about(Nothing(), db))).data
+        pool = (await pools.get_pool(ask.about(ask.question, db))).data
+        summary = (await network.get_network(ask.about(Nothing(), db))).data
         made, retired = [
             [row.hash.hex() for row in reversed(await query.all(db, ask.question.pool))]
             for query in _certificates.values()
@@ -174,7 +174,7 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Pool:
 
 async def metadata(ask: ChainAsk[PoolQuestion]) -> PoolMetadata | dict[str, None]:
     """Get the location of a pool's metadata; an empty object if it registered none."""
-    pool: StakePool = (await pools.info(ask.about(ask.question))).data
+    pool: StakePool = (await pools.get_pool(ask.about(ask.question))).data
     if pool.metadata_url is None:
         return {}
     return PoolMetadata(pool.metadata_url, pool.metadata_hash, pool_id=pool.pool_id, hex=pool.pool_id_hex)
@@ -194,7 +194,7 @@ async def delegators(ask: ChainAsk[DelegatorPage]) -> list[Delegator]:
     """List the delegators of a pool, largest first."""
     asked = ask.question
     question = DelegatorsQuestion(pool=asked.pool, limit=asked.count, offset=asked.offset)
-    found = (await pools.delegators(ask.about(question))).data.delegators
+    found = (await pools.list_pool_delegators(ask.about(question))).data.delegators
     return [Delegator(each.stake_address, each.amount) for each in found]
 
 

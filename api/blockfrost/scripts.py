@@ -41,7 +41,7 @@ class DatumCbor(msgspec.Struct, frozen=True):
 
 async def info(ask: ChainAsk[ScriptQuestion]) -> Script:
     """Get a script by hash."""
-    found = (await contracts.script(ask.about(ask.question))).data
+    found = (await contracts.get_script(ask.about(ask.question))).data
     size = None if found.language == "native" else found.size
     kind = "timelock" if found.language == "native" else found.language.replace(":v", "V")
     return Script(found.script_hash, kind, size)
@@ -49,22 +49,22 @@ async def info(ask: ChainAsk[ScriptQuestion]) -> Script:
 
 async def as_json(ask: ChainAsk[ScriptQuestion]) -> ScriptJson:
     """Get a native script as JSON."""
-    found = (await contracts.script(ask.about(ask.question))).data
+    found = (await contracts.get_script(ask.about(ask.question))).data
     return ScriptJson(None if found.json is msgspec.UNSET else found.json)
 
 
 async def as_cbor(ask: ChainAsk[ScriptQuestion]) -> ScriptCbor:
     """Get a Plutus script as CBOR."""
-    found = (await contracts.script(ask.about(ask.question))).data
+    found = (await contracts.get_script(ask.about(ask.question))).data
     return ScriptCbor(None if found.language == "native" else found.cbor)
 
 
 async def datum(ask: ChainAsk[DatumQuestion]) -> DatumValue:
     """Get a datum as JSON."""
-    found = (await contracts.datum(ask.about(ask.question))).data
+    found = (await contracts.get_datum(ask.about(ask.question))).data
     return DatumValue(None if found.json is msgspec.UNSET else found.json)
 
 
 async def datum_cbor(ask: ChainAsk[DatumQuestion]) -> DatumCbor:
     """Get a datum as CBOR."""
-    return DatumCbor((await contracts.datum(ask.about(ask.question))).data.cbor)
+    return DatumCbor((await contracts.get_datum(ask.about(ask.question))).data.cbor)

@@ -38,7 +38,7 @@ async def root(ask: OpenAsk[Nothing]) -> Root:  # noqa: ARG001 - every handler t
 async def is_healthy(ask: OpenAsk[Nothing]) -> Health:
     """Check whether requests can be answered."""
     try:
-        await health.ready(ask)
+        await health.get_readiness(ask)
     except Refusal:
         return Health(is_healthy=False)
     return Health(is_healthy=True)

@@ -75,7 +75,7 @@ class EvaluationWithOutputs(Body, frozen=True, kw_only=True, forbid_unknown_fiel
 
 async def submit(ask: ChainChange[Nothing, TransactionBody]) -> str:
     """Submit a signed transaction, and get its hash."""
-    return (await submission.submit(ask)).data.tx_hash
+    return (await submission.submit_transaction(ask)).data.tx_hash
 
 
 async def evaluate(ask: ChainPost[EvaluationQuestion, EvaluationBody]) -> Json:

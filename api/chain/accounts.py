@@ -169,7 +169,7 @@ delegations_pages = {
 withdrawals_page = _sql.query("withdrawals", _WithdrawalRow)
 
 
-async def info(ask: ChainAsk[AccountQuestion]) -> LedgerAnswer[Account]:
+async def get_account(ask: ChainAsk[AccountQuestion]) -> LedgerAnswer[Account]:
     """Get a stake account.
 
     The answer has its pool and representative, its rewards, what its addresses hold, and its first and last
@@ -201,7 +201,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ac
     return found, tip
 
 
-async def addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress, PlacePaging]:
+async def list_account_addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress, PlacePaging]:
     """List the addresses of a stake account that were ever used, in the order of their first use.
 
     A fork may undo the first use of the address that a cursor names. It then comes after all that are used.
@@ -220,7 +220,7 @@ async def addresses(ask: ChainAsk[AccountAddresses]) -> ChainPage[AccountAddress
     )
 
 
-async def outputs(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
+async def list_account_utxos(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
     """List the unspent outputs of a stake account.
 
     With `asset`, only outputs that hold it are listed.
@@ -228,12 +228,12 @@ async def outputs(ask: ChainAsk[AccountOutputs]) -> ChainPage[UnspentOutput, Pla
     return await utxos.unspent(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
 
-async def assets(ask: ChainAsk[AccountAssets]) -> ChainPage[Holding, PlacePaging]:
+async def list_account_assets(ask: ChainAsk[AccountAssets]) -> ChainPage[Holding, PlacePaging]:
     """List the assets in the unspent outputs of a stake account."""
     return await owners.holdings(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
 
-async def history(ask: ChainAsk[AccountTransactions]) -> ChainPage[HistoryEntry, CursorPaging]:
+async def list_account_transaction_history(ask: ChainAsk[AccountTransactions]) -> ChainPage[HistoryEntry, CursorPaging]:
     """List the transactions of a stake account.
 
     A transaction is listed if it spends from an address of the account or pays to one.
@@ -241,12 +241,12 @@ async def history(ask: ChainAsk[AccountTransactions]) -> ChainPage[HistoryEntry,
     return await transactions.history_of(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
 
-async def detailed(ask: ChainAsk[AccountTransactionsInFull]) -> ChainPage[Transaction, CursorPaging]:
+async def list_account_transactions(ask: ChainAsk[AccountTransactionsInFull]) -> ChainPage[Transaction, CursorPaging]:
     """List the transactions of a stake account with their inputs and outputs."""
     return await transactions.detailed_of(ask, "account", owners.parse_stake(ask.question.stake_address, ask.network))
 
 
-async def delegations(ask: ChainAsk[AccountDelegations]) -> ChainPage[Delegation, PlacePaging]:
+async def list_account_delegations(ask: ChainAsk[AccountDelegations]) -> ChainPage[Delegation, PlacePaging]:
     """List the delegations of a stake account to pools, including past ones."""
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
     async with ask.connection() as db:
@@ -272,7 +272,7 @@ async def delegations(ask: ChainAsk[AccountDelegations]) -> ChainPage[Delegation
     )
 
 
-async def withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal, Paging]:
+async def list_account_withdrawals(ask: ChainAsk[AccountList]) -> ChainPage[AccountWithdrawal, Paging]:
     """List the withdrawals of rewards from a stake account."""
     asked, raw = ask.question, owners.parse_stake(ask.question.stake_address, ask.network)
     newest_first = asked.order == "desc"

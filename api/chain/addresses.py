@@ -49,7 +49,7 @@ class AddressInfo(OwnerSummary, frozen=True):
     stake_address: str | None
 
 
-async def info(ask: ChainAsk[AddressQuestion]) -> ChainAnswer[AddressInfo]:
+async def get_address(ask: ChainAsk[AddressQuestion]) -> ChainAnswer[AddressInfo]:
     """Get an address.
 
     The answer has its credentials, what it holds, and its first and last transaction.
@@ -76,7 +76,7 @@ async def one_with_tip(db: Connection, raw: bytes, network: Network) -> tuple[Ad
     return found, tip
 
 
-async def outputs(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
+async def list_address_utxos(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, PlacePaging]:
     """List the unspent outputs of an address.
 
     With `asset`, only outputs that hold it are listed.
@@ -84,7 +84,7 @@ async def outputs(ask: ChainAsk[AddressOutputs]) -> ChainPage[UnspentOutput, Pla
     return await utxos.unspent(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
 
-async def assets(ask: ChainAsk[AddressAssets]) -> ChainPage[Holding, PlacePaging]:
+async def list_address_assets(ask: ChainAsk[AddressAssets]) -> ChainPage[Holding, PlacePaging]:
     """List the assets in the unspent outputs of an address."""
     return await owners.holdings(ask, "address", owners.parse_address(ask.question.address, ask.network))
 

@@ -296,7 +296,7 @@ _transactions = _sql.query(
 _mints = _sql.query("history", _MovementRow, history="mint", last="seq", length="seq + 1")
 
 
-async def info(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
+async def get_asset(ask: ChainAsk[InfoQuestion]) -> Answer[Asset]:
     """Get an asset.
 
     With `metadata_source=auto`, metadata comes from the first source that has any, in the order cip68, cip25, registry.
@@ -354,7 +354,7 @@ def _asset_in(row: _AssetRow, asset: AssetId, described: MetadataAndSource, netw
     )
 
 
-async def of_policy(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[PolicyAsset, Paging]:
+async def list_policy_assets(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[PolicyAsset, Paging]:
     """List the assets of a policy by supply, including burned ones. Ties are ordered by name."""
     asked = ask.question
     async with ask.connection() as db:
@@ -372,7 +372,7 @@ async def of_policy(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[PolicyAsset,
     )
 
 
-async def policy_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[Holder, MorePaging]:
+async def list_policy_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[Holder, MorePaging]:
     """List holders of a policy by total quantity."""
     asked = ask.question
     async with ask.connection() as db:
@@ -380,7 +380,7 @@ async def policy_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[Holder,
     return _holder_page(ask, rows, show_holders)
 
 
-async def policy_account_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
+async def list_policy_account_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
     """List holders of a policy by stake account.
 
     They are sorted by total quantity. An address without a stake account has its own entry.
@@ -391,7 +391,7 @@ async def policy_account_holders(ask: ChainAsk[PolicyListQuestion]) -> ChainPage
     return _holder_page(ask, rows, show_account_holders)
 
 
-async def holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Holder, MorePaging]:
+async def list_asset_holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Holder, MorePaging]:
     """List holders of an asset by quantity."""
     asked, asset = ask.question, await asset_of(ask, ask.question.asset)
     async with ask.connection() as db:
@@ -399,7 +399,7 @@ async def holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Holder, MorePag
     return _holder_page(ask, rows, show_holders)
 
 
-async def account_holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
+async def list_asset_account_holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AccountHolder, MorePaging]:
     """List holders of an asset by stake account.
 
     They are sorted by quantity. An address without a stake account has its own entry.
@@ -411,7 +411,7 @@ async def account_holders(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Account
     return _holder_page(ask, rows, show_account_holders)
 
 
-async def transactions(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AssetTransaction, MorePaging]:
+async def list_asset_transactions(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AssetTransaction, MorePaging]:
     """List the transactions with an asset in at least one output."""
     asked = ask.question
     rows = await _movements(ask, _transactions)
@@ -432,7 +432,7 @@ async def transactions(ask: ChainAsk[AssetListQuestion]) -> ChainPage[AssetTrans
     )
 
 
-async def mints(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Mint, Paging]:
+async def list_asset_mints(ask: ChainAsk[AssetListQuestion]) -> ChainPage[Mint, Paging]:
     """List mints and burns of an asset, with one net quantity per transaction."""
     asked = ask.question
     rows = await _movements(ask, _mints)

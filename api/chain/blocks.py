@@ -120,7 +120,7 @@ _paid = _sql.query("paid", _PaidRow)
 _transactions = _sql.query("transactions", _TransactionRow)
 
 
-async def info(ask: ChainAsk[BlockQuestion]) -> ChainAnswer[Block]:
+async def get_block(ask: ChainAsk[BlockQuestion]) -> ChainAnswer[Block]:
     """Get a block by hash or number, or the latest one."""
     async with ask.snapshot() as db:
         row = await one(db, ask.question.block)
@@ -129,7 +129,7 @@ async def info(ask: ChainAsk[BlockQuestion]) -> ChainAnswer[Block]:
     return ChainAnswer(data=block, last_updated=Tip(row.tip_slot_no, row.tip_hash).last_updated(ask.network))
 
 
-async def transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[BlockTransaction, Paging]:
+async def list_block_transactions(ask: ChainAsk[BlockTransactionsQuestion]) -> ChainPage[BlockTransaction, Paging]:
     """List the transactions of a block."""
     asked = ask.question
     async with ask.snapshot() as db:

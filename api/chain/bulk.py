@@ -35,7 +35,7 @@ class Ids(Body, frozen=True, kw_only=True):
     ids: Annotated[tuple[str, ...], Texts(MOST_IDS, LONGEST_TEXT)]
 
 
-async def addresses_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:
+async def get_addresses(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:
     """Get up to 100 addresses."""
 
     async def one(db: Connection, raw: bytes, network: Network) -> AddressInfo:
@@ -44,7 +44,7 @@ async def addresses_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[AddressInfo]:
     return await _each(ask, partial(owners.parse_address, network=ask.network), one)
 
 
-async def accounts_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Account]:
+async def get_accounts(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Account]:
     """Get up to 100 stake accounts."""
 
     async def one(db: Connection, raw: bytes, network: Network) -> Account:
@@ -53,12 +53,12 @@ async def accounts_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Account]:
     return await _each(ask, partial(owners.parse_stake, network=ask.network), one)
 
 
-async def transactions_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[FullTransaction]:
+async def get_transactions(ask: ChainPost[Nothing, Ids]) -> ChainBulk[FullTransaction]:
     """Get up to 100 transactions by their hashes."""
     return await _each(ask, _parser(Hex(32, message=errors.invalid_transaction_hash)), transactions.one)
 
 
-async def assets_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
+async def get_assets(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
     """Get up to 100 assets.
 
     Their metadata is read from the chain (CIP-68 and CIP-25), not from the registry.
@@ -71,7 +71,7 @@ async def assets_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[Asset]:
     return await _each(ask, _parser(AssetKind()), one)
 
 
-async def utxos_of(ask: ChainPost[Nothing, Ids]) -> ChainBulk[MadeOutput]:
+async def get_utxos(ask: ChainPost[Nothing, Ids]) -> ChainBulk[MadeOutput]:
     """Get up to 100 outputs, spent or not.
 
     An id is the hash of the transaction, `#` and the index of the output there.

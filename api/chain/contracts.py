@@ -97,7 +97,7 @@ _datum = _sql.query("found", _Found, table="datum", language="")
 _bodies = _sql.query("bodies", _Body)
 
 
-async def script(ask: ChainAsk[ScriptQuestion]) -> ChainAnswer[Script]:
+async def get_script(ask: ChainAsk[ScriptQuestion]) -> ChainAnswer[Script]:
     """Get a script by hash."""
     async with ask.connection() as db:
         row = await _script.one(db, ask.question.hash)
@@ -120,7 +120,7 @@ async def script(ask: ChainAsk[ScriptQuestion]) -> ChainAnswer[Script]:
     )
 
 
-async def datum(ask: ChainAsk[DatumQuestion]) -> ChainAnswer[Datum]:
+async def get_datum(ask: ChainAsk[DatumQuestion]) -> ChainAnswer[Datum]:
     """Get a datum by hash."""
     async with ask.connection() as db:
         row = await _datum.one(db, ask.question.hash)

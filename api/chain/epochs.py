@@ -105,14 +105,14 @@ _parameters = _sql.query("parameters", _ParametersRow)
 _epoch = _sql.query("epoch", _EpochRow)
 
 
-async def info(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoch]:
+async def get_epoch(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[Epoch]:
     """Get an epoch by number, or the latest one."""
     async with ask.snapshot() as db:
         last, row = await _found(db, ask)
     return ChainAnswer(data=_show(row, ask.network), last_updated=last.last_updated(ask.network))
 
 
-async def parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[EpochParameters]:
+async def get_epoch_parameters(ask: ChainAsk[EpochQuestion]) -> ChainAnswer[EpochParameters]:
     """Get the protocol parameters of an epoch.
 
     They are known for each epoch in which the index followed the node's tip.

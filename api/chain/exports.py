@@ -36,7 +36,7 @@ class PolicyExport(Question, frozen=True, kw_only=True):
     policy: Annotated[bytes, PolicyKind()] = msgspec.field(name="policyId")
 
 
-async def holders(ask: ChainAsk[AssetExport]) -> web.Response:
+async def export_asset_holders(ask: ChainAsk[AssetExport]) -> web.Response:
     """Download all holders of an asset as CSV, largest first.
 
     All lines are as of one block, whose slot is in the file name.
@@ -45,7 +45,7 @@ async def holders(ask: ChainAsk[AssetExport]) -> web.Response:
     return await _csv(ask, asset, assets.all_holders, assets.show_holders, _HOLDER)
 
 
-async def account_holders(ask: ChainAsk[AssetExport]) -> web.Response:
+async def export_asset_account_holders(ask: ChainAsk[AssetExport]) -> web.Response:
     """Download all holders of an asset by stake account as CSV, largest first.
 
     All lines are as of one block, whose slot is in the file name.
@@ -54,7 +54,7 @@ async def account_holders(ask: ChainAsk[AssetExport]) -> web.Response:
     return await _csv(ask, asset, assets.all_account_holders, assets.show_account_holders, _ACCOUNT_HOLDER)
 
 
-async def policy_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
+async def export_policy_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
     """Download all holders of a policy as CSV, largest first.
 
     All lines are as of one block, whose slot is in the file name.
@@ -62,7 +62,7 @@ async def policy_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
     return await _csv(ask, ask.question.policy, assets.all_policy_holders, assets.show_holders, _HOLDER)
 
 
-async def policy_account_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
+async def export_policy_account_holders(ask: ChainAsk[PolicyExport]) -> web.Response:
     """Download all holders of a policy by stake account as CSV, largest first.
 
     All lines are as of one block, whose slot is in the file name.

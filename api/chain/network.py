@@ -139,7 +139,7 @@ _active_stake = _sql.query("active_stake", _ActiveStake)
 _configurations = _sql.query("configurations", _ConfigurationRow)
 
 
-async def info(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
+async def get_network(ask: ChainAsk[Nothing]) -> ChainAnswer[NetworkSummary]:
     """Get the state of the network: tip, epoch, supply and stake."""
     network = ask.network
     async with ask.snapshot() as db:
@@ -175,7 +175,7 @@ async def active_stake(db: Connection, epoch_no: int) -> int:
     return row.lovelace
 
 
-async def genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:
+async def get_genesis(ask: ChainAsk[Nothing]) -> ChainAnswer[Genesis]:
     """Get the genesis configurations of the network."""
     async with ask.snapshot() as db:
         last: Tip = await tip.read(db)

@@ -133,7 +133,7 @@ pool_of = _sql.query("pool", _PoolRow)
 delegators_of = _sql.query("delegators", _DelegatorRow)
 
 
-async def info(ask: ChainAsk[PoolQuestion]) -> Answer[StakePool]:
+async def get_pool(ask: ChainAsk[PoolQuestion]) -> Answer[StakePool]:
     """Get a stake pool."""
     async with ask.snapshot() as db:
         epoch_no = ask.network.epoch_of((await tip.read(db)).slot_no)
@@ -168,7 +168,7 @@ async def info(ask: ChainAsk[PoolQuestion]) -> Answer[StakePool]:
     )
 
 
-async def delegators(ask: ChainAsk[DelegatorsQuestion]) -> ObjectPage[Delegators, Paging]:
+async def list_pool_delegators(ask: ChainAsk[DelegatorsQuestion]) -> ObjectPage[Delegators, Paging]:
     """List the delegators of a stake pool by stake, largest first."""
     asked = ask.question
     async with ask.connection() as db:

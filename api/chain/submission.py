@@ -55,6 +55,9 @@ LEDGER_REFUSALS: Refusals = (
     partial(errors.value_not_conserved, "In and out value not conserved. (3123)"),
     partial(errors.transaction_refused, "Some outputs have too little ada. (3125)"),
 )
+EVALUATION: Refusals = (*NODE_REFUSALS, *CBOR_REFUSALS)
+RESUBMISSION: Refusals = (*NODE_REFUSALS, *LEDGER_REFUSALS)
+SUBMISSION: Refusals = (*CBOR_REFUSALS, errors.transaction_not_signed, *RESUBMISSION)
 
 
 class Cbor(Kind[bytes]):
@@ -126,7 +129,7 @@ class SubmittedTransaction(msgspec.Struct, frozen=True):
     rolled_back_at: Instant | None
 
 
-async def evaluate(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Evaluation]:
+async def evaluate_transaction(ask: ChainPost[Nothing, TransactionBody]) -> Answer[Evaluation]:
     """Evaluate the scripts of a transaction.
 
     The transaction need not be signed. Its inputs must be unspent.
@@ -153,7 +156,7 @@ async def evaluated(
     return await ask.services.nodes.of(ask.network).evaluate(ask.key.credential_id, work)
 
 
-async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submission]:
+async def submit_transaction(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submission]:
     """Submit a signed transaction.
 
     A transaction that the node already has, in its mempool or in a block, is accepted again: if an answer was lost,
@@ -174,7 +177,7 @@ async def submit(ask: ChainChange[Nothing, TransactionBody]) -> Answer[Submissio
     return await _send(ask, read, cbor)
 
 
-async def follow(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTransaction]:
+async def get_submitted_transaction(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTransaction]:
     """Follow a submitted transaction.
 
     Any key of the account that submitted it may follow it, if the key has the scope `submit`.
@@ -197,7 +200,7 @@ async def follow(ask: PrimaryAsk[HashOfSubmitted]) -> LedgerAnswer[SubmittedTran
     return LedgerAnswer(data=data, last_updated=now.last_updated(ask.network))
 
 
-async def resubmit(ask: ChainChange[HashOfSubmitted, None]) -> Answer[Submission]:
+async def resubmit_transaction(ask: ChainChange[HashOfSubmitted, None]) -> Answer[Submission]:
     """Resubmit a transaction that a key of the account has submitted, for example after a fork has removed its block.
 
     A transaction in the node's mempool is accepted again; one that is in a block or has expired is refused.

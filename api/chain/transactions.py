@@ -225,7 +225,7 @@ _by_hash = _sql.query("by_hash", FoundTransaction)
 _inputs = _sql.query("inputs", _InputsRow)
 
 
-async def history(ask: ChainAsk[HistoryQuestion]) -> ChainPage[HistoryEntry, CursorPaging]:
+async def list_transaction_history(ask: ChainAsk[HistoryQuestion]) -> ChainPage[HistoryEntry, CursorPaging]:
     """List the transactions of an address.
 
     A transaction is listed if it spends from the address or pays to it.
@@ -233,7 +233,7 @@ async def history(ask: ChainAsk[HistoryQuestion]) -> ChainPage[HistoryEntry, Cur
     return await history_of(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
 
-async def detailed(ask: ChainAsk[DetailedQuestion]) -> ChainPage[Transaction, CursorPaging]:
+async def list_transactions(ask: ChainAsk[DetailedQuestion]) -> ChainPage[Transaction, CursorPaging]:
     """List the transactions of an address with their inputs and outputs."""
     return await detailed_of(ask, "address", owners.parse_address(ask.question.address, ask.network))
 
@@ -288,7 +288,7 @@ async def detailed_of(
     return await _page(ask, raw, detailed_pages[owner], entries)
 
 
-async def by_hash(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
+async def get_transaction(ask: ChainAsk[HashQuestion]) -> ChainAnswer[FullTransaction]:
     """Get a transaction by hash."""
     async with ask.connection() as db:
 

@@ -114,7 +114,7 @@ ShownT = TypeVar("ShownT")
 UnspentT = TypeVar("UnspentT", bound=UnspentList)
 
 
-async def by_reference(ask: ChainAsk[OutputQuestion]) -> ChainAnswer[MadeOutput]:
+async def get_utxo(ask: ChainAsk[OutputQuestion]) -> ChainAnswer[MadeOutput]:
     """Get an output, spent or not.
 
     The answer names the transaction that has spent it, if any. An output that the ledger dropped when an era began

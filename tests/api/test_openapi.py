@@ -88,7 +88,7 @@ async def untagged(ask: OpenAsk[Nothing]) -> Answer[str]:  # noqa: ARG001 - ever
 
 def test_a_module_without_a_tag_is_noticed() -> None:
     with pytest.raises(AssertionError, match="GET /untagged: _TAGS lacks the module test_openapi"):
-        document([Route("GET", "/untagged", "untagged", untagged, "open")], {})
+        document([Route("GET", "/untagged", untagged, "open")], {})
 
 
 def test_every_reference_resolves() -> None:
